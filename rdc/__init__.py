@@ -1,0 +1,5 @@
+"""rdc: file sync and deduplication by content-defined chunking."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"

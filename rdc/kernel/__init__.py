@@ -1,0 +1,1 @@
+"""The kernel: cut points, similarity samples and record ranks, as fast as this machine can."""

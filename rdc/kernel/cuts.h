@@ -1,0 +1,3 @@
+#ifndef RDC_CUTS_H
+#define RDC_CUTS_H
+#endif

@@ -1,0 +1,37 @@
+"""Every bound rdc enforces, in one place, each with its reason; lengths are checked before allocation."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CHUNK_MAX_LIMIT",
+    "CHUNK_MIN_LIMIT",
+    "CHUNK_RATIO_LIMIT",
+    "PATH_BYTES",
+    "NAME_BYTES",
+    "NODE_RECORDS_MAX",
+    "NODE_RECORDS_MIN",
+    "TREE_HEIGHT",
+]
+
+CHUNK_MIN_LIMIT = 64
+"""Bytes. The cut hash reads 64 bytes: a smaller minimum would make neighbouring cuts depend on each other."""
+
+CHUNK_MAX_LIMIT = 16 << 20
+"""Bytes. A chunk is held in memory whole while it is hashed and checked, on both sides."""
+
+CHUNK_RATIO_LIMIT = 8
+"""max_size / min_size at most: wider windows only spread sizes without finding better cuts."""
+
+NODE_RECORDS_MIN = 6
+NODE_RECORDS_MAX = 26
+"""Records in a signature node lie in (6, 26], about 16: ten edits of a 65,536-chunk file then cost 603
+references, where 64 a node cost 1,350."""
+
+TREE_HEIGHT = 24
+"""Levels of a signature tree: each level shrinks by more than 6, and 6^24 > 2^62 records."""
+
+NAME_BYTES = 255
+"""Bytes of one path component: NAME_MAX of every Linux file system in use."""
+
+PATH_BYTES = 65_536
+"""Bytes of a relative path. PATH_MAX (4,096) bounds one system call, not a tree walked by descriptors."""

@@ -1,0 +1,1 @@
+"""Frozen values that cross package borders; no behaviour beyond validation and views."""

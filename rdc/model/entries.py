@@ -1,0 +1,73 @@
+"""What a tree holds: kinds of entries, their metadata, and one directory's entries as columns."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from enum import IntEnum
+
+__all__ = ["Identity", "Kind", "Listing", "Metadata"]
+
+
+class Kind(IntEnum):
+    """Kind of a directory entry; the values are part of the protocol."""
+
+    FILE = 0
+    DIRECTORY = 1
+    SYMLINK = 2
+    SPECIAL = 3
+    """Devices, sockets and fifos: named, never transferred."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What is kept of an entry besides name, kind and content."""
+
+    mode: int
+    """Permission bits, 0 to 0o7777."""
+    mtime_ns: int
+    """Modification time in nanoseconds since the epoch; may be negative."""
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Enough of a stat to notice that a file was changed or replaced between two looks."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One directory's entries as columns, row i of each column being entry i, sorted by name bytes.
+
+    Columns instead of an object a row: a listing of a million names must stay small.
+    """
+
+    names: tuple[bytes, ...]
+    """Single components: never empty, '.', '..', never with '/' or NUL, strictly increasing."""
+    kinds: bytes
+    """One `Kind` value an entry."""
+    modes: array[int]
+    """Typecode 'H': permission bits."""
+    sizes: array[int]
+    """Typecode 'Q': bytes; 0 for anything but a regular file."""
+    mtimes: array[int]
+    """Typecode 'q': nanoseconds since the epoch."""
+    uids: array[int]
+    """Typecode 'I'."""
+    gids: array[int]
+    """Typecode 'I'."""
+    targets: tuple[bytes, ...]
+    """Link targets of the entries that are symlinks, in entry order."""
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def metadata(self, row: int) -> Metadata:
+        return Metadata(self.modes[row], self.mtimes[row], self.uids[row], self.gids[row])

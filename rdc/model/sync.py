@@ -1,0 +1,75 @@
+"""What a sync is asked to do and what it reports at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from rdc.errors import ExitCode
+
+__all__ = ["FilterRule", "MessageCost", "RuleAction", "SyncOptions", "SyncReport"]
+
+
+class RuleAction(Enum):
+    INCLUDE = "+"
+    EXCLUDE = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class FilterRule:
+    """One rule of the ordered list; the first rule that matches an entry decides, no match means include."""
+
+    action: RuleAction
+    pattern: bytes
+    """As in rsync: '*' stops at '/', '**' does not; a leading '/' anchors at the root, a trailing '/' matches
+    directories only, any other '/' makes the pattern match against the whole path's tail."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncOptions:
+    checksum: bool = False
+    """Compare content by root digest instead of the quick check by size and mtime."""
+    delete: bool = False
+    """Remove destination entries that the source does not have (and no filter rule protects)."""
+    max_delete: int | None = None
+    """Delete at most this many entries, then report exit code 25."""
+    force_empty: bool = False
+    """Let --delete empty a destination whose source root is empty."""
+    dry_run: bool = False
+    rules: tuple[FilterRule, ...] = ()
+    fsync: bool = True
+    compress: bool | None = None
+    """True: always, False: never, None: where it helps (not in one process)."""
+    owner: bool | None = None
+    """Keep uid and gid; None: only when the receiving side runs as root."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    files: int
+    """Regular files in the source, after filters."""
+    total_bytes: int
+    """Their bytes."""
+    changed: int
+    """Entries created or changed at the destination (or that would be, in a dry run)."""
+    deleted: int
+    bytes_sent: int
+    """Every byte this process wrote to the transport, framing included."""
+    bytes_received: int
+    literal_bytes: int
+    """File content that crossed the wire, before compression."""
+    reused_bytes: int
+    """Bytes of changed files that were found at the destination."""
+    round_trips: int
+    errors: int
+    exit: ExitCode
+    by_kind: tuple[MessageCost, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCost:
+    """What one kind of message cost, both ways, before compression."""
+
+    name: str
+    count: int
+    bytes: int

@@ -1,0 +1,64 @@
+"""Events a long job reports while it runs, and the Reporter that takes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from rdc.errors import ExitCode
+
+__all__ = ["Event", "ItemChanged", "PlanKnown", "Problem", "Progressed", "Reporter", "silent"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanKnown:
+    """The comparison is finished: what will be done."""
+
+    files: int
+    """Entries that will be created or changed."""
+    bytes: int
+    """Content bytes of the files among them."""
+    deletes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ItemChanged:
+    """An entry was (in a dry run: would be) changed."""
+
+    change: str
+    """rsync's 11-character code, or '*deleting  '."""
+    path: bytes
+    """Relative to the destination root; directories end in '/'."""
+    target: bytes | None = None
+    """Where a symlink points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    phase: str
+    """'compare', 'transfer' or 'delete'."""
+    done: int
+    total: int | None
+    """In bytes for 'transfer', in entries for the others; None while unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something went wrong with one path (or with none, path b''); the run goes on."""
+
+    code: ExitCode
+    """OK for a notice that does not change the exit code, such as a skipped socket."""
+    path: bytes
+    message: str
+    """One printable line that names the path."""
+
+
+Event: TypeAlias = PlanKnown | ItemChanged | Progressed | Problem
+
+
+class Reporter(Protocol):
+    def __call__(self, event: Event, /) -> None: ...
+
+
+def silent(event: Event, /) -> None:
+    """A Reporter that drops everything."""

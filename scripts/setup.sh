@@ -1,0 +1,32 @@
+# Sourced by scripts/rdc and scripts/test: makes .venv and installs rdc into it when anything it is built from changed.
+# setup EXTRA   EXTRA is "" or a name of [project.optional-dependencies].
+set -eu
+top=$(cd "$(dirname "$0")/.." && pwd)
+venv=$top/.venv
+
+fail() { printf 'rdc setup: %s\n' "$*" >&2; exit 1; }
+
+setup() {
+  extra=$1
+  python=${PYTHON:-python3}
+  command -v "$python" >/dev/null 2>&1 || fail "no $python found; install Python 3.11 or newer (Debian: apt-get install python3 python3-venv python3-dev)"
+  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "$python is $("$python" -V 2>&1); Python 3.11 or newer is needed (set PYTHON=/path/to/python3.11)"
+  "$python" -c 'import venv, ensurepip' 2>/dev/null || fail "$python has no venv module; install it (Debian: apt-get install python3-venv)"
+  header=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h
+  [ -e "$header" ] || fail "no Python headers ($header); install them (Debian: apt-get install python3-dev)"
+  command -v "${CC:-cc}" >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 || fail "no C compiler; install one (Debian: apt-get install gcc)"
+
+  # The stamp names everything the installed copy depends on; the Python sources are used in place.
+  stamp=$( { cat "$top/pyproject.toml"; find "$top/rdc" -name '*.c' -o -name '*.h' | LC_ALL=C sort | xargs cat; "$python" -V; echo "$top"; } | cksum)
+  if [ "$(cat "$venv/stamp-$extra" 2>/dev/null)" != "$stamp" ]; then
+    [ -x "$venv/bin/python" ] || "$python" -m venv "$venv" >&2 || fail "could not create $venv"
+    rm -f "$venv"/stamp-*
+    target=$top
+    [ -z "$extra" ] || target="$top[$extra]"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$target" >&2 ||
+      fail "installation into $venv failed; the lines above say why"
+    printf '%s\n' "$stamp" >"$venv/stamp-$extra"
+    # Whatever an extra installs includes what the plain installation needs.
+    printf '%s\n' "$stamp" >"$venv/stamp-"
+  fi
+}

@@ -11,6 +11,7 @@ __all__ = [
     "NODE_RECORDS_MAX",
     "NODE_RECORDS_MIN",
     "TREE_HEIGHT",
+    "WINNOW_MAX_LIMIT",
 ]
 
 CHUNK_MIN_LIMIT = 64
@@ -29,6 +30,9 @@ references, where 64 a node cost 1,350."""
 
 TREE_HEIGHT = 24
 """Levels of a signature tree: each level shrinks by more than 6, and 6^24 > 2^62 records."""
+
+WINNOW_MAX_LIMIT = 4_096
+"""Records in one winnowing window at most: bounds the ring of candidates, far above any useful node."""
 
 NAME_BYTES = 255
 """Bytes of one path component: NAME_MAX of every Linux file system in use."""

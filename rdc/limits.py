@@ -39,3 +39,10 @@ NAME_BYTES = 255
 
 PATH_BYTES = 65_536
 """Bytes of a relative path. PATH_MAX (4,096) bounds one system call, not a tree walked by descriptors."""
+
+DESCENT_MAP_RECORDS = 1 << 20
+"""Base records of one level indexed by reference at a time, about 150 bytes each; a longer level (a file past
+16 GiB) is indexed only below its nodes that did not match."""
+
+FILE_BYTES = (1 << 63) - 1
+"""Largest file length: off_t is signed."""

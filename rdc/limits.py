@@ -10,6 +10,7 @@ __all__ = [
     "NAME_BYTES",
     "NODE_RECORDS_MAX",
     "NODE_RECORDS_MIN",
+    "SPOOL_MEMORY_BYTES",
     "TREE_HEIGHT",
 ]
 
@@ -35,3 +36,7 @@ NAME_BYTES = 255
 
 PATH_BYTES = 65_536
 """Bytes of a relative path. PATH_MAX (4,096) bounds one system call, not a tree walked by descriptors."""
+
+SPOOL_MEMORY_BYTES = 8 << 20
+"""Bytes a spool keeps in memory before it becomes a file: some 200,000 chunk records, a file of several GB,
+so that only huge files reach the disk, and a few at a time stay far below the 250 MB that a side may use."""

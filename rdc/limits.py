@@ -10,6 +10,7 @@ __all__ = [
     "NAME_BYTES",
     "NODE_RECORDS_MAX",
     "NODE_RECORDS_MIN",
+    "SPOOL_MEMORY_BYTES",
     "TREE_HEIGHT",
     "WINNOW_MAX_LIMIT",
 ]
@@ -46,3 +47,6 @@ DESCENT_MAP_RECORDS = 1 << 20
 
 FILE_BYTES = (1 << 63) - 1
 """Largest file length: off_t is signed."""
+SPOOL_MEMORY_BYTES = 8 << 20
+"""Bytes a spool keeps in memory before it becomes a file: some 200,000 chunk records, a file of several GB,
+so that only huge files reach the disk, and a few at a time stay far below the 250 MB that a side may use."""

@@ -14,6 +14,7 @@ __all__ = [
     "NODE_RECORDS_MAX",
     "NODE_RECORDS_MIN",
     "TREE_HEIGHT",
+    "WINNOW_MAX_LIMIT",
 ]
 
 CHUNK_MIN_LIMIT = 64
@@ -33,6 +34,9 @@ references, where 64 a node cost 1,350."""
 TREE_HEIGHT = 24
 """Levels of a signature tree: each level shrinks by more than 6, and 6^24 > 2^62 records."""
 
+WINNOW_MAX_LIMIT = 4_096
+"""Records in one winnowing window at most: bounds the ring of candidates, far above any useful node."""
+
 NAME_BYTES = 255
 """Bytes of one path component: NAME_MAX of every Linux file system in use."""
 
@@ -49,3 +53,10 @@ usable."""
 
 FILTER_BYTES = 4 << 20
 """Bytes of all patterns of one run: a peer sends them, and compiling them must stay a matter of seconds."""
+
+DESCENT_MAP_RECORDS = 1 << 20
+"""Base records of one level indexed by reference at a time, about 150 bytes each; a longer level (a file past
+16 GiB) is indexed only below its nodes that did not match."""
+
+FILE_BYTES = (1 << 63) - 1
+"""Largest file length: off_t is signed."""

@@ -1,4 +1,4 @@
-"""The layout is the design: imports point down the ranks, so that each part can be read without those above."""
+"""The layout is the design: imports point down the ranks, so each part reads without those above it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,21 @@
-"""The kernel: cut points, similarity samples and record ranks, as fast as this machine can."""
+"""The kernel: cut points, similarity samples and record ranks, as fast as this machine can.
+
+`pure` defines what is computed; `choice` picks the form that computes it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rdc.kernel.choice import chosen_module
+
+if TYPE_CHECKING:
+    from rdc.kernel._kernel import Cutter, Winnower, kernel_name, short_references
+else:
+    _module = chosen_module()
+    Cutter = _module.Cutter
+    Winnower = _module.Winnower
+    kernel_name = _module.kernel_name
+    short_references = _module.short_references
+
+__all__ = ["Cutter", "Winnower", "kernel_name", "short_references"]

@@ -5,6 +5,10 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["Identity", "Kind", "Listing", "Metadata"]
 
@@ -68,6 +72,25 @@ class Listing:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def rows(self, rows: Sequence[int]) -> Listing:
+        """The listing of these rows only; `rows` increases."""
+        links = [row for row, kind in enumerate(self.kinds) if kind == Kind.SYMLINK]
+        chosen = set(rows)
+        return Listing(
+            tuple(self.names[i] for i in rows),
+            bytes(self.kinds[i] for i in rows),
+            array("H", (self.modes[i] for i in rows)),
+            array("Q", (self.sizes[i] for i in rows)),
+            array("q", (self.mtimes[i] for i in rows)),
+            array("I", (self.uids[i] for i in rows)),
+            array("I", (self.gids[i] for i in rows)),
+            tuple(target for row, target in zip(links, self.targets, strict=True) if row in chosen),
+        )
+
+    def target(self, row: int) -> bytes:
+        """Where the symlink in `row` points."""
+        return self.targets[self.kinds.count(Kind.SYMLINK, 0, row)]
 
     def metadata(self, row: int) -> Metadata:
         return Metadata(self.modes[row], self.mtimes[row], self.uids[row], self.gids[row])

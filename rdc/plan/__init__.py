@@ -1,1 +1,1 @@
-"""plan"""
+"""What to do, decided without doing it: comparison of listings, descent over signature trees. Pure."""

@@ -1,1 +1,1 @@
-"""signature"""
+"""Signature trees: any stream of (digest, length) records folded into nodes and a root; FORMAT.md."""

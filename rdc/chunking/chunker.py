@@ -1,0 +1,125 @@
+"""The streaming chunker: spans of a stream in, chunks with their BLAKE3 names out, bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+from rdc.kernel import Cutter
+
+if TYPE_CHECKING:
+    from array import array
+
+    from typing_extensions import Buffer
+
+    from rdc.chunking.params import ChunkParams
+
+__all__ = ["Chunk", "ChunkColumns", "Chunker", "chunks", "cuts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Bytes offset to offset + length of a stream, named by the BLAKE3-256 of them."""
+
+    offset: int
+    length: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkColumns:
+    """Consecutive chunks as columns: what bulk consumers use instead of an object a chunk."""
+
+    lengths: list[int]
+    digests: list[bytes]
+
+
+class Chunker:
+    """Cuts a stream that arrives in spans of any sizes; the cuts do not depend on the spans.
+
+    Holds at most max_size bytes between calls: a cut is decided once more than max_size bytes follow the
+    one before it.
+    """
+
+    def __init__(self, params: ChunkParams) -> None:
+        self._cutter = Cutter(params.min_size, params.max_size)
+        self._held = bytearray()
+        self._start = 0  # stream offset of _held, and of the next chunk
+
+    def feed_columns(self, span: Buffer) -> ChunkColumns:
+        """The chunks that `span` completes."""
+        with memoryview(span).cast("B") as view:
+            return self._take(self._cutter.feed(view), view)
+
+    def finish_columns(self) -> ChunkColumns:
+        """The rest of the stream, at most one chunk; the chunker is used up."""
+        with memoryview(b"") as view:
+            return self._take(self._cutter.finish(), view)
+
+    def feed(self, span: Buffer) -> list[Chunk]:
+        """The chunks that `span` completes, in stream order."""
+        start = self._start
+        return _rows(start, self.feed_columns(span))
+
+    def finish(self) -> list[Chunk]:
+        """The rest of the stream: one chunk, or none for an empty rest."""
+        start = self._start
+        return _rows(start, self.finish_columns())
+
+    def traits(self) -> bytes:
+        """After the finish: the stream's similarity samples, 9 bytes, or b'' where it has no feature."""
+        return self._cutter.traits()
+
+    def _take(self, ends: list[int], view: memoryview) -> ChunkColumns:
+        # Stream offsets [start, start + held) lie in _held, the rest in view; a chunk may span both.
+        held, start = self._held, self._start
+        border = start + len(held)
+        lengths: list[int] = []
+        digests: list[bytes] = []
+        for end in ends:
+            if start >= border:
+                digests.append(blake3(view[start - border : end - border]).digest())
+            else:
+                # Only while _held lasts, that is for at most a few chunks of a span.
+                origin = border - len(held)
+                hasher = blake3(bytes(held[start - origin : end - origin]))
+                if end > border:
+                    hasher.update(view[: end - border])
+                digests.append(hasher.digest())
+            lengths.append(end - start)
+            start = end
+        if start >= border:
+            self._held = bytearray(view[start - border :])
+        else:
+            del held[: start - self._start]
+            held += view
+        self._start = start
+        return ChunkColumns(lengths, digests)
+
+
+def _rows(start: int, columns: ChunkColumns) -> list[Chunk]:
+    rows = []
+    for length, digest in zip(columns.lengths, columns.digests, strict=True):
+        rows.append(Chunk(start, length, digest))
+        start += length
+    return rows
+
+
+def chunks(source: Buffer | Iterable[Buffer], params: ChunkParams) -> Iterator[Chunk]:
+    """The chunks of `source`, a buffer or the spans of a stream, in order."""
+    chunker = Chunker(params)
+    spans = [source] if isinstance(source, bytes | bytearray | memoryview) else source
+    for span in spans:  # type: ignore[union-attr]
+        yield from chunker.feed(span)
+    yield from chunker.finish()
+
+
+def cuts(data: Buffer, params: ChunkParams) -> array[int]:
+    """Ends of the chunks of `data`, typecode 'Q': the last is len(data), empty data has none."""
+    from array import array
+
+    cutter = Cutter(params.min_size, params.max_size)
+    return array("Q", cutter.feed(data) + cutter.finish())

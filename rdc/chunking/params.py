@@ -1,0 +1,78 @@
+"""Chunking parameters and the id that names them together with every algorithm they imply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from blake3 import blake3
+
+from rdc.errors import UsageError
+from rdc.limits import (
+    CHUNK_MAX_LIMIT,
+    CHUNK_MIN_LIMIT,
+    CHUNK_RATIO_LIMIT,
+    NODE_RECORDS_MAX,
+    NODE_RECORDS_MIN,
+)
+
+__all__ = ["SYNC_PARAMS", "ChunkParams"]
+
+WINDOW_RATIO = 4
+"""max_size / min_size of `for_mean`: best or nearly best of 2 to 7 at equal mean (signature/FORMAT.md)."""
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class ChunkParams:
+    """Sizes of a chunk in bytes: every chunk but a file's last is longer than `min_size`, none is longer
+    than `max_size`.
+
+    Raises UsageError unless 64 <= min_size < max_size <= 8 * min_size and max_size <= 16 MiB.
+    """
+
+    min_size: int
+    max_size: int
+    version: int = FORMAT_VERSION
+
+    def __post_init__(self) -> None:
+        if self.version != FORMAT_VERSION:
+            raise UsageError(f"chunk parameters of version {self.version}: this rdc knows {FORMAT_VERSION}")
+        if not (
+            CHUNK_MIN_LIMIT <= self.min_size < self.max_size <= CHUNK_RATIO_LIMIT * self.min_size
+            and self.max_size <= CHUNK_MAX_LIMIT
+        ):
+            raise UsageError(
+                f"chunk sizes {self.min_size} to {self.max_size}: expected {CHUNK_MIN_LIMIT} <= min < max"
+                f" <= {CHUNK_RATIO_LIMIT} * min and max <= {CHUNK_MAX_LIMIT}"
+            )
+
+    @classmethod
+    def for_mean(cls, size: int) -> ChunkParams:
+        """Parameters whose chunks are `size` bytes long on average on data without repetition.
+
+        The smallest rank is equally likely anywhere in (min, max], so the mean is (min + max) / 2.
+        """
+        min_size = max(CHUNK_MIN_LIMIT, size * 2 // (1 + WINDOW_RATIO))
+        return cls(min_size, min_size * WINDOW_RATIO)
+
+    @property
+    def mean(self) -> float:
+        """Expected chunk length in bytes on data without repetition."""
+        return (self.min_size + self.max_size + 1) / 2
+
+    @cached_property
+    def id(self) -> bytes:
+        """32 bytes that two sides compare before they compare digests: FORMAT.md, "Parameter id"."""
+        text = (
+            f"rdc signature {self.version}; cuts winnow rabin lead 8/16 low 64/64"
+            f" min {self.min_size} max {self.max_size}; chunks blake3-256;"
+            f" nodes winnow be64 min {NODE_RECORDS_MIN} max {NODE_RECORDS_MAX} blake3-256 keyed;"
+            " traits 12x6"
+        )
+        return blake3(text.encode()).digest()
+
+
+SYNC_PARAMS = ChunkParams.for_mean(16 << 10)
+"""What `rdc sync` cuts with, about 16 KiB a chunk: both sides must agree, so it is not an option."""

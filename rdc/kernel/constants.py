@@ -1,0 +1,78 @@
+"""The numbers that fix cuts and traits (rdc/signature/FORMAT.md); changing one is a new parameter version."""
+
+from __future__ import annotations
+
+from rdc.rabin import byte_table, power_of_x, reflect
+
+__all__ = [
+    "FEW_FEATURES_BELOW",
+    "GOLDEN",
+    "LEAD_CONSTANT",
+    "LEAD_FEW",
+    "LEAD_POLYNOMIAL",
+    "LEAD_WINDOW",
+    "LOW_POLYNOMIAL",
+    "LOW_WINDOW",
+    "TRAIT_COUNT",
+    "TRAIT_MULTIPLIERS",
+    "QUIET_BYTES",
+    "mix",
+    "reflected_table",
+    "trait_mix",
+]
+
+LEAD_WINDOW = 16
+"""Bytes under lead(): four doublings of one byte."""
+
+LOW_WINDOW = 64
+"""Bytes under low(): one cache line, eight words for carry-less multiplication."""
+
+QUIET_BYTES = b"\x00\xff \t\n-=*#"
+"""Bytes that real files repeat at length: a run of one should not look like a cut."""
+
+LEAD_POLYNOMIAL = 0x1F5
+LEAD_CONSTANT = 0xE6
+"""Of the 16 primitive polynomials of degree 8 and 256 constants the pair whose smallest lead over runs of
+QUIET_BYTES is largest (123), and then the sum of these leads."""
+
+LOW_POLYNOMIAL = 0x1_AAE3_F5FB_0075_F2E7
+"""The first primitive 1 << 64 | h << 1 | 1, h the first 8 bytes, big-endian and less their top bit, of
+SHA-256("rdc cuts v1 N"), N = 0, 1, ...: nothing was chosen."""
+
+TRAIT_COUNT = 12
+TRAIT_MULTIPLIERS = (0xDFDB_F662_66B8_0725, 0xF965_FB12_67BC_8179, 0xC7DC_6D47_F2E2_8AEB)
+"""The first 8 bytes, big-endian, of SHA-256("rdc traits v1 N"), N = 0, 1, 2, made odd."""
+
+LEAD_FEW = 4
+FEW_FEATURES_BELOW = 65_536
+"""A stream shorter than this takes the windows with lead < 4 as features: one position in 64, not in 256."""
+
+GOLDEN = 0x9E37_79B9_7F4A_7C15
+"""2^64 divided by the golden ratio, odd: the step of SplitMix64 and between traits."""
+
+_MASK = (1 << 64) - 1
+
+
+def mix(x: int) -> int:
+    """The bijection behind low(): SplitMix64's output for the state x (Steele, Lea, Flood 2014).
+
+    The added constant keeps a window of zeros, whose fingerprint is 0, away from rank 0.
+    """
+    x = (x + GOLDEN) & _MASK
+    x = (x ^ x >> 30) * 0xBF58_476D_1CE4_E5B9 & _MASK
+    x = (x ^ x >> 27) * 0x94D0_49BB_1331_11EB & _MASK
+    return x ^ x >> 31
+
+
+def trait_mix(x: int) -> int:
+    """The bijection that reduces a sample to a trait: MurmurHash3's 64-bit finaliser (Appleby)."""
+    x = (x ^ x >> 33) * 0xFF51_AFD7_ED55_8CCD & _MASK
+    x = (x ^ x >> 33) * 0xC4CE_B9FE_1A85_EC53 & _MASK
+    return x ^ x >> 33
+
+
+def reflected_table(polynomial: int, exponent: int) -> tuple[int, ...]:
+    """b * x^exponent mod polynomial for every byte b, with bytes and results in the kernel's bit order."""
+    k = polynomial.bit_length() - 1
+    table = byte_table(power_of_x(exponent, polynomial), polynomial)
+    return tuple(reflect(table[reflect(byte, 8)], k) for byte in range(256))

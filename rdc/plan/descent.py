@@ -1,0 +1,250 @@
+"""The descent over two signature trees: what of a wanted file the base has, what to ask for and fetch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from rdc.errors import ProtocolError
+from rdc.limits import DESCENT_MAP_RECORDS
+from rdc.signature.records import reference_column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rdc.signature.records import NodeRecords
+    from rdc.signature.tree import Level, SignatureTree
+
+__all__ = ["ByteRange", "Descent", "Fetch", "Part", "Repeat", "Reuse", "ReuseChunk", "literal_ranges"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """All chunks of records [first, stop) of the base's level 0, `length` bytes, the whole `count` times."""
+
+    first: int
+    stop: int
+    length: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReuseChunk:
+    """One chunk of record `row` of the base's level 0, `length` bytes, `count` times over."""
+
+    row: int
+    length: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A chunk of `length` bytes that the base lacks, `count` times over; `reference` checks what arrives."""
+
+    reference: bytes
+    length: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The parts, the whole `count` times over (a run of equal nodes that the base lacks)."""
+
+    parts: tuple[Part, ...]
+    length: int
+    count: int
+
+
+Part: TypeAlias = Reuse | ReuseChunk | Fetch | Repeat
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """Bytes offset to offset + length of a file."""
+
+    offset: int
+    length: int
+
+
+class _Unknown:
+    """A node the base lacks; its parts replace it once its records arrive."""
+
+    __slots__ = ("count", "length", "level", "parts")
+
+    def __init__(self, level: int, length: int, count: int) -> None:
+        self.level = level
+        self.length = length
+        self.count = count
+        self.parts: list[Part | _Unknown] | None = None
+
+
+class Descent:
+    """Compares a wanted file's tree, level by level from the top, with a base's tree held here.
+
+    `level` counts down to 0 (chunks); `asking` are the node numbers on `level + 1` whose records are wanted
+    next. A matched record settles all below it. Every part's bytes are accounted for: records that do not add
+    up to their node's length end in a ProtocolError, so that no recipe is longer than the file.
+    """
+
+    def __init__(self, base: SignatureTree, key: bytes, width: int, size: int) -> None:
+        self._base = base
+        self._key = key
+        self._width = width
+        self._top = _Unknown(0, size, 1)
+        self._matched: dict[int, set[int]] = {}
+        self.level = 0
+        self._asking: dict[int, _Unknown] = {}
+        self._next: dict[int, _Unknown] = {}
+        self._map: dict[bytes, int] = {}
+
+    def start(self, height: int, records: NodeRecords) -> None:
+        """Takes the wanted file's top level."""
+        self._enter(height)
+        self._take(self._top, records)
+        self._advance()
+
+    @property
+    def asking(self) -> list[int]:
+        """Numbers of the nodes on `level + 1` to be expanded, increasing; none: the recipe is complete."""
+        return sorted(self._asking)
+
+    def answer(self, level: int, nodes: Sequence[int], records: Sequence[NodeRecords]) -> bool:
+        """Takes the records of some of `asking`; True once the level is complete."""
+        if level != self.level:
+            raise ProtocolError(f"records of level {level}: asked for level {self.level}")
+        for node, part in zip(nodes, records, strict=True):
+            unknown = self._asking.pop(node, None)
+            if unknown is None:
+                raise ProtocolError(f"records of node {node} that was not asked for")
+            self._take(unknown, part)
+        if self._asking:
+            return False
+        self._advance()
+        return True
+
+    def recipe(self) -> tuple[Part, ...]:
+        """The parts of the file, in order, once nothing is asked any more."""
+        return tuple(_merged(_settled(self._top.parts or ())))
+
+    def _enter(self, level: int) -> None:
+        self.level = level
+        self._map = {}
+        if level > self._base.height:
+            return
+        held = self._base.levels[level]
+        rows: Iterable[int]
+        if held.records <= DESCENT_MAP_RECORDS or level == self._base.height:
+            rows = range(held.records)
+            references = reference_column(held, self._key, self._width)
+            width = self._width
+            self._map = {references[i * width : (i + 1) * width]: i for i in reversed(rows)}
+        else:
+            # A level too long to index whole: only what lies under nodes that did not match can be new here.
+            above, matched = self._base.levels[level + 1], self._matched.get(level + 1, set())
+            for parent in range(above.records):
+                if parent not in matched and len(self._map) < DESCENT_MAP_RECORDS:
+                    for row in above.children(parent):
+                        name = reference_column(held, self._key, self._width, range(row, row + 1))
+                        self._map.setdefault(name, row)
+
+    def _take(self, unknown: _Unknown, records: NodeRecords) -> None:
+        total = sum(length * count for length, count in zip(records.lengths, records.counts, strict=True))
+        if total != unknown.length:
+            raise ProtocolError(f"records of {total} bytes for a node of {unknown.length}")
+        parts: list[Part | _Unknown] = []
+        for i, (reference, length, count) in enumerate(
+            zip(records.references, records.lengths, records.counts, strict=True)
+        ):
+            row = self._map.get(reference)
+            if row is not None and self._base.levels[self.level].lengths[row] == length:
+                self._matched.setdefault(self.level, set()).add(row)
+                parts.append(self._reuse(row, length, count))
+            elif self.level == 0:
+                parts.append(Fetch(reference, length, count))
+            else:
+                child = _Unknown(self.level, length, count)
+                if self._next.setdefault(records.first + i, child) is not child:
+                    raise ProtocolError(f"record {records.first + i} of level {self.level} came twice")
+                parts.append(child)
+        unknown.parts = parts
+
+    def _reuse(self, row: int, length: int, count: int) -> Part:
+        if self.level == 0:
+            if self._base.levels[0].counts[row] != count:
+                return ReuseChunk(row, length, count)
+            return Reuse(row, row + 1, length * count, 1)
+        first, stop = _chunk_rows(self._base, self.level, row)
+        return Reuse(first, stop, length, count)
+
+    def _advance(self) -> None:
+        self._asking, self._next = self._next, {}
+        if self._asking:
+            self._enter(self.level - 1)
+        else:
+            self._map = {}
+
+
+def _chunk_rows(tree: SignatureTree, level: int, row: int) -> tuple[int, int]:
+    """Records [first, stop) of level 0 under ONE item of record `row` of `level`."""
+    first, last = row, row
+    while level:
+        above: Level = tree.levels[level]
+        first, last = above.children(first).start, above.children(last)[-1]
+        level -= 1
+    return first, last + 1
+
+
+def _settled(parts: Iterable[Part | _Unknown]) -> Iterator[Part]:
+    for part in parts:
+        if not isinstance(part, _Unknown):
+            yield part
+        elif part.count == 1:
+            yield from _settled(part.parts or ())
+        else:
+            yield Repeat(tuple(_merged(_settled(part.parts or ()))), part.length, part.count)
+
+
+def _merged(parts: Iterable[Part]) -> Iterator[Part]:
+    """Neighbouring reuse of neighbouring records as one part."""
+    held: Reuse | None = None
+    for part in parts:
+        if isinstance(part, Reuse) and part.count == 1:
+            if held is not None and held.stop == part.first:
+                held = Reuse(held.first, part.stop, held.length + part.length, 1)
+            else:
+                if held is not None:
+                    yield held
+                held = part
+            continue
+        if held is not None:
+            yield held
+            held = None
+        yield part
+    if held is not None:
+        yield held
+
+
+def literal_ranges(parts: Sequence[Part], start: int = 0) -> Iterator[ByteRange]:
+    """Every range of the wanted file to be fetched, in order, neighbours joined, of repeats the first only.
+
+    `start`: file offset of the first part, in bytes.
+    """
+    held: ByteRange | None = None
+    for found in _ranges(parts, start):
+        if held is not None and held.offset + held.length == found.offset:
+            held = ByteRange(held.offset, held.length + found.length)
+            continue
+        if held is not None:
+            yield held
+        held = found
+    if held is not None:
+        yield held
+
+
+def _ranges(parts: Sequence[Part], offset: int) -> Iterator[ByteRange]:
+    for part in parts:
+        if isinstance(part, Fetch):
+            yield ByteRange(offset, part.length)
+        elif isinstance(part, Repeat):
+            yield from _ranges(part.parts, offset)
+        offset += part.length * part.count

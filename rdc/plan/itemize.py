@@ -1,0 +1,35 @@
+"""rsync's 11-character change codes, as `-i` prints them (rsync(1), --itemize-changes)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rdc.model.entries import Kind
+from rdc.plan.compare import Difference
+
+if TYPE_CHECKING:
+    from rdc.plan.compare import Decision
+
+__all__ = ["DELETING", "itemize"]
+
+DELETING = "*deleting  "
+
+_LETTERS = {Kind.FILE: "f", Kind.DIRECTORY: "d", Kind.SYMLINK: "L", Kind.SPECIAL: "S"}
+_COLUMNS = (
+    ("c", Difference.CHECKSUM),
+    ("s", Difference.SIZE),
+    ("t", Difference.TIME),
+    ("p", Difference.PERMISSIONS),
+    ("o", Difference.OWNER),
+    ("g", Difference.GROUP),
+)
+
+
+def itemize(kind: int, decision: Decision, *, transferred: bool, new: bool) -> str:
+    """The code of an entry: `transferred` content came over, `new` nothing of its kind was there before."""
+    letter = _LETTERS[Kind(kind)]
+    if new:
+        return (">" if kind == Kind.FILE else "c") + letter + "+++++++++"
+    sign = "." if not transferred else ">" if kind == Kind.FILE else "c"
+    flags = "".join(mark if decision.difference & flag else "." for mark, flag in _COLUMNS)
+    return f"{sign}{letter}{flags}..."

@@ -1,0 +1,37 @@
+"""Unsigned LEB128 integers, as used by block and frame headers."""
+
+from __future__ import annotations
+
+from rdc.errors import ProtocolError
+
+__all__ = ["decode_varint", "encode_varint"]
+
+
+def encode_varint(value: int) -> bytes:
+    """`value` (>= 0) in groups of seven bits, lowest first, bit 7 set on all bytes but the last."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def decode_varint(buffer: bytes | bytearray, start: int, limit: int, what: str) -> tuple[int, int] | None:
+    """The integer at `start` and the offset after it; None while its bytes are not all there.
+
+    Raises ProtocolError for more than `limit` and for forms with needless trailing zero groups, as soon as
+    the bytes at hand show it: a sender cannot make the receiver wait for an integer without end.
+    """
+    value = shift = 0
+    for position in range(start, len(buffer)):
+        byte = buffer[position]
+        value |= (byte & 0x7F) << shift
+        if value > limit or shift > limit.bit_length():
+            raise ProtocolError(f"the far side sent {what} past the limit of {limit}")
+        if byte < 0x80:
+            if byte == 0 and shift:
+                raise ProtocolError(f"the far side sent {what} with needless bytes")
+            return value, position + 1
+        shift += 7
+    return None

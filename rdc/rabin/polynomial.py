@@ -1,0 +1,128 @@
+"""Polynomials over GF(2) as integers: arithmetic, primitivity, a random primitive polynomial.
+
+Bit i of an integer is the coefficient of x^i; addition is XOR. Source: M. O. Rabin, "Fingerprinting by
+Random Polynomials" (1981); R. Lidl and H. Niederreiter, "Finite Fields", for primitivity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+__all__ = [
+    "degree",
+    "is_primitive",
+    "multiply",
+    "power_of_x",
+    "random_primitive",
+    "reflect",
+    "remainder",
+    "remainder_of_product",
+]
+
+# 2^64 - 1 is the only order wanted past the reach of trial division.
+_FACTORS_OF_MERSENNE_64 = (3, 5, 17, 257, 641, 65537, 6700417)
+_TRIAL_DEGREE = 40  # trial division of 2^40 - 1 takes 2^20 steps at worst
+
+
+def degree(polynomial: int) -> int:
+    """Degree of a polynomial; -1 for zero."""
+    return polynomial.bit_length() - 1
+
+
+def multiply(a: int, b: int) -> int:
+    """The product a * b, not reduced."""
+    product = 0
+    while b:
+        if b & 1:
+            product ^= a
+        a <<= 1
+        b >>= 1
+    return product
+
+
+def remainder(a: int, p: int) -> int:
+    """a mod p. ValueError for p = 0."""
+    if p == 0:
+        raise ValueError("division by the zero polynomial")
+    k = degree(p)
+    while (excess := degree(a) - k) >= 0:
+        a ^= p << excess
+    return a
+
+
+def remainder_of_product(a: int, b: int, p: int) -> int:
+    """a * b mod p."""
+    return remainder(multiply(a, b), p)
+
+
+def power_of_x(n: int, p: int) -> int:
+    """x^n mod p, by repeated squaring: O(log n) products."""
+    if n < 0:
+        raise ValueError(f"x^{n} is no polynomial")
+    result, square = remainder(1, p), remainder(2, p)
+    while n:
+        if n & 1:
+            result = remainder_of_product(result, square, p)
+        square = remainder_of_product(square, square, p)
+        n >>= 1
+    return result
+
+
+def reflect(bits: int, width: int) -> int:
+    """`bits` in the opposite order: bit i becomes bit width - 1 - i.
+
+    The kernel stores x^(k-1) in the lowest bit: a little-endian word read then is a byte-wise read.
+    """
+    if bits >> width:
+        raise ValueError(f"{bits:#x} has more than {width} bits")
+    return int(f"{bits:0{width}b}"[::-1], 2) if width else 0
+
+
+def _prime_factors(n: int) -> set[int]:
+    factors, q = set(), 2
+    while q * q <= n:
+        while n % q == 0:
+            factors.add(q)
+            n //= q
+        q += 1
+    if n > 1:
+        factors.add(n)
+    return factors
+
+
+def _factors_of_order(k: int) -> tuple[int, ...]:
+    if k == 64:
+        return _FACTORS_OF_MERSENNE_64
+    if not 1 <= k <= _TRIAL_DEGREE:
+        raise ValueError(f"degree {k}: primitivity is known here for degrees 1 to {_TRIAL_DEGREE} and 64")
+    return tuple(sorted(_prime_factors((1 << k) - 1)))
+
+
+def is_primitive(p: int) -> bool:
+    """Whether x generates every non-zero residue modulo p.
+
+    x^(2^k - 1) = 1 says that the order of x divides 2^k - 1; that no x^((2^k - 1)/q) is 1 says that it is no
+    proper divisor. An order of 2^k - 1 leaves no room for zero divisors, so p is irreducible as well.
+    ValueError for degrees other than 1 to 40 and 64, whose orders this module cannot factor.
+    """
+    k = degree(p)
+    factors = _factors_of_order(k)
+    if not p & 1:
+        return False
+    order = (1 << k) - 1
+    if power_of_x(order, p) != remainder(1, p):
+        return False
+    return k == 1 or all(power_of_x(order // q, p) != 1 for q in factors)
+
+
+def random_primitive(k: int, random_bits: Callable[[int], int]) -> int:
+    """A uniformly random primitive polynomial of degree k.
+
+    `random_bits(n)` returns n random bits as an integer, as `random.Random.getrandbits` does. About one
+    candidate in k is primitive, so about k are tried.
+    """
+    _factors_of_order(k)
+    while True:
+        candidate = 1 << k | (random_bits(k - 1) << 1 if k > 1 else 0) | 1
+        if is_primitive(candidate):
+            return candidate

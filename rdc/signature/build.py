@@ -1,0 +1,216 @@
+"""Folds a stream of chunk records into a signature tree, level by level, while the stream runs."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import eq, mul
+from typing import TYPE_CHECKING, Protocol
+
+from rdc.chunking.chunker import Chunker
+from rdc.errors import UsageError
+from rdc.kernel import Winnower
+from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
+from rdc.signature.digests import DIGEST_BYTES, node_digest, root_digest
+from rdc.signature.tree import Level, SignatureTree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Buffer
+
+    from rdc.chunking.params import ChunkParams
+
+__all__ = ["Column", "MemoryColumn", "TreeBuilder", "sign"]
+
+
+class Column(Protocol):
+    """Append-only bytes; an implementation may move large ones out of memory."""
+
+    def append(self, data: Buffer, /) -> None: ...
+
+    def view(self) -> memoryview: ...
+
+
+class MemoryColumn:
+    """A Column that stays in memory."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def append(self, data: Buffer) -> None:
+        self._data += data
+
+    def view(self) -> memoryview:
+        return memoryview(self._data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Items:
+    """Consecutive items of one level as columns."""
+
+    digests: list[bytes]
+    lengths: list[int]
+    sizes: list[int]
+    """Records in the node that an item of a level above 0 names; 0 at level 0."""
+
+    def extend(self, other: _Items) -> None:
+        self.digests.extend(other.digests)
+        self.lengths.extend(other.lengths)
+        self.sizes.extend(other.sizes)
+
+    def __add__(self, other: _Items) -> _Items:
+        return _Items(self.digests + other.digests, self.lengths + other.lengths, self.sizes + other.sizes)
+
+
+class _LevelBuilder:
+    """One level: takes items, joins equal neighbours into runs, groups the runs, names the groups.
+
+    Invariant: the very last run is held back, since the next item may continue it; `_digests`, `_lengths`,
+    `_counts` hold the runs since the last group's end, all of them winnowed.
+    """
+
+    def __init__(self, number: int, column: Callable[[], Column]) -> None:
+        self.number = number
+        self.runs = 0
+        self.groups = 0
+        self._columns = (column(), column(), column(), column())
+        self._winnower = Winnower(NODE_RECORDS_MIN, NODE_RECORDS_MAX)
+        self._group_start = 0
+        self._digests = bytearray()
+        self._lengths: array[int] = array("Q")
+        self._counts: array[int] = array("Q")
+        self._last = _Items([], [], [])
+        self._last_count = 0
+
+    def add(self, items: _Items) -> _Items:
+        """Takes items in order; returns the groups they complete, which are items of the level above."""
+        digests = items.digests
+        if not digests:
+            return items
+        last = self._last
+        if any(map(eq, digests, digests[1:])) or last.digests == digests[:1]:
+            settled, counts = _Items([], [], []), array("Q")
+            for digest, length, size in zip(digests, items.lengths, items.sizes, strict=True):
+                # Equal digests have equal lengths and sizes, or BLAKE3 is broken.
+                if last.digests == [digest]:
+                    self._last_count += 1
+                    continue
+                settled.extend(last)
+                counts.extend([self._last_count] * len(last.digests))
+                last, self._last_count = _Items([digest], [length], [size]), 1
+        else:
+            # The common case, without a loop in Python: no runs, so all but the last item are settled.
+            settled = last + _Items(digests[:-1], items.lengths[:-1], items.sizes[:-1])
+            counts = array("Q", [1]) * len(settled.digests)
+            if last.digests:
+                counts[0] = self._last_count
+            last, self._last_count = _Items(digests[-1:], items.lengths[-1:], items.sizes[-1:]), 1
+        self._last = last
+        return self._settle(settled, counts)
+
+    def repeat(self, count: int) -> None:
+        """The last item comes `count` more times."""
+        self._last_count += count
+
+    def finish(self) -> _Items:
+        """The held-back run joins; unless the level is the top, its rest becomes the last group."""
+        groups = self._settle(self._last, array("Q", [self._last_count] * len(self._last.digests)))
+        self._last, self._last_count = _Items([], [], []), 0
+        return groups + self._group(self._winnower.finish()) if self.groups else groups
+
+    def _settle(self, items: _Items, counts: array[int]) -> _Items:
+        if not items.digests:
+            return items
+        digests, lengths = b"".join(items.digests), array("Q", items.lengths)
+        self.runs += len(lengths)
+        for column, data in zip(
+            self._columns, (digests, lengths.tobytes(), counts.tobytes(), bytes(items.sizes)), strict=True
+        ):
+            column.append(data)
+        self._digests += digests
+        self._lengths += lengths
+        self._counts += counts
+        # A record's rank is the first 8 bytes of its digest, big-endian.
+        ranks = array("Q", digests)[:: DIGEST_BYTES // 8]
+        ranks.byteswap()
+        return self._group(self._winnower.feed(ranks))
+
+    def _group(self, ends: list[int]) -> _Items:
+        groups = _Items([], [], [])
+        begin = 0
+        for end in ends:
+            stop = end - self._group_start
+            lengths, counts = self._lengths[begin:stop], self._counts[begin:stop]
+            digests = self._digests[begin * DIGEST_BYTES : stop * DIGEST_BYTES]
+            groups.digests.append(node_digest(self.number, digests, lengths, counts))
+            groups.lengths.append(sum(map(mul, lengths, counts)))
+            groups.sizes.append(stop - begin)
+            begin = stop
+        if ends:
+            del self._digests[: begin * DIGEST_BYTES], self._lengths[:begin], self._counts[:begin]
+            self._group_start += begin
+            self.groups += len(ends)
+        return groups
+
+    def level(self) -> Level:
+        digests, lengths, counts, sizes = (column.view() for column in self._columns)
+        starts = array("Q")
+        if self.number:
+            # Equal nodes have equally many records: a run of them takes count * size records below.
+            starts.extend(accumulate(map(mul, counts.cast("Q"), sizes), initial=0))
+            starts.pop()
+        return Level(digests, lengths.cast("Q"), counts.cast("Q"), memoryview(starts), sizes)
+
+
+class TreeBuilder:
+    """Builds a SignatureTree from chunks in order. Between calls it holds a few records a level.
+
+    `column` makes the columns that the levels' records are kept in: about 49 bytes a chunk.
+    """
+
+    def __init__(self, params: ChunkParams, column: Callable[[], Column] = MemoryColumn) -> None:
+        self._params = params
+        self._column = column
+        self._levels = [_LevelBuilder(0, column)]
+        self.size = 0
+
+    def add(self, digests: list[bytes], lengths: list[int]) -> None:
+        """Takes the next chunks: 32-byte digests and lengths in bytes, one each."""
+        self.size += sum(lengths)
+        self._cascade(0, _Items(digests, lengths, [0] * len(digests)))
+
+    def repeat(self, digest: bytes, length: int, count: int) -> None:
+        """Takes a run of `count` >= 1 equal chunks in constant time."""
+        self.add([digest], [length])
+        self._levels[0].repeat(count - 1)
+        self.size += length * (count - 1)
+
+    def finish(self, traits: bytes = b"") -> SignatureTree:
+        """The tree of all that was added; the builder is used up."""
+        level = 0
+        while level < len(self._levels):
+            self._cascade(level + 1, self._levels[level].finish())
+            level += 1
+        levels = tuple(level.level() for level in self._levels)
+        top = levels[-1]
+        root = root_digest(self._params.id, self.size, len(levels) - 1, top.digests, top.lengths, top.counts)
+        return SignatureTree(root, self.size, self._params, levels, traits)
+
+    def _cascade(self, level: int, items: _Items) -> None:
+        while items.digests:
+            if level == len(self._levels):
+                if level > TREE_HEIGHT:
+                    raise UsageError(f"a stream needs more than {TREE_HEIGHT} signature levels")
+                self._levels.append(_LevelBuilder(level, self._column))
+            items = self._levels[level].add(items)
+            level += 1
+
+
+def sign(data: Buffer, params: ChunkParams) -> SignatureTree:
+    """The signature tree of `data`."""
+    chunker, builder = Chunker(params), TreeBuilder(params)
+    for columns in (chunker.feed_columns(data), chunker.finish_columns()):
+        builder.add(columns.digests, columns.lengths)
+    return builder.finish(chunker.traits())

@@ -1,0 +1,95 @@
+"""Node records as they travel: short keyed references for digests (FORMAT.md, "Records on the wire")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rdc.errors import ProtocolError
+from rdc.kernel import short_references
+from rdc.limits import FILE_BYTES, NODE_RECORDS_MAX
+from rdc.protocol.varint import decode_varint, encode_varint
+from rdc.signature.digests import DIGEST_BYTES
+
+if TYPE_CHECKING:
+    from rdc.signature.tree import Level
+
+__all__ = [
+    "SHORT_REFERENCE_BYTES",
+    "NodeRecords",
+    "decode_records",
+    "encode_records",
+    "reference_column",
+]
+
+SHORT_REFERENCE_BYTES = 8
+"""Widest keyed reference; a wider one is the whole digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecords:
+    """One node's records, or a tree's top: entry i of each column is record `first` + i of the level."""
+
+    first: int
+    references: tuple[bytes, ...]
+    lengths: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+def reference_column(level: Level, key: bytes, width: int, rows: range | None = None) -> bytes:
+    """References of the records `rows` (all by default) of a level, `width` bytes each.
+
+    `width` 1 to 8: SipHash-2-4 of the digest under the session's 16-byte `key`, cut to `width` bytes;
+    32: the digest itself.
+    """
+    digests = level.digests
+    if rows is not None:
+        digests = digests[rows.start * DIGEST_BYTES : rows.stop * DIGEST_BYTES]
+    if width == DIGEST_BYTES:
+        return bytes(digests)
+    return short_references(key, digests, DIGEST_BYTES, width)
+
+
+def encode_records(level: Level, rows: range, key: bytes, width: int) -> bytes:
+    """The records `rows` of a level, at most 26, for the wire."""
+    counts = level.counts[rows.start : rows.stop].tolist()
+    plain = all(count == 1 for count in counts)
+    return b"".join(
+        (
+            bytes([len(rows) << 1 | (not plain)]),
+            encode_varint(rows.start),
+            reference_column(level, key, width, rows),
+            *(encode_varint(length) for length in level.lengths[rows.start : rows.stop]),
+            *(() if plain else (encode_varint(count) for count in counts)),
+        )
+    )
+
+
+def decode_records(data: bytes, width: int) -> NodeRecords:
+    """What `encode_records` wrote with the same `width`. Raises ProtocolError for anything else."""
+    if not data:
+        raise ProtocolError("node records of no bytes")
+    records, plain = data[0] >> 1, not data[0] & 1
+    if records > NODE_RECORDS_MAX:
+        raise ProtocolError(f"a node of {records} records: at most {NODE_RECORDS_MAX} are allowed")
+    (first,), at = _varints(data, 1, 1)
+    end = at + records * width
+    if len(data) < end:
+        raise ProtocolError(f"node records cut short: {len(data)} bytes, {records} references of {width}")
+    references = tuple(data[i : i + width] for i in range(at, end, width))
+    lengths, at = _varints(data, end, records)
+    counts, at = ((1,) * records, at) if plain else _varints(data, at, records)
+    if at != len(data) or not all(lengths) or not all(counts):
+        raise ProtocolError(f"node records of {len(data)} bytes with a zero or with bytes left over")
+    return NodeRecords(first, references, lengths, counts)
+
+
+def _varints(data: bytes, at: int, number: int) -> tuple[tuple[int, ...], int]:
+    values = []
+    for _ in range(number):
+        read = decode_varint(data, at, FILE_BYTES, "a node record")
+        if read is None:
+            raise ProtocolError(f"node records cut short: {len(data)} bytes")
+        value, at = read
+        values.append(value)
+    return tuple(values), at

@@ -6,6 +6,9 @@ __all__ = [
     "CHUNK_MAX_LIMIT",
     "CHUNK_MIN_LIMIT",
     "CHUNK_RATIO_LIMIT",
+    "FILTER_BYTES",
+    "FILTER_PATTERN_BYTES",
+    "FILTER_RULES",
     "PATH_BYTES",
     "NAME_BYTES",
     "NODE_RECORDS_MAX",
@@ -59,6 +62,17 @@ NAME_BYTES = 255
 
 PATH_BYTES = 65_536
 """Bytes of a relative path. PATH_MAX (4,096) bounds one system call, not a tree walked by descriptors."""
+
+FILTER_PATTERN_BYTES = 4_096
+"""Bytes of one filter pattern: PATH_MAX, since a longer pattern without wildcards matches no path a user can
+type."""
+
+FILTER_RULES = 65_536
+"""Rules of one run. Rules without wildcards cost one dictionary look-up together, so lists of that size are
+usable."""
+
+FILTER_BYTES = 4 << 20
+"""Bytes of all patterns of one run: a peer sends them, and compiling them must stay a matter of seconds."""
 
 DESCENT_MAP_RECORDS = 1 << 20
 """Base records of one level indexed by reference at a time, about 150 bytes each; a longer level (a file past

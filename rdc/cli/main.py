@@ -1,11 +1,134 @@
-"""Entry point of the `rdc` command."""
+"""Entry point of the `rdc` command: finds the verb, runs it, and turns every end into one exit code."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import os
+import signal
 import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import Protocol, cast
+
+from rdc.cli.environment import Environment, OutputClosedError, process_environment
+from rdc.errors import ExitCode, RdcError, UsageError, printable
+
+__all__ = ["VERBS", "entry", "run"]
+
+VERBS = ("sync", "signature", "serve")
+"""Each is a module of rdc.cli, loaded when it is asked for."""
+
+_NOT_YET = ("scan", "dupes", "similar", "dedupe", "watch", "daemon")
+
+READER_GONE = 128 + signal.SIGPIPE
+"""Exit code when the reader of stdout has left, as in `rdc sync -v ... | head`: what a shell shows for a
+program that SIGPIPE ended, and no rsync code."""
+
+
+class _Verb(Protocol):
+    SUMMARY: str
+
+    def help_text(self) -> str: ...
+    def run(self, words: Sequence[str], environment: Environment) -> ExitCode: ...
 
 
 def entry() -> None:
-    from rdc import __version__
+    """Run this process's command line and exit."""
+    # As on Ctrl-C, a run that is told to stop still removes what it was about to write.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
+    code = run(sys.argv[1:], process_environment())
+    if code == READER_GONE:
+        # Python flushes stdout once more at exit and would complain about the closed pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
 
-    sys.stdout.write(f"rdc {__version__}\n")
+
+def run(words: Sequence[str], environment: Environment) -> int:
+    """Run one command line; returns the exit code. No exception leaves it."""
+    try:
+        code = _dispatch(words, environment)
+        environment.flush()
+        return code
+    except OutputClosedError:
+        return READER_GONE
+    except RdcError as error:
+        # A message that ends an -i listing must stand below it.
+        _flush_quietly(environment)
+        environment.talk(f"rdc: {error}\n")
+        _traceback(environment)
+        return error.code
+    except KeyboardInterrupt:
+        _flush_quietly(environment)
+        environment.talk("rdc: interrupted\n")
+        return ExitCode.INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the last line of defence: a traceback is for whoever asks
+        _flush_quietly(environment)
+        hint = "" if environment.environ.get("RDC_DEBUG") else " (set RDC_DEBUG=1 for the traceback)"
+        environment.talk(f"rdc: internal error: {printable(f'{type(error).__name__}: {error}')}{hint}\n")
+        _traceback(environment)
+        return ExitCode.USAGE
+
+
+def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:
+    if not words:
+        raise UsageError(f"a verb is needed: {', '.join(VERBS)} (see rdc --help)")
+    first = words[0]
+    if first in VERBS:
+        return _verb(first).run(words[1:], environment)
+    if first in ("--help", "-h", "help"):
+        environment.data(_help_text(words[1:]))
+        return ExitCode.OK
+    if first in ("--version", "-V"):
+        environment.data(_version_text())
+        return ExitCode.OK
+    if first in _NOT_YET:
+        raise UsageError(f"rdc {first} is not available yet; there are {', '.join(VERBS)}")
+    if first.startswith("-"):
+        raise UsageError(f"{first} stands before any verb; write rdc sync {first} ... (see rdc --help)")
+    raise UsageError(f"rdc has no verb '{first}'; to sync, write: rdc sync SRC DST (see rdc --help)")
+
+
+def _verb(name: str) -> _Verb:
+    return cast(_Verb, importlib.import_module(f"rdc.cli.{name}"))
+
+
+def _version_text() -> str:
+    from rdc import __version__
+    from rdc.kernel import kernel_name
+
+    return f"rdc {__version__} (kernel: {kernel_name()})\n"
+
+
+def _help_text(words: Sequence[str]) -> str:
+    if words and words[0] in VERBS:
+        return _verb(words[0]).help_text()
+    verbs = "".join(f"  {name:<11}{_verb(name).SUMMARY}\n" for name in VERBS)
+    return (
+        "Usage: rdc VERB ...\n\n"
+        "Examples:\n"
+        "  rdc sync src/ backup/         make backup/ hold what src/ holds, sending only what differs\n"
+        "  rdc sync src/ host:backup/    the same over ssh\n"
+        "  rdc signature FILE            show how a file is cut and named\n\n"
+        f"Verbs:\n{verbs}\n"
+        "rdc VERB --help tells more; rdc --version names the version and the kernel in use.\n"
+    )
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _flush_quietly(environment: Environment) -> None:
+    # The run already has a failure to report, and it is the one that matters.
+    with contextlib.suppress(OutputClosedError, RdcError):
+        environment.flush()
+
+
+def _traceback(environment: Environment) -> None:
+    if environment.environ.get("RDC_DEBUG"):
+        import traceback
+
+        environment.talk(traceback.format_exc())

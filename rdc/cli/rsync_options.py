@@ -1,0 +1,96 @@
+"""The options of rsync that rdc does not have, each with what to do instead: a refusal by name, never a
+guess.
+
+The names are those of rsync(1), version 3.5, with the aliases its parser knows; where there is nothing to
+advise, the text is empty.
+"""
+
+from __future__ import annotations
+
+__all__ = ["REFUSED_RSYNC_OPTIONS"]
+
+_DELETE = "use --delete; rdc deletes when everything else is in place"
+_LINKS = "symlinks are copied as symlinks"
+_DAEMON = "rdc has no daemon yet; HOST:PATH goes through ssh"
+_TEMPORARY = "each file is rebuilt beside the old one and renamed over it"
+_DEVICES = "devices, sockets and fifos are named and skipped"
+_RESUME = "start an interrupted run again, and it goes on from what is there"
+_FIND = "rdc looks for matching content at the destination by itself"
+_TIME = "files of equal size and time are skipped, with -c files of equal content"
+_IDS = "owners and groups are kept by number"
+_COMPRESSION = "-z and --no-compress are the choices; the method is zstd"
+_LOG = "use -i, or --json for programs"
+_SSH = 'give it to ssh: -e "ssh OPTIONS"'
+_SIGNATURE = "chunks are always named by BLAKE3"
+_FILTER = "use --exclude, --include or --filter"
+_LIST = "use -n -i"
+_NOT_YET = "not available yet"
+
+_REFUSED: dict[tuple[str, ...], str] = {
+    ("--info", "--debug", "--stderr", "--msgs2stderr"): "use -v, -i or --stats",
+    ("--motd", "--daemon", "--config", "--dparam", "--detach", "-M", "--remote-option"): _DAEMON,
+    ("--password-file", "--early-input", "--address", "--port", "--sockopts", "--contimeout"): _DAEMON,
+    ("--inc-recursive", "--i-r"): "",
+    ("--relative", "-R", "--implied-dirs", "--i-d"): "sync each directory to its own place",
+    ("--backup", "-b", "--backup-dir", "--suffix"): "copy the destination before the sync",
+    ("--update", "-u"): _NOT_YET,
+    ("--inplace", "--append", "--append-verify", "--write-devices"): _TEMPORARY,
+    ("--temp-dir", "-T", "--delay-updates"): _TEMPORARY,
+    ("--dirs", "-d", "--old-dirs", "--old-d"): "directories are always descended into; use --exclude='/*/*'",
+    ("--mkpath",): "make the parent directory first",
+    ("--copy-links", "-L", "--copy-dirlinks", "-k", "--copy-unsafe-links", "--safe-links"): _LINKS,
+    ("--munge-links", "--keep-dirlinks", "-K"): _LINKS,
+    ("--insecure-links", "--confine-root"): "no path below SRC or DST is ever resolved through a symlink",
+    ("--hard-links", "-H"): "not available yet; each name of a file becomes a file of its own",
+    ("--executability", "-E", "--chmod"): "permissions are kept as they are",
+    ("--acls", "-A", "--xattrs", "-X"): "not available yet; permissions, times and owners are kept",
+    ("--devices", "--copy-devices", "--specials", "-D", "--drop-D"): _DEVICES,
+    ("--atimes", "-U", "--open-noatime", "--crtimes", "-N"): "modification times are kept, no others",
+    ("--omit-dir-times", "-O", "--omit-link-times", "-J"): "modification times are always kept",
+    ("--super", "--fake-super", "--copy-as"): "--owner and --no-owner choose",
+    ("--sparse", "-S"): "not available yet; holes are written out",
+    ("--preallocate",): "",
+    ("--whole-file", "-W"): "rdc always looks for what the destination already has",
+    ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
+    ("--block-size", "-B"): "the size of chunks follows from their content",
+    ("--one-file-system", "-x"): "not available yet; exclude the mount points",
+    ("--rsync-path",): "use --remote-path=PROGRAM, the far rdc",
+    ("--existing", "--ignore-non-existing", "--ignore-existing"): _FILTER,
+    ("--remove-source-files", "--remove-sent-files"): "the source is never changed",
+    ("--del", "--delete-before", "--delete-during", "--delete-after", "--delete-delay"): _DELETE,
+    ("--delete-excluded",): "delete excluded entries by hand",
+    ("--ignore-missing-args", "--delete-missing-args"): "a missing SRC is an error",
+    ("--ignore-errors",): "nothing is deleted after a read error, since what was not read looks deleted",
+    ("--force",): "",
+    ("--max-size", "--min-size"): _FILTER,
+    ("--max-alloc",): "",
+    ("--partial", "--partial-dir"): _RESUME,
+    ("-P",): "progress is shown on a terminal, and " + _RESUME,
+    ("--progress",): "progress is shown on a terminal by itself; --json gives it to programs",
+    ("--prune-empty-dirs", "-m"): "",
+    ("--numeric-ids", "--usermap", "--groupmap", "--chown"): _IDS,
+    ("--timeout",): _SSH.replace("OPTIONS", "-o ServerAliveInterval=10"),
+    ("--ignore-times", "-I", "--size-only", "--modify-window", "-@"): _TIME,
+    ("--fuzzy", "-y", "--compare-dest", "--copy-dest"): _FIND,
+    ("--link-dest",): "not available yet",
+    ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,
+    ("--skip-compress", "--old-compress", "--new-compress"): _COMPRESSION,
+    ("--cvs-exclude", "-C", "-F", "--files-from"): _FILTER,
+    ("--from0", "-0"): "rule files have one rule a line",
+    ("--old-args", "--secluded-args", "--protect-args", "-s"): "paths never pass through the remote shell",
+    ("--trust-sender",): "no peer is trusted",
+    ("--blocking-io", "--outbuf"): "",
+    ("--8-bit-output", "-8"): "control characters are shown as \\xNN; --json gives exact paths",
+    ("--out-format", "--log-format", "--log-file", "--log-file-format"): _LOG,
+    ("--list-only",): _LIST,
+    ("--bwlimit",): _NOT_YET,
+    ("--stop-after", "--time-limit", "--stop-at"): "stop it at any time; " + _RESUME,
+    ("--write-batch", "--only-write-batch", "--read-batch"): "",
+    ("--protocol",): "both ends agree on a version by themselves",
+    ("--iconv",): "names are copied byte for byte",
+    ("--ipv4", "-4", "--ipv6", "-6"): _SSH.replace("OPTIONS", "-4") + " (or -6)",
+    ("--server", "--sender"): "the far side runs rdc serve --stdio",
+}
+
+REFUSED_RSYNC_OPTIONS: dict[str, str] = {name: text for names, text in _REFUSED.items() for name in names}
+"""Option name to advice. `--no-X` is derived from it and from the options that rdc has."""

@@ -1,0 +1,127 @@
+"""`rdc signature FILE`: the signature tree of one file, as rdc itself would use it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from rdc.cli.environment import Environment
+from rdc.cli.options import Option, OptionGroup, Words, options_help, parse_words
+from rdc.errors import ExitCode, UsageError, printable
+from rdc.limits import CHUNK_MAX_LIMIT
+from rdc.report.sizes import exact_text, size_text
+from rdc.report.sync_json import path_fields
+
+if TYPE_CHECKING:
+    from rdc.chunking.params import ChunkParams
+    from rdc.signature.tree import Level, SignatureTree
+
+__all__ = ["SUMMARY", "SignFile", "help_text", "run"]
+
+SUMMARY = "print the signature tree of a file"
+
+SCHEMA = 1
+"""`schema` of the JSON form; fields may be added under one schema, never renamed or removed."""
+
+_OPTIONS = (
+    OptionGroup(
+        "Options",
+        (
+            Option(("--json",), "one JSON object on stdout"),
+            Option(("--mean",), "mean chunk size in bytes (default: what rdc sync uses)", "BYTES"),
+            Option(("--help",), "show this text"),
+        ),
+    ),
+)
+
+_INTRODUCTION = """\
+Usage: rdc signature [OPTIONS] FILE
+
+Examples:
+  rdc signature disk.img                   root digest, similarity traits, and the size of each level
+  rdc signature --json --mean 8192 x.tar   the same for programs, with smaller chunks
+
+Two files with the same root and parameters have the same content.
+"""
+
+SignFile = Callable[[bytes, "ChunkParams"], "SignatureTree"]
+
+
+def help_text() -> str:
+    return _INTRODUCTION + options_help(_OPTIONS)
+
+
+def run(words: Sequence[str], environment: Environment, *, sign_file: SignFile | None = None) -> ExitCode:
+    """The words after `rdc signature`. Raises RdcError."""
+    parsed = parse_words(words, _OPTIONS, {}, command="rdc signature")
+    if parsed.has("--help"):
+        environment.data(help_text())
+        return ExitCode.OK
+    if len(parsed.operands) != 1:
+        raise UsageError(f"one FILE is needed, {len(parsed.operands)} were given (see rdc signature --help)")
+    params = _params(parsed)
+    if sign_file is None:
+        from rdc.catalog import signer  # type: ignore[attr-defined, unused-ignore]
+
+        sign_file = signer.sign_file
+    path = os.fsencode(parsed.operands[0])
+    tree = sign_file(path, params)
+    environment.data(_json(path, tree) if parsed.has("--json") else _text(path, tree))
+    return ExitCode.OK
+
+
+def _params(words: Words) -> ChunkParams:
+    from rdc.chunking.params import SYNC_PARAMS, ChunkParams
+
+    mean = words.last("--mean")
+    if mean is None:
+        return SYNC_PARAMS
+    if not (mean.value.isascii() and mean.value.isdigit() and 0 < len(mean.value) <= 9):
+        raise UsageError(f"--mean={mean.value}: a number of bytes up to {CHUNK_MAX_LIMIT} is expected")
+    return ChunkParams.for_mean(int(mean.value))
+
+
+def _mean(tree: SignatureTree, level: Level) -> float:
+    """Bytes of the file that one item of `level` covers on average; 0 for an empty file."""
+    return tree.size / level.items if tree.size else 0.0
+
+
+def _json(path: bytes, tree: SignatureTree) -> str:
+    levels = [
+        {
+            "level": number,
+            "records": level.records,
+            "bytes": level.bytes,
+            "mean": round(_mean(tree, level), 1),
+        }
+        for number, level in enumerate(tree.levels)
+    ]
+    text = json.dumps(
+        {
+            "schema": SCHEMA,
+            **path_fields(path),
+            "size": tree.size,
+            "root": tree.root.hex(),
+            "params": tree.params.id.hex(),
+            "traits": tree.traits.hex(),
+            "levels": levels,
+        }
+    )
+    return text.replace("\x7f", "\\u007f") + "\n"
+
+
+def _text(path: bytes, tree: SignatureTree) -> str:
+    lines = [
+        f"path    {printable(path)}",
+        f"size    {exact_text(tree.size)}",
+        f"root    {tree.root.hex()}",
+        f"params  {tree.params.id.hex()}",
+        f"traits  {tree.traits.hex() or '-'}",
+        f"{'level':>5}  {'records':>12}  {'signature':>12}  {'mean':>10}",
+    ]
+    for number, level in enumerate(tree.levels):
+        mean = size_text(round(_mean(tree, level)))
+        lines.append(f"{number:>5}  {level.records:>12,}  {size_text(level.bytes):>12}  {mean:>10}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,151 @@
+"""`rdc sync SRC DST`: bring a file or directory up to another, here or on another host."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from typing import Protocol
+
+from rdc.cli.environment import Environment, OutputClosedError
+from rdc.cli.options import options_help
+from rdc.cli.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, read_request
+from rdc.errors import ExitCode, RdcError
+from rdc.limits import FILTER_BYTES
+from rdc.model.location import Location, RemoteShell
+from rdc.model.sync import SyncOptions, SyncReport
+from rdc.progress import Reporter
+from rdc.report.sync_json import SyncJson
+from rdc.report.sync_terminal import SyncTerminal
+
+__all__ = ["SUMMARY", "Syncer", "help_text", "run"]
+
+SUMMARY = "bring a directory or file up to another, here or over ssh"
+
+_INTRODUCTION = """\
+Usage: rdc sync [OPTIONS] SRC DST
+
+Examples:
+  rdc sync src/ backup/                  make backup/ hold what src/ holds, sending only what differs
+  rdc sync -n -i src/ backup/            show what that would change
+  rdc sync --delete src/ host:backup/    over ssh, and remove there what src/ no longer has
+  rdc sync host:data .                   fetch the directory data from host
+  rdc sync -e 'ssh -p 2222' --exclude='*.o' --exclude=/build/ . me@host:project/
+
+A '/' at the end of SRC means its content, without it the directory itself, as in rsync. HOST:PATH is relative
+to the home directory there; rdc must be installed on both sides. Options of rsync that rdc does not have fail
+by name.
+"""
+
+_CLOSING = """
+Exit codes: 0 done, 1 usage, 2 the far side is no rdc of this version, 11 disk full or read-only,
+12 connection lost, 20 interrupted, 23 some files failed, 24 source files changed meanwhile,
+25 stopped by --max-delete, 127 no rdc on the far side.
+"""
+
+
+class Syncer(Protocol):
+    """What performs a sync: rdc.session.sync.sync, or a test's stand-in."""
+
+    def __call__(
+        self,
+        source: Location,
+        destination: Location,
+        options: SyncOptions,
+        *,
+        shell: RemoteShell,
+        reporter: Reporter,
+    ) -> SyncReport: ...
+
+
+class _Output(Reporter, Protocol):
+    def start(self) -> None: ...
+    def finish(self, report: SyncReport) -> None: ...
+    def fail(self, error: RdcError) -> None: ...
+    def close(self) -> None: ...
+
+
+def help_text() -> str:
+    return _INTRODUCTION + options_help(SYNC_OPTIONS) + _CLOSING
+
+
+def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None = None) -> ExitCode:
+    """The words after `rdc sync`. Raises RdcError; its message is for the caller to print."""
+    try:
+        parsed = parse_sync(list(words))
+        if parsed.has("--help"):
+            environment.data(help_text())
+            return ExitCode.OK
+        request = read_request(parsed, lambda name: _read_rule_file(name, environment))
+    except RdcError as error:
+        # A program that reads events is told of every failure in one form, this early one included.
+        if "--json" in words:
+            _json_output(environment).fail(error)
+        raise
+    if syncer is None:
+        from rdc.session.sync import sync  # type: ignore[import-not-found, unused-ignore]
+
+        syncer = sync
+    return _perform(request, environment, syncer)
+
+
+def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> ExitCode:
+    output = _json_output(environment) if request.json else _terminal_output(request, environment)
+    try:
+        output.start()
+        report = syncer(
+            request.source, request.destination, request.options, shell=request.shell, reporter=output
+        )
+        output.finish(report)
+    except OutputClosedError:
+        raise
+    except RdcError as error:
+        output.fail(error)
+        raise
+    except KeyboardInterrupt:
+        output.fail(RdcError("interrupted", code=ExitCode.INTERRUPTED))
+        raise
+    except Exception as error:
+        output.fail(RdcError(f"internal error: {type(error).__name__}: {error}", code=ExitCode.USAGE))
+        raise
+    finally:
+        output.close()
+    return report.exit
+
+
+def _json_output(environment: Environment) -> _Output:
+    return SyncJson(environment.data, environment.flush, environment.clock)
+
+
+def _terminal_output(request: SyncRequest, environment: Environment) -> _Output:
+    style = request.style
+    # Names that scroll by on the same terminal are progress enough, and a bar would tear them apart.
+    scrolling = environment.stdout_is_terminal and (style.names or style.itemize)
+    bar = None
+    if environment.can_redraw and not style.quiet and not scrolling:
+        from rdc.report.progress_bar import ProgressBar
+
+        bar = ProgressBar(environment.stderr, environment.clock, color=environment.color)
+    return SyncTerminal(style, environment.data, environment.talk, bar)
+
+
+def _read_rule_file(name: str, environment: Environment) -> bytes:
+    if name == "-":
+        data = environment.stdin.read(FILTER_BYTES + 1)
+    else:
+        try:
+            # Not blocking on a fifo without a writer; rules come from files.
+            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            with open(descriptor, "rb") as file:
+                if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                    raise RdcError(
+                        f"{name}: a file of patterns is expected, this is a directory", code=ExitCode.FILE_IO
+                    )
+                data = file.read(FILTER_BYTES + 1)
+        except OSError as error:
+            raise RdcError(
+                f"{name}: cannot read patterns: {error.strerror}", code=ExitCode.FILE_IO
+            ) from error
+    if len(data) > FILTER_BYTES:
+        raise RdcError(f"{name}: more than {FILTER_BYTES} bytes of patterns; rdc takes no more")
+    return data

@@ -1,0 +1,193 @@
+"""The options of `rdc sync`: their table, and the request that a command line amounts to."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rdc.cli.options import Option, OptionGroup, Words, parse_words
+from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
+from rdc.errors import UsageError
+from rdc.model.location import Location, RemoteShell, parse_location
+from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.report.sync_terminal import TerminalStyle
+
+__all__ = ["SYNC_OPTIONS", "ReadRuleFile", "SyncRequest", "read_request"]
+
+SYNC_OPTIONS = (
+    OptionGroup(
+        "What is done",
+        (
+            Option(("-a", "--archive"), "keep everything rdc can keep; always on, as are the next six"),
+            Option(("-r", "--recursive"), "descend into directories"),
+            Option(("-l", "--links"), "copy symlinks as symlinks"),
+            Option(("-p", "--perms"), "keep permissions"),
+            Option(("-t", "--times"), "keep modification times"),
+            Option(("-g", "--group"), "keep groups where owners are kept"),
+            Option(("-o",), "keep owners where the receiving side runs as root"),
+            Option(("--owner",), "keep owners and groups, root or not"),
+            Option(("--no-owner", "--no-o"), "never keep owners and groups"),
+            Option(("-c", "--checksum"), "compare content, not size and time"),
+            Option(("-n", "--dry-run"), "only show what would be done"),
+            Option(("--no-fsync",), "do not wait for the disk; a power cut may cost what this run wrote"),
+            Option(("--fsync",), "wait for the disk before a file replaces another (default)"),
+        ),
+    ),
+    OptionGroup(
+        "Deleting",
+        (
+            Option(("--delete",), "remove what SRC does not have; happens last, never after a read error"),
+            Option(("--max-delete",), "delete at most N entries, then exit with 25", "N"),
+            Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
+        ),
+    ),
+    OptionGroup(
+        "Choosing files (one list in the order given, the first rule that matches decides)",
+        (
+            Option(("--exclude",), "leave out what matches", "PATTERN"),
+            Option(("--include",), "take what matches", "PATTERN"),
+            Option(("--exclude-from",), "one pattern a line, ';' and '#' begin comments", "FILE"),
+            Option(("--include-from",), "the same for --include ('-' is stdin)", "FILE"),
+            Option(("-f", "--filter"), "'- PATTERN' or '+ PATTERN'", "RULE"),
+        ),
+    ),
+    OptionGroup(
+        "The connection",
+        (
+            Option(("-e", "--rsh"), "the remote shell (default: ssh)", "CMD"),
+            Option(("--remote-path",), "rdc on the far side (default: rdc)", "PROGRAM"),
+            Option(("-z", "--compress"), "always compress (default: where it helps)"),
+            Option(("--no-compress", "--no-z"), "never compress"),
+        ),
+    ),
+    OptionGroup(
+        "What is shown",
+        (
+            Option(("-v", "--verbose"), "name each changed entry"),
+            Option(("-i", "--itemize-changes"), "the same with rsync's 11-character code"),
+            Option(("-q", "--quiet"), "show nothing but errors"),
+            Option(
+                ("-h", "--human-readable"), "round the sizes in --stats (alone, -h is no help: --help is)"
+            ),
+            Option(("--stats",), "show what was sent, received and reused, and by which messages"),
+            Option(("--json",), "one JSON event a line on stdout instead"),
+            Option(("--help",), "show this text"),
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncRequest:
+    source: Location
+    destination: Location
+    options: SyncOptions
+    shell: RemoteShell
+    style: TerminalStyle
+    json: bool
+
+
+ReadRuleFile = Callable[[str], bytes]
+"""The content of a rule file; '-' is stdin. Raises RdcError."""
+
+
+def parse_sync(words: list[str]) -> Words:
+    """The words after `rdc sync`. Raises UsageError."""
+    return parse_words(words, SYNC_OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc sync")
+
+
+def read_request(words: Words, read_rule_file: ReadRuleFile) -> SyncRequest:
+    """What to do. Raises UsageError for what makes no sense, RdcError for a rule file that cannot be read."""
+    source, destination = _locations(words.operands)
+    return SyncRequest(
+        source=source,
+        destination=destination,
+        options=SyncOptions(
+            checksum=words.has("--checksum"),
+            delete=words.has("--delete"),
+            max_delete=_max_delete(words),
+            force_empty=words.has("--force-empty"),
+            dry_run=words.has("--dry-run"),
+            rules=_rules(words, read_rule_file),
+            fsync=_choice(words, "--fsync", "--no-fsync") is not False,
+            compress=_choice(words, "--compress", "--no-compress"),
+            owner=_choice(words, "--owner", "--no-owner"),
+        ),
+        shell=_shell(words),
+        style=TerminalStyle(
+            names=words.has("--verbose"),
+            itemize=words.has("--itemize-changes"),
+            stats=words.has("--stats"),
+            human=words.has("--human-readable"),
+            quiet=words.has("--quiet"),
+            dry_run=words.has("--dry-run"),
+        ),
+        json=words.has("--json"),
+    )
+
+
+def _locations(operands: tuple[str, ...]) -> tuple[Location, Location]:
+    if len(operands) != 2:
+        found = "nothing was" if not operands else f"{len(operands)} were" if len(operands) > 1 else "1 was"
+        raise UsageError(f"SRC and DST are needed, {found} given (see rdc sync --help)")
+    source, destination = parse_location(operands[0]), parse_location(operands[1])
+    if source.host is not None and destination.host is not None:
+        raise UsageError("SRC and DST are both on other hosts; one must be here (see rdc sync --help)")
+    return source, destination
+
+
+def _choice(words: Words, yes: str, no: str) -> bool | None:
+    last = words.last(yes, no)
+    return None if last is None else last.key == yes
+
+
+def _max_delete(words: Words) -> int | None:
+    last = words.last("--max-delete")
+    if last is None:
+        return None
+    # isdigit() alone would let through digits of other scripts; the length keeps int() from huge numbers.
+    if not (last.value.isascii() and last.value.isdigit() and len(last.value) <= 18):
+        raise UsageError(f"--max-delete={last.value}: a number of entries, 0 or more, is expected")
+    return int(last.value)
+
+
+def _shell(words: Words) -> RemoteShell:
+    command, program = words.last("--rsh"), words.last("--remote-path")
+    shell = RemoteShell()
+    argv = shell.command
+    if command is not None:
+        try:
+            argv = tuple(shlex.split(command.value))
+        except ValueError as error:
+            raise UsageError(f"-e {command.value}: {error}; quote it as for a shell") from error
+        if not argv:
+            raise UsageError("-e needs a command, such as: -e 'ssh -p 2222'")
+    if program is not None and not program.value:
+        raise UsageError("--remote-path needs a program, such as: --remote-path=/usr/local/bin/rdc")
+    return RemoteShell(argv, shell.program if program is None else program.value)
+
+
+def _rules(words: Words, read_rule_file: ReadRuleFile) -> tuple[FilterRule, ...]:
+    keys = {"--exclude", "--include", "--exclude-from", "--include-from", "--filter"}
+    chosen = [given for given in words.given if given.key in keys]
+    if not chosen:
+        return ()
+    import os
+
+    from rdc.tree.filters import FilterList
+    from rdc.tree.rule_text import RuleListBuilder
+
+    builder = RuleListBuilder()
+    for given in chosen:
+        action = RuleAction.INCLUDE if given.key.startswith("--include") else RuleAction.EXCLUDE
+        if given.key.endswith("-from"):
+            builder.add_lines(read_rule_file(given.value), action, name=given.value)
+        elif given.key == "--filter":
+            builder.add_filter(os.fsencode(given.value))
+        else:
+            builder.add_pattern(os.fsencode(given.value), action)
+    rules = builder.rules()
+    # A list past its bounds is the user's mistake, to be told before anything is connected.
+    FilterList(rules)
+    return rules

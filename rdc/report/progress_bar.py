@@ -1,0 +1,113 @@
+"""A progress bar on a terminal, drawn by rich, which is loaded when the first bar appears and not before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TextIO
+
+from rdc.progress import Event
+from rdc.report.progress_track import ProgressTrack, Standing
+from rdc.report.sizes import counted, size_text
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+__all__ = ["REFRESH_INTERVAL", "SHOW_AFTER", "ProgressBar"]
+
+SHOW_AFTER = 0.5
+"""Seconds of work before a bar appears: one that flashes by tells nobody anything."""
+
+REFRESH_INTERVAL = 0.1
+"""Seconds between redraws, as events arrive; no thread draws behind the job's back."""
+
+
+class ProgressBar:
+    """Shows the standing of one job on `stream` until close(), which wipes it."""
+
+    def __init__(
+        self,
+        stream: TextIO,
+        clock: Callable[[], float],
+        *,
+        color: bool,
+        width: int | None = None,
+    ) -> None:
+        """`clock` gives seconds; `width` in columns, None: the terminal's."""
+        self._stream = stream
+        self._clock = clock
+        self._color = color
+        self._width = width
+        self._began = clock()
+        self._drawn = float("-inf")
+        self._track = ProgressTrack()
+        self._progress: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+
+    def follow(self, event: Event) -> None:
+        self._track.follow(event)
+        now = self._clock()
+        if now - self._began < SHOW_AFTER or now - self._drawn < REFRESH_INTERVAL:
+            return
+        self._drawn = now
+        if self._progress is None:
+            self._progress = self._open()
+        self._show(self._progress, self._track.standing)
+
+    def line(self, text: str) -> bool:
+        """Print `text` above the bar; False where there is no bar and the caller prints it."""
+        if self._progress is None:
+            return False
+        self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        return True
+
+    def close(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+    def _show(self, progress: Progress, standing: Standing) -> None:
+        task = self._tasks.get(standing.phase)
+        if task is None:
+            for earlier in self._tasks.values():
+                progress.update(earlier, visible=False)
+            task = progress.add_task(_TITLES[standing.phase], total=standing.total, detail="")
+            self._tasks[standing.phase] = task
+        progress.update(task, completed=standing.done, total=standing.total, detail=_detail(standing))
+        progress.refresh()
+
+    def _open(self) -> Progress:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        console = Console(
+            file=self._stream,
+            force_terminal=True,
+            no_color=not self._color,
+            color_system="auto" if self._color else None,
+            width=self._width,
+        )
+        progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[detail]}"),
+            TimeRemainingColumn(),
+            console=console,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            get_time=self._clock,
+        )
+        progress.start()
+        return progress
+
+
+_TITLES = {"compare": "comparing", "transfer": "transferring", "delete": "deleting"}
+
+
+def _detail(standing: Standing) -> str:
+    if standing.total is None:
+        return counted(standing.done, "entry", "entries")
+    if standing.phase == "transfer":
+        return f"{size_text(standing.done)} of {size_text(standing.total)}"
+    return f"{standing.done:,} of {standing.total:,}"

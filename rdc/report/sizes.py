@@ -1,0 +1,30 @@
+"""Sizes and counts as people read them."""
+
+from __future__ import annotations
+
+__all__ = ["counted", "exact_text", "size_text"]
+
+_UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
+
+
+def size_text(count: int) -> str:
+    """`count` bytes with three or four digits and a decimal unit: `999 B`, `48.0 KB`, `1.2 GB`."""
+    if count < 1000:
+        return f"{count} B"
+    value = float(count)
+    for unit in _UNITS:
+        value /= 1000
+        # 999.95 would be rounded to 1000.0.
+        if value < 999.95 or unit == _UNITS[-1]:
+            return f"{value:.1f} {unit}"
+    raise AssertionError("unreachable")
+
+
+def exact_text(count: int) -> str:
+    """`count` bytes to the last one: `1,234,567 bytes`."""
+    return f"{count:,} byte" if count == 1 else f"{count:,} bytes"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """`1 round trip`, `1,204 round trips`, `2 entries`."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

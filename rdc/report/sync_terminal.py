@@ -1,0 +1,145 @@
+"""A sync as people read it: names as rsync prints them on stdout, trouble and the last line on stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rdc.errors import ExitCode, RdcError, printable
+from rdc.model.sync import SyncReport
+from rdc.progress import Event, ItemChanged, Problem
+from rdc.report.progress_bar import ProgressBar
+from rdc.report.sizes import counted, exact_text, size_text
+
+__all__ = ["SyncTerminal", "TerminalStyle", "item_line", "name_line", "stats_block", "summary_line"]
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalStyle:
+    """What of a sync is shown."""
+
+    names: bool = False
+    """-v: the name of each changed entry."""
+    itemize: bool = False
+    """-i: the same with rsync's 11-character code."""
+    stats: bool = False
+    human: bool = False
+    """-h: rounded sizes in the statistics instead of exact ones."""
+    quiet: bool = False
+    """Nothing but errors."""
+    dry_run: bool = False
+
+
+class SyncTerminal:
+    """A Reporter for people; the bar is there only where stderr is a terminal that no names scroll over."""
+
+    def __init__(
+        self,
+        style: TerminalStyle,
+        data: Callable[[str], None],
+        talk: Callable[[str], None],
+        bar: ProgressBar | None = None,
+    ) -> None:
+        """`data` writes to stdout, `talk` to stderr; both are given whole lines."""
+        self._style = style
+        self._data = data
+        self._talk = talk
+        self._bar = bar
+
+    def start(self) -> None:
+        """Nothing to say before the first event."""
+
+    def __call__(self, event: Event, /) -> None:
+        if self._bar is not None:
+            self._bar.follow(event)
+        if isinstance(event, ItemChanged):
+            self._item(event)
+        elif isinstance(event, Problem):
+            self._problem(event)
+
+    def finish(self, report: SyncReport) -> None:
+        self.close()
+        if self._style.quiet:
+            return
+        if self._style.stats:
+            self._data(stats_block(report, human=self._style.human))
+        self._talk(summary_line(report, dry_run=self._style.dry_run) + "\n")
+
+    def fail(self, error: RdcError) -> None:
+        """Only the bar goes away: the command line prints the error for every verb alike."""
+        self.close()
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def _item(self, event: ItemChanged) -> None:
+        if self._style.quiet:
+            return
+        if self._style.itemize:
+            self._data(item_line(event) + "\n")
+        elif self._style.names and (line := name_line(event)) is not None:
+            self._data(line + "\n")
+
+    def _problem(self, event: Problem) -> None:
+        notice = event.code is ExitCode.OK
+        if notice and self._style.quiet:
+            return
+        line = f"rdc: {'note: ' if notice else ''}{printable(event.message)}"
+        if self._bar is None or not self._bar.line(line):
+            self._talk(line + "\n")
+
+
+def item_line(event: ItemChanged) -> str:
+    """rsync's `%i %n%L`: change code, name, and ` -> target` of a symlink."""
+    return f"{event.change} {_name(event)}"
+
+
+def name_line(event: ItemChanged) -> str | None:
+    """The line of -v, or None: as in rsync, a file whose metadata alone changed is shown only by -i."""
+    if event.change.startswith("*deleting"):
+        return f"deleting {_name(event)}"
+    if event.change[:1] == "." and event.change[1:2] != "d":
+        return None
+    return _name(event)
+
+
+def _name(event: ItemChanged) -> str:
+    target = "" if event.target is None else f" -> {printable(event.target)}"
+    return printable(event.path) + target
+
+
+def summary_line(report: SyncReport, *, dry_run: bool = False) -> str:
+    """The last line of a run: what it cost, what it saved, and whether it is to be trusted."""
+    line = (
+        f"sent {size_text(report.bytes_sent)}, received {size_text(report.bytes_received)}, "
+        f"reused {size_text(report.reused_bytes)} in {counted(report.round_trips, 'round trip')}"
+    )
+    if dry_run:
+        line += " (dry run: nothing was changed)"
+    if report.exit is not ExitCode.OK:
+        trouble = counted(report.errors, "problem") if report.errors else "stopped early"
+        line += f"; {trouble}, exit code {int(report.exit)}"
+    return line
+
+
+def stats_block(report: SyncReport, *, human: bool) -> str:
+    """The lines of --stats, each `label: value`; then the cost of each kind of message, dearest first."""
+    size = size_text if human else exact_text
+    rows = [
+        ("Files in the source", f"{report.files:,}"),
+        ("Their size", size(report.total_bytes)),
+        ("Entries changed", f"{report.changed:,}"),
+        ("Entries deleted", f"{report.deleted:,}"),
+        ("Content sent as is", size(report.literal_bytes)),
+        ("Content reused", size(report.reused_bytes)),
+        ("Bytes sent", size(report.bytes_sent)),
+        ("Bytes received", size(report.bytes_received)),
+        ("Round trips", f"{report.round_trips:,}"),
+    ]
+    lines = [f"{label + ':':<22}{value}" for label, value in rows]
+    if report.by_kind:
+        lines.append("Messages, before compression:")
+        for cost in sorted(report.by_kind, key=lambda cost: (-cost.bytes, cost.name)):
+            lines.append(f"  {printable(cost.name) + ':':<20}{size(cost.bytes)} in {cost.count:,}")
+    return "\n".join(lines) + "\n"

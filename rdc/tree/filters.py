@@ -1,0 +1,161 @@
+"""Which entries of a tree take part: rsync's include and exclude patterns, compiled to linear-time
+matchers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rdc.errors import UsageError
+from rdc.limits import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES
+from rdc.model.sync import FilterRule, RuleAction
+from rdc.tree.wildcards import compile_wildcards, is_wild
+
+__all__ = ["FilterList"]
+
+
+class FilterList:
+    """An ordered list of rules; the first rule that matches an entry decides, and no match means it takes
+    part.
+
+    Paths are relative to the transfer root: for `SRC/` names inside SRC, for `SRC` names that begin with
+    SRC's last
+    component, as a pattern's leading '/' expects. Whoever walks the tree does not descend into an excluded
+    directory,
+    which is why a rule for a file below one is never asked. A rule with wildcards costs at most the path's
+    length times
+    the pattern's, whatever the pattern; all rules without wildcards together are a few look-ups.
+    """
+
+    def __init__(self, rules: Sequence[FilterRule]) -> None:
+        """Raises UsageError for an empty pattern or where a bound of rdc.limits is passed."""
+        _check_bounds(rules)
+        self._include = [rule.action is RuleAction.INCLUDE for rule in rules]
+        self._wild: list[tuple[int, _WildRule]] = []
+        self._whole = _Literals()
+        self._tails: dict[int, _Literals] = {}
+        for number, rule in enumerate(rules):
+            self._add(number, rule.pattern)
+
+    def excluded(self, path: bytes, is_directory: bool) -> bool:
+        """Whether `path` (relative, no trailing '/') is left out. The root itself, b'', never is."""
+        if not path:
+            return False
+        first = self._whole.first(path, is_directory)
+        for components, literals in self._tails.items():
+            first = min(first, literals.first(_tail(path, components), is_directory))
+        for number, rule in self._wild:
+            if number > first:
+                break
+            if rule.matches(path, is_directory):
+                first = number
+                break
+        return first < len(self._include) and not self._include[first]
+
+    def _add(self, number: int, pattern: bytes) -> None:
+        directory_only = len(pattern) > 1 and pattern.endswith(b"/")
+        if directory_only:
+            pattern = pattern[:-1]
+        if is_wild(pattern):
+            self._wild.append((number, _wild_rule(pattern, directory_only)))
+            return
+        anchored = pattern.startswith(b"/")
+        if anchored:
+            literals = self._whole
+            pattern = pattern[1:]
+        else:
+            literals = self._tails.setdefault(pattern.count(b"/") + 1, _Literals())
+        literals.add(number, pattern, directory_only)
+
+
+# Larger than any rule's number: no rule matched.
+_NONE = FILTER_RULES + 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Literals:
+    """Patterns without wildcards that are compared with the same part of a path, each with its first rule's
+    number."""
+
+    any_kind: dict[bytes, int] = field(default_factory=dict)
+    directories: dict[bytes, int] = field(default_factory=dict)
+
+    def add(self, number: int, pattern: bytes, directory_only: bool) -> None:
+        (self.directories if directory_only else self.any_kind).setdefault(pattern, number)
+
+    def first(self, text: bytes, is_directory: bool) -> int:
+        number = self.any_kind.get(text, _NONE)
+        return min(number, self.directories.get(text, _NONE)) if is_directory else number
+
+
+@dataclass(frozen=True, slots=True)
+class _WildRule:
+    regex: re.Pattern[bytes]
+    components: int
+    """How many of the path's last components the pattern is matched against; 0: all of them."""
+    directory_only: bool
+    matches_inside: bool
+    """The pattern ends in '***': it stands for the directory itself as well as for all below it."""
+
+    def matches(self, path: bytes, is_directory: bool) -> bool:
+        if self.directory_only and not is_directory:
+            return False
+        if self.components:
+            # Only a class that names '/' could get past this: rsync counts it as a separator that nothing
+            # matches.
+            if path.count(b"/") + 1 < self.components:
+                return False
+            path = _tail(path, self.components)
+        if self.matches_inside and is_directory:
+            path += b"/"
+        return self.regex.fullmatch(path) is not None
+
+
+def _wild_rule(pattern: bytes, directory_only: bool) -> _WildRule:
+    matches_inside = pattern.endswith(b"***")
+    crosses = b"**" in pattern
+    floating = False
+    components = 0
+    if pattern.startswith(b"/"):
+        pattern = pattern[1:]
+    elif pattern.startswith(b"**"):
+        # rsync lets '**/' match at the very start, as if the path began with a '/'.
+        if pattern.lstrip(b"*").startswith(b"/"):
+            return _WildRule(_optional_start(pattern), 0, directory_only, matches_inside)
+    elif crosses:
+        floating = True
+    else:
+        components = pattern.count(b"/") + 1
+    return _WildRule(
+        compile_wildcards(pattern, floating=floating), components, directory_only, matches_inside
+    )
+
+
+def _optional_start(pattern: bytes) -> re.Pattern[bytes]:
+    """`**/rest` matches `rest` after any '/' or at the start, which is what a floating `rest` does."""
+    return compile_wildcards(pattern.lstrip(b"*")[1:], floating=True)
+
+
+def _tail(path: bytes, components: int) -> bytes:
+    """The last `components` components of `path`; all of it where it has fewer."""
+    if components == 1:
+        return path[path.rfind(b"/") + 1 :]
+    return b"/".join(path.split(b"/")[-components:])
+
+
+def _check_bounds(rules: Sequence[FilterRule]) -> None:
+    if len(rules) > FILTER_RULES:
+        raise UsageError(f"{len(rules)} filter rules; rdc takes at most {FILTER_RULES}")
+    total = 0
+    for rule in rules:
+        if not rule.pattern:
+            raise UsageError("a filter rule has an empty pattern")
+        if len(rule.pattern) > FILTER_PATTERN_BYTES:
+            raise UsageError(
+                f"a filter pattern has {len(rule.pattern)} bytes; rdc takes at most {FILTER_PATTERN_BYTES}: "
+                f"{rule.pattern[:40]!r}..."
+            )
+        total += len(rule.pattern)
+    if total > FILTER_BYTES:
+        raise UsageError(f"filter patterns have {total} bytes together; rdc takes at most {FILTER_BYTES}")

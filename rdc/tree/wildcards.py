@@ -1,0 +1,167 @@
+"""Wildcard patterns as regular expressions that never backtrack past one path component.
+
+Patterns come from users and from peers, so matching must stay linear in the path for every pattern. `a*b*c`
+as `a[^/]*b[^/]*c` takes time with the number of stars in the exponent. The way out is that of fnmatch:
+between two stars the earliest occurrence of the literal part is as good as any later one, since the next star
+absorbs the difference; an atomic group, (?>...), says so to the engine. '*' stops at '/', which makes the
+argument hold a component at a time:
+
+- A part without '/' between two stars lies in one component; its earliest occurrence leaves the most to the
+  next star.
+- A part that contains '/' after a star is bound to the next '/' of the path: there is only one place for it.
+- What follows '**' begins in some component. A match from an earlier component ends no later than one from a
+  later component (both cross the same number of '/'), so the first component in which it matches is enough.
+- Only the part before the end of the pattern is bound to the path's end instead; it is tried once per
+  component.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["compile_wildcards", "is_wild"]
+
+_ANY = b"[^/]"
+_NEVER = re.compile(rb"(?!)")
+# Zero or more whole components; '/' delimits them, so there is only one way to match each number of them.
+_COMPONENTS = rb"(?:[^/]*/)*?"
+
+
+def is_wild(pattern: bytes) -> bool:
+    """Whether rsync treats `pattern` as wildcards; without one of these, even a backslash stands for
+    itself."""
+    return any(ch in pattern for ch in (b"*", b"?", b"["))
+
+
+def compile_wildcards(pattern: bytes, *, floating: bool = False) -> re.Pattern[bytes]:
+    """A regex for fullmatch(). '*' and '?' and [classes] stop at '/', '**' does not, a backslash escapes.
+
+    `floating`: the pattern may begin after any '/', not only at the start. A pattern that cannot be read (an
+    unclosed
+    class, a backslash at the end) matches nothing, as in rsync.
+    """
+    pieces = _parse(pattern)
+    if pieces is None:
+        return _NEVER
+    out = []
+    for number, parts in enumerate(pieces):
+        last = number == len(pieces) - 1
+        if last and number and parts == [b""]:
+            out.append(b".*")
+            continue
+        body = _piece(parts, crosses=number > 0, last=last)
+        if number or floating:
+            body = _COMPONENTS + body
+        # Closed off: what follows '**' never asks for a later start of what precedes it.
+        out.append(body if last else b"(?>" + body + b")")
+    return re.compile(b"".join(out), re.DOTALL)
+
+
+def _piece(parts: list[bytes], *, crosses: bool, last: bool) -> bytes:
+    """The regex of what stands between two '**': star-free parts with a star before each but the first.
+
+    `crosses`: a '**' precedes, which inside the first component acts as one more star.
+    """
+    out = []
+    for number, part in enumerate(parts):
+        if number == 0 and not crosses:
+            out.append(part)
+        elif last and number == len(parts) - 1:
+            out.append(b"[^/]*" + part)
+        else:
+            out.append(b"(?>[^/]*?" + part + b")")
+    return b"".join(out)
+
+
+def _parse(pattern: bytes) -> list[list[bytes]] | None:
+    """`pattern` split at '**', each piece split at '*', each part a regex of fixed length; None:
+    unreadable."""
+    pieces = [[b""]]
+    at = 0
+    while at < len(pattern):
+        ch = pattern[at : at + 1]
+        if ch == b"*":
+            end = at
+            while pattern[end : end + 1] == b"*":
+                end += 1
+            if end - at == 1:
+                pieces[-1].append(b"")
+            else:
+                pieces.append([b""])
+            at = end
+            continue
+        if ch == b"[":
+            parsed = _bracket(pattern, at + 1)
+            if parsed is None:
+                return None
+            regex, at = parsed
+        elif ch == b"\\":
+            if at + 1 == len(pattern):
+                return None
+            regex, at = re.escape(pattern[at + 1 : at + 2]), at + 2
+        else:
+            regex, at = (_ANY if ch == b"?" else re.escape(ch)), at + 1
+        pieces[-1][-1] += regex
+    return pieces
+
+
+_ALNUM = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_NAMED: dict[bytes, frozenset[int]] = {
+    b"alnum": _ALNUM,
+    b"alpha": frozenset(c for c in _ALNUM if chr(c).isalpha()),
+    b"blank": frozenset(b" \t"),
+    b"cntrl": frozenset([*range(32), 127]),
+    b"digit": frozenset(b"0123456789"),
+    b"graph": frozenset(range(33, 127)),
+    b"lower": frozenset(c for c in _ALNUM if chr(c).islower()),
+    b"print": frozenset(range(32, 127)),
+    b"punct": frozenset(range(33, 127)) - _ALNUM,
+    b"space": frozenset(b" \t\n\v\f\r"),
+    b"upper": frozenset(c for c in _ALNUM if chr(c).isupper()),
+    b"xdigit": frozenset(b"0123456789abcdefABCDEF"),
+}
+"""POSIX character classes in the C locale: a path is bytes, and both ends must read a pattern alike."""
+
+
+def _bracket(pattern: bytes, at: int) -> tuple[bytes, int] | None:
+    """The class that begins after the '[' before `at`, as a regex, and where the pattern goes on."""
+    negated = pattern[at : at + 1] in (b"!", b"^")
+    at += negated
+    members: set[int] = set()
+    low: int | None = None
+    first = True
+    while first or pattern[at : at + 1] != b"]":
+        first = False
+        if at >= len(pattern):
+            return None
+        if pattern[at : at + 2] == b"[:" and (end := pattern.find(b"]", at + 2)) != at + 2:
+            if end < 0:
+                return None
+            if pattern[end - 1 : end] == b":" and end - 1 >= at + 2:
+                named = _NAMED.get(pattern[at + 2 : end - 1])
+                if named is None:
+                    return None
+                members |= named
+                low, at = None, end + 1
+                continue
+        is_range = (
+            low is not None and pattern[at : at + 1] == b"-" and pattern[at + 1 : at + 2] not in (b"", b"]")
+        )
+        at += is_range
+        if pattern[at : at + 1] == b"\\":
+            at += 1
+            if at >= len(pattern):
+                return None
+        if is_range:
+            members.update(range(low or 0, pattern[at] + 1))
+            low = None
+        else:
+            low = pattern[at]
+            members.add(low)
+        at += 1
+    # A class never matches '/', neither by naming it nor by leaving it out.
+    members = members | {ord("/")} if negated else members - {ord("/")}
+    if not members:
+        return b"(?!)", at + 1
+    escaped = b"".join(b"\\x%02x" % c for c in sorted(members))
+    return (b"[^" if negated else b"[") + escaped + b"]", at + 1

@@ -78,8 +78,6 @@ DESCENT_MAP_RECORDS = 1 << 20
 """Base records of one level indexed by reference at a time, about 150 bytes each; a longer level (a file past
 16 GiB) is indexed only below its nodes that did not match."""
 
-FILE_BYTES = (1 << 63) - 1
-"""Largest file length: off_t is signed."""
 SPOOL_MEMORY_BYTES = 8 << 20
 """Bytes a spool keeps in memory before it becomes a file: some 200,000 chunk records, a file of several GB,
 so that only huge files reach the disk, and a few at a time stay far below the 250 MB that a side may use."""
@@ -144,3 +142,16 @@ OUTSTANDING_REQUESTS = 65_536
 
 OUTSTANDING_ORDINALS = 4 << 20
 """Files and nodes named by unanswered requests: four bytes each on both sides, four times a million files."""
+
+NODES_PER_ANSWER = 512
+"""Expanded nodes in one answer: about 100 KiB with short references, 450 KiB with whole digests."""
+
+SOURCE_TREES_BYTES = 64 << 20
+"""Bytes of signature trees a source remembers between a request and the next: those of 20 GB of files. More
+are signed again when they are asked about."""
+
+TREES_IN_FLIGHT = 1024
+"""Files compared by descent at a time: enough to fill a long fat line (each answer about 200 bytes)."""
+
+TREES_IN_FLIGHT_BYTES = 32 << 20
+"""Estimated bytes of trees and look-ups of the files in flight by descent, or one file of any size."""

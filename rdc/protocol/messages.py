@@ -29,7 +29,7 @@ from rdc.limits import (
     SOFTWARE_BYTES,
     TREE_HEIGHT,
 )
-from rdc.model.entries import Kind, Listing
+from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.sync import SyncOptions
 from rdc.protocol.fields import (
     Blob,
@@ -73,6 +73,7 @@ __all__ = [
     "Role",
     "RootAnswer",
     "RootRequest",
+    "Start",
     "TreeAnswer",
     "TreeRequest",
     "decode",
@@ -87,6 +88,7 @@ PARAMETER_ID_BYTES = 32
 SECRET_BYTES = 16
 ROOT_BYTES = 32
 REFERENCE_WIDTHS = (4, 32)
+ID_LIMIT = (1 << 32) - 1
 
 # msgpack allocates an array when it has read its head: with arrays this short, the deepest nesting it
 # accepts (1,024) allocates 128 KiB. Many values travel in one binary field instead (columns.py).
@@ -102,6 +104,9 @@ Nodes: TypeAlias = Annotated[tuple[int, ...], Gaps(NODES_PER_MESSAGE, ORDINAL_LI
 Line: TypeAlias = Annotated[str, Text(MESSAGE_BYTES)]
 Code: TypeAlias = Annotated[ExitCode, Member(ExitCode)]
 Failure: TypeAlias = Annotated[ExitCode, Member(ExitCode, without=(ExitCode.OK,))]
+Width: TypeAlias = Annotated[int, Integer(*REFERENCE_WIDTHS)]
+Mtime: TypeAlias = Annotated[int | None, Integer(-SIZE_LIMIT - 1, SIZE_LIMIT, optional=True)]
+"""Nanoseconds; None: the listed one. A file that was changed after its listing travels with its new mtime."""
 Level: TypeAlias = Annotated[int, Integer(0, TREE_HEIGHT)]
 
 
@@ -202,6 +207,33 @@ class Refused(_Message):
     message: Line
 
 
+@_message(23)
+@dataclass(frozen=True, slots=True)
+class Start(_Message):
+    """S, first: what is going to be listed."""
+
+    only: Annotated[bytes, Path(inside=True)]
+    """Of the one entry that the root's listing holds; b'': the root's contents are listed."""
+    entry: Annotated[Kind, Member(Kind)]
+    """Kind of that entry, or of the root."""
+    mode: Annotated[int, Integer(0, 0o7777)]
+    mtime_ns: Annotated[int, Integer(-SIZE_LIMIT - 1, SIZE_LIMIT)]
+    uid: Annotated[int, Integer(0, ID_LIMIT)]
+    gid: Annotated[int, Integer(0, ID_LIMIT)]
+
+    @property
+    def metadata(self) -> Metadata:
+        """Of that entry, or of the root."""
+        return Metadata(self.mode, self.mtime_ns, self.uid, self.gid)
+
+    def check(self) -> str | None:
+        if b"/" in self.only:
+            return f"only: {len(self.only)} bytes with a '/'"
+        if not self.only and self.entry is not Kind.DIRECTORY:
+            return "entry: the root is no directory"
+        return None
+
+
 @_message(4)
 @dataclass(frozen=True, slots=True)
 class ListingPart(_Message):
@@ -275,6 +307,8 @@ class TreeRequest(_Message):
     """D: the top of the signature trees of these files."""
 
     files: Files
+    width: Width
+    """Bytes of a reference in the answers."""
 
 
 @_message(9)
@@ -286,6 +320,7 @@ class TreeAnswer(_Message):
     size: Size
     root: Root
     height: Level
+    mtime_ns: Mtime
     records: Annotated[bytes, Blob(0, RECORDS_BYTES)]
     """Opaque here: the signature format says what they hold."""
 
@@ -298,7 +333,7 @@ class NodeRequest(_Message):
     file: Ordinal
     level: Level
     nodes: Nodes
-    width: Annotated[int, Integer(*REFERENCE_WIDTHS)]
+    width: Width
     """Bytes of a reference in the answer."""
 
 
@@ -392,6 +427,7 @@ class FileEnd(_Message):
     """Bytes of Data since the request: of a whole file, its size."""
     root: Annotated[bytes, Blob(0, ROOT_BYTES)] = b""
     """Whole files: the root digest of what was sent. Ranges: empty."""
+    mtime_ns: Mtime = None
 
     def check(self) -> str | None:
         if len(self.root) not in {0, ROOT_BYTES}:
@@ -474,6 +510,7 @@ class Bye(_Message):
 
 Message: TypeAlias = (
     Hello
+    | Start
     | Open
     | Opened
     | Refused

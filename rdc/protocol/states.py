@@ -28,6 +28,7 @@ from rdc.protocol.messages import (
     Role,
     RootAnswer,
     RootRequest,
+    Start,
     TreeAnswer,
     TreeRequest,
 )
@@ -46,6 +47,8 @@ class State(Enum):
     """Hello first."""
     OPENING = "opening"
     """The dialler's Open, the answerer's Opened."""
+    STARTING = "starting"
+    """S: what it will list."""
     LISTING = "listing"
     """S: listings, and answers already."""
     SERVING = "serving"
@@ -72,7 +75,12 @@ def _begin(working: State) -> dict[State, dict[type[Message], State]]:
 
 TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.SOURCE: {
-        **_begin(State.LISTING),
+        **_begin(State.STARTING),
+        State.STARTING: {
+            Start: State.LISTING,
+            Notice: State.STARTING,
+            Refused: State.CLOSED,
+        },
         State.LISTING: {
             ListingPart: State.LISTING,
             ListingEnd: State.SERVING,

@@ -121,7 +121,7 @@ class Destination:
             self._landing.flush()
             if self._options.delete:
                 self._delete()
-            yield from self._unblock(round_)
+            round_ = yield from self._unblock(round_)
             self._finish_directories()
         finally:
             self._transfers.close()
@@ -283,10 +283,11 @@ class Destination:
         lost = False
         if new and not self._options.dry_run:
             try:
-                if decision is not None and decision.change is Change.REPLACE:
-                    self._root.remove_file(path)
                 # Not as it will be: until its contents are there only its owner may use it.
-                self._root.make_directory(path, 0o700)
+                if decision is not None and decision.change is Change.REPLACE:
+                    self._root.replace_with_directory(path, 0o700)
+                else:
+                    self._root.make_directory(path, 0o700)
             except FileError as error:
                 self._news.report(Problem(_writing(error), path, str(error)))
                 lost = True
@@ -363,21 +364,20 @@ class Destination:
         else:
             for path, kind in self._extra:
                 self._deletion.remove(path, kind)
-        self._deletion.finish()
 
     def _refuse_deletion(self, why: str) -> None:
         if self._extra:
             self._news.report(Problem(ExitCode.PARTIAL, b"", f"nothing was deleted: {why}"))
 
-    def _unblock(self, round_: int) -> Conversation[None]:
-        """Entries that had a directory in their way, which goes only now, and only with --delete."""
-        end = self.listing_end
+    def _unblock(self, round_: int) -> Conversation[int]:
+        """Entries that had a directory in their way: it goes only now, and unless it is empty only with
+        --delete. The last round."""
         for file, decision in self._blocked:
             entry = self._entries[file]
             path = entry.path
-            allowed = self._options.delete and not end.read_errors
-            if not (allowed and self._deletion.remove(path, Kind.DIRECTORY)):
-                text = f"{printable(path)}: a directory is in the way; --delete removes it"
+            kept = self._make_way(path)
+            if kept is not None:
+                text = f"{printable(path)}: a directory is in the way, {kept}"
                 self._news.report(Problem(ExitCode.PARTIAL, path, text))
                 continue
             if entry.kind == Kind.SYMLINK:
@@ -392,8 +392,24 @@ class Destination:
         self._deletion.finish()
         if not self._transfers.idle:
             yield from self._transfers.pump(round_)
-            yield from self._listen(round_)
+            round_ = yield from self._listen(round_)
             self._landing.flush()
+        return round_
+
+    def _make_way(self, path: bytes) -> str | None:
+        """Empties the directory at `path`, which its successor then replaces in one step; or why not."""
+        held = self._held(path)
+        if held is None:
+            return "which cannot be read"
+        if not held:
+            return None
+        if not self._options.delete:
+            return "and it is not empty; --delete removes it"
+        if self.listing_end.read_errors:
+            return "and stays because the source could not be read completely"
+        if not self._deletion.empty(path):
+            return "and what is left in it was not to be deleted (a filter rule, --max-delete, or an error)"
+        return None
 
     def _finish_directories(self) -> None:
         """Their own metadata last, children before parents: whatever was done inside changed their mtimes."""

@@ -23,8 +23,8 @@ def sweep(root: Root, path: bytes, names: Iterable[bytes]) -> int:
 
     `names` is what Root.list gave to `on_temporary`; other names are passed over. A temporary is stale when
     nobody holds its lock. A temporary symlink or directory has no lock and goes always: whoever was about to
-    rename it makes another. What cannot be opened, locked or removed stays, without an error: litter harms nobody, and
-    a later run of the right user takes it.
+    rename it makes another. What cannot be opened, locked or removed stays, without an error: litter harms
+    nobody, and a later run of the right user takes it.
     """
     removed = 0
     for name in names:

@@ -50,7 +50,7 @@ class Place:
     name: bytes | None
     """What a single entry is to be called there; None: as at the source."""
     new: bool
-    """The directory is made by this run, so nothing is in it; in a dry run `root` is then the one above it."""
+    """The directory is made by this run, so nothing is in it; in a dry run `root` is the one above it."""
 
 
 def open_destination(path: bytes, start: Start, *, dry_run: bool) -> Place:

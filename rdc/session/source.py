@@ -77,7 +77,9 @@ class SourceTree:
     def start(self) -> Start:
         name = b"" if self.only is None else self.only
         found = self.root.metadata(name)
-        kind = self.root.kind(name) or Kind.DIRECTORY
+        kind = self.root.kind(name)
+        if kind is None:
+            raise FileError(name, f"{printable(name)}: vanished before it was synced", code=ExitCode.VANISHED)
         return Start(name, kind, found.mode, found.mtime_ns, found.uid, found.gid)
 
 

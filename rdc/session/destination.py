@@ -103,7 +103,9 @@ class Destination:
         self._news = news
         self._owner = os.geteuid() == 0 if options.owner is None else options.owner
         self._entries = Entries()
-        self._landing = Landing(place.root, self._entries, news, fsync=options.fsync, owner=self._owner)
+        self._landing = Landing(
+            place.root, self._entries, news, fsync=options.fsync, owner=self._owner, dry=options.dry_run
+        )
         self._transfers = Transfers(place.root, self._entries, self._landing, secret, signer, news)
         self._deletion = Deletion(place.root, filters, news, limit=options.max_delete, dry=options.dry_run)
         self._parts: list[Listing] = []
@@ -307,11 +309,7 @@ class Destination:
             target = listing.target(decision.row)
             return self._symlink(path, target, metadata, decision)
         if decision.change is Change.METADATA:
-            if self._options.dry_run:
-                code = itemize(Kind.FILE, decision, transferred=False, new=False)
-                self._landing.report(ItemChanged(code, path))
-            else:
-                self._landing.settle(path, metadata, decision)
+            self._landing.settle(path, metadata, decision)
             return False
         self._landing.decide(file, decision)
         if decision.change is Change.CHECK:

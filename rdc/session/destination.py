@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, FileError, ProtocolError, printable
+from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, printable
 from rdc.files.confined import Root
 from rdc.files.replace import sweep
 from rdc.model.entries import Kind, Listing, Metadata
@@ -25,6 +25,7 @@ from rdc.session.deletion import Deletion
 from rdc.session.driver import Receive, Send
 from rdc.session.entries import Entries
 from rdc.session.landing import Landing
+from rdc.session.rights import lend_rights
 from rdc.session.transfer import Transfers
 from rdc.tree.walk import join
 
@@ -57,8 +58,16 @@ def open_destination(path: bytes, start: Start, *, dry_run: bool) -> Place:
     """Where `path`, as its user wrote it, puts the tree that `start` announces (rsync's rules).
 
     A directory is made when its parent exists. A single file goes INTO a directory, or to the path itself
-    when nothing or no directory is there and no slash follows it.
+    when nothing or no directory is there and no slash follows it. Raises RdcError with rsync's exit code 11
+    when the destination cannot be used at all.
     """
+    try:
+        return _open(path, start, dry_run=dry_run)
+    except FileError as error:
+        raise RdcError(str(error), code=ExitCode.FILE_IO) from error
+
+
+def _open(path: bytes, start: Start, *, dry_run: bool) -> Place:
     single_file = start.only and start.entry is not Kind.DIRECTORY
     if single_file and not path.endswith(b"/") and not os.path.isdir(path):
         parent = os.path.dirname(path) or b"."
@@ -221,7 +230,9 @@ class Destination:
             self._announce(path, listing, new=False, lost=True)
             return
         comparison = compare(listing, held, owner=self._owner, checksum=self._options.checksum)
-        touched = directory.touched or self._make_writable(path, bool(comparison.decisions))
+        changing = comparison.decisions or (self._options.delete and comparison.extra)
+        lent = bool(changing) and not self._options.dry_run and lend_rights(self._root, path)
+        touched = directory.touched or lent
         kinds = {decision.row: decision for decision in comparison.decisions}
         for row, (name, kind) in enumerate(zip(listing.names, listing.kinds, strict=True)):
             decision = kinds.get(row)
@@ -260,19 +271,6 @@ class Destination:
         if stale and not self._options.dry_run:
             sweep(self._root, path, stale)
         return listing
-
-    def _make_writable(self, path: bytes, needed: bool) -> bool:
-        """Gives the owner of a read-only directory its rights for the time of the run; True when it did."""
-        if not needed or self._options.dry_run or os.geteuid() == 0:
-            return False
-        try:
-            now = self._root.metadata(path)
-            if now.mode & 0o700 == 0o700:
-                return False
-            self._root.set_metadata(path, Kind.DIRECTORY, replace(now, mode=now.mode | 0o700), owner=False)
-        except FileError:
-            return False  # what needs the rights says so by name
-        return True
 
     def _announce(self, path: bytes, listing: Listing, *, new: bool, lost: bool) -> None:
         for row, (name, kind) in enumerate(zip(listing.names, listing.kinds, strict=True)):
@@ -357,14 +355,14 @@ class Destination:
         end = self.listing_end
         if end.read_errors:
             self._refuse_deletion(f"the source could not be read completely ({end.read_errors} errors)")
-        elif not end.entries and self._extra and not self._options.force_empty:
+        elif end.entries <= bool(self._start.only) and not self._options.force_empty:
             self._refuse_deletion("the source is empty; --force-empty deletes all the same")
         else:
             for path, kind in self._extra:
                 self._deletion.remove(path, kind)
 
     def _refuse_deletion(self, why: str) -> None:
-        if self._extra:
+        if any(not self._filters.excluded(path, kind == Kind.DIRECTORY) for path, kind in self._extra):
             self._news.report(Problem(ExitCode.PARTIAL, b"", f"nothing was deleted: {why}"))
 
     def _unblock(self, round_: int) -> Conversation[int]:

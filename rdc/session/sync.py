@@ -77,6 +77,8 @@ class _Run:
         and hash at the same time."""
         from rdc.transport.memory import pair
 
+        # A mistake in SRC is this side's to tell, not the far side's.
+        SourceTree.open(self._source.path).root.close()
         near, far = pair()
         failures: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""scripts/soak kills [--minutes N] [--seed S]: kill -9 either end of syncs at random moments, for a long time.
+"""scripts/soak kills [--minutes N] [--seed S]: kill -9 either end of syncs, again and again.
 
 After each kill every path must be wholly old or wholly new, and the next run must finish and leave nothing.
 """
@@ -14,7 +14,9 @@ from tests.killed_sync import Killer, Scene
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()

@@ -282,7 +282,11 @@ class CommitGroup:
         problem = self._fatal or self._first
         self._fatal = self._first = None
         if problem is not None:
-            raise problem
+            try:
+                raise problem
+            finally:
+                # A frame that holds its own exception is a cycle, which would keep descriptors open.
+                del problem
 
 
 def _stat(name: bytes, directory: int) -> os.stat_result | None:

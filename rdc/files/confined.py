@@ -12,7 +12,7 @@ from rdc.errors import FileError, RdcError
 from rdc.files.directory import Directory, DirectoryCache
 from rdc.files.failure import failure, refused
 from rdc.files.listing import read_directory
-from rdc.files.metadata import kind_of, set_metadata_of, through_path_descriptor
+from rdc.files.metadata import kind_of, set_on_name
 from rdc.files.path import check_name, check_path
 from rdc.files.removal import remove_tree
 from rdc.files.source import SourceFile, identity_of
@@ -27,7 +27,6 @@ T = TypeVar("T")
 # O_NONBLOCK: opening a fifo that took the file's place must not wait for a writer.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 SYMLINK_ATTEMPTS = 16
 """A sweep may take a temporary symlink, which cannot be locked, before its rename: then it is made again."""
@@ -154,24 +153,19 @@ class Root:
         made there either.
         """
         try:
-            directory, name = self._locate(path)
-            return kind_of(os.stat(name, dir_fd=directory.fd, follow_symlinks=False).st_mode)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise self.failure(error, path, "look at it") from error
+            return kind_of(self._stat(path).st_mode)
+        except FileError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
 
     def open_read(self, path: bytes) -> SourceFile:
         """Open a regular file for reading; FileChangedError for anything else."""
-        fd = self.perform(path, "open it for reading", _open_for_reading, reading=True)
-        try:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):
-                raise self.failure(_not_regular(found), path, "open it for reading", reading=True)
-            return SourceFile(fd, found, path, self.shown(path))
-        except BaseException:
+        fd, found = self.perform(path, "open it for reading", _open_for_reading, reading=True)
+        if not stat.S_ISREG(found.st_mode):
             os.close(fd)
-            raise
+            raise self.failure(_not_regular(found), path, "open it for reading", reading=True)
+        return SourceFile(fd, found, path, self.shown(path))
 
     # Changing
 
@@ -182,7 +176,7 @@ class Root:
             try:
                 os.mkdir(name, mode, dir_fd=parent)
             except FileExistsError:
-                if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+                if not stat.S_ISDIR(_lstat(name, parent).st_mode):
                     raise
 
         self.perform(path, "make the directory", make)
@@ -209,7 +203,7 @@ class Root:
                 os.symlink(target, temporary, dir_fd=parent)
                 try:
                     if metadata is not None:
-                        _set_metadata(temporary, parent, metadata, owner=owner)
+                        set_on_name(temporary, parent, _lstat(temporary, parent), metadata, owner=owner)
                     os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
                     return
                 except FileNotFoundError:
@@ -241,21 +235,17 @@ class Root:
         """
 
         def apply(name: bytes, parent: int) -> None:
-            fd = os.open(name, _LOOK, dir_fd=parent)
-            try:
-                now = os.fstat(fd)
-                found = kind_of(now.st_mode)
-                if found != kind:
-                    raise self.refused(
-                        path,
-                        "set its metadata",
-                        expected=f"a {kind.name.lower()}",
-                        found=f"a {found.name.lower()}",
-                        advice="run again once nothing else changes this tree",
-                    )
-                set_metadata_of(through_path_descriptor(fd), now, metadata, owner=owner)
-            finally:
-                os.close(fd)
+            now = _lstat(name, parent)
+            found = kind_of(now.st_mode)
+            if found != kind:
+                raise self.refused(
+                    path,
+                    "set its metadata",
+                    expected=f"a {kind.name.lower()}",
+                    found=f"a {found.name.lower()}",
+                    advice="run again once nothing else changes this tree",
+                )
+            set_on_name(name, parent, now, metadata, owner=owner)
 
         self.perform(path, "set its metadata", apply)
 
@@ -313,8 +303,13 @@ def _lstat(name: bytes, parent: int) -> os.stat_result:
     return os.stat(name, dir_fd=parent, follow_symlinks=False)
 
 
-def _open_for_reading(name: bytes, parent: int) -> int:
-    return os.open(name, _READ, dir_fd=parent)
+def _open_for_reading(name: bytes, parent: int) -> tuple[int, os.stat_result]:
+    fd = os.open(name, _READ, dir_fd=parent)
+    try:
+        return fd, os.fstat(fd)
+    except BaseException:
+        os.close(fd)
+        raise
 
 
 def _unlink(name: bytes, parent: int) -> None:
@@ -330,14 +325,6 @@ def _unlink_quietly(name: bytes, parent: int) -> None:
         os.unlink(name, dir_fd=parent)
     except OSError:
         return  # litter that the next sweep takes; the error on its way to the caller matters more
-
-
-def _set_metadata(name: bytes, parent: int, metadata: Metadata, *, owner: bool) -> None:
-    fd = os.open(name, _LOOK, dir_fd=parent)
-    try:
-        set_metadata_of(through_path_descriptor(fd), os.fstat(fd), metadata, owner=owner)
-    finally:
-        os.close(fd)
 
 
 def _not_regular(found: os.stat_result) -> OSError:

@@ -28,6 +28,7 @@ from rdc.protocol.messages import (
     Role,
     RootAnswer,
     RootRequest,
+    Top,
     TreeAnswer,
     TreeRequest,
 )
@@ -74,6 +75,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.SOURCE: {
         **_begin(State.LISTING),
         State.LISTING: {
+            Top: State.LISTING,
             ListingPart: State.LISTING,
             ListingEnd: State.SERVING,
             **dict.fromkeys(_ANSWERS, State.LISTING),

@@ -11,10 +11,9 @@ import sys
 import time
 from pathlib import Path
 
-from replacing_child import MODES
-
 from rdc.files.confined import Root
 from rdc.files.replace import sweep
+from tests.replacing_child import MODES
 
 CHILD = Path(__file__).with_name("replacing_child.py")
 KILLS = 36

@@ -93,8 +93,8 @@ class BlockWriter:
 class _Piece:
     """Takes a decoder's output and refuses the bytes after PIECE_BYTES.
 
-    zstd hands over its output in buffers of at most PIECE_BYTES, so a block that would expand to gigabytes
-    is stopped after its second buffer.
+    zstd hands over its output in buffers of little more, so a block that would expand to gigabytes is stopped
+    at its first.
     """
 
     def __init__(self) -> None:
@@ -163,8 +163,10 @@ class BlockReader:
 
     def _decompress(self, body: bytes) -> bytes:
         if self._stream is None:
+            # One byte more than a piece may have: zstd keeps what its output buffer has no room for until
+            # the next block, and would hide there that this one was too large.
             decompressor = zstandard.ZstdDecompressor(max_window_size=1 << WINDOW_LOG)
-            self._stream = decompressor.stream_writer(self._piece, write_size=PIECE_BYTES)  # type: ignore[arg-type]
+            self._stream = decompressor.stream_writer(self._piece, write_size=PIECE_BYTES + 1)  # type: ignore[arg-type]
         try:
             self._stream.write(body)
         except zstandard.ZstdError as error:

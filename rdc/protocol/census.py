@@ -16,8 +16,15 @@ class Census:
         self.entries = 0
         self.files = 0
         self.bytes = 0
+        self._topped = False
         self._unfinished: ListingPart | None = None
         """The last part, when its directory goes on."""
+
+    def top(self) -> None:
+        """The root itself: Illegal a second time or after a listing."""
+        if self._topped or self.directories:
+            raise Illegal("the root was described already, or a listing came before")
+        self._topped = True
 
     def add(self, part: ListingPart) -> None:
         """Raises Illegal unless `part` goes on where the listing stands."""

@@ -36,6 +36,7 @@ from rdc.protocol.messages import (
     Role,
     RootAnswer,
     RootRequest,
+    Start,
     TreeAnswer,
     TreeRequest,
     decode,
@@ -288,6 +289,8 @@ class Connection:
         if need is not None and other.state is not need:
             raise Illegal(f"the other side is not yet in state {need.value}")
         match message:
+            case Start():
+                self._census.top()
             case ListingPart():
                 self._census.add(message)
             case ListingEnd():

@@ -47,8 +47,6 @@ class State(Enum):
     """Hello first."""
     OPENING = "opening"
     """The dialler's Open, the answerer's Opened."""
-    STARTING = "starting"
-    """S: what it will list."""
     LISTING = "listing"
     """S: listings, and answers already."""
     SERVING = "serving"
@@ -75,13 +73,9 @@ def _begin(working: State) -> dict[State, dict[type[Message], State]]:
 
 TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.SOURCE: {
-        **_begin(State.STARTING),
-        State.STARTING: {
-            Start: State.LISTING,
-            Notice: State.STARTING,
-            Refused: State.CLOSED,
-        },
+        **_begin(State.LISTING),
         State.LISTING: {
+            Start: State.LISTING,
             ListingPart: State.LISTING,
             ListingEnd: State.SERVING,
             **dict.fromkeys(_ANSWERS, State.LISTING),

@@ -78,7 +78,7 @@ class SourceTree:
         name = b"" if self.only is None else self.only
         found = self.root.metadata(name)
         kind = self.root.kind(name) or Kind.DIRECTORY
-        return Start(name, kind, found.mode, found.mtime_ns, found.uid, found.gid)
+        return Start(name, kind, found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,13 @@ from rdc.report.sync_terminal import (
     summary_line,
 )
 
+
+@pytest.fixture(autouse=True)
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """rich asks the process whether its terminal is a dumb one."""
+    monkeypatch.setenv("TERM", "xterm")
+
+
 REPORT = SyncReport(
     files=1_234,
     total_bytes=1_200_000_000,

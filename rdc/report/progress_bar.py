@@ -83,7 +83,7 @@ class ProgressBar:
             file=self._stream,
             force_terminal=True,
             no_color=not self._color,
-            color_system="auto" if self._color else None,
+            color_system="standard" if self._color else None,
             width=self._width,
         )
         progress = Progress(

@@ -87,6 +87,11 @@ class StreamError(RdcError):
 
     code = ExitCode.STREAM
 
+    def __init__(self, message: str, *, before_hello: bool = False) -> None:
+        super().__init__(message)
+        self.before_hello = before_hello
+        """The far side never said a word: whoever started it may know better why (exit status 127)."""
+
 
 class ProtocolError(StreamError):
     """The peer sent bytes that the protocol does not allow: garbled, out of order, or past a limit."""

@@ -13,8 +13,28 @@ __all__ = [
     "NAME_BYTES",
     "NODE_RECORDS_MAX",
     "NODE_RECORDS_MIN",
+    "SPOOL_MEMORY_BYTES",
     "TREE_HEIGHT",
     "WINNOW_MAX_LIMIT",
+    "BLOCK_BYTES",
+    "DATA_BYTES",
+    "FILES_PER_MESSAGE",
+    "FRAME_BYTES",
+    "INBOUND_BYTES",
+    "MESSAGE_BYTES",
+    "NODE_BYTES",
+    "NODES_PER_MESSAGE",
+    "ORDINAL_LIMIT",
+    "OUTSTANDING_ORDINALS",
+    "OUTSTANDING_REQUESTS",
+    "PIECE_BYTES",
+    "RANGES_PER_MESSAGE",
+    "RECORDS_BYTES",
+    "ROUND_LIMIT",
+    "RULES_BYTES",
+    "SIZE_LIMIT",
+    "SOFTWARE_BYTES",
+    "WINDOW_LOG",
 ]
 
 CHUNK_MIN_LIMIT = 64
@@ -58,5 +78,80 @@ DESCENT_MAP_RECORDS = 1 << 20
 """Base records of one level indexed by reference at a time, about 150 bytes each; a longer level (a file past
 16 GiB) is indexed only below its nodes that did not match."""
 
-FILE_BYTES = (1 << 63) - 1
-"""Largest file length: off_t is signed."""
+SPOOL_MEMORY_BYTES = 8 << 20
+"""Bytes a spool keeps in memory before it becomes a file: some 200,000 chunk records, a file of several GB,
+so that only huge files reach the disk, and a few at a time stay far below the 250 MB that a side may use."""
+FRAME_BYTES = 1 << 20
+"""Bytes of one frame's payload: what a peer can make this side hold before a single field is checked."""
+
+PIECE_BYTES = 128 << 10
+"""Bytes of frame stream in one block, decompressed: zstd's own block size, so a piece fills one block of it.
+Together with FRAME_BYTES this bounds what a decompression bomb can expand to."""
+
+BLOCK_BYTES = PIECE_BYTES + 1024
+"""Bytes of one block on the wire. zstd adds 3 bytes a block and at most 18 a frame to data it cannot shrink;
+the rest is room for the end of a zstd frame and the head of the next."""
+
+WINDOW_LOG = 23
+"""log2 of the zstd window: 8 MiB a direction is held by both ends for the whole session."""
+
+INBOUND_BYTES = 4 << 20
+"""Bytes received but not yet decoded: enough to keep a fast link busy while this side works (40 ms at
+100 MB/s), small beside the 250 MB a side may use. Past it the transport is not read."""
+
+SOFTWARE_BYTES = 64
+"""UTF-8 bytes of a peer's name for itself: it is only ever shown."""
+
+MESSAGE_BYTES = 4096
+"""UTF-8 bytes of a text meant for a person: one line that names a path of usual length."""
+
+DATA_BYTES = 256 << 10
+"""Bytes of content in one message: large enough that a message's cost (about 10 us) does not show,
+small enough that requests and progress get a turn between two of them."""
+
+RECORDS_BYTES = 512 << 10
+"""Bytes of signature records in one answer: half a frame, the rest is for ordinals and lengths."""
+
+NODE_BYTES = 64 << 10
+"""Bytes of one expanded node: 26 children of at most 50 bytes, several levels at once."""
+
+FILES_PER_MESSAGE = 16_384
+"""Files in one request or answer: 16,384 roots with sizes fill 640 KiB of a 1 MiB frame."""
+
+NODES_PER_MESSAGE = 16_384
+"""Nodes in one request: a level of a 4 GiB file's tree in one message."""
+
+RANGES_PER_MESSAGE = 16_384
+"""Ranges in one request: 16 bytes each at worst, a quarter of a frame."""
+
+RULES_BYTES = 256 << 10
+"""Bytes of all filter rules together: larger than any hand-written or generated list in use."""
+
+ORDINAL_LIMIT = (1 << 32) - 1
+"""Running number of an entry or a directory in one session, or of a node in a tree: four bytes a column row,
+4,000 times the million entries rdc is measured with."""
+
+SIZE_LIMIT = (1 << 63) - 1
+"""Bytes of a file, and any offset or total: off_t is signed."""
+
+ROUND_LIMIT = (1 << 32) - 1
+"""Round number of a frame; a session that stays open and uses one a second lasts 136 years."""
+
+OUTSTANDING_REQUESTS = 65_536
+"""Requests not yet answered: about 300 bytes each are kept on both sides, to refuse answers not asked for."""
+
+OUTSTANDING_ORDINALS = 4 << 20
+"""Files and nodes named by unanswered requests: four bytes each on both sides, four times a million files."""
+
+NODES_PER_ANSWER = 512
+"""Expanded nodes in one answer: about 100 KiB with short references, 450 KiB with whole digests."""
+
+SOURCE_TREES_BYTES = 64 << 20
+"""Bytes of signature trees a source remembers between a request and the next: those of 20 GB of files. More
+are signed again when they are asked about."""
+
+TREES_IN_FLIGHT = 1024
+"""Files compared by descent at a time: enough to fill a long fat line (each answer about 200 bytes)."""
+
+TREES_IN_FLIGHT_BYTES = 32 << 20
+"""Estimated bytes of trees and look-ups of the files in flight by descent, or one file of any size."""

@@ -1,4 +1,371 @@
+/*
+ * binding.c - the kernel as a Python module; the only file that knows Python. rdc/kernel/pure.py documents each name.
+ *
+ * A Cutter works without the interpreter's lock on spans large enough to matter. Two threads in one stream would be
+ * an error of the caller: the second finds the stream busy and is told so.
+ */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_kernel", NULL, -1, NULL, NULL, NULL, NULL, NULL};
-PyMODINIT_FUNC PyInit__kernel(void) { return PyModule_Create(&module); }
+
+#include "cuts.h"
+#include "siphash.h"
+#include "winnow.h"
+
+/* Bytes from which on giving up the lock costs less than holding it: about 1 us of work. */
+#define UNLOCK_FROM 4096
+
+/* Bounds of rdc/limits.py; a test compares them. */
+#define CHUNK_MIN_LIMIT 64
+#define CHUNK_RATIO_LIMIT 8
+#define CHUNK_MAX_LIMIT (16 << 20)
+#define WINNOW_MAX_LIMIT 4096
+
+static const rdc_form *chosen = &rdc_plain;
+
+/* Moves the ends into a list. */
+static PyObject *take_ends(rdc_ends *ends)
+{
+    PyObject *list = PyList_New((Py_ssize_t)ends->count);
+    if (!list)
+        return NULL;
+    for (size_t i = 0; i < ends->count; i++) {
+        PyObject *end = PyLong_FromUnsignedLongLong(ends->end[i]);
+        if (!end) {
+            Py_DECREF(list);
+            return NULL;
+        }
+        PyList_SET_ITEM(list, (Py_ssize_t)i, end);
+    }
+    ends->count = 0;
+    return list;
+}
+
+static PyObject *last_end(uint64_t length)
+{
+    return length ? Py_BuildValue("[K]", (unsigned long long)length) : PyList_New(0);
+}
+
+/* What a stream may be asked now. */
+typedef enum { OPEN, BUSY, FINISHED, LOST } stream_state;
+
+static int check_open(stream_state state)
+{
+    switch (state) {
+    case OPEN:
+        return 0;
+    case BUSY:
+        PyErr_SetString(PyExc_ValueError, "another thread is feeding this stream");
+        return -1;
+    case FINISHED:
+        PyErr_SetString(PyExc_ValueError, "the stream is finished");
+        return -1;
+    default:
+        PyErr_SetString(PyExc_ValueError, "the stream was lost for want of memory");
+        return -1;
+    }
+}
+
+/* ---- Cutter ---- */
+
+typedef struct {
+    PyObject_HEAD
+    rdc_cutter stream;
+    stream_state state;
+} Cutter;
+
+static const rdc_form *find_form(const char *name)
+{
+    for (const rdc_form *const *form = rdc_forms; *form; form++)
+        if (!strcmp((*form)->name, name) && (*form)->usable())
+            return *form;
+    PyErr_Format(PyExc_ValueError, "no kernel form %s here", name);
+    return NULL;
+}
+
+static PyObject *cutter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"min_size", "max_size", "form", NULL};
+    long long min, max;
+    const char *name = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "LL|$z:Cutter", names, &min, &max, &name))
+        return NULL;
+    if (min < CHUNK_MIN_LIMIT || min >= max || max > CHUNK_MAX_LIMIT || max > CHUNK_RATIO_LIMIT * min)
+        return PyErr_Format(PyExc_ValueError, "chunk sizes %lld to %lld: need %d <= min < max <= %d min, and max <= %d",
+                            min, max, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, CHUNK_MAX_LIMIT);
+    const rdc_form *form = name ? find_form(name) : chosen;
+    if (!form)
+        return NULL;
+    Cutter *self = (Cutter *)type->tp_alloc(type, 0);
+    if (self) {
+        rdc_cutter_start(&self->stream, form, (uint64_t)min, (uint64_t)max);
+        self->state = OPEN;
+    }
+    return (PyObject *)self;
+}
+
+static void cutter_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    rdc_cutter_end(&((Cutter *)object)->stream);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static PyObject *cutter_feed(PyObject *object, PyObject *span)
+{
+    Cutter *self = (Cutter *)object;
+    Py_buffer view;
+    int failed;
+    if (check_open(self->state) || PyObject_GetBuffer(span, &view, PyBUF_SIMPLE))
+        return NULL;
+    if (view.len >= UNLOCK_FROM) {
+        self->state = BUSY;
+        Py_BEGIN_ALLOW_THREADS
+        failed = rdc_cutter_feed(&self->stream, view.buf, (size_t)view.len);
+        Py_END_ALLOW_THREADS
+        self->state = OPEN;
+    } else {
+        failed = rdc_cutter_feed(&self->stream, view.buf, (size_t)view.len);
+    }
+    PyBuffer_Release(&view);
+    if (failed) {
+        self->state = LOST;
+        return PyErr_NoMemory();
+    }
+    return take_ends(&self->stream.ends);
+}
+
+static PyObject *cutter_finish(PyObject *object, PyObject *ignored)
+{
+    Cutter *self = (Cutter *)object;
+    (void)ignored;
+    if (check_open(self->state))
+        return NULL;
+    self->state = FINISHED;
+    return last_end(self->stream.length);
+}
+
+static PyObject *cutter_traits(PyObject *object, PyObject *ignored)
+{
+    Cutter *self = (Cutter *)object;
+    uint8_t traits[RDC_TRAIT_BYTES];
+    (void)ignored;
+    if (self->state != FINISHED) {
+        PyErr_SetString(PyExc_ValueError, "traits are known when the stream is finished");
+        return NULL;
+    }
+    return PyBytes_FromStringAndSize((char *)traits, rdc_cutter_traits(&self->stream, traits));
+}
+
+static PyObject *cutter_length(PyObject *object, void *ignored)
+{
+    (void)ignored;
+    return PyLong_FromUnsignedLongLong(((Cutter *)object)->stream.length);
+}
+
+static PyMethodDef cutter_methods[] = {
+    {"feed", cutter_feed, METH_O, NULL},
+    {"finish", cutter_finish, METH_NOARGS, NULL},
+    {"traits", cutter_traits, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef cutter_properties[] = {
+    {"length", cutter_length, NULL, "Bytes fed so far.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot cutter_slots[] = {
+    {Py_tp_doc, "Cut points and traits of one stream, fed in spans of any length."},
+    {Py_tp_new, cutter_new},
+    {Py_tp_dealloc, cutter_dealloc},
+    {Py_tp_methods, cutter_methods},
+    {Py_tp_getset, cutter_properties},
+    {0, NULL},
+};
+
+static PyType_Spec cutter_spec = {"rdc.kernel._kernel.Cutter", sizeof(Cutter), 0, Py_TPFLAGS_DEFAULT, cutter_slots};
+
+/* ---- Winnower ---- */
+
+typedef struct {
+    PyObject_HEAD
+    rdc_winnower stream;
+    stream_state state;
+} Winnower;
+
+static PyObject *winnower_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"min_size", "max_size", NULL};
+    long long min, max;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "LL:Winnower", names, &min, &max))
+        return NULL;
+    if (min < 1 || min >= max || max > WINNOW_MAX_LIMIT)
+        return PyErr_Format(PyExc_ValueError, "node sizes %lld to %lld: need 1 <= min < max <= %d", min, max,
+                            WINNOW_MAX_LIMIT);
+    Winnower *self = (Winnower *)type->tp_alloc(type, 0);
+    if (self) {
+        rdc_winnower_start(&self->stream, (uint64_t)min, (uint64_t)max);
+        self->state = OPEN;
+    }
+    return (PyObject *)self;
+}
+
+static void winnower_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    rdc_winnower_end(&((Winnower *)object)->stream);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+/* Keeps the lock: a rank stands for a chunk of kilobytes, so these spans are short. */
+static PyObject *winnower_feed(PyObject *object, PyObject *ranks)
+{
+    Winnower *self = (Winnower *)object;
+    PyObject *result = NULL;
+    Py_buffer view;
+    if (check_open(self->state) || PyObject_GetBuffer(ranks, &view, PyBUF_SIMPLE))
+        return NULL;
+    if (view.len % 8) {
+        PyErr_Format(PyExc_ValueError, "%zd bytes are no whole number of 8-byte ranks", view.len);
+    } else if (rdc_winnower_feed(&self->stream, view.buf, (size_t)view.len / 8)) {
+        self->state = LOST;
+        PyErr_NoMemory();
+    } else {
+        result = take_ends(&self->stream.ends);
+    }
+    PyBuffer_Release(&view);
+    return result;
+}
+
+static PyObject *winnower_finish(PyObject *object, PyObject *ignored)
+{
+    Winnower *self = (Winnower *)object;
+    (void)ignored;
+    if (check_open(self->state))
+        return NULL;
+    self->state = FINISHED;
+    return last_end(self->stream.count);
+}
+
+static PyMethodDef winnower_methods[] = {
+    {"feed", winnower_feed, METH_O, NULL},
+    {"finish", winnower_finish, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot winnower_slots[] = {
+    {Py_tp_doc, "The same winnowing over any 64-bit ranks."},
+    {Py_tp_new, winnower_new},
+    {Py_tp_dealloc, winnower_dealloc},
+    {Py_tp_methods, winnower_methods},
+    {0, NULL},
+};
+
+static PyType_Spec winnower_spec = {"rdc.kernel._kernel.Winnower", sizeof(Winnower), 0, Py_TPFLAGS_DEFAULT,
+                                    winnower_slots};
+
+/* ---- functions ---- */
+
+static PyObject *short_references(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"key", "records", "stride", "width", NULL};
+    Py_buffer key, records;
+    Py_ssize_t stride, width;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "y*y*nn:short_references", names, &key, &records, &stride, &width))
+        return NULL;
+    if (key.len != 16 || stride < 32 || width < 1 || width > 8 || records.len % stride) {
+        PyErr_Format(PyExc_ValueError,
+                     "short references: a key of 16 bytes (found %zd), a width of 1 to 8 (%zd), records of >= 32 "
+                     "bytes (%zd) without a rest (%zd bytes)",
+                     key.len, width, stride, records.len);
+        goto done;
+    }
+    Py_ssize_t count = records.len / stride;
+    result = PyBytes_FromStringAndSize(NULL, count * width);
+    if (!result)
+        goto done;
+    uint8_t *out = (uint8_t *)PyBytes_AS_STRING(result);
+    Py_BEGIN_ALLOW_THREADS
+    rdc_short_references(key.buf, records.buf, (size_t)count, (size_t)stride, (unsigned)width, out);
+    Py_END_ALLOW_THREADS
+done:
+    PyBuffer_Release(&key);
+    PyBuffer_Release(&records);
+    return result;
+}
+
+static PyObject *names_of(int usable_only)
+{
+    PyObject *list = PyList_New(0), *tuple = NULL;
+    for (const rdc_form *const *form = rdc_forms; list && *form; form++) {
+        if (usable_only && !(*form)->usable())
+            continue;
+        PyObject *name = PyUnicode_FromString((*form)->name);
+        if (!name || PyList_Append(list, name))
+            Py_CLEAR(list);
+        Py_XDECREF(name);
+    }
+    if (list)
+        tuple = PyList_AsTuple(list);
+    Py_XDECREF(list);
+    return tuple;
+}
+
+static PyObject *built(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    return names_of(0);
+}
+
+static PyObject *usable(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    return names_of(1);
+}
+
+static PyObject *choose(PyObject *module, PyObject *name)
+{
+    (void)module;
+    const char *text = PyUnicode_AsUTF8(name);
+    const rdc_form *form = text ? find_form(text) : NULL;
+    if (!form)
+        return NULL;
+    if (!rdc_form_agrees(form))
+        return PyErr_Format(PyExc_RuntimeError, "kernel %s disagrees with the plain form on this machine", text);
+    chosen = form;
+    Py_RETURN_NONE;
+}
+
+static PyObject *kernel_name(PyObject *module, PyObject *ignored)
+{
+    (void)module, (void)ignored;
+    return PyUnicode_FromString(chosen->name);
+}
+
+static PyMethodDef functions[] = {
+    {"built", built, METH_NOARGS, NULL},
+    {"usable", usable, METH_NOARGS, NULL},
+    {"choose", choose, METH_O, NULL},
+    {"kernel_name", kernel_name, METH_NOARGS, NULL},
+    {"short_references", (PyCFunction)(void (*)(void))short_references, METH_VARARGS | METH_KEYWORDS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel._kernel", NULL, -1, functions, NULL, NULL,
+                                        NULL, NULL};
+
+PyMODINIT_FUNC PyInit__kernel(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    PyObject *cutter = PyType_FromSpec(&cutter_spec), *winnower = PyType_FromSpec(&winnower_spec);
+    if (!module || !cutter || !winnower || PyModule_AddObjectRef(module, "Cutter", cutter) ||
+        PyModule_AddObjectRef(module, "Winnower", winnower))
+        Py_CLEAR(module);
+    Py_XDECREF(cutter);
+    Py_XDECREF(winnower);
+    return module;
+}

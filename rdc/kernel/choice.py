@@ -18,7 +18,7 @@ def _extension() -> ModuleType | None:
         from rdc.kernel import _kernel
     except ImportError:  # a checkout without a compiler: correct, and a thousand times slower
         return None
-    return _kernel if hasattr(_kernel, "built") else None
+    return _kernel
 
 
 def chosen_module(demand: str | None = None) -> ModuleType:

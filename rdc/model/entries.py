@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -87,6 +87,10 @@ class Listing:
             array("I", (self.gids[i] for i in rows)),
             tuple(target for row, target in zip(links, self.targets, strict=True) if row in chosen),
         )
+
+    def named(self, names: tuple[bytes, ...]) -> Listing:
+        """The same entries under other names."""
+        return replace(self, names=names)
 
     def target(self, row: int) -> bytes:
         """Where the symlink in `row` points."""

@@ -1,1 +1,1 @@
-"""session"""
+"""Sync conversations as generators, the driver that performs them, and the rebuilding of files."""

@@ -28,7 +28,7 @@ __all__ = ["Column", "MemoryColumn", "TreeBuilder", "sign"]
 class Column(Protocol):
     """Append-only bytes; an implementation may move large ones out of memory."""
 
-    def append(self, data: Buffer, /) -> None: ...
+    def append(self, data: bytes, /) -> None: ...
 
     def view(self) -> memoryview: ...
 
@@ -39,7 +39,7 @@ class MemoryColumn:
     def __init__(self) -> None:
         self._data = bytearray()
 
-    def append(self, data: Buffer) -> None:
+    def append(self, data: bytes) -> None:
         self._data += data
 
     def view(self) -> memoryview:

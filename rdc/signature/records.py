@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.kernel import short_references
-from rdc.limits import FILE_BYTES, NODE_RECORDS_MAX
+from rdc.limits import NODE_RECORDS_MAX, SIZE_LIMIT
 from rdc.protocol.varint import decode_varint, encode_varint
 from rdc.signature.digests import DIGEST_BYTES
 
@@ -87,7 +87,7 @@ def decode_records(data: bytes, width: int) -> NodeRecords:
 def _varints(data: bytes, at: int, number: int) -> tuple[tuple[int, ...], int]:
     values = []
     for _ in range(number):
-        read = decode_varint(data, at, FILE_BYTES, "a node record")
+        read = decode_varint(data, at, SIZE_LIMIT, "a node record")
         if read is None:
             raise ProtocolError(f"node records cut short: {len(data)} bytes")
         value, at = read

@@ -79,6 +79,11 @@ class SignatureTree:
         return self.levels[-1]
 
     @property
+    def memory(self) -> int:
+        """Bytes its columns take, in memory or mapped."""
+        return sum(level.bytes + 9 * level.records for level in self.levels)
+
+    @property
     def mean(self) -> float:
         """Mean chunk length in bytes, 0 for an empty file."""
         return self.size / self.levels[0].items if self.size else 0.0

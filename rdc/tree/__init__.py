@@ -1,1 +1,1 @@
-"""tree"""
+"""Trees of entries: filters and the walk that sync and scan share."""

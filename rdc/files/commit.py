@@ -1,0 +1,321 @@
+"""Group commit: many rebuilt files become durable together, then visible one by one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import stat
+from collections.abc import Callable, Iterable
+from enum import Enum
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rdc.errors import FileError, RdcError
+from rdc.files.metadata import kind_of
+from rdc.files.source import identity_of
+from rdc.files.syscalls import rename_no_replace, syncfs
+from rdc.model.entries import Identity, Metadata
+
+if TYPE_CHECKING:
+    from rdc.files.confined import Root
+    from rdc.files.directory import Directory
+    from rdc.files.replacement import Replacement
+
+__all__ = ["ANYTHING", "Anything", "CommitGroup"]
+
+
+class Anything(Enum):
+    """Type of ANYTHING, for annotations."""
+
+    ANYTHING = "anything"
+
+
+ANYTHING: Final = Anything.ANYTHING
+"""As `expected`: replace whatever file or link is there, or nothing. A directory still stays."""
+
+COMMIT_FILES = 256
+"""Files a group: one sync then costs each of them little, and their descriptors fit the usual limit of
+1,024."""
+
+COMMIT_BYTES = 64 << 20
+"""Bytes a group: about what a disk writes in the time a person waits without wondering, lost at most by a
+kill."""
+
+SYNCFS_FILES = 64
+"""From this many files on one syncfs, which also waits for what others wrote, beats an fsync for each."""
+
+OTHER_DESCRIPTORS = 128
+"""Descriptors left to the rest of the process (kept directories, sources, transport) when the limit is
+low."""
+
+
+class _Staged(NamedTuple):
+    replacement: Replacement
+    path: bytes
+    expected: Identity | Anything | None
+
+
+class CommitGroup:
+    """Collects Replacements and commits them so that each path is at any moment wholly old or wholly new.
+
+    What a flush does, for all files before the next step: metadata (already at `add`) -> content synced ->
+    destination looked at again -> renamed -> directory synced -> `on_commit(path)`. A failure concerns its
+    file alone, which keeps its old content; `on_error` takes it. Without `on_error` the first one is raised
+    at the end of the flush. OutOfSpaceError is raised always, after the files that could still be committed
+    were.
+
+    Used as a context manager: leaving it flushes, leaving it by an exception abandons what is staged.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        *,
+        fsync: bool = True,
+        on_commit: Callable[[bytes], None],
+        on_error: Callable[[FileError], None] | None = None,
+        on_identity: Callable[[bytes, Identity], None] | None = None,
+        files: int = COMMIT_FILES,
+        size: int = COMMIT_BYTES,
+    ) -> None:
+        """`fsync=False` leaves out all syncs: a power cut may then show empty files. `on_identity` gets the
+        stat that each file has after its rename, when nothing of ours will change it again. `files` and
+        `size` (bytes) bound what is staged before it is flushed; fewer files where the limit of open ones is
+        low.
+        """
+        self._root = root
+        self._fsync = fsync
+        self._on_commit = on_commit
+        self._on_error = on_error
+        self._on_identity = on_identity
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        # Each staged file holds a descriptor, and its directory perhaps another.
+        affordable = files if soft == resource.RLIM_INFINITY else (soft - OTHER_DESCRIPTORS) // 2
+        self._files = max(1, min(files, affordable))
+        self._size = size
+        self._staged: list[_Staged] = []
+        self._staged_bytes = 0
+        self._first: FileError | None = None
+        self._fatal: RdcError | None = None
+
+    def add(
+        self,
+        replacement: Replacement,
+        path: bytes,
+        metadata: Metadata,
+        owner: bool,
+        expected: Identity | Anything | None,
+    ) -> None:
+        """Take over a finished Replacement of `path` (the path it was made for); flushes when the group is
+        full.
+
+        `expected`: the Identity that the destination entry had when it was decided to replace it, None when
+        nothing was there, or ANYTHING. Another state at the time of the commit is a FileError, and that state
+        stays.
+        """
+        if path != replacement.path:
+            raise ValueError(f"the replacement was made for {replacement.path!r}, not for {path!r}")
+        replacement.hand_over()
+        try:
+            replacement.seal(metadata, owner=owner)
+        except FileError as error:
+            self._report(error)
+            self._raise_collected()
+            return
+        self._staged.append(_Staged(replacement, path, expected))
+        self._staged_bytes += replacement.size
+        if len(self._staged) >= self._files or self._staged_bytes >= self._size:
+            self.flush()
+
+    def flush(self) -> None:
+        """Make everything staged durable and visible."""
+        staged, self._staged, self._staged_bytes = self._staged, [], 0
+        try:
+            ready = self._sync_contents(staged) if self._fsync else staged
+            renamed = self._rename(ready)
+            if self._fsync:
+                renamed = self._sync_directories(renamed)
+            for item in renamed:
+                if self._on_identity is not None:
+                    self._on_identity(item.path, item.replacement.identity())
+                self._on_commit(item.path)
+        finally:
+            # Closes what was renamed, removes what was not, whatever went wrong on the way.
+            for item in staged:
+                item.replacement.abandon()
+        self._raise_collected()
+
+    def abandon(self) -> None:
+        """Remove what is staged; the destination keeps its old files."""
+        staged, self._staged, self._staged_bytes = self._staged, [], 0
+        for item in staged:
+            item.replacement.abandon()
+
+    def __enter__(self) -> CommitGroup:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.flush()
+        else:
+            self.abandon()
+
+    # Step 1: content, and the metadata set before, reach the disk while the old file is still in place.
+
+    def _sync_contents(self, staged: list[_Staged]) -> list[_Staged]:
+        if len(staged) >= SYNCFS_FILES and _sync_file_systems(staged):
+            return staged
+        # After a failed syncfs each file's own fsync still reports what was lost of it.
+        ready = []
+        for item in staged:
+            try:
+                # fsync, not fdatasync: the size is new, so the inode is written in any case, and mode and
+                # mtime are then promised rather than left to the order of the journal.
+                os.fsync(item.replacement.fileno())
+            except OSError as error:
+                self._fail(item, error, "write its new content to disk")
+            else:
+                ready.append(item)
+        return ready
+
+    # Step 2: the rename decides, atomically, for each path.
+
+    def _rename(self, ready: Iterable[_Staged]) -> list[_Staged]:
+        renamed = []
+        checked: dict[bytes, Directory | None] = {}
+        for item in ready:
+            parent = item.path.rpartition(b"/")[0]
+            try:
+                if checked.get(parent) is not item.replacement.directory:
+                    self._check_directory(item, parent)
+                    checked[parent] = item.replacement.directory
+                self._rename_one(item)
+            except FileError as error:
+                item.replacement.abandon()
+                self._report(error)
+            except OSError as error:
+                self._fail(item, error, "put its new content in place")
+            else:
+                item.replacement.renamed()
+                renamed.append(item)
+        return renamed
+
+    def _check_directory(self, item: _Staged, parent: bytes) -> None:
+        """The temporary must be where the path leads now: a directory may have been moved while it was
+        written."""
+        if not self._root.directory(parent, fresh=True).same(item.replacement.directory):
+            raise self._unexpected(item, "the directory it had", "another one at that path")
+
+    def _rename_one(self, item: _Staged) -> None:
+        directory = item.replacement.directory.fd
+        old = item.replacement.temporary
+        name = item.path.rpartition(b"/")[2]
+        expected = item.expected
+        if expected is None:
+            try:
+                rename_no_replace(old, name, directory)
+                return
+            except OSError as error:
+                # EINVAL: a file system (some network ones) that cannot promise it.
+                if error.errno not in {errno.EEXIST, errno.ENOSYS, errno.EINVAL}:
+                    raise
+        found = _stat(name, directory)
+        if found is not None and stat.S_ISDIR(found.st_mode):
+            raise self._unexpected(item, "no directory", "a directory")
+        if expected is None and found is not None:
+            raise self._unexpected(item, "nothing there", f"a {kind_of(found.st_mode).name.lower()}")
+        if isinstance(expected, Identity):
+            if found is None:
+                raise self._unexpected(item, "the file that was there", "nothing")
+            if identity_of(found) != expected:
+                raise self._unexpected(item, "the file that was there", "that it was changed or replaced")
+        os.rename(old, name, src_dir_fd=directory, dst_dir_fd=directory)
+
+    def _unexpected(self, item: _Staged, expected: str, found: str) -> FileError:
+        return self._root.refused(
+            item.path,
+            "replace it",
+            expected=expected,
+            found=found,
+            advice="what is there was kept; run again once nothing else changes it",
+        )
+
+    # Step 3: the renames reach the disk.
+
+    def _sync_directories(self, renamed: list[_Staged]) -> list[_Staged]:
+        by_directory: dict[bytes, list[_Staged]] = {}
+        for item in renamed:
+            by_directory.setdefault(item.path.rpartition(b"/")[0], []).append(item)
+        if len(by_directory) >= SYNCFS_FILES and _sync_file_systems(renamed):
+            return renamed
+        durable = []
+        for items in by_directory.values():
+            try:
+                _sync_directory(items[0].replacement)
+            except OSError as error:
+                for item in items:
+                    self._fail(item, error, "make its replacement durable (the new file is in place)")
+            else:
+                durable += items
+        return durable
+
+    # Failures
+
+    def _fail(self, item: _Staged, error: OSError, doing: str) -> None:
+        item.replacement.abandon()
+        problem = self._root.failure(error, item.path, doing)
+        if isinstance(problem, FileError):
+            self._report(problem)
+        else:
+            self._fatal = self._fatal or problem
+
+    def _report(self, error: FileError) -> None:
+        if self._on_error is not None:
+            self._on_error(error)
+        else:
+            self._first = self._first or error
+
+    def _raise_collected(self) -> None:
+        problem = self._fatal or self._first
+        self._fatal = self._first = None
+        if problem is not None:
+            raise problem
+
+
+def _stat(name: bytes, directory: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _sync_file_systems(items: list[_Staged]) -> bool:
+    """One syncfs for each file system that the items are on; False when that is not possible or something
+    failed."""
+    one_of_each = {item.replacement.device: item.replacement.fileno() for item in items}
+    try:
+        for fd in one_of_each.values():
+            syncfs(fd)
+    except OSError:
+        return False
+    return True
+
+
+def _sync_directory(replacement: Replacement) -> None:
+    try:
+        fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=replacement.directory.fd)
+    except PermissionError:
+        # A drop box: names may be made but not read. The file system as a whole can still be synced.
+        syncfs(replacement.fileno())
+        return
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        # Some network file systems know no fsync of directories: their renames are done when they return.
+        if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP}:
+            raise
+    finally:
+        os.close(fd)

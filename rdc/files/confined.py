@@ -1,0 +1,357 @@
+"""Root: everything rdc does to the entries of one tree, confined to it by directory descriptors."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from typing import TypeVar
+
+from rdc.errors import FileError, RdcError
+from rdc.files.directory import Directory, DirectoryCache
+from rdc.files.failure import failure, refused
+from rdc.files.listing import read_directory
+from rdc.files.metadata import kind_of, set_metadata_of, through_path_descriptor
+from rdc.files.path import check_name, check_path
+from rdc.files.removal import remove_tree
+from rdc.files.source import SourceFile, identity_of
+from rdc.files.temporary import temporary_name
+from rdc.limits import NAME_BYTES, PATH_BYTES
+from rdc.model.entries import Identity, Kind, Listing, Metadata
+
+__all__ = ["Root"]
+
+T = TypeVar("T")
+
+# O_NONBLOCK: opening a fifo that took the file's place must not wait for a writer.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+
+SYMLINK_ATTEMPTS = 16
+"""A sweep may take a temporary symlink, which cannot be locked, before its rename: then it is made again."""
+
+
+class Root:
+    """The top directory of a tree; every entry is named by a relative path, b"" being the root itself.
+
+    Paths are bytes, components joined by single slashes (rdc.files.path). Each operation reaches its
+    directory from the root's descriptor without following a link, then acts on one name in it, so that
+    whatever others do to the tree meanwhile, nothing outside of it is read or written. All failures are
+    RdcErrors: FileError (this entry, exit code 23), FileChangedError (it vanished or was replaced while the
+    tree is read, 24), OutOfSpaceError (disk full, quota, read-only: stop, 11). Threads may share a Root.
+    """
+
+    def __init__(self, fd: int, label: bytes) -> None:
+        """Takes over `fd`, an O_PATH descriptor of a directory. `label` is how messages name the root."""
+        self._directory = Directory(fd)
+        self._directories = DirectoryCache(self._directory)
+        self.label = label
+
+    @classmethod
+    def open(
+        cls, path: bytes, *, create: bool = False, writable: bool = False, label: bytes | None = None
+    ) -> Root:
+        """Open the directory that a user named; symlinks in `path` are followed, as rsync does with a
+        trailing slash.
+
+        `create` makes a missing last component (0777 less the umask). `writable` refuses a read-only file
+        system now (OutOfSpaceError) rather than at the first file. `label` replaces `path` in messages: a
+        server shows no paths of its own to its peers. Raises FileError when it is missing or no directory.
+        """
+        label = path if label is None else label
+        flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+        try:
+            try:
+                fd = os.open(path, flags)
+            except FileNotFoundError:
+                if not create or not path:
+                    raise
+                os.mkdir(path)
+                fd = os.open(path, flags)
+        except (OSError, ValueError) as error:
+            raise _root_failure(error, label, create=create) from error
+        root = cls(fd, label)
+        if writable and os.fstatvfs(fd).f_flag & os.ST_RDONLY:
+            raise failure(OSError(errno.EROFS, ""), b"", label, "write below it")
+        return root
+
+    def shown(self, path: bytes) -> bytes:
+        """`path` as messages name it: below the root as the user typed it."""
+        return self.label.rstrip(b"/") + b"/" + path if path else self.label
+
+    def fileno(self) -> int:
+        """The root's O_PATH descriptor, for the calls that take a directory descriptor."""
+        return self._directory.fd
+
+    def forget(self, path: bytes) -> None:
+        """Drop descriptors kept of `path` and below, as after moving or removing it; never needed for
+        safety."""
+        self._directories.forget(path)
+
+    def directory(self, path: bytes, *, fresh: bool = False) -> Directory:
+        """An O_PATH descriptor of a directory; with `fresh`, of the one that has this path at this moment."""
+        check_path(path)
+        try:
+            return self._directories.get_fresh(path) if fresh else self._directories.get(path)
+        except OSError as error:
+            raise self.failure(error, path, "open the directory") from error
+
+    def failure(self, error: OSError, path: bytes, doing: str, *, reading: bool = False) -> RdcError:
+        return failure(error, path, self.shown(path), doing, reading=reading)
+
+    def refused(self, path: bytes, doing: str, *, expected: str, found: str, advice: str) -> FileError:
+        return refused(path, self.shown(path), doing, expected=expected, found=found, advice=advice)
+
+    # Reading
+
+    def list(
+        self,
+        path: bytes,
+        *,
+        skip_temporaries: bool = True,
+        on_temporary: Callable[[bytes], None] | None = None,
+    ) -> Listing:
+        """The entries of a directory, sorted by name bytes.
+
+        Temporary files are left out; `on_temporary` takes their names, which is what `sweep` wants.
+        With skip_temporaries=False they are entries like any other.
+        """
+        taker = (on_temporary or _ignore) if skip_temporaries else None
+
+        def read(name: bytes, parent: int) -> Listing:
+            fd = os.open(name, _READ_DIRECTORY, dir_fd=parent)
+            try:
+                return read_directory(fd, taker)
+            finally:
+                os.close(fd)
+
+        listing = self.perform(path, "list the directory", read, reading=True)
+        for name in listing.names:
+            if len(name) > NAME_BYTES:
+                raise self.refused(
+                    path,
+                    "list the directory",
+                    expected=f"names of at most {NAME_BYTES} bytes",
+                    found=f"one of {len(name)} bytes that starts with {name[:20]!r}",
+                    advice="rename it, then run again",
+                )
+        return listing
+
+    def identity(self, path: bytes) -> Identity:
+        """What is at `path` itself, a link not followed; FileChangedError when nothing is."""
+        return identity_of(self._stat(path))
+
+    def metadata(self, path: bytes) -> Metadata:
+        found = self._stat(path)
+        return Metadata(stat.S_IMODE(found.st_mode), found.st_mtime_ns, found.st_uid, found.st_gid)
+
+    def kind(self, path: bytes) -> Kind | None:
+        """The kind of what is at `path`; None when nothing is, or when something on the way is missing.
+
+        A symlink or another non-directory on the way is a FileError, not None: what is asked for cannot be
+        made there either.
+        """
+        try:
+            directory, name = self._locate(path)
+            return kind_of(os.stat(name, dir_fd=directory.fd, follow_symlinks=False).st_mode)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self.failure(error, path, "look at it") from error
+
+    def open_read(self, path: bytes) -> SourceFile:
+        """Open a regular file for reading; FileChangedError for anything else."""
+        fd = self.perform(path, "open it for reading", _open_for_reading, reading=True)
+        try:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                raise self.failure(_not_regular(found), path, "open it for reading", reading=True)
+            return SourceFile(fd, found, path, self.shown(path))
+        except BaseException:
+            os.close(fd)
+            raise
+
+    # Changing
+
+    def make_directory(self, path: bytes, mode: int = 0o777) -> None:
+        """Make a directory (mode less the umask); one that is already there is left as it is."""
+
+        def make(name: bytes, parent: int) -> None:
+            try:
+                os.mkdir(name, mode, dir_fd=parent)
+            except FileExistsError:
+                if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+                    raise
+
+        self.perform(path, "make the directory", make)
+
+    def replace_symlink(
+        self, path: bytes, target: bytes, metadata: Metadata | None = None, *, owner: bool = False
+    ) -> None:
+        """Make `path` a symlink to `target`, atomically in place of whatever file or link is there.
+
+        A directory there is a FileError. The target is text: it is never looked at.
+        """
+        if not target or b"\0" in target or len(target) > PATH_BYTES:
+            raise self.refused(
+                path,
+                "make the link",
+                expected="a link target without NUL bytes",
+                found=repr(target[:40]),
+                advice="this link is left alone",
+            )
+
+        def replace(name: bytes, parent: int) -> None:
+            for attempt in range(SYMLINK_ATTEMPTS):
+                temporary = temporary_name()
+                os.symlink(target, temporary, dir_fd=parent)
+                try:
+                    if metadata is not None:
+                        _set_metadata(temporary, parent, metadata, owner=owner)
+                    os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+                    return
+                except FileNotFoundError:
+                    if attempt == SYMLINK_ATTEMPTS - 1:
+                        raise
+                except BaseException:
+                    _unlink_quietly(temporary, parent)
+                    raise
+
+        self.perform(path, "make the link", replace)
+
+    def remove_file(self, path: bytes) -> None:
+        """Remove one entry that is no directory."""
+        self.perform(path, "remove it", _unlink)
+
+    def remove_directory(self, path: bytes) -> None:
+        """Remove an empty directory."""
+        self.perform(path, "remove the directory", _rmdir)
+        self.forget(path)
+
+    def remove_tree(self, path: bytes, on_remove: Callable[[bytes], None]) -> None:
+        """Remove what is at `path` and everything below it; see rdc.files.removal."""
+        remove_tree(self, path, on_remove)
+
+    def set_metadata(self, path: bytes, kind: Kind, metadata: Metadata, *, owner: bool) -> None:
+        """Set mode, mtime (nanoseconds) and, with `owner`, uid and gid of an entry that must be of this kind.
+
+        Only what differs is set. Works on entries that nobody may read, and on symlinks themselves.
+        """
+
+        def apply(name: bytes, parent: int) -> None:
+            fd = os.open(name, _LOOK, dir_fd=parent)
+            try:
+                now = os.fstat(fd)
+                found = kind_of(now.st_mode)
+                if found != kind:
+                    raise self.refused(
+                        path,
+                        "set its metadata",
+                        expected=f"a {kind.name.lower()}",
+                        found=f"a {found.name.lower()}",
+                        advice="run again once nothing else changes this tree",
+                    )
+                set_metadata_of(through_path_descriptor(fd), now, metadata, owner=owner)
+            finally:
+                os.close(fd)
+
+        self.perform(path, "set its metadata", apply)
+
+    def close(self) -> None:
+        """Drop kept descriptors. The root's own closes with the last reference to this object."""
+        self._directories.forget(b"")
+
+    # How a path becomes a directory descriptor and a name
+
+    def locate(self, path: bytes, *, fresh: bool = False) -> tuple[Directory, bytes]:
+        """The directory that holds `path` and its name there, for the writers of this package."""
+        try:
+            return self._locate(path, fresh=fresh)
+        except OSError as error:
+            raise self.failure(error, path, "open its directory") from error
+
+    def _locate(self, path: bytes, *, fresh: bool = False) -> tuple[Directory, bytes]:
+        """As `locate`; the root is "." in itself. Raises OSError."""
+        if not path:
+            return self._directory, b"."
+        parent, _, name = path.rpartition(b"/")
+        # The parent of most paths is known, which leaves the name to check.
+        if self._directories.knows(parent) and len(path) <= PATH_BYTES:
+            check_name(path, name)
+        else:
+            check_path(path)
+        return (self._directories.get_fresh if fresh else self._directories.get)(parent), name
+
+    def perform(
+        self, path: bytes, doing: str, call: Callable[[bytes, int], T], *, reading: bool = False
+    ) -> T:
+        """`call(name, descriptor of its directory)`, once more when a kept descriptor was of a removed
+        directory."""
+        try:
+            directory, name = self._locate(path)
+            try:
+                return call(name, directory.fd)
+            except FileNotFoundError:
+                if directory is self._directory or not directory.removed():
+                    raise
+                directory, name = self._locate(path, fresh=True)
+                return call(name, directory.fd)
+        except OSError as error:
+            raise self.failure(error, path, doing, reading=reading) from error
+
+    def _stat(self, path: bytes) -> os.stat_result:
+        return self.perform(path, "look at it", _lstat, reading=True)
+
+
+def _ignore(name: bytes) -> None:
+    pass
+
+
+def _lstat(name: bytes, parent: int) -> os.stat_result:
+    return os.stat(name, dir_fd=parent, follow_symlinks=False)
+
+
+def _open_for_reading(name: bytes, parent: int) -> int:
+    return os.open(name, _READ, dir_fd=parent)
+
+
+def _unlink(name: bytes, parent: int) -> None:
+    os.unlink(name, dir_fd=parent)
+
+
+def _rmdir(name: bytes, parent: int) -> None:
+    os.rmdir(name, dir_fd=parent)
+
+
+def _unlink_quietly(name: bytes, parent: int) -> None:
+    try:
+        os.unlink(name, dir_fd=parent)
+    except OSError:
+        return  # litter that the next sweep takes; the error on its way to the caller matters more
+
+
+def _set_metadata(name: bytes, parent: int, metadata: Metadata, *, owner: bool) -> None:
+    fd = os.open(name, _LOOK, dir_fd=parent)
+    try:
+        set_metadata_of(through_path_descriptor(fd), os.fstat(fd), metadata, owner=owner)
+    finally:
+        os.close(fd)
+
+
+def _not_regular(found: os.stat_result) -> OSError:
+    return OSError(errno.EISDIR if stat.S_ISDIR(found.st_mode) else errno.ENXIO, "")
+
+
+def _root_failure(error: OSError | ValueError, label: bytes, *, create: bool) -> RdcError:
+    advice = "check the spelling and run again"
+    if isinstance(error, ValueError):
+        expected, found = "a path without NUL bytes", "one"
+    elif isinstance(error, FileNotFoundError):
+        expected, found = "a directory", "nothing, not even the directory above it" if create else "nothing"
+    elif isinstance(error, NotADirectoryError):
+        expected, found = "a directory", "a file, here or on the way"
+    else:
+        return failure(error, b"", label, "open it")
+    return refused(b"", label, "open it", expected=expected, found=found, advice=advice)

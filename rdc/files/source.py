@@ -1,0 +1,110 @@
+"""A regular file open for reading, with the proof that it did not change meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from types import TracebackType
+
+from rdc.files.failure import changed, failure
+from rdc.model.entries import Identity, Metadata
+
+__all__ = ["SourceFile", "identity_of"]
+
+SPAN_BYTES = 1 << 20
+"""Bytes a span: long enough that Python's cost for each vanishes, short enough to stay in the second-level
+cache."""
+
+READAHEAD_WORTH = 128 << 10
+"""Bytes. The kernel's normal read-ahead window: for smaller files the advice is one system call for
+nothing."""
+
+
+def identity_of(found: os.stat_result) -> Identity:
+    return Identity(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+class SourceFile:
+    """Made by Root.open_read. A context manager; the descriptor is closed with it."""
+
+    __slots__ = ("_fd", "_mode", "_owner", "_path", "_shown", "identity", "size")
+
+    def __init__(self, fd: int, found: os.stat_result, path: bytes, shown: bytes) -> None:
+        self._fd = fd
+        self._path = path
+        self._shown = shown
+        self._mode = found.st_mode & 0o7777
+        self._owner = (found.st_uid, found.st_gid)
+        self.identity = identity_of(found)
+        """What fstat saw right after opening."""
+        self.size: int = found.st_size
+        """Bytes, when it was opened."""
+        if found.st_size > READAHEAD_WORTH:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+
+    @property
+    def metadata(self) -> Metadata:
+        """As when it was opened: consistent with `identity`."""
+        return Metadata(self._mode, self.identity.mtime_ns, *self._owner)
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def spans(self, size: int = SPAN_BYTES) -> Iterator[bytes]:
+        """The content from the start, `size` bytes at a time, `self.size` bytes in all; any number of times.
+
+        Raises FileChangedError when the file has become shorter; only check_unchanged notices other changes.
+        """
+        offset = 0
+        while offset < self.size:
+            span = self.pread(offset, min(size, self.size - offset))
+            offset += len(span)
+            yield span
+
+    def pread(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes at `offset`; raises FileChangedError when the file ends before."""
+        try:
+            data = os.pread(self._fd, length, offset)
+            if len(data) == length:
+                return data
+            # Signals and some file systems cut reads short; only an empty read is the end.
+            parts = [data]
+            missing = length - len(data)
+            while missing and parts[-1]:
+                parts.append(os.pread(self._fd, missing, offset + length - missing))
+                missing -= len(parts[-1])
+        except OSError as error:
+            raise failure(error, self._path, self._shown, "read it", reading=True) from error
+        if missing:
+            raise changed(self._path, self._shown, f"{self.size} bytes", f"{offset + length - missing}")
+        return b"".join(parts)
+
+    def check_unchanged(self) -> None:
+        """Raise FileChangedError unless size, mtime and ctime are what they were when the file was opened.
+
+        ctime counts: it cannot be set back, where a program can restore an mtime after writing.
+        """
+        try:
+            now = identity_of(os.fstat(self._fd))
+        except OSError as error:
+            raise failure(error, self._path, self._shown, "look at it", reading=True) from error
+        then = self.identity
+        if now == then:
+            return
+        if now.size != then.size:
+            raise changed(self._path, self._shown, f"{then.size} bytes", f"{now.size}")
+        which = "mtime" if now.mtime_ns != then.mtime_ns else "ctime"
+        raise changed(self._path, self._shown, "the times it had when it was opened", f"another {which}")
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+    def __enter__(self) -> SourceFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

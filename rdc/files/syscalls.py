@@ -1,0 +1,118 @@
+"""Linux system calls that Python's os module does not offer, each with the behaviour where it is missing."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from functools import cache
+
+__all__ = ["fallocate_keep_size", "open_directory_beneath", "rename_no_replace", "syncfs"]
+
+_OPENAT2 = 437  # the same number on every architecture but alpha
+_RESOLVE_NO_MAGICLINKS = 0x02
+_RESOLVE_NO_SYMLINKS = 0x04
+_RESOLVE_BENEATH = 0x08
+_RENAME_NOREPLACE = 1
+_FALLOC_FL_KEEP_SIZE = 1
+
+
+class _OpenHow(ctypes.Structure):
+    """struct open_how of openat2(2)."""
+
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+_DIRECTORY_BENEATH = _OpenHow(
+    os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC,
+    0,
+    _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS,
+)
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _function(name: str, *arguments: type) -> ctypes._NamedFuncPointer | None:
+    """`name` of the C library with its argument types, a fresh object each time; None where it is missing."""
+    try:
+        function = _libc()[name]
+    except AttributeError:
+        return None
+    function.argtypes = arguments
+    function.restype = ctypes.c_long if name == "syscall" else ctypes.c_int
+    return function
+
+
+@cache
+def _openat2() -> ctypes._NamedFuncPointer | None:
+    return _function(
+        "syscall", ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(_OpenHow), ctypes.c_size_t
+    )
+
+
+@cache
+def _renameat2() -> ctypes._NamedFuncPointer | None:
+    return _function("renameat2", ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+
+
+@cache
+def _syncfs() -> ctypes._NamedFuncPointer | None:
+    return _function("syncfs", ctypes.c_int)
+
+
+@cache
+def _fallocate() -> ctypes._NamedFuncPointer | None:
+    return _function("fallocate", ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+
+
+def _fail(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
+
+
+def open_directory_beneath(directory: int, path: bytes) -> int:
+    """An O_PATH descriptor of the directory `path` below `directory`, following no link (openat2).
+
+    Raises OSError: ENOSYS where openat2 is missing or forbidden, ELOOP at a symlink.
+    """
+    function = _openat2()
+    if function is None:
+        raise _fail(errno.ENOSYS)
+    fd = function(_OPENAT2, directory, path, _DIRECTORY_BENEATH, ctypes.sizeof(_OpenHow))
+    if fd < 0:
+        raise _fail(ctypes.get_errno())
+    return int(fd)
+
+
+def rename_no_replace(old: bytes, new: bytes, directory: int) -> None:
+    """Rename within one directory; EEXIST when `new` is there. ENOSYS or EINVAL where this is not
+    supported."""
+    function = _renameat2()
+    if function is None:
+        raise _fail(errno.ENOSYS)
+    if function(directory, old, directory, new, _RENAME_NOREPLACE) != 0:
+        raise _fail(ctypes.get_errno())
+
+
+def syncfs(fd: int) -> None:
+    """Make everything written to the file system of `fd` durable; ENOSYS where the C library lacks it."""
+    function = _syncfs()
+    if function is None:
+        raise _fail(errno.ENOSYS)
+    if function(fd) != 0:
+        raise _fail(ctypes.get_errno())
+
+
+def fallocate_keep_size(fd: int, length: int) -> None:
+    """Reserve space for `length` bytes without changing the size.
+
+    Not posix_fallocate: where the file system cannot reserve, the C library would write a byte to every
+    block, and the size would lie. Here that is EOPNOTSUPP (ENOSYS without the call).
+    """
+    function = _fallocate()
+    if function is None:
+        raise _fail(errno.ENOSYS)
+    if function(fd, _FALLOC_FL_KEEP_SIZE, 0, length) != 0:
+        raise _fail(ctypes.get_errno())

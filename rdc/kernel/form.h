@@ -1,0 +1,62 @@
+/*
+ * form.h - what a kernel form must provide: the hashing of one block, and nothing of the stream.
+ *
+ * cuts.c is written once over these four functions. plain.c has them in scalar C; the others are the same
+ * functions of their arguments in vector instructions.
+ */
+#ifndef RDC_FORM_H
+#define RDC_FORM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tables.h"
+
+/* Positions in one call at most: the leads, in bytes, stay in the first-level cache, and a position fits 16 bits. */
+#define RDC_BLOCK 4096
+
+/* Position i lies after byte p[i - 1]. In every call at least RDC_LOW_WINDOW bytes before p are readable, and
+ * nothing from p + n on. */
+typedef struct rdc_form {
+    const char *name;
+
+    /* Whether this CPU has the instructions. */
+    int (*usable)(void);
+
+    /* For 1 <= i <= n <= RDC_BLOCK: lead[i - 1] = lead(i). Lists in at[], ascending, the i with lead(i) < below
+     * (at most 4); returns how many. lead has room for RDC_BLOCK bytes. */
+    size_t (*scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, uint16_t *at);
+
+    /* low[k] = low(at[k]) for 0 <= k < count; at[] ascends. */
+    void (*lows)(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low);
+
+    /* Lists in at[], DESCENDING, the i with lead[i - 1] <= lead[j] for all j >= i; returns how many. */
+    size_t (*stairs)(const uint8_t *lead, size_t n, uint16_t *at);
+} rdc_form;
+
+extern const rdc_form rdc_plain;
+
+/* The forms compiled in, fastest first, then NULL; rdc_plain is the last. */
+extern const rdc_form *const rdc_forms[];
+
+/* Whether a form that this CPU can run gives what the plain form gives, on one small block. */
+int rdc_form_agrees(const rdc_form *form);
+
+/* low() from the 64-bit window fingerprint: SplitMix64 (Steele, Lea, Flood 2014), one-to-one; 0 does not stay 0. */
+static inline uint64_t rdc_mix(uint64_t x)
+{
+    x += RDC_GOLDEN;
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+static inline uint64_t rdc_load64(const uint8_t *p)
+{
+    uint64_t x = 0;
+    for (int i = 7; i >= 0; i--)
+        x = x << 8 | p[i];
+    return x;
+}
+
+#endif

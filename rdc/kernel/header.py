@@ -1,0 +1,87 @@
+"""Writes tables.h: every constant and table of the C kernel, derived from rdc.rabin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rdc.kernel.constants import (
+    FEW_FEATURES_BELOW,
+    GOLDEN,
+    LEAD_CONSTANT,
+    LEAD_FEW,
+    LEAD_POLYNOMIAL,
+    LEAD_WINDOW,
+    LOW_POLYNOMIAL,
+    LOW_WINDOW,
+    TRAIT_COUNT,
+    TRAIT_MULTIPLIERS,
+    reflected_table,
+)
+
+__all__ = ["header_text"]
+
+
+def _lines(words: Sequence[str], per_line: int, indent: str) -> str:
+    return f",\n{indent}".join(", ".join(words[i : i + per_line]) for i in range(0, len(words), per_line))
+
+
+def _bytes(name: str, values: Sequence[int]) -> str:
+    words = [f"0x{value:02x}" for value in values]
+    return (
+        f"static const uint8_t {name}[{len(words)}] RDC_TABLE = {{\n    {_lines(words, 16, '    ')},\n}};\n"
+    )
+
+
+def _words(name: str, values: Sequence[int]) -> str:
+    words = [f"UINT64_C(0x{value:016x})" for value in values]
+    return (
+        f"static const uint64_t {name}[{len(words)}] RDC_TABLE = {{\n    {_lines(words, 4, '    ')},\n}};\n"
+    )
+
+
+def _rows(name: str, rows: Sequence[Sequence[int]]) -> str:
+    text = ",\n    ".join(
+        f"{{{_lines([f'UINT64_C(0x{value:016x})' for value in row], 4, '     ')}}}" for row in rows
+    )
+    size = f"[{len(rows)}][{len(rows[0])}]"
+    return f"static const uint64_t {name}{size} RDC_TABLE = {{\n    {text},\n}};\n"
+
+
+def header_text() -> str:
+    """The whole text of tables.h."""
+    defines = [
+        ("RDC_LEAD_WINDOW", f"{LEAD_WINDOW}"),
+        ("RDC_LEAD_CONSTANT", f"0x{LEAD_CONSTANT:02x}"),
+        ("RDC_LEAD_FEW", f"{LEAD_FEW}"),
+        ("RDC_LOW_WINDOW", f"{LOW_WINDOW}"),
+        ("RDC_FEW_FEATURES_BELOW", f"{FEW_FEATURES_BELOW}"),
+        ("RDC_GOLDEN", f"UINT64_C(0x{GOLDEN:016x})"),
+        ("RDC_TRAIT_COUNT", f"{TRAIT_COUNT}"),
+        ("RDC_TRAIT_BYTES", f"{6 * TRAIT_COUNT // 8}"),
+    ]
+    return "\n".join(
+        [
+            "/* tables.h - constants of the kernel; written by scripts/kernel_tables, do not edit.",
+            " * rdc/kernel/header.py derives them from the polynomials. */",
+            "#ifndef RDC_TABLES_H",
+            "#define RDC_TABLES_H",
+            "",
+            "#include <stdint.h>",
+            "",
+            *(f"#define {name} {value}" for name, value in defines),
+            "",
+            "/* No file uses all of them. */",
+            "#define RDC_TABLE __attribute__((unused))",
+            "",
+            _words("rdc_trait_multiplier", TRAIT_MULTIPLIERS),
+            "/* b times x^8 and b times x^128 modulo the polynomial of lead(). */",
+            _bytes("rdc_lead_carry", reflected_table(LEAD_POLYNOMIAL, 8)),
+            _bytes("rdc_lead_leaving", reflected_table(LEAD_POLYNOMIAL, 8 * LEAD_WINDOW)),
+            "/* Byte j of a fingerprint, times x^64, modulo the polynomial of low(). */",
+            _rows("rdc_low_slice", [reflected_table(LOW_POLYNOMIAL, 64 + 8 * (7 - j)) for j in range(8)]),
+            "/* b times x^512 modulo the polynomial of low(). */",
+            _words("rdc_low_leaving", reflected_table(LOW_POLYNOMIAL, 8 * LOW_WINDOW)),
+            "#endif",
+            "",
+        ]
+    )

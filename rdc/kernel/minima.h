@@ -1,0 +1,68 @@
+/* minima.h - the ring of candidate minima: positions and ranks both increase from front to back. */
+#ifndef RDC_MINIMA_H
+#define RDC_MINIMA_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct rdc_candidate {
+    uint64_t position;
+    uint64_t low;
+    uint64_t lead;
+} rdc_candidate;
+
+/* entry[front .. back) are the suffix minima of the ranks pushed: a push drops from the back what is larger OR
+ * EQUAL (rightmost tie). Every entry comes and goes once, so the work is linear whatever the ranks. On random ranks
+ * the ring is as long as the logarithm of the window; an adversary who sorts ranks can make it as long as the
+ * window has positions, 24 bytes each. */
+typedef struct rdc_minima {
+    rdc_candidate *entry;
+    size_t front, back, room;
+} rdc_minima;
+
+/* Makes room for one more entry; returns -1 without memory. Moving the entries down pays for itself: at least as
+ * many were popped from the front since the last move. */
+static inline int rdc_minima_grow(rdc_minima *m)
+{
+    if (m->front >= m->room - m->front && m->front > 0) {
+        memmove(m->entry, m->entry + m->front, (m->back - m->front) * sizeof *m->entry);
+        m->back -= m->front;
+        m->front = 0;
+        return 0;
+    }
+    size_t room = m->room ? 2 * m->room : 64;
+    rdc_candidate *entry = realloc(m->entry, room * sizeof *entry);
+    if (!entry)
+        return -1;
+    m->entry = entry;
+    m->room = room;
+    return 0;
+}
+
+static inline int rdc_minima_push(rdc_minima *m, uint64_t position, uint64_t lead, uint64_t low)
+{
+    while (m->back > m->front) {
+        const rdc_candidate *last = &m->entry[m->back - 1];
+        if (last->lead < lead || (last->lead == lead && last->low < low))
+            break;
+        m->back--;
+    }
+    if (m->back == m->front)
+        m->front = m->back = 0;
+    if (m->back == m->room && rdc_minima_grow(m))
+        return -1;
+    m->entry[m->back++] = (rdc_candidate){position, low, lead};
+    return 0;
+}
+
+/* Forgets the entries up to `position`; returns the front of the rest, or NULL. */
+static inline const rdc_candidate *rdc_minima_after(rdc_minima *m, uint64_t position)
+{
+    while (m->front < m->back && m->entry[m->front].position <= position)
+        m->front++;
+    return m->front < m->back ? &m->entry[m->front] : NULL;
+}
+
+#endif

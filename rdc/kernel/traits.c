@@ -1,0 +1,70 @@
+/*
+ * traits.c - twelve min-wise samples of a stream's features, six bits each.
+ *
+ * PRF_t(x) = x * m[t / 4] XOR (t % 4) << 62. Four traits share a product y; trait t wants the y nearest, by XOR,
+ * to the start of quarter t % 4. Once all four have a sample from their own quarter (the two highest bits of
+ * PRF_t are 0), a y can only improve the trait whose quarter it lies in: three products and three comparisons a
+ * feature instead of twelve of each. Samples only ever get smaller, so once settled is settled for good.
+ */
+#include "traits.h"
+
+#define QUARTER_SHIFT 62
+
+void rdc_samples_clear(rdc_samples *s)
+{
+    for (int t = 0; t < RDC_TRAIT_COUNT; t++)
+        s->smallest[t] = UINT64_MAX;
+    s->any = s->settled = 0;
+}
+
+static void add_unsettled(rdc_samples *s, uint64_t feature)
+{
+    int settled = 1;
+    s->any = 1;
+    for (int t = 0; t < RDC_TRAIT_COUNT; t++) {
+        uint64_t image = feature * rdc_trait_multiplier[t / 4] ^ (uint64_t)(t % 4) << QUARTER_SHIFT;
+        if (image < s->smallest[t])
+            s->smallest[t] = image;
+        settled &= !(s->smallest[t] >> QUARTER_SHIFT);
+    }
+    s->settled = settled;
+}
+
+void rdc_samples_add(rdc_samples *s, uint64_t feature)
+{
+    if (!s->settled) {
+        add_unsettled(s, feature);
+        return;
+    }
+    for (int g = 0; g < RDC_TRAIT_COUNT / 4; g++) {
+        uint64_t y = feature * rdc_trait_multiplier[g];
+        uint64_t *smallest = &s->smallest[4 * g + (y >> QUARTER_SHIFT)];
+        uint64_t image = y & ((UINT64_C(1) << QUARTER_SHIFT) - 1);
+        if (image < *smallest)
+            *smallest = image;
+    }
+}
+
+/* MurmurHash3's 64-bit finaliser (Appleby). */
+static uint64_t trait_mix(uint64_t x)
+{
+    x = (x ^ x >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    x = (x ^ x >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return x ^ x >> 33;
+}
+
+int rdc_samples_traits(const rdc_samples *s, uint8_t *out)
+{
+    if (!s->any)
+        return 0;
+    for (int i = 0; i < RDC_TRAIT_BYTES; i++)
+        out[i] = 0;
+    for (int t = 0; t < RDC_TRAIT_COUNT; t++) {
+        unsigned six = (unsigned)(trait_mix(s->smallest[t] + (uint64_t)t * RDC_GOLDEN) >> 58);
+        unsigned bit = 6 * (unsigned)t;
+        out[bit / 8] |= (uint8_t)(six << bit % 8);
+        if (bit % 8 > 2)
+            out[bit / 8 + 1] |= (uint8_t)(six >> (8 - bit % 8));
+    }
+    return RDC_TRAIT_BYTES;
+}

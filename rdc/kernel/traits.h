@@ -1,0 +1,23 @@
+/* traits.h - twelve min-wise samples of a stream's features, six bits each. */
+#ifndef RDC_TRAITS_H
+#define RDC_TRAITS_H
+
+#include <stdint.h>
+
+#include "tables.h"
+
+typedef struct rdc_samples {
+    uint64_t smallest[RDC_TRAIT_COUNT]; /* of PRF_t over the features so far */
+    int any;                            /* whether there was a feature */
+    int settled;                        /* whether each sample lies in its own quarter (see traits.c) */
+} rdc_samples;
+
+void rdc_samples_clear(rdc_samples *s);
+
+/* Take in a feature: a value of low(), hence mixed. */
+void rdc_samples_add(rdc_samples *s, uint64_t feature);
+
+/* The traits packed little-endian, RDC_TRAIT_BYTES of them; returns how many bytes: 0 without features. */
+int rdc_samples_traits(const rdc_samples *s, uint8_t *out);
+
+#endif

@@ -1,0 +1,332 @@
+"""One end of a session without I/O: messages in, bytes out, and back, under every rule of the protocol.
+
+Their fault raises ProtocolError or IncompatiblePeerError; ours raises LocalProtocolError, a bug.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgpack  # type: ignore[import-untyped]
+
+from rdc.errors import IncompatiblePeerError, ProtocolError, RdcError, StreamError, printable
+from rdc.limits import ROUND_LIMIT
+from rdc.model.sync import MessageCost
+from rdc.protocol.blocks import DEFAULT_LEVEL, MAX_LEVEL, BlockReader, BlockWriter
+from rdc.protocol.census import Census
+from rdc.protocol.frames import Frame, FrameReader, frame_head
+from rdc.protocol.ledger import Ledger
+from rdc.protocol.messages import (
+    PROTOCOL_VERSION,
+    Data,
+    Done,
+    FileEnd,
+    FileFailed,
+    FileRequest,
+    Hello,
+    ListingEnd,
+    ListingPart,
+    Message,
+    NodeAnswer,
+    NodeRequest,
+    Open,
+    Opened,
+    RangeRequest,
+    Refused,
+    Role,
+    RootAnswer,
+    RootRequest,
+    TreeAnswer,
+    TreeRequest,
+    decode,
+    encode,
+)
+from rdc.protocol.states import NEEDS, TRANSITIONS, Illegal, State
+
+__all__ = ["MAGIC", "Connection", "LocalProtocolError", "Received"]
+
+MAGIC = b"RDC"
+_QUOTE_BYTES = 60
+
+
+class LocalProtocolError(RuntimeError):
+    """This side was about to break the protocol: a bug in rdc, never the peer's doing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    message: Message
+    round: int
+
+
+class _End:
+    """Where one of the two sides stands."""
+
+    def __init__(self, role: Role) -> None:
+        # Until Open has said it, the role is a guess that changes nothing: the tables agree up to there.
+        self.role = role
+        self.state = State.GREETING
+        self.highest_round = 0
+
+
+class _Tally:
+    __slots__ = ("bytes", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.bytes = 0
+
+
+class Connection:
+    """`dialler`: opened the connection (sends Open); `hello`: what to say of ourselves; `compress`: False
+    sends everything raw (the peer chooses for its own direction)."""
+
+    def __init__(self, dialler: bool, hello: Hello, compress: bool = True) -> None:
+        self.dialler = dialler
+        self.peer: Hello | None = None
+        """The far side's Hello, once it came."""
+        self.role: Role | None = None
+        """Ours, once Open said it."""
+        self.bytes_sent = 0
+        """Every byte that data_to_send() handed out."""
+        self.bytes_received = 0
+        """Every byte that receive_data() took."""
+        self._hello = hello
+        self._us = _End(Role.SOURCE if dialler else Role.DESTINATION)
+        self._them = _End(self._us.role.other)
+        self._ledger = Ledger()
+        self._census = Census()
+        self._tallies: dict[str, _Tally] = {}
+        self._packer = msgpack.Packer(use_bin_type=True)
+        self._greeting = bytearray()
+        """Bytes before the peer's preamble is complete."""
+        self._preamble_seen = False
+        self._blocks_in = BlockReader()
+        self._frames_in = FrameReader()
+        self._eof = False
+        self._failure: RdcError | None = None
+        self._preamble: bytes = MAGIC + bytes((PROTOCOL_VERSION,))
+        self._blocks_out = BlockWriter(0)
+        self.send(hello, 0)
+        self._blocks_out.flush()
+        self.set_level(DEFAULT_LEVEL if compress else 0)
+
+    # Sending
+
+    def set_level(self, level: int) -> None:
+        """zstd level of what is sent from here on, 1 to 19, or 0 for raw. Moving between raw and one level is
+        free; another level starts with an empty window."""
+        if not 0 <= level <= MAX_LEVEL:
+            raise LocalProtocolError(f"compression level {level}")
+        self._blocks_out.level = level
+
+    def send(self, message: Message, round: int) -> None:  # noqa: A002 - the protocol's word
+        """Queue a message. LocalProtocolError when it is not allowed now or breaks a limit."""
+        if not 0 <= round <= min(self._them.highest_round + 1, ROUND_LIMIT):
+            raise LocalProtocolError(
+                f"{message.name} in round {round}, the far side is in {self._them.highest_round}"
+            )
+        try:
+            payload = encode(message, self._packer)
+            self._step(self._us, self._them, message)
+        except (Illegal, ValueError) as problem:
+            raise LocalProtocolError(
+                f"{message.name} in state {self._us.state.value}: {problem}"
+            ) from problem
+        self._us.highest_round = max(self._us.highest_round, round)
+        head = frame_head(message.kind, round, len(payload))
+        self._count(message, len(head) + len(payload))
+        self._blocks_out.write(head, payload)
+
+    @property
+    def can_refuse(self) -> bool:
+        """Refused would be legal and understood: the session is open and the far side has spoken rdc."""
+        return self._preamble_seen and Refused in TRANSITIONS[self._us.role][self._us.state]
+
+    @property
+    def pending(self) -> int:
+        """Bytes queued and not yet taken; those not yet compressed count in full."""
+        return len(self._preamble) + len(self._blocks_out)
+
+    def flush(self) -> None:
+        """Make everything queued ready for data_to_send()."""
+        self._blocks_out.flush()
+
+    def data_to_send(self) -> bytes:
+        """Takes the bytes that are ready; a last short piece only after flush()."""
+        data = self._preamble + self._blocks_out.take() if self._preamble else self._blocks_out.take()
+        self._preamble = b""
+        self.bytes_sent += len(data)
+        return data
+
+    # Receiving
+
+    @property
+    def buffered(self) -> int:
+        """Bytes received and not yet decoded; the caller stops reading at INBOUND_BYTES."""
+        return len(self._blocks_in)
+
+    def receive_data(self, data: bytes) -> None:
+        """Takes bytes from the transport. Nothing is decoded but the preamble: IncompatiblePeerError at the
+        first byte that is not rdc's."""
+        self.bytes_received += len(data)
+        if self._preamble_seen:
+            self._blocks_in.feed(data)
+        else:
+            self._greeting += data
+            self._read_preamble()
+
+    def receive_eof(self) -> None:
+        """The far side will send no more."""
+        self._eof = True
+
+    @property
+    def finished(self) -> bool:
+        """The far side has said all it had to: an end of the stream is fine."""
+        return self._them.state in {State.DONE, State.CLOSED}
+
+    def next(self) -> Received | None:
+        """The next message; None when more bytes are needed, or when the stream ended where it may.
+
+        Raises ProtocolError, IncompatiblePeerError, or StreamError when the stream ended early; the same
+        again on every later call.
+        """
+        if self._failure is not None:
+            raise self._failure
+        try:
+            while True:
+                frame = self._frames_in.next()
+                if frame is not None:
+                    return self._receive(frame)
+                data = self._blocks_in.next()
+                if data is None:
+                    break
+                self._frames_in.feed(data)
+            if self._eof:
+                self._check_end()
+        except RdcError as error:
+            self._failure = error
+            raise
+        return None
+
+    # Counters
+
+    @property
+    def outstanding(self) -> int:
+        """Requests not wholly answered."""
+        return len(self._ledger)
+
+    @property
+    def max_round(self) -> int:
+        """The highest round either side used."""
+        return max(self._us.highest_round, self._them.highest_round)
+
+    @property
+    def costs(self) -> tuple[MessageCost, ...]:
+        """Frames of each kind, both ways, before compression; the most bytes first."""
+        rows = [MessageCost(name, tally.count, tally.bytes) for name, tally in self._tallies.items()]
+        return tuple(sorted(rows, key=lambda row: (-row.bytes, row.name)))
+
+    # Inside
+
+    def _read_preamble(self) -> None:
+        expected = MAGIC[: len(self._greeting)]
+        if self._greeting[: len(MAGIC)] != expected:
+            quote = printable(bytes(self._greeting[:_QUOTE_BYTES]))
+            self._failure = IncompatiblePeerError(
+                f'the far side is not rdc: it began with "{quote}" (a login script that prints, or another '
+                "program?)"
+            )
+            raise self._failure
+        if len(self._greeting) <= len(MAGIC):
+            return
+        version = self._greeting[len(MAGIC)]
+        if version != PROTOCOL_VERSION:
+            self._failure = IncompatiblePeerError(
+                f"the far side speaks version {version} of the protocol, this rdc version "
+                f"{PROTOCOL_VERSION}; install the same version on both sides"
+            )
+            raise self._failure
+        self._preamble_seen = True
+        self._blocks_in.feed(bytes(self._greeting[len(MAGIC) + 1 :]))
+        self._greeting.clear()
+
+    def _receive(self, frame: Frame) -> Received:
+        if frame.round > self._us.highest_round + 1:
+            raise ProtocolError(
+                f"the far side sent round {frame.round}, more than {self._us.highest_round} can cause"
+            )
+        message = decode(frame.kind, frame.payload)
+        try:
+            self._step(self._them, self._us, message)
+        except Illegal as problem:
+            raise ProtocolError(
+                f"the far side sent {message.name} in state {self._them.state.value}: {problem}"
+            ) from problem
+        if isinstance(message, Hello):
+            self._greet(message)
+        self._them.highest_round = max(self._them.highest_round, frame.round)
+        self._count(message, frame.size)
+        return Received(message, frame.round)
+
+    def _greet(self, hello: Hello) -> None:
+        if hello.version != PROTOCOL_VERSION:
+            raise ProtocolError(f"the far side's Hello says version {hello.version}, its preamble another")
+        if hello.params != self._hello.params:
+            raise IncompatiblePeerError(
+                f"the far side ({hello.software}) cuts files with other parameters than this rdc "
+                f"({self._hello.software}); install the same version on both sides"
+            )
+        self.peer = hello
+
+    def _step(self, sender: _End, other: _End, message: Message) -> None:
+        """Applies every rule on order to `message` of `sender`; after Illegal the session is over."""
+        after = TRANSITIONS[sender.role][sender.state].get(type(message))
+        if after is None:
+            raise Illegal("not allowed now")
+        need = NEEDS.get(type(message))
+        if need is not None and other.state is not need:
+            raise Illegal(f"the other side is not yet in state {need.value}")
+        match message:
+            case ListingPart():
+                self._census.add(message)
+            case ListingEnd():
+                self._census.end(message)
+            case RootRequest() | TreeRequest() | FileRequest():
+                self._listed(message.files[-1])
+                self._ledger.ask(message)
+            case NodeRequest() | RangeRequest():
+                self._listed(message.file)
+                self._ledger.ask(message)
+            case RootAnswer() | TreeAnswer() | NodeAnswer() | Data() | FileEnd() | FileFailed():
+                self._ledger.answer(message)
+            case Done() if self.outstanding:
+                raise Illegal(f"{self.outstanding} requests are unanswered")
+            case Open() | Opened():
+                after = self._open(sender, other, message)
+        sender.state = after
+
+    def _open(self, sender: _End, other: _End, message: Open | Opened) -> State:
+        if isinstance(message, Open) != ((sender is self._us) == self.dialler):
+            raise Illegal("the dialler sends Open, the answerer Opened")
+        if isinstance(message, Open):
+            sender.role, other.role = message.role.other, message.role
+            self.role = self._us.role
+        elif self.role is None:
+            raise Illegal("there was no Open")
+        return TRANSITIONS[sender.role][sender.state][type(message)]
+
+    def _listed(self, file: int) -> None:
+        if file >= self._census.entries:
+            raise Illegal(f"file {file} was not listed, only {self._census.entries} entries were")
+
+    def _count(self, message: Message, size: int) -> None:
+        tally = self._tallies.setdefault(message.name, _Tally())
+        tally.count += 1
+        tally.bytes += size
+
+    def _check_end(self) -> None:
+        if self._them.state is State.GREETING:
+            raise StreamError("the far side ended the stream before it said hello", before_hello=True)
+        if not self.finished or len(self._blocks_in) or len(self._frames_in):
+            raise StreamError("the far side ended the stream early")

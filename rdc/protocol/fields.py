@@ -1,0 +1,290 @@
+"""How single message fields look in msgpack, and every check a received one must pass.
+
+A codec's unpack() raises ValueError with the reason; the message registry adds message and field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Generic, Protocol, TypeVar
+
+from rdc.errors import printable
+from rdc.limits import PATH_BYTES, RULES_BYTES, SIZE_LIMIT
+from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.protocol.columns import pack_column, pack_gaps, unpack_column, unpack_gaps
+
+__all__ = [
+    "Blob",
+    "Codec",
+    "Column",
+    "Flag",
+    "Gaps",
+    "Integer",
+    "Member",
+    "Options",
+    "Parts",
+    "Path",
+    "Text",
+    "Word",
+]
+
+T = TypeVar("T")
+E = TypeVar("E", bound=IntEnum)
+
+
+class Codec(Protocol):
+    """Both directions of one field; packed values are None, bool, int, str, bytes or a short list of them."""
+
+    def pack(self, value: Any, /) -> object: ...
+
+    def unpack(self, raw: object, /) -> Any:
+        """The checked value; ValueError says what is wrong with it."""
+
+
+def of_type(raw: object, kind: type[T]) -> T:
+    # type() and not isinstance(): True is an int to isinstance, and not one here.
+    if type(raw) is not kind:
+        raise ValueError(f"expected {kind.__name__}, found {type(raw).__name__}")
+    return raw
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    lowest: int = 0
+    highest: int = SIZE_LIMIT
+    optional: bool = False
+
+    def pack(self, value: int | None) -> object:
+        return value
+
+    def unpack(self, raw: object) -> int | None:
+        if raw is None and self.optional:
+            return None
+        value = of_type(raw, int)
+        if not self.lowest <= value <= self.highest:
+            raise ValueError(f"{value} is not in {self.lowest}..{self.highest}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    optional: bool = False
+
+    def pack(self, value: bool | None) -> object:
+        return value
+
+    def unpack(self, raw: object) -> bool | None:
+        return None if raw is None and self.optional else of_type(raw, bool)
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Generic[E]):
+    """A value of an IntEnum, as its integer."""
+
+    kind: type[E]
+    optional: bool = False
+    without: tuple[E, ...] = ()
+
+    def pack(self, value: E | None) -> object:
+        return None if value is None else int(value)
+
+    def unpack(self, raw: object) -> E | None:
+        if raw is None and self.optional:
+            return None
+        value = self.kind(of_type(raw, int))
+        if value in self.without:
+            raise ValueError(f"{value!r} makes no sense here")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Bytes that only the user of the message understands."""
+
+    shortest: int
+    longest: int
+
+    def pack(self, value: bytes) -> object:
+        return value
+
+    def unpack(self, raw: object) -> bytes:
+        value = of_type(raw, bytes)
+        if not self.shortest <= len(value) <= self.longest:
+            raise ValueError(f"{len(value)} bytes are not in {self.shortest}..{self.longest}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A path as the file system has it. `inside`: relative, of plain components, b'' for the root itself."""
+
+    inside: bool = False
+    optional: bool = False
+
+    def pack(self, value: bytes | None) -> object:
+        return value
+
+    def unpack(self, raw: object) -> bytes | None:
+        if raw is None and self.optional:
+            return None
+        value = of_type(raw, bytes)
+        if len(value) > PATH_BYTES:
+            raise ValueError(f"{len(value)} bytes, the limit is {PATH_BYTES}")
+        if b"\0" in value:
+            raise ValueError("holds a NUL")
+        if self.inside and value and not {b"", b".", b".."}.isdisjoint(value.split(b"/")):
+            raise ValueError(f"{printable(value[:60])!r} is not a plain relative path")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One printable line for a person; a longer one is cut when sent and refused when received."""
+
+    longest: int
+    """UTF-8 bytes."""
+
+    def pack(self, value: str) -> object:
+        return printable(value).encode()[: self.longest].decode(errors="ignore")
+
+    def unpack(self, raw: object) -> str:
+        value = of_type(raw, str)
+        if len(value.encode()) > self.longest:
+            raise ValueError(f"text of more than {self.longest} bytes")
+        # What is not printable could forge lines on the user's terminal.
+        return printable(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A string that is one of a set, or of a fixed length in printable ASCII."""
+
+    choices: tuple[str, ...] = ()
+    length: int = 0
+
+    def pack(self, value: str) -> object:
+        return value
+
+    def unpack(self, raw: object) -> str:
+        value = of_type(raw, str)
+        if self.choices:
+            if value not in self.choices:
+                raise ValueError(f"expected one of {', '.join(self.choices)}")
+        elif len(value) != self.length or not value.isascii() or not value.isprintable():
+            raise ValueError(f"expected {self.length} printable ASCII characters")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Strictly increasing integers, at least one, as a column of gaps."""
+
+    count: int
+    limit: int
+
+    def pack(self, value: Sequence[int]) -> object:
+        return pack_gaps(value)
+
+    def unpack(self, raw: object) -> tuple[int, ...]:
+        return unpack_gaps(of_type(raw, bytes), self.count, self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Integers in any order."""
+
+    count: int
+    lowest: int = 0
+    highest: int = SIZE_LIMIT
+
+    def pack(self, value: Sequence[int]) -> object:
+        return pack_column(value)
+
+    def unpack(self, raw: object) -> tuple[int, ...]:
+        values = tuple(unpack_column(of_type(raw, bytes), self.count))
+        if values and not (self.lowest <= min(values) and max(values) <= self.highest):
+            raise ValueError(f"an item is not in {self.lowest}..{self.highest}")
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Byte strings: a column of their lengths, then all of them in one."""
+
+    count: int
+    longest: int
+
+    def pack(self, value: Sequence[bytes]) -> object:
+        return [pack_column([len(part) for part in value]), b"".join(value)]
+
+    def unpack(self, raw: object) -> tuple[bytes, ...]:
+        lengths, blob = of_items(raw, bytes, bytes)
+        sizes = unpack_column(lengths, self.count)
+        if sum(sizes) != len(blob):
+            raise ValueError(f"lengths add up to {sum(sizes)}, {len(blob)} bytes are there")
+        if sizes and max(sizes) > self.longest:
+            raise ValueError(f"an item of {max(sizes)} bytes, the limit is {self.longest}")
+        parts = []
+        start = 0
+        for size in sizes:
+            parts.append(blob[start : start + size])
+            start += size
+        return tuple(parts)
+
+
+class Options:
+    """What the dialler asks for; `compress` stays with each side."""
+
+    # Order on the wire.
+    FLAGS: tuple[tuple[str, Codec], ...] = (
+        ("checksum", Flag()),
+        ("delete", Flag()),
+        ("force_empty", Flag()),
+        ("dry_run", Flag()),
+        ("fsync", Flag()),
+        ("owner", Flag(optional=True)),
+        ("max_delete", Integer(optional=True)),
+    )
+
+    def pack(self, value: SyncOptions) -> object:
+        rules = b"".join(rule.action.value.encode() + rule.pattern + b"\0" for rule in value.rules)
+        return [*(codec.pack(getattr(value, name)) for name, codec in self.FLAGS), rules]
+
+    def unpack(self, raw: object) -> SyncOptions:
+        items = of_type(raw, tuple)
+        if len(items) != len(self.FLAGS) + 1:
+            raise ValueError(f"expected {len(self.FLAGS) + 1} options, found {len(items)}")
+        values: dict[str, Any] = {}
+        for (name, codec), item in zip(self.FLAGS, items, strict=False):
+            try:
+                values[name] = codec.unpack(item)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+        return SyncOptions(rules=self._rules(of_type(items[-1], bytes)), **values)
+
+    @staticmethod
+    def _rules(blob: bytes) -> tuple[FilterRule, ...]:
+        if len(blob) > RULES_BYTES:
+            raise ValueError(f"rules of {len(blob)} bytes, the limit is {RULES_BYTES}")
+        if not blob:
+            return ()
+        if blob[-1]:
+            raise ValueError("the last rule does not end in NUL")
+        actions = {action.value.encode(): action for action in RuleAction}
+        rules = []
+        for text in blob[:-1].split(b"\0"):
+            action = actions.get(text[:1])
+            if action is None or len(text) == 1:
+                raise ValueError(f"a rule is '+' or '-' and a pattern, found {printable(text[:60])!r}")
+            rules.append(FilterRule(action, text[1:]))
+        return tuple(rules)
+
+
+def of_items(raw: object, *kinds: type) -> tuple[Any, ...]:
+    """A tuple whose items have exactly these types."""
+    items = of_type(raw, tuple)
+    if tuple(map(type, items)) != kinds:
+        raise ValueError(f"expected ({', '.join(kind.__name__ for kind in kinds)})")
+    return items

@@ -1,0 +1,66 @@
+"""Frames: the length, type and round number around every message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rdc.limits import FRAME_BYTES, ROUND_LIMIT
+from rdc.protocol.varint import decode_varint, encode_varint
+
+__all__ = ["Frame", "FrameReader", "frame_head"]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    kind: int
+    """Type byte; whether it is known is for the message registry to say."""
+    round: int
+    payload: bytes
+    size: int
+    """Bytes of the whole frame, header included."""
+
+
+def frame_head(kind: int, round_number: int, length: int) -> bytes:
+    """The bytes before a payload of `length` bytes: varint length, u8 type, varint round."""
+    return b"%b%c%b" % (encode_varint(length), kind, encode_varint(round_number))
+
+
+class FrameReader:
+    """Cuts a byte stream that arrives in any pieces back into frames.
+
+    It holds at most one incomplete frame (FRAME_BYTES and a head) beside what one feed() brought: a length
+    past the limit is refused when its header is seen, before its payload is waited for.
+    """
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def __len__(self) -> int:
+        """Bytes held that are not part of a frame returned."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> None:
+        self._buffer += data
+
+    def next(self) -> Frame | None:
+        """The next whole frame, or None when more bytes are needed; ProtocolError past a limit."""
+        buffer = self._buffer
+        head = decode_varint(buffer, 0, FRAME_BYTES, "a frame length")
+        if head is None:
+            return None
+        length, position = head
+        if position == len(buffer):
+            return None
+        kind = buffer[position]
+        head = decode_varint(buffer, position + 1, ROUND_LIMIT, "a round number")
+        if head is None:
+            return None
+        round_number, position = head
+        end = position + length
+        if len(buffer) < end:
+            return None
+        # Sliced through a view: a slice of the bytearray would be copied a second time by bytes().
+        with memoryview(buffer) as view:
+            payload = bytes(view[position:end])
+        del buffer[:end]
+        return Frame(kind, round_number, payload, end)

@@ -1,0 +1,213 @@
+"""Requests not yet answered, in order: an answer that nobody asked for, or out of turn, is refused.
+
+Both ends keep one, the source over what it received, the destination over what it sent. Requests are answered
+in the order they were sent; within one that names several files, the files come in any order.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from typing import Protocol, TypeAlias
+
+from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
+from rdc.protocol.messages import (
+    Data,
+    FileEnd,
+    FileFailed,
+    FileRequest,
+    Message,
+    NodeAnswer,
+    NodeRequest,
+    RangeRequest,
+    RootAnswer,
+    RootRequest,
+    TreeAnswer,
+    TreeRequest,
+)
+from rdc.protocol.states import Illegal
+
+__all__ = ["Answer", "Ledger", "Request"]
+
+Request: TypeAlias = RootRequest | TreeRequest | NodeRequest | RangeRequest | FileRequest
+Answer: TypeAlias = RootAnswer | TreeAnswer | NodeAnswer | Data | FileEnd | FileFailed
+
+
+class Ledger:
+    def __init__(self) -> None:
+        self._pending: deque[_Pending] = deque()
+        self._ordinals = 0
+
+    def __len__(self) -> int:
+        """Requests that still need an answer."""
+        return len(self._pending)
+
+    def ask(self, request: Request) -> None:
+        """Raises Illegal when too much is outstanding; a destination then waits for answers."""
+        if len(self._pending) >= OUTSTANDING_REQUESTS:
+            raise Illegal(f"more than {OUTSTANDING_REQUESTS} requests are unanswered")
+        pending = _pending(request)
+        if self._ordinals + pending.ordinals > OUTSTANDING_ORDINALS:
+            raise Illegal(f"more than {OUTSTANDING_ORDINALS} requested files and nodes are unanswered")
+        self._ordinals += pending.ordinals
+        self._pending.append(pending)
+
+    def answer(self, answer: Answer) -> None:
+        """Raises Illegal unless `answer` belongs to the oldest request."""
+        if not self._pending:
+            raise Illegal("no request is unanswered")
+        oldest = self._pending[0]
+        if oldest.accept(answer):
+            self._pending.popleft()
+            self._ordinals -= oldest.ordinals
+
+
+class _Pending(Protocol):
+    @property
+    def ordinals(self) -> int: ...
+
+    def accept(self, answer: Answer) -> bool:
+        """Whether the request is now wholly answered."""
+
+
+class _Files:
+    """Requests that name several files; `remaining` becomes a set when the first answer comes."""
+
+    __slots__ = ("_names", "_remaining", "ordinals")
+
+    def __init__(self, files: tuple[int, ...]) -> None:
+        self._names = array("I", files)
+        self._remaining: set[int] | None = None
+        self.ordinals = len(files)
+
+    def has(self, file: int) -> bool:
+        return file in self._open()
+
+    def strike(self, *files: int) -> bool:
+        """Files answered; whether all are."""
+        remaining = self._open()
+        if not remaining.issuperset(files):
+            raise Illegal(f"file {min(set(files) - remaining)} is not what the oldest request asks for")
+        remaining.difference_update(files)
+        return not remaining
+
+    def _open(self) -> set[int]:
+        if self._remaining is None:
+            self._remaining = set(self._names)
+            self._names = array("I")
+        return self._remaining
+
+
+class _Batch(_Files):
+    """RootRequest and TreeRequest."""
+
+    __slots__ = ("_wanted",)
+
+    def __init__(self, files: tuple[int, ...], wanted: type[Message]) -> None:
+        super().__init__(files)
+        self._wanted = wanted
+
+    def accept(self, answer: Answer) -> bool:
+        if isinstance(answer, RootAnswer) and self._wanted is RootAnswer:
+            return self.strike(*answer.files)
+        if isinstance(answer, FileFailed) or (isinstance(answer, TreeAnswer) and self._wanted is TreeAnswer):
+            return self.strike(answer.file)
+        raise Illegal(f"the oldest request asks for {self._wanted.__name__}")
+
+
+class _Whole(_Files):
+    """FileRequest: per file Data until FileEnd or FileFailed, one file after the other."""
+
+    __slots__ = ("_current", "_size")
+
+    def __init__(self, files: tuple[int, ...]) -> None:
+        super().__init__(files)
+        self._current: int | None = None
+        self._size = 0
+
+    def accept(self, answer: Answer) -> bool:
+        if not isinstance(answer, Data | FileEnd | FileFailed):
+            raise Illegal("the oldest request asks for whole files")
+        if self._current is None:
+            if not self.has(answer.file):
+                raise Illegal(f"file {answer.file} is not what the oldest request asks for")
+            self._current = answer.file
+            self._size = 0
+        elif self._current != answer.file:
+            raise Illegal(f"file {self._current} has not ended")
+        if isinstance(answer, Data):
+            if not answer.chunks:
+                raise Illegal("Data of a whole file needs the lengths of its chunks")
+            self._size += len(answer.payload)
+            return False
+        if isinstance(answer, FileEnd):
+            if answer.size != self._size:
+                raise Illegal(f"file {answer.file} ends at {answer.size}, {self._size} bytes came")
+            if not answer.root:
+                raise Illegal("FileEnd of a whole file needs its root")
+        self._current = None
+        return self.strike(answer.file)
+
+
+class _Ranges:
+    """RangeRequest: Data of exactly the bytes asked for, then FileEnd."""
+
+    __slots__ = ("_file", "_left", "_total", "ordinals")
+
+    def __init__(self, request: RangeRequest) -> None:
+        self._file = request.file
+        self._left = self._total = sum(request.lengths)
+        self.ordinals = 1
+
+    def accept(self, answer: Answer) -> bool:
+        if not isinstance(answer, Data | FileEnd | FileFailed) or answer.file != self._file:
+            raise Illegal(f"the oldest request asks for ranges of file {self._file}")
+        if isinstance(answer, Data):
+            if answer.chunks:
+                raise Illegal("Data of ranges has no chunk lengths")
+            if len(answer.payload) > self._left:
+                raise Illegal(f"more than the {self._total} bytes asked for")
+            self._left -= len(answer.payload)
+            return False
+        if isinstance(answer, FileEnd) and (self._left or answer.size != self._total or answer.root):
+            raise Illegal(f"the ranges of file {self._file} end {self._left} bytes early, or with a root")
+        return True
+
+
+class _Nodes:
+    """NodeRequest: answers take its nodes in order."""
+
+    __slots__ = ("_done", "_file", "_level", "_nodes", "ordinals")
+
+    def __init__(self, request: NodeRequest) -> None:
+        self._file = request.file
+        self._level = request.level
+        self._nodes = array("I", request.nodes)
+        self._done = 0
+        self.ordinals = len(request.nodes)
+
+    def accept(self, answer: Answer) -> bool:
+        if isinstance(answer, FileFailed) and answer.file == self._file:
+            return True
+        if (
+            not isinstance(answer, NodeAnswer)
+            or (answer.file, answer.level) != (self._file, self._level)
+            or array("I", answer.nodes) != self._nodes[self._done : self._done + len(answer.nodes)]
+        ):
+            raise Illegal(f"the oldest request asks for nodes of file {self._file}, level {self._level}")
+        self._done += len(answer.nodes)
+        return self._done == len(self._nodes)
+
+
+def _pending(request: Request) -> _Pending:
+    match request:
+        case RootRequest():
+            return _Batch(request.files, RootAnswer)
+        case TreeRequest():
+            return _Batch(request.files, TreeAnswer)
+        case FileRequest():
+            return _Whole(request.files)
+        case RangeRequest():
+            return _Ranges(request)
+        case NodeRequest():
+            return _Nodes(request)

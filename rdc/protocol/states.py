@@ -1,0 +1,115 @@
+"""What each side may send when: one table, ignorant of who dialled; what it does not list is illegal."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from rdc.protocol.messages import (
+    Bye,
+    Data,
+    Done,
+    FileEnd,
+    FileFailed,
+    FileRequest,
+    Hello,
+    Item,
+    ListingEnd,
+    ListingPart,
+    Message,
+    NodeAnswer,
+    NodeRequest,
+    Notice,
+    Open,
+    Opened,
+    Plan,
+    Progress,
+    RangeRequest,
+    Refused,
+    Role,
+    RootAnswer,
+    RootRequest,
+    Start,
+    TreeAnswer,
+    TreeRequest,
+)
+
+__all__ = ["NEEDS", "TRANSITIONS", "Illegal", "State"]
+
+
+class Illegal(Exception):  # noqa: N818 - not an error until the connection knows whose fault it is
+    """A message that the sending side must not send now; `str()` says why."""
+
+
+class State(Enum):
+    """What one side may send next; each side of a connection is in one."""
+
+    GREETING = "greeting"
+    """Hello first."""
+    OPENING = "opening"
+    """The dialler's Open, the answerer's Opened."""
+    STARTING = "starting"
+    """S: what it will list."""
+    LISTING = "listing"
+    """S: listings, and answers already."""
+    SERVING = "serving"
+    """S: answers only."""
+    ASKING = "asking"
+    """D: requests and reports."""
+    DONE = "done"
+    """D: has all it wanted."""
+    CLOSED = "closed"
+    """Nothing more."""
+
+
+_ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, Data, FileEnd, FileFailed)
+_REQUESTS = (RootRequest, TreeRequest, NodeRequest, RangeRequest, FileRequest)
+_REPORTS = (Item, Progress, Plan)
+
+
+def _begin(working: State) -> dict[State, dict[type[Message], State]]:
+    return {
+        State.GREETING: {Hello: State.OPENING, Refused: State.CLOSED},
+        State.OPENING: {Open: working, Opened: working, Refused: State.CLOSED},
+    }
+
+
+TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
+    Role.SOURCE: {
+        **_begin(State.STARTING),
+        State.STARTING: {
+            Start: State.LISTING,
+            Notice: State.STARTING,
+            Refused: State.CLOSED,
+        },
+        State.LISTING: {
+            ListingPart: State.LISTING,
+            ListingEnd: State.SERVING,
+            **dict.fromkeys(_ANSWERS, State.LISTING),
+            Notice: State.LISTING,
+            Refused: State.CLOSED,
+        },
+        State.SERVING: {
+            **dict.fromkeys(_ANSWERS, State.SERVING),
+            Notice: State.SERVING,
+            Bye: State.CLOSED,
+            Refused: State.CLOSED,
+        },
+        State.CLOSED: {},
+    },
+    Role.DESTINATION: {
+        **_begin(State.ASKING),
+        State.ASKING: {
+            **dict.fromkeys(_REQUESTS, State.ASKING),
+            **dict.fromkeys(_REPORTS, State.ASKING),
+            Notice: State.ASKING,
+            Done: State.DONE,
+            Refused: State.CLOSED,
+        },
+        State.DONE: {Refused: State.CLOSED},
+        State.CLOSED: {},
+    },
+}
+
+NEEDS: dict[type[Message], State] = {Done: State.SERVING, Bye: State.DONE}
+"""Messages that also need the OTHER side to be in a state: D has seen the whole listing when it is done, and
+S says good-bye to a D that is."""

@@ -1,0 +1,114 @@
+"""Removes what the source does not have: last of all, guarded, one entry at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rdc.errors import ExitCode, FileError
+from rdc.files.sweep import sweep
+from rdc.model.entries import Kind
+from rdc.plan.itemize import DELETING
+from rdc.progress import ItemChanged, Problem
+from rdc.tree.walk import join
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rdc.files.confined import Root
+    from rdc.session.news import News
+    from rdc.tree.filters import FilterList
+
+__all__ = ["Deletion"]
+
+
+class _Frame:
+    """A directory being emptied; `gone`: so far nothing stayed in it."""
+
+    __slots__ = ("children", "gone", "path")
+
+    def __init__(self, path: bytes, children: Iterator[tuple[bytes, int]], *, gone: bool) -> None:
+        self.path = path
+        self.children = children
+        self.gone = gone
+
+
+class Deletion:
+    """Deletes paths and what is below them; entries that a filter rule excludes stay, and so do the
+    directories that hold one. Stops at `limit` entries with exit code 25.
+    """
+
+    def __init__(self, root: Root, filters: FilterList, news: News, *, limit: int | None, dry: bool) -> None:
+        self._root = root
+        self._filters = filters
+        self._news = news
+        self._limit = limit
+        self._dry = dry
+        self.deleted = 0
+        self.refused = 0
+
+    def remove(self, path: bytes, kind: int) -> bool:
+        """True when nothing is left at `path` (in a dry run: would be).
+
+        A stack instead of recursion: depth is the tree's, which anybody may have made.
+        """
+        if self._filters.excluded(path, kind == Kind.DIRECTORY):
+            return False
+        if kind != Kind.DIRECTORY:
+            return self._remove_one(path, kind)
+        stack = [self._enter(path)]
+        gone = False
+        while stack:
+            frame = stack[-1]
+            child = next(frame.children, None)
+            if child is None:
+                stack.pop()
+                gone = frame.gone and self._remove_one(frame.path, Kind.DIRECTORY)
+                if stack and not gone:
+                    stack[-1].gone = False
+            elif self._filters.excluded(child[0], child[1] == Kind.DIRECTORY):
+                frame.gone = False
+            elif child[1] == Kind.DIRECTORY:
+                stack.append(self._enter(child[0]))
+            elif not self._remove_one(*child):
+                frame.gone = False
+        return gone
+
+    def _enter(self, path: bytes) -> _Frame:
+        try:
+            stale: list[bytes] = []
+            listing = self._root.list(path, on_temporary=stale.append)
+            if stale and not self._dry:
+                sweep(self._root, path, stale)
+        except FileError as error:
+            if error.code is not ExitCode.VANISHED:
+                self._news.report(Problem(error.code, path, str(error)))
+                return _Frame(path, iter(()), gone=False)
+            return _Frame(path, iter(()), gone=True)
+        children = ((join(path, name), kind) for name, kind in zip(listing.names, listing.kinds, strict=True))
+        return _Frame(path, children, gone=True)
+
+    def _remove_one(self, path: bytes, kind: int) -> bool:
+        if self._limit is not None and self.deleted >= self._limit:
+            self.refused += 1
+            return False
+        try:
+            if self._dry:
+                pass
+            elif kind == Kind.DIRECTORY:
+                self._root.remove_directory(path)
+            else:
+                self._root.remove_file(path)
+        except FileError as error:
+            if error.code is ExitCode.VANISHED:
+                return True  # somebody else was faster
+            self._news.report(Problem(error.code, path, str(error)))
+            return False
+        self.deleted += 1
+        self._news.report(ItemChanged(DELETING, path + b"/" if kind == Kind.DIRECTORY else path))
+        return True
+
+    def finish(self) -> None:
+        """Names what the limit kept from being deleted."""
+        if self.refused:
+            text = f"{self.refused} more entries were not deleted: the limit is {self._limit} (--max-delete)"
+            self._news.report(Problem(ExitCode.MAX_DELETE, b"", text))

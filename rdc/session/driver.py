@@ -1,0 +1,287 @@
+"""The one performer of conversations: they yield what they want sent or received, this does it.
+
+A conversation is a generator that yields commands and returns a value. It never touches a transport, so the
+same one runs over ssh, between two threads, or against a script in a test.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
+
+from rdc.errors import ProtocolError, RdcError, StreamError
+from rdc.limits import INBOUND_BYTES
+from rdc.protocol.connection import Connection, Received
+from rdc.protocol.messages import Message, Refused
+from rdc.transport.base import Transport
+
+__all__ = ["Command", "Conversation", "Receive", "Send", "run", "run_pair"]
+
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+
+PENDING_HIGH = 256 << 10
+"""Queued bytes at which a conversation that sends is held up: two blocks, so that the pipe never runs dry."""
+
+PENDING_LOW = 64 << 10
+"""It goes on below this: a pump writes 192 KiB at least, not one message at a time."""
+
+REFUSE_SECONDS = 5.0
+"""How long to try to tell the far side why we stop: it may be stuck, and our user waits for the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Queue a message; the answer is None. It leaves at the next Receive(wait=True) at the latest."""
+
+    message: Message
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class Receive:
+    """The next message as Received. With wait=False None when none is there yet; what was queued then stays
+    queued until it fills a block."""
+
+    wait: bool = True
+
+
+Command: TypeAlias = Send | Receive
+Conversation: TypeAlias = Generator[Command, Received | None, T]
+
+
+class _RefusedError(RdcError):
+    """The far side's reason; marks errors that it knows already."""
+
+
+class _Runner(Generic[T]):
+    """A conversation and its connection, without I/O: goes on until bytes must move first."""
+
+    def __init__(self, conversation: Conversation[T], connection: Connection) -> None:
+        self.connection = connection
+        self.over = False
+        self._conversation = conversation
+        self._command: Command | None = None
+        self._value: T | None = None
+
+    @property
+    def value(self) -> T:
+        """What the conversation returned, once it is over."""
+        return self._value  # type: ignore[return-value]
+
+    @property
+    def waits(self) -> bool:
+        """Only input lets it go on, or the news that there will be none."""
+        return isinstance(self._command, Receive) and self._command.wait
+
+    @property
+    def sends(self) -> bool:
+        """It has more to send than may be queued."""
+        return isinstance(self._command, Send)
+
+    def advance(self, polled: bool) -> None:
+        """Perform commands until it is over or one needs I/O first: too much is queued, or no message there.
+
+        polled: bytes were just moved, so a Receive(wait=False) may be answered with None, once.
+        """
+        if self._command is None:
+            self._reply(None)
+        while not self.over:
+            match self._command:
+                case Send(message, round_number):
+                    if self.connection.pending >= PENDING_HIGH:
+                        return
+                    self.connection.send(message, round_number)
+                    self._reply(None)
+                case Receive(wait):
+                    received = self.receive()
+                    if received is None:
+                        if wait or not polled:
+                            return
+                        polled = False
+                    self._reply(received)
+
+    def receive(self) -> Received | None:
+        """The connection's next message; the far side's Refused becomes an error with its code."""
+        received = self.connection.next()
+        if received is not None and isinstance(received.message, Refused):
+            raise _RefusedError(f"the far side: {received.message.message}", code=received.message.code)
+        return received
+
+    def fail(self, error: RdcError) -> NoReturn:
+        """Raise `error` where the conversation waits, so that it can clean up; then what came of it."""
+        if not self.over and self._command is not None:
+            self.over = True
+            # A conversation that swallows the error has still lost its connection.
+            with contextlib.suppress(StopIteration):
+                self._conversation.throw(error)
+        raise error
+
+    def _reply(self, received: Received | None) -> None:
+        try:
+            self._command = self._conversation.send(received)
+        except StopIteration as stop:
+            self._value = stop.value
+            self.over = True
+        except BaseException:
+            self.over = True
+            raise
+
+
+class _Link:
+    """The bytes between a connection and its transport."""
+
+    def __init__(self, connection: Connection, transport: Transport, timeout: float | None) -> None:
+        self.ended = False
+        self._connection = connection
+        self._transport = transport
+        self._timeout = timeout
+        self._outgoing = memoryview(b"")
+
+    def step(self, wait: bool) -> None:
+        """One exchange; `wait`: until something moves."""
+        self._fill()
+        want_input = not self.ended and self._connection.buffered < INBOUND_BYTES
+        moved = self._transport.exchange(self._outgoing, want_input, self._timeout if wait else 0)
+        self._outgoing = self._outgoing[moved.written :]
+        if moved.received:
+            self._connection.receive_data(moved.received)
+        if moved.eof:
+            self.ended = True
+            self._connection.receive_eof()
+
+    def drain(self, until: int) -> None:
+        """Exchange until fewer than `until` of the bytes that are ready are left, or the far side ended.
+
+        Input is taken at the same time: two ends that send to each other must not wait for each other.
+        """
+        self._fill()
+        while len(self._outgoing) >= until and not self.ended:
+            self.step(wait=True)
+
+    def refuse(self, error: RdcError) -> None:
+        """Try to tell the far side why this one stops; for REFUSE_SECONDS, and never raising."""
+        if not self._connection.can_refuse:
+            return
+        self._connection.send(Refused(error.code, str(error)), self._connection.max_round)
+        self._connection.flush()
+        self._fill()
+        deadline = time.monotonic() + REFUSE_SECONDS
+        with contextlib.suppress(RdcError):
+            while self._outgoing and (left := deadline - time.monotonic()) > 0:
+                # What still comes is dropped: a far side that cannot send might never read.
+                moved = self._transport.exchange(self._outgoing, True, left)
+                self._outgoing = self._outgoing[moved.written :]
+                if moved.eof:
+                    return
+
+    def _fill(self) -> None:
+        ready = self._connection.data_to_send()
+        if ready:
+            self._outgoing = memoryview(bytes(self._outgoing) + ready if self._outgoing else ready)
+
+
+def run(
+    conversation: Conversation[T],
+    connection: Connection,
+    transport: Transport,
+    *,
+    timeout: float | None = None,
+) -> T:
+    """Perform `conversation` to its end and return its value; everything it sent has then left.
+
+    timeout: seconds without a byte moving, None for no limit. The transport is the caller's to close.
+    Raises whatever the conversation raises; RdcError with the far side's code when that refused; StreamError,
+    ProtocolError or IncompatiblePeerError (also raised at the conversation's yield). An RdcError that the far
+    side does not know yet is sent to it first.
+    """
+    runner = _Runner(conversation, connection)
+    link = _Link(connection, transport, timeout)
+    try:
+        try:
+            polled = False
+            while True:
+                runner.advance(polled)
+                polled = True
+                if runner.over:
+                    break
+                if runner.sends:
+                    link.drain(PENDING_LOW)
+                    if link.ended:
+                        _lament(runner)
+                elif runner.waits:
+                    connection.flush()
+                    link.step(wait=True)
+                else:
+                    link.step(wait=False)
+            connection.flush()
+            link.drain(1)
+        except RdcError as error:
+            runner.fail(error)
+    except RdcError as error:
+        if _unknown_there(error):
+            link.refuse(error)
+        raise
+    finally:
+        conversation.close()
+    return runner.value
+
+
+def _lament(runner: _Runner[Any]) -> NoReturn:
+    """The far side ended its stream while this one has much to send: find its reason, drop the rest."""
+    while runner.receive() is not None:
+        pass
+    raise StreamError("the far side ended the stream early")
+
+
+def _unknown_there(error: RdcError) -> bool:
+    """Whether the far side can want to hear of `error`: not its own refusal, and not when it is gone."""
+    return not isinstance(error, _RefusedError) and (
+        isinstance(error, ProtocolError) or type(error) is not StreamError
+    )
+
+
+def run_pair(
+    first: Conversation[A],
+    first_connection: Connection,
+    second: Conversation[B],
+    second_connection: Connection,
+) -> tuple[A, B]:
+    """Perform both ends against each other in this thread, in turns: deterministic, for tests.
+
+    Each goes on until it waits for the other, so messages arrive in the order they were sent and nothing
+    depends on time. Raises the error of the side that failed first; RuntimeError when both wait.
+    """
+    ends = (_Runner(first, first_connection), _Runner(second, second_connection))
+    failure: RdcError | None = None
+    idle = 0
+    while not all(end.over for end in ends):
+        for near, far in (ends, ends[::-1]):
+            if near.over:
+                continue
+            try:
+                try:
+                    near.advance(polled=True)
+                except RdcError as error:
+                    near.fail(error)
+            except RdcError as error:
+                near.over = True
+                failure = failure or error
+                if _unknown_there(error) and near.connection.can_refuse:
+                    near.connection.send(Refused(error.code, str(error)), near.connection.max_round)
+            if near.over or near.waits:
+                near.connection.flush()
+            data = near.connection.data_to_send()
+            idle = 0 if data or near.over or not near.waits else idle + 1
+            far.connection.receive_data(data)
+            if near.over:
+                far.connection.receive_eof()
+        if idle > 2:
+            raise RuntimeError("both sides wait for the other")
+    if failure is not None:
+        raise failure
+    return ends[0].value, ends[1].value

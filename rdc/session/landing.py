@@ -1,0 +1,101 @@
+"""Where contents land: the commit group, the metadata that goes with them, the account of what changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rdc.errors import FileError, RdcError
+from rdc.files.commit import CommitGroup
+from rdc.model.entries import Kind
+from rdc.plan.compare import Change, Decision, Difference
+from rdc.plan.itemize import itemize
+from rdc.progress import ItemChanged, Problem
+
+if TYPE_CHECKING:
+    from rdc.files.confined import Root
+    from rdc.files.replacement import Replacement
+    from rdc.model.entries import Identity, Metadata
+    from rdc.session.entries import Entries
+    from rdc.session.news import News
+
+__all__ = ["Landing"]
+
+
+class Landing:
+    """Takes verified files and reports each once it is durable. Not durable yet: at most a commit group."""
+
+    def __init__(self, root: Root, entries: Entries, news: News, *, fsync: bool, owner: bool) -> None:
+        self._root = root
+        self._entries = entries
+        self._news = news
+        self._owner = owner
+        self._decisions: dict[int, Decision] = {}
+        self._landing: dict[bytes, int] = {}
+        self._group = CommitGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
+        self.changed = 0
+        self.planned = 0
+
+    def decide(self, file: int, decision: Decision) -> None:
+        """Counts a file to be fetched, and remembers for the report how it differs from what is there."""
+        self.planned += 1
+        if decision.change is not Change.CREATE:
+            self._decisions[file] = decision
+
+    def rehearse(self, file: int) -> None:
+        """A dry run's report of a file that would be fetched."""
+        self._account(self._entries[file].path, self._decisions.pop(file, None))
+
+    def differs(self, file: int) -> None:
+        """The comparison of contents found a difference that the quick check had not."""
+        old = self._decisions[file]
+        difference = old.difference | Difference.CHECKSUM
+        self._decisions[file] = Decision(Change.CONTENT, old.row, old.held_row, difference)
+
+    def same(self, file: int, metadata: Metadata | None) -> None:
+        """The content is the wanted one already; `metadata` in place of the listed one where given."""
+        decision = self._decisions.pop(file)
+        if not decision.difference:
+            return
+        entry = self._entries[file]
+        self.settle(entry.path, entry.metadata if metadata is None else metadata, decision)
+
+    def settle(self, path: bytes, metadata: Metadata, decision: Decision) -> None:
+        """Sets the metadata of a file whose content stays."""
+        try:
+            self._root.set_metadata(path, Kind.FILE, metadata, owner=self._owner)
+        except FileError as error:
+            self._failed(error)
+            return
+        self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=False, new=False), path))
+
+    def commit(
+        self, file: int, temporary: Replacement, metadata: Metadata, expected: Identity | None
+    ) -> None:
+        """Takes over a verified temporary; it replaces exactly what `expected` names (None: nothing)."""
+        path = self._entries[file].path
+        self._landing[path] = file
+        self._group.add(temporary, path, metadata, self._owner, expected)
+
+    def flush(self) -> None:
+        self._group.flush()
+
+    def abandon(self) -> None:
+        self._group.abandon()
+
+    def report(self, item: ItemChanged) -> None:
+        self.changed += 1
+        self._news.report(item)
+
+    def _committed(self, path: bytes) -> None:
+        self._account(path, self._decisions.pop(self._landing.pop(path), None))
+
+    def _account(self, path: bytes, decision: Decision | None) -> None:
+        if decision is None:
+            decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
+        new = decision.change is Change.CREATE
+        self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=True, new=new), path))
+
+    def _failed(self, error: RdcError) -> None:
+        path = error.path if isinstance(error, FileError) else b""
+        self._landing.pop(path, None)
+        self._news.report(Problem(error.code, path, str(error)))

@@ -1,0 +1,71 @@
+"""Events on their way to the user, who sits at the dialling side: told there, sent from the other side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rdc.errors import ExitCode, printable
+from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
+from rdc.protocol.messages import Item, Notice, Plan, Progress
+from rdc.session.driver import Send
+
+if TYPE_CHECKING:
+    from rdc.progress import Event, Reporter
+    from rdc.protocol.messages import Message
+    from rdc.session.driver import Conversation
+
+__all__ = ["News"]
+
+
+class News:
+    """Takes a conversation's events. With a reporter (this is the user's side) they go there at once;
+    without, they wait for `tell`, which sends them. Counts problems either way.
+    """
+
+    def __init__(self, reporter: Reporter | None) -> None:
+        self._reporter = reporter
+        self._waiting: list[Event] = []
+        self.codes: set[ExitCode] = set()
+        self.errors = 0
+
+    def report(self, event: Event) -> None:
+        if isinstance(event, Problem) and event.code is not ExitCode.OK:
+            self.codes.add(event.code)
+            self.errors += 1
+        if self._reporter is not None:
+            self._reporter(event)
+        else:
+            self._waiting.append(event)
+
+    def tell(self, round_: int) -> Conversation[None]:
+        """Sends what waits."""
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for event in waiting:
+                yield Send(_message(event), round_)
+
+    def take(self, message: Message) -> bool:
+        """Reports an event that the far side sent; False when the message is none."""
+        if isinstance(message, Item):
+            # The far side received it, so from here it was sent: rsync's '<'.
+            change = "<" + message.change[1:] if message.change[0] == ">" else message.change
+            self.report(ItemChanged(change, message.path, message.target))
+        elif isinstance(message, Progress):
+            self.report(Progressed(message.phase, message.done, message.total))
+        elif isinstance(message, Plan):
+            self.report(PlanKnown(message.files, message.bytes, message.deletes))
+        elif isinstance(message, Notice):
+            self.report(Problem(ExitCode(message.code), message.path, printable(message.message)))
+        else:
+            return False
+        return True
+
+
+def _message(event: Event) -> Message:
+    if isinstance(event, ItemChanged):
+        return Item(event.change, event.path, event.target)
+    if isinstance(event, Progressed):
+        return Progress(event.phase, event.done, event.total)
+    if isinstance(event, PlanKnown):
+        return Plan(event.files, event.bytes, event.deletes)
+    return Notice(event.code, event.path, event.message)

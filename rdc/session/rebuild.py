@@ -1,0 +1,238 @@
+"""Rebuilds one wanted file aside, from a base and from literals as they arrive, verified chunk by chunk."""
+
+from __future__ import annotations
+
+from array import array
+from itertools import accumulate
+from operator import mul
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+from rdc.errors import FileError, printable
+from rdc.plan.descent import Fetch, Repeat, Reuse, ReuseChunk
+from rdc.signature.build import TreeBuilder
+from rdc.signature.digests import DIGEST_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+
+    from rdc.chunking.params import ChunkParams
+    from rdc.files.replace import Replacement
+    from rdc.files.source import SourceFile
+    from rdc.model.entries import Identity
+    from rdc.plan.descent import Part
+    from rdc.signature.build import Column
+    from rdc.signature.tree import SignatureTree
+
+__all__ = ["Arrival", "MismatchError", "Rebuild"]
+
+READ_BYTES = 1 << 20
+"""Base bytes read, hashed and written at a time."""
+
+
+class MismatchError(FileError):
+    """Bytes are not what their digest promised: a short reference collided, or base or source changed."""
+
+
+class Arrival:
+    """Writes `temporary` from a whole file as it comes, chunk lengths announced, the root as trailer."""
+
+    def __init__(
+        self,
+        file: int,
+        path: bytes,
+        params: ChunkParams,
+        temporary: Replacement,
+        expected: Identity | None,
+        column: Callable[[], Column],
+    ) -> None:
+        self.file = file
+        self.path = path
+        self.temporary = temporary
+        self.expected = expected
+        """What was at the path when the content began to come; None: nothing."""
+        self._builder = TreeBuilder(params, column)
+
+    def push(self, payload: bytes, chunks: Sequence[int]) -> None:
+        """Takes whole chunks of these lengths, one after the other in `payload`."""
+        view, digests, begin = memoryview(payload), [], 0
+        for length in chunks:
+            digests.append(blake3(view[begin : begin + length]).digest())
+            begin += length
+        self._builder.add(digests, list(chunks))
+        self.temporary.write(payload)
+
+    def finish(self, root: bytes) -> None:
+        """Raises MismatchError unless what came has this root."""
+        if self._builder.finish().root != root:
+            raise MismatchError(
+                self.path,
+                f"{printable(self.path)}: the content that arrived does not have the announced root",
+            )
+
+
+class Rebuild:
+    """Writes `temporary` from a recipe. `push` literal bytes in file order; `finish` compares the root.
+
+    Every byte written was hashed in memory on its way: base chunks against the base's signature, literals
+    against their references, and all of them together against the wanted 32-byte root.
+    """
+
+    def __init__(
+        self,
+        path: bytes,
+        params: ChunkParams,
+        temporary: Replacement,
+        parts: Sequence[Part],
+        base: SourceFile,
+        tree: SignatureTree,
+        reference: Callable[[bytes], bytes],
+        column: Callable[[], Column],
+    ) -> None:
+        self.path = path
+        self.temporary = temporary
+        self.base = base
+        self.literal_bytes = 0
+        self.reused_bytes = 0
+        self._tree = tree
+        self._reference = reference
+        self._builder = TreeBuilder(params, column)
+        self._inbox = bytearray()
+        self._offsets: array[int] | None = None
+        self._run: Generator[None] | None = self._write(parts)
+
+    def start(self) -> None:
+        """Writes up to the first literal. Raises MismatchError when the base is not what was signed."""
+        self._step()
+
+    def push(self, payload: bytes) -> None:
+        """Takes the next literal bytes. Raises MismatchError as soon as a chunk is wrong."""
+        self.literal_bytes += len(payload)
+        self._inbox += payload
+        self._step()
+
+    def finish(self, root: bytes) -> None:
+        """Raises MismatchError unless exactly the promised file was written."""
+        if self._run is not None or self._inbox:
+            raise self._mismatch("its literals do not fill its gaps")
+        if self._builder.finish().root != root:
+            raise self._mismatch("the rebuilt content does not have the announced root")
+
+    def _step(self) -> None:
+        if self._run is not None:
+            try:
+                next(self._run)
+            except StopIteration:
+                self._run = None
+
+    def _write(self, parts: Sequence[Part]) -> Generator[None]:
+        for part in parts:
+            if isinstance(part, Reuse):
+                for _ in range(part.count):
+                    self._copy(part)
+            elif isinstance(part, ReuseChunk):
+                self._copy_chunk(part)
+            elif isinstance(part, Fetch):
+                yield from self._fetch(part)
+            else:
+                yield from self._repeat(part)
+
+    def _fetch(self, part: Fetch) -> Generator[None]:
+        while len(self._inbox) < part.length:
+            yield
+        chunk = bytes(self._inbox[: part.length])
+        del self._inbox[: part.length]
+        digest = blake3(chunk).digest()
+        if self._reference(digest) != part.reference:
+            raise self._mismatch("a chunk that arrived is not the one its reference names")
+        self._put(chunk, digest, part.count)
+
+    def _repeat(self, part: Repeat) -> Generator[None]:
+        start = self.temporary.size
+        yield from self._write(part.parts)
+        # The rest of the run is what was just written and checked; it is read back in pieces and hashed again
+        # by the chunks of its first appearance.
+        pieces = list(self._chunk_lengths(part.parts))
+        for _ in range(part.count - 1):
+            at = start
+            for length in pieces:
+                chunk = self.temporary.pread(at, length)
+                self._put(chunk, blake3(chunk).digest(), 1)
+                at += length
+
+    def _chunk_lengths(self, parts: Sequence[Part]) -> Iterator[int]:
+        for part in parts:
+            for _ in range(part.count):
+                if isinstance(part, Reuse):
+                    level = self._tree.levels[0]
+                    for row in range(part.first, part.stop):
+                        yield from [level.lengths[row]] * level.counts[row]
+                elif isinstance(part, Repeat):
+                    yield from self._chunk_lengths(part.parts)
+                else:
+                    yield part.length
+
+    def _put(self, chunk: bytes, digest: bytes, count: int) -> None:
+        self._builder.repeat(digest, len(chunk), count)
+        for _ in range(count):
+            self.temporary.write(chunk)
+
+    def _copy_chunk(self, part: ReuseChunk) -> None:
+        chunk = self._read(self._offset(part.row), part.length)
+        self.reused_bytes += part.length * part.count
+        self._put(chunk, self._checked(chunk, part.row), part.count)
+
+    def _copy(self, part: Reuse) -> None:
+        """Copies whole records in reads of about 1 MiB: one hash a chunk, one write a read."""
+        level = self._tree.levels[0]
+        self.reused_bytes += part.length
+        at = self._offset(part.first)
+        row = part.first
+        while row < part.stop:
+            if level.counts[row] > 1:
+                self._copy_run(row, at)
+                at += level.lengths[row] * level.counts[row]
+                row += 1
+                continue
+            stop, size = row, 0
+            while stop < part.stop and level.counts[stop] == 1 and (size == 0 or size < READ_BYTES):
+                size += level.lengths[stop]
+                stop += 1
+            data = self._read(at, size)
+            view, digests, lengths, begin = memoryview(data), [], level.lengths[row:stop].tolist(), 0
+            for length in lengths:
+                digests.append(blake3(view[begin : begin + length]).digest())
+                begin += length
+            if b"".join(digests) != level.digests[row * DIGEST_BYTES : stop * DIGEST_BYTES]:
+                raise self._mismatch("the old file changed while it was used")
+            self._builder.add(digests, lengths)
+            self.temporary.write(data)
+            at += size
+            row = stop
+
+    def _copy_run(self, row: int, at: int) -> None:
+        level = self._tree.levels[0]
+        length, count = level.lengths[row], level.counts[row]
+        chunk = self._read(at, length)
+        self._put(chunk, self._checked(chunk, row), count)
+
+    def _checked(self, chunk: bytes, row: int) -> bytes:
+        digest = blake3(chunk).digest()
+        if digest != self._tree.levels[0].digest(row):
+            raise self._mismatch("the old file changed while it was used")
+        return digest
+
+    def _read(self, offset: int, length: int) -> bytes:
+        return self.base.pread(offset, length)
+
+    def _offset(self, row: int) -> int:
+        """File offset of a record of the base's level 0."""
+        if self._offsets is None:
+            level = self._tree.levels[0]
+            ends = accumulate(map(mul, level.lengths, level.counts), initial=0)
+            self._offsets = array("Q", ends)
+        return self._offsets[row]
+
+    def _mismatch(self, why: str) -> MismatchError:
+        return MismatchError(self.path, f"{printable(self.path)}: {why}")

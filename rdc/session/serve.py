@@ -1,0 +1,77 @@
+"""The answering side of a session: takes the role that the dialler asks for, on a tree of this machine."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from rdc import __version__
+from rdc.catalog.signer import FileSigner
+from rdc.errors import ExitCode, ProtocolError, RdcError
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import PROTOCOL_VERSION, Hello, Open, Opened, Role, Start
+from rdc.session.destination import Destination, open_destination
+from rdc.session.driver import Receive, Send, run
+from rdc.session.news import News
+from rdc.session.source import Source, SourceTree
+from rdc.tree.filters import FilterList
+
+if TYPE_CHECKING:
+    from rdc.chunking.params import ChunkParams
+    from rdc.session.driver import Conversation
+
+__all__ = ["answer", "greeting", "serve_stdio"]
+
+
+def greeting(params: ChunkParams) -> Hello:
+    return Hello(PROTOCOL_VERSION, f"rdc {__version__}", params.id)
+
+
+def answer(signer: FileSigner) -> Conversation[None]:
+    """The conversation of the side that was dialled, whatever its role will be."""
+    received = yield Receive()
+    while received is not None and isinstance(received.message, Hello):
+        received = yield Receive()
+    if received is None or not isinstance(received.message, Open):
+        raise ProtocolError("expected Open")
+    open_, round_ = received.message, received.round + 1
+    filters = FilterList(open_.options.rules)
+    news = News(None)
+    path = open_.path or b"."
+    is_root = os.geteuid() == 0
+    if open_.role is Role.SOURCE:
+        tree = SourceTree.open(path)
+        try:
+            yield Send(Opened(None, is_root), round_)
+            yield from Source(tree, filters, open_.secret, signer, news).run(round_)
+        finally:
+            tree.root.close()
+        return
+    yield Send(Opened(None, is_root), round_)
+    received = yield Receive()
+    if received is None or not isinstance(received.message, Start):
+        raise ProtocolError("expected Start")
+    place = open_destination(path, received.message, dry_run=open_.options.dry_run)
+    try:
+        conversation = Destination(
+            place, received.message, open_.options, filters, open_.secret, signer, news
+        )
+        yield from conversation.run()
+    finally:
+        place.root.close()
+
+
+def serve_stdio() -> ExitCode:
+    """Answers one session on stdin and stdout; the exit code is for the remote shell to pass on."""
+    from rdc.transport.stdio import StdioTransport
+
+    signer = FileSigner()
+    transport = StdioTransport()
+    try:
+        run(answer(signer), Connection(False, greeting(signer.params)), transport)
+    except RdcError as error:
+        # The far side was told, and its user reads it there.
+        return error.code
+    finally:
+        transport.close()
+    return ExitCode.OK

@@ -1,0 +1,277 @@
+"""The source's half of a sync: lists its tree, then answers what the destination asks about listed files."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rdc.chunking.chunker import Chunker
+from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, printable
+from rdc.files.confined import Root
+from rdc.files.spool import Spool
+from rdc.limits import DATA_BYTES, NODES_PER_ANSWER, SOURCE_TREES_BYTES
+from rdc.model.entries import Kind
+from rdc.protocol.listings import slice_listing
+from rdc.protocol.messages import (
+    Bye,
+    Data,
+    Done,
+    FileEnd,
+    FileFailed,
+    FileRequest,
+    ListingEnd,
+    ListingPart,
+    NodeAnswer,
+    NodeRequest,
+    RangeRequest,
+    RootAnswer,
+    RootRequest,
+    Start,
+    TreeAnswer,
+    TreeRequest,
+)
+from rdc.session.driver import Receive, Send
+from rdc.session.entries import Entries
+from rdc.session.news import News
+from rdc.signature.build import TreeBuilder
+from rdc.signature.records import encode_records
+from rdc.tree.walk import Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.catalog.signer import FileSigner
+    from rdc.files.source import SourceFile
+    from rdc.model.entries import Identity
+    from rdc.protocol.connection import Received
+    from rdc.session.driver import Conversation
+    from rdc.session.entries import Entry
+    from rdc.signature.tree import SignatureTree
+    from rdc.tree.filters import FilterList
+
+__all__ = ["Source", "SourceTree"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTree:
+    """What is to be sent: a directory's contents, or one entry of a directory."""
+
+    root: Root
+    only: bytes | None
+    """The one entry, where the path had no trailing slash (rsync's rule)."""
+
+    @classmethod
+    def open(cls, path: bytes) -> SourceTree:
+        """Raises FileError when there is nothing at `path`."""
+        name = os.path.basename(path)
+        if name in (b"", b".", b".."):
+            return cls(Root.open(path), None)
+        tree = cls(Root.open(os.path.dirname(path) or b"."), name)
+        if tree.root.kind(name) is None:
+            tree.root.close()
+            raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")
+        return tree
+
+    def start(self) -> Start:
+        name = b"" if self.only is None else self.only
+        found = self.root.metadata(name)
+        kind = self.root.kind(name) or Kind.DIRECTORY
+        return Start(name, kind, found.mode, found.mtime_ns, found.uid, found.gid)
+
+
+@dataclass(frozen=True, slots=True)
+class _Signed:
+    tree: SignatureTree
+    identity: Identity
+
+
+class Source:
+    """One source conversation. `secret`: the session's 16-byte key for short references."""
+
+    def __init__(
+        self, tree: SourceTree, filters: FilterList, secret: bytes, signer: FileSigner, news: News
+    ) -> None:
+        self._tree = tree
+        self._walk = Walk(tree.root, filters, news.report, tree.only)
+        self._secret = secret
+        self._signer = signer
+        self._news = news
+        self._entries = Entries()
+        self._signed: OrderedDict[int, _Signed] = OrderedDict()
+        self._signed_bytes = 0
+        self.files = 0
+        self.bytes = 0
+
+    def run(self, round_: int) -> Conversation[Done]:
+        """Lists, answers, and ends with the destination's account of what it did."""
+        yield Send(self._tree.start(), round_)
+        directories = 0
+        for directory in self._walk:
+            listing = directory.listing
+            at = self._entries.add(directory.path, listing)
+            self.files += listing.kinds.count(Kind.FILE)
+            self.bytes += sum(listing.sizes)
+            parts = list(slice_listing(listing))
+            for i, part in enumerate(parts):
+                last = i == len(parts) - 1
+                yield Send(ListingPart(directories, directory.path, at, last, part), round_)
+                at += len(part)
+            directories += 1
+            yield from self._news.tell(round_)
+            # Requests for what is already listed are served while the walk goes on.
+            while (received := (yield Receive(wait=False))) is not None:
+                yield from self._serve(received)
+        yield from self._news.tell(round_)
+        errors = self._walk.read_errors
+        yield Send(ListingEnd(directories, self._entries.count, self.files, self.bytes, errors), round_)
+        while True:
+            received = yield Receive()
+            if received is None:
+                continue
+            if isinstance(received.message, Done):
+                yield Send(Bye(errors, ExitCode.OK), received.round + 1)
+                return received.message
+            yield from self._serve(received)
+
+    def _serve(self, received: Received) -> Conversation[None]:
+        message, round_ = received.message, received.round + 1
+        if self._news.take(message):
+            return
+        if isinstance(message, RootRequest):
+            yield from self._roots(message, round_)
+        elif isinstance(message, TreeRequest):
+            for file in message.files:
+                yield from self._answer(file, round_, lambda f: self._send_tree(f, message.width, round_))
+        elif isinstance(message, NodeRequest):
+            yield from self._answer(message.file, round_, lambda _: self._send_nodes(message, round_))
+        elif isinstance(message, RangeRequest):
+            yield from self._answer(message.file, round_, lambda _: self._send_ranges(message, round_))
+            self._forget(message.file)
+        elif isinstance(message, FileRequest):
+            for file in message.files:
+                yield from self._answer(file, round_, lambda f: self._send_file(f, round_))
+        else:
+            raise ProtocolError(f"a source was sent {type(message).__name__}")
+
+    def _answer(
+        self, file: int, round_: int, answer: Callable[[int], Conversation[None]]
+    ) -> Conversation[None]:
+        """One file's failure is an answer, not the end of the session."""
+        try:
+            yield from answer(file)
+        except FileError as error:
+            self._forget(file)
+            yield Send(FileFailed(file, error.code, str(error)), round_)
+
+    def _roots(self, message: RootRequest, round_: int) -> Conversation[None]:
+        files, sizes, roots = [], [], bytearray()
+        for file in message.files:
+            try:
+                with self._open(file) as source:
+                    signed = self._sign(file, source)
+            except FileError as error:
+                yield Send(FileFailed(file, error.code, str(error)), round_)
+                continue
+            files.append(file)
+            sizes.append(signed.tree.size)
+            roots += signed.tree.root
+        if files:
+            yield Send(RootAnswer(tuple(files), tuple(sizes), bytes(roots)), round_)
+
+    def _send_tree(self, file: int, width: int, round_: int) -> Conversation[None]:
+        with self._open(file) as source:
+            signed = self._sign(file, source)
+        tree = signed.tree
+        records = encode_records(tree.top, range(tree.top.records), self._secret, width)
+        mtime = self._news_of_mtime(file, signed.identity)
+        yield Send(TreeAnswer(file, tree.size, tree.root, tree.height, mtime, records), round_)
+
+    def _send_nodes(self, message: NodeRequest, round_: int) -> Conversation[None]:
+        signed = self._signed.get(message.file)
+        if signed is None:
+            with self._open(message.file) as source:
+                signed = self._sign(message.file, source)
+        levels = signed.tree.levels
+        if message.level + 1 >= len(levels):
+            raise ProtocolError(f"nodes above level {message.level} of a tree of {len(levels)} levels")
+        above, level = levels[message.level + 1], levels[message.level]
+        for node in message.nodes:
+            if node >= above.records:
+                raise ProtocolError(f"node {node} of a level of {above.records} records")
+        for start in range(0, len(message.nodes), NODES_PER_ANSWER):
+            nodes = message.nodes[start : start + NODES_PER_ANSWER]
+            records = tuple(
+                encode_records(level, above.children(node), self._secret, message.width) for node in nodes
+            )
+            yield Send(NodeAnswer(message.file, message.level, nodes, records), round_)
+
+    def _send_ranges(self, message: RangeRequest, round_: int) -> Conversation[None]:
+        signed = self._signed.get(message.file)
+        path = self._entry(message.file).path
+        with self._open(message.file) as source:
+            if signed is not None and source.identity != signed.identity:
+                raise FileChangedError(path, f"{printable(path)}: changed while it was synced")
+            for offset, length in message.ranges:
+                if offset + length > source.size:
+                    raise FileChangedError(path, f"{printable(path)}: shorter than when it was signed")
+                for at in range(offset, offset + length, DATA_BYTES):
+                    payload = source.pread(at, min(DATA_BYTES, offset + length - at))
+                    yield Send(Data(message.file, payload, ()), round_)
+            source.check_unchanged()
+        # Without a root: the receiver already knows it.
+        yield Send(FileEnd(message.file, sum(message.lengths)), round_)
+
+    def _send_file(self, file: int, round_: int) -> Conversation[None]:
+        """Content at once, chunk by chunk, the root as trailer: the file is read once."""
+        with self._open(file) as source:
+            chunker, builder = Chunker(self._signer.params), TreeBuilder(self._signer.params, Spool)
+            held = bytearray()
+            for span in source.spans(DATA_BYTES // 2):
+                held += span
+                columns = chunker.feed_columns(span)
+                builder.add(columns.digests, columns.lengths)
+                if columns.lengths:
+                    size = sum(columns.lengths)
+                    yield Send(Data(file, bytes(held[:size]), tuple(columns.lengths)), round_)
+                    del held[:size]
+            columns = chunker.finish_columns()
+            builder.add(columns.digests, columns.lengths)
+            if held:
+                yield Send(Data(file, bytes(held), tuple(columns.lengths)), round_)
+            source.check_unchanged()
+            tree, identity = builder.finish(), source.identity
+        mtime = self._news_of_mtime(file, identity)
+        yield Send(FileEnd(file, tree.size, tree.root, mtime), round_)
+
+    def _entry(self, file: int) -> Entry:
+        entry = self._entries.find(file)
+        if entry is None or entry.kind != Kind.FILE:
+            raise ProtocolError(f"the far side asked for entry {file}, which is no listed regular file")
+        return entry
+
+    def _open(self, file: int) -> SourceFile:
+        return self._tree.root.open_read(self._entry(file).path)
+
+    def _news_of_mtime(self, file: int, identity: Identity) -> int | None:
+        """The mtime of what was read, where it is not the listed one any more."""
+        return None if self._entry(file).metadata.mtime_ns == identity.mtime_ns else identity.mtime_ns
+
+    def _sign(self, file: int, source: SourceFile) -> _Signed:
+        """The file's tree, remembered within bounds: the destination asks about few files at a time."""
+        kept = self._signed.get(file)
+        if kept is not None and kept.identity == source.identity:
+            return kept
+        self._forget(file)
+        signed = _Signed(self._signer.sign(source), source.identity)
+        self._signed[file] = signed
+        self._signed_bytes += signed.tree.memory
+        while self._signed_bytes > SOURCE_TREES_BYTES and len(self._signed) > 1:
+            self._forget(next(iter(self._signed)))
+        return signed
+
+    def _forget(self, file: int) -> None:
+        signed = self._signed.pop(file, None)
+        if signed is not None:
+            self._signed_bytes -= signed.tree.memory

@@ -1,0 +1,195 @@
+"""`sync`: one run from a source to a destination, in this process or with an rdc on another host."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+from typing import TYPE_CHECKING
+
+from rdc.catalog.signer import FileSigner
+from rdc.errors import CommandMissingError, ExitCode, ProtocolError, RdcError, StreamError, UsageError
+from rdc.model.location import Location, RemoteShell, parse_location
+from rdc.model.sync import SyncOptions, SyncReport
+from rdc.progress import silent
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Hello, Open, Opened, Role, Start
+from rdc.session.destination import Destination, open_destination
+from rdc.session.driver import Receive, Send, run
+from rdc.session.news import News
+from rdc.session.serve import answer, greeting
+from rdc.session.source import Source, SourceTree
+from rdc.tree.filters import FilterList
+
+if TYPE_CHECKING:
+    from rdc.progress import Reporter
+    from rdc.protocol.messages import Done
+    from rdc.session.driver import Conversation
+
+__all__ = ["sync"]
+
+SECRET_BYTES = 16
+# rsync's order of precedence: what could not be copied outweighs what went away by itself.
+PRECEDENCE = (ExitCode.PARTIAL, ExitCode.VANISHED, ExitCode.MAX_DELETE)
+
+
+def sync(
+    source: Location | str,
+    destination: Location | str,
+    options: SyncOptions | None = None,
+    *,
+    shell: RemoteShell | None = None,
+    reporter: Reporter = silent,
+) -> SyncReport:
+    """Brings `destination` up to `source`, as `rdc sync` does; strings are read as on the command line.
+
+    Problems with single files go to `reporter` and into the report's exit code. Raises RdcError when the run
+    as a whole cannot go on; every path at the destination is then as it was, or as it was to become.
+    """
+    source = parse_location(source) if isinstance(source, str) else source
+    destination = parse_location(destination) if isinstance(destination, str) else destination
+    run_ = _Run(source, destination, options or SyncOptions(), reporter)
+    if source.host is not None and destination.host is not None:
+        raise UsageError("one of source and destination must be on this machine")
+    if source.host is None and destination.host is None:
+        return run_.here()
+    return run_.remote(shell or RemoteShell())
+
+
+class _Run:
+    """One sync as its dialling side sees it."""
+
+    def __init__(
+        self, source: Location, destination: Location, options: SyncOptions, reporter: Reporter
+    ) -> None:
+        self._source = source
+        self._destination = destination
+        self._options = options
+        self._news = News(reporter)
+        self._secret = secrets.token_bytes(SECRET_BYTES)
+        self._filters = FilterList(options.rules)
+        self._signer = FileSigner()
+        self._files = 0
+        self._bytes = 0
+
+    def here(self) -> SyncReport:
+        """Both ends in this process: the source answers from a thread of its own, so that both sides read
+        and hash at the same time."""
+        from rdc.transport.memory import pair
+
+        near, far = pair()
+        failures: list[BaseException] = []
+
+        def serve() -> None:
+            signer = FileSigner()
+            try:
+                run(answer(signer), Connection(False, greeting(signer.params), compress=False), far)
+            except RdcError:
+                pass  # this side was told
+            except BaseException as error:  # noqa: BLE001 - carried over to the calling thread
+                failures.append(error)
+            finally:
+                far.close()
+
+        thread = threading.Thread(target=serve, name="rdc source")
+        thread.start()
+        try:
+            connection = Connection(True, greeting(self._signer.params), compress=False)
+            return self._report(run(self._fetch(), connection, near), connection)
+        except StreamError as error:
+            thread.join()
+            raise (failures[0] if failures else error) from None
+        finally:
+            near.close()
+            thread.join()
+
+    def remote(self, shell: RemoteShell) -> SyncReport:
+        """The other end is a child process: a remote shell that starts rdc there."""
+        from rdc.transport.remote import remote_argv
+        from rdc.transport.stdio import ChildTransport
+
+        host = self._source.host or self._destination.host or ""
+        with contextlib.ExitStack() as stack:
+            if self._source.host is None:
+                # Before anything is started: a typing error should not ask for a password.
+                tree = SourceTree.open(self._source.path)
+                stack.callback(tree.root.close)
+                conversation = self._send(tree)
+            else:
+                conversation = self._fetch()
+            transport = ChildTransport(remote_argv(host, shell))
+            stack.callback(transport.close)
+            compress = self._options.compress is not False
+            connection = Connection(True, greeting(self._signer.params), compress=compress)
+            try:
+                done = run(conversation, connection, transport)
+            except StreamError as error:
+                raise _explained(error, host, shell, transport.wait()) from error
+            return self._report(done, connection)
+
+    def _fetch(self) -> Conversation[Done]:
+        """The far side is the source."""
+        yield from self._open(Role.SOURCE, self._source.path)
+        received = yield Receive()
+        if received is None or not isinstance(received.message, Start):
+            raise ProtocolError("expected Start")
+        start = received.message
+        place = open_destination(self._destination.path, start, dry_run=self._options.dry_run)
+        try:
+            half = Destination(
+                place, start, self._options, self._filters, self._secret, self._signer, self._news
+            )
+            done = yield from half.run()
+        finally:
+            place.root.close()
+        self._files, self._bytes = half.listing_end.files, half.listing_end.bytes
+        return done
+
+    def _send(self, tree: SourceTree) -> Conversation[Done]:
+        """The far side is the destination."""
+        round_ = yield from self._open(Role.DESTINATION, self._destination.path)
+        half = Source(tree, self._filters, self._secret, self._signer, self._news)
+        done = yield from half.run(round_)
+        self._files, self._bytes = half.files, half.bytes
+        return done
+
+    def _open(self, role: Role, path: bytes) -> Conversation[int]:
+        yield Send(Open(role, path, self._secret, self._options), 0)
+        while True:
+            received = yield Receive()
+            if received is not None and isinstance(received.message, Opened):
+                return received.round + 1
+            if received is None or not isinstance(received.message, Hello):
+                raise ProtocolError("expected Hello and Opened")
+
+    def _report(self, done: Done, connection: Connection) -> SyncReport:
+        codes = self._news.codes
+        code = next((c for c in PRECEDENCE if c in codes), next(iter(codes), ExitCode.OK))
+        return SyncReport(
+            files=self._files,
+            total_bytes=self._bytes,
+            changed=done.changed,
+            deleted=done.deleted,
+            bytes_sent=connection.bytes_sent,
+            bytes_received=connection.bytes_received,
+            literal_bytes=done.literal_bytes,
+            reused_bytes=done.reused_bytes,
+            round_trips=(connection.max_round + 1) // 2,
+            errors=self._news.errors,
+            exit=code,
+            by_kind=connection.costs,
+        )
+
+
+def _explained(error: StreamError, host: str, shell: RemoteShell, status: int | None) -> RdcError:
+    """What an end of the stream means, given how the remote shell ended."""
+    if error.before_hello and status in {126, 127}:
+        return CommandMissingError(
+            f"no {shell.program} on {host}: install rdc there (python3 -m pip install rdc) or name its path"
+            " with --remote-path"
+        )
+    if error.before_hello and status:
+        return StreamError(
+            f"{shell.command[0]} {host} ended with status {status} before rdc answered; its message is above"
+        )
+    return error

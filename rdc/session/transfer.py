@@ -1,0 +1,500 @@
+"""Files on their way to the destination: from the decision that one differs to its hand-over for commit.
+
+A file that the destination lacks comes whole. One that it has in another version moves by descent over both
+signature trees: top records, then nodes below what differs, then the byte ranges of unknown chunks. What goes
+wrong on the short way is repeated once with whole digests, then once with the whole content, then the file
+fails by name. Nothing is handed over before its 32-byte root was compared.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from rdc.errors import ExitCode, FileError, ProtocolError, printable
+from rdc.files.replace import Replacement
+from rdc.files.spool import Spool
+from rdc.kernel import short_references
+from rdc.limits import (
+    FILES_PER_MESSAGE,
+    NODES_PER_MESSAGE,
+    RANGES_PER_MESSAGE,
+    TREES_IN_FLIGHT,
+    TREES_IN_FLIGHT_BYTES,
+)
+from rdc.plan.descent import Descent, literal_ranges
+from rdc.progress import Problem, Progressed
+from rdc.protocol.messages import (
+    Data,
+    FileEnd,
+    FileFailed,
+    FileRequest,
+    NodeAnswer,
+    NodeRequest,
+    RangeRequest,
+    RootAnswer,
+    RootRequest,
+    TreeAnswer,
+    TreeRequest,
+)
+from rdc.session.driver import Send
+from rdc.session.rebuild import Arrival, MismatchError, Rebuild
+from rdc.signature.digests import DIGEST_BYTES
+from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.catalog.signer import FileSigner
+    from rdc.files.confined import Root
+    from rdc.files.source import SourceFile
+    from rdc.model.entries import Identity, Metadata
+    from rdc.plan.descent import Part
+    from rdc.protocol.connection import Received
+    from rdc.session.driver import Conversation
+    from rdc.session.entries import Entries
+    from rdc.session.landing import Landing
+    from rdc.session.news import News
+    from rdc.signature.tree import SignatureTree
+
+__all__ = ["Transfers"]
+
+PROGRESS_BYTES = 1 << 20
+"""Content bytes between two progress events: some tens a second on a fast disk."""
+
+
+class _Stage(IntEnum):
+    """How a file with a base is fetched; each stage runs once."""
+
+    SHORT = 0
+    FULL = 1
+    WHOLE = 2
+
+    @property
+    def width(self) -> int:
+        return SHORT_REFERENCE_BYTES if self is _Stage.SHORT else DIGEST_BYTES
+
+
+class _Descending:
+    """One file between its TreeRequest and its end."""
+
+    __slots__ = (
+        "descent",
+        "estimate",
+        "failed",
+        "file",
+        "identity",
+        "metadata",
+        "open_ranges",
+        "parts",
+        "path",
+        "rebuild",
+        "root",
+        "size",
+        "source",
+        "stage",
+        "tree",
+    )
+
+    def __init__(self, file: int, path: bytes, estimate: int) -> None:
+        self.file = file
+        self.path = path
+        self.estimate = estimate
+        self.stage = _Stage.SHORT
+        self.tree: SignatureTree | None = None
+        self.identity: Identity | None = None
+        self.descent: Descent | None = None
+        self.parts: tuple[Part, ...] = ()
+        self.open_ranges = 0
+        self.rebuild: Rebuild | None = None
+        self.source: SourceFile | None = None
+        self.failed = False
+        self.root = b""
+        self.size = 0
+        self.metadata: Metadata | None = None
+
+    def release(self) -> None:
+        """Gives back what the present attempt holds open."""
+        if self.rebuild is not None:
+            self.rebuild.temporary.abandon()
+        if self.source is not None:
+            self.source.close()
+        self.rebuild = self.source = self.descent = None
+        self.parts = ()
+        self.failed = False
+
+
+class Transfers:
+    """All files in flight. Requests go out in `pump`, answers come in by `take`.
+
+    In flight are at most TREES_IN_FLIGHT files by descent, whose trees take at most TREES_IN_FLIGHT_BYTES (or
+    one file); whole files need no state here until they arrive, so all of them may be asked for at once.
+    """
+
+    def __init__(
+        self, root: Root, entries: Entries, landing: Landing, secret: bytes, signer: FileSigner, news: News
+    ) -> None:
+        self._root = root
+        self._entries = entries
+        self._landing = landing
+        self._secret = secret
+        self._signer = signer
+        self._news = news
+        self._checks: deque[int] = deque()
+        self._descents: deque[int] = deque()
+        self._wholes: deque[int] = deque()
+        self._checking: set[int] = set()
+        self._descending: dict[int, _Descending] = {}
+        self._estimates = 0
+        self._asked_whole = 0
+        self._retried: set[int] = set()
+        self._stale: dict[int, int] = {}  # answers to range requests still to come for files given up
+        self._arrival: Arrival | None = None
+        self._skipping: int | None = None
+        self._shown = 0
+        self.literal_bytes = 0
+        self.reused_bytes = 0
+        self.total_bytes = 0
+        self.done_bytes = 0
+
+    @property
+    def idle(self) -> bool:
+        return not (
+            self._checks
+            or self._descents
+            or self._wholes
+            or self._checking
+            or self._descending
+            or self._stale
+            or self._asked_whole
+        )
+
+    def check(self, file: int) -> None:
+        """Compare the content of a file that both sides have, then go on as needed."""
+        self._checks.append(file)
+
+    def update(self, file: int) -> None:
+        """Bring the content of a file up to date from the version at its path."""
+        self.total_bytes += self._entries[file].size
+        self._descents.append(file)
+
+    def create(self, file: int) -> None:
+        """Fetch a file whole."""
+        self.total_bytes += self._entries[file].size
+        self._wholes.append(file)
+
+    def pump(self, round_: int) -> Conversation[None]:
+        """Sends what may be asked for now."""
+        while self._checks:
+            files = _drain(self._checks, FILES_PER_MESSAGE)
+            self._checking.update(files)
+            yield Send(RootRequest(files), round_)
+        starting = []
+        while self._descents and (
+            not self._descending
+            or (len(self._descending) < TREES_IN_FLIGHT and self._estimates < TREES_IN_FLIGHT_BYTES)
+        ):
+            file = self._descents.popleft()
+            entry = self._entries[file]
+            # About 50 bytes a chunk on each side, and as much again for the lookup.
+            state = _Descending(file, entry.path, 4096 + entry.size // int(self._signer.params.mean) * 100)
+            self._descending[file] = state
+            self._estimates += state.estimate
+            starting.append(file)
+        if starting:
+            yield Send(TreeRequest(tuple(sorted(starting)), _Stage.SHORT.width), round_)
+        while self._wholes:
+            files = _drain(self._wholes, FILES_PER_MESSAGE)
+            self._asked_whole += len(files)
+            yield Send(FileRequest(files), round_)
+
+    def take(self, received: Received) -> Conversation[None]:
+        """Takes one answer."""
+        message, round_ = received.message, received.round + 1
+        if isinstance(message, Data):
+            self._take_data(message)
+        elif isinstance(message, FileEnd):
+            yield from self._take_end(message, round_)
+        elif isinstance(message, TreeAnswer):
+            yield from self._take_tree(message, round_)
+        elif isinstance(message, NodeAnswer):
+            yield from self._take_nodes(message, round_)
+        elif isinstance(message, RootAnswer):
+            self._take_roots(message)
+        elif isinstance(message, FileFailed):
+            self._take_failure(message)
+        else:
+            raise ProtocolError(f"a destination was sent {type(message).__name__}")
+
+    def close(self) -> None:
+        """Gives everything back; what is not committed is abandoned."""
+        for state in self._descending.values():
+            state.release()
+        if self._arrival is not None:
+            self._arrival.temporary.abandon()
+
+    # Content checks
+
+    def _take_roots(self, message: RootAnswer) -> None:
+        for row, file in enumerate(message.files):
+            self._checking.discard(file)
+            path = self._entries[file].path
+            try:
+                with self._root.open_read(path) as held:
+                    same = held.size == message.sizes[row] and self._signer.sign(held).root == message.root(
+                        row
+                    )
+            except FileError as error:
+                self._problem(path, error)
+                continue
+            if same:
+                self._landing.same(file, None)
+            else:
+                self._landing.differs(file)
+                self.update(file)
+
+    def _root_of(self, held: SourceFile) -> bytes:
+        return self._signer.sign(held).root
+
+    # Files by descent
+
+    def _take_tree(self, message: TreeAnswer, round_: int) -> Conversation[None]:
+        state = self._descending.get(message.file)
+        if state is None:
+            raise ProtocolError(f"a tree of file {message.file} that was not asked for")
+        state.root, state.size = message.root, message.size
+        state.metadata = self._metadata(message.file, message.mtime_ns)
+        try:
+            with self._root.open_read(state.path) as held:
+                if state.tree is None or state.identity != held.identity:
+                    state.tree, state.identity = self._signer.sign(held), held.identity
+        except FileError:
+            # The base is gone or cannot be read: no reason not to have the new version.
+            self._fetch_whole(state)
+            return
+        if state.tree.root == message.root:
+            self._finish(state)
+            self._landing.same(message.file, state.metadata)
+            self._advance(message.size)
+            return
+        width = state.stage.width
+        state.descent = Descent(state.tree, self._secret, width, message.size)
+        state.descent.start(message.height, decode_records(message.records, width))
+        yield from self._ask(state, round_)
+
+    def _take_nodes(self, message: NodeAnswer, round_: int) -> Conversation[None]:
+        state = self._descending.get(message.file)
+        if state is None or state.descent is None:
+            raise ProtocolError(f"nodes of file {message.file} that were not asked for")
+        records = [decode_records(data, state.stage.width) for data in message.records]
+        if state.descent.answer(message.level, message.nodes, records):
+            yield from self._ask(state, round_)
+
+    def _ask(self, state: _Descending, round_: int) -> Conversation[None]:
+        """The next level's nodes, or the ranges of unknown chunks, or nothing more."""
+        descent = state.descent
+        if descent is None:
+            return
+        asking = descent.asking
+        if asking:
+            for i in range(0, len(asking), NODES_PER_MESSAGE):
+                nodes = tuple(asking[i : i + NODES_PER_MESSAGE])
+                yield Send(NodeRequest(state.file, descent.level, nodes, state.stage.width), round_)
+            return
+        state.parts, state.descent = descent.recipe(), None
+        ranges = [(found.offset, found.length) for found in literal_ranges(state.parts)]
+        for i in range(0, len(ranges), RANGES_PER_MESSAGE):
+            state.open_ranges += 1
+            yield Send(RangeRequest.of(state.file, tuple(ranges[i : i + RANGES_PER_MESSAGE])), round_)
+        if not ranges:
+            yield from self._conclude(state, round_)
+
+    def _build(self, state: _Descending) -> Rebuild:
+        """Starts writing, now that literals come: only a file at work has descriptors open."""
+        if state.rebuild is None:
+            if state.tree is None:
+                raise ProtocolError(f"content of file {state.file} before its tree")
+            state.source = self._root.open_read(state.path)
+            if state.source.identity != state.identity:
+                raise MismatchError(
+                    state.path, f"{printable(state.path)}: the old file changed while it was used"
+                )
+            temporary = Replacement(self._root, state.path, expected_size=state.size)
+            state.rebuild = Rebuild(
+                state.path,
+                self._signer.params,
+                temporary,
+                state.parts,
+                state.source,
+                state.tree,
+                self._reference(state.stage),
+                Spool,
+            )
+            state.rebuild.start()
+        return state.rebuild
+
+    def _reference(self, stage: _Stage) -> Callable[[bytes], bytes]:
+        if stage is _Stage.SHORT:
+            return lambda digest: short_references(self._secret, digest, DIGEST_BYTES, SHORT_REFERENCE_BYTES)
+        return lambda digest: digest
+
+    def _conclude(self, state: _Descending, round_: int) -> Conversation[None]:
+        """All literals came: verify and hand over, or try the next stage."""
+        if not state.failed:
+            try:
+                rebuild = self._build(state)
+                rebuild.finish(state.root)
+            except MismatchError:
+                state.failed = True
+            except FileError as error:
+                self._problem(state.path, error)
+                self._finish(state)
+                return
+        if state.failed:
+            yield from self._escalate(state, round_)
+            return
+        self.literal_bytes += rebuild.literal_bytes
+        self.reused_bytes += rebuild.reused_bytes
+        state.rebuild = None  # the commit group owns the temporary now
+        identity, metadata = state.identity, state.metadata
+        self._finish(state)
+        if metadata is not None:
+            self._landing.commit(state.file, rebuild.temporary, metadata, identity)
+        self._advance(state.size)
+
+    def _escalate(self, state: _Descending, round_: int) -> Conversation[None]:
+        state.release()
+        if state.stage is _Stage.SHORT:
+            state.stage = _Stage.FULL
+            yield Send(TreeRequest((state.file,), state.stage.width), round_)
+        else:
+            self._fetch_whole(state)
+
+    def _fetch_whole(self, state: _Descending) -> None:
+        self._finish(state)
+        self._wholes.append(state.file)
+
+    def _finish(self, state: _Descending) -> None:
+        if state.open_ranges:
+            self._stale[state.file] = state.open_ranges
+        state.release()
+        del self._descending[state.file]
+        self._estimates -= state.estimate
+
+    # Whole files, and the bytes of both kinds
+
+    def _take_data(self, message: Data) -> None:
+        state = self._descending.get(message.file)
+        if state is not None:
+            if not state.failed:
+                try:
+                    self._build(state).push(message.payload)
+                except MismatchError:
+                    state.failed = True
+                except FileError as error:
+                    self._problem(state.path, error)
+                    self._finish(state)
+            return
+        if message.file in (self._skipping, *self._stale):
+            return
+        try:
+            self._arriving(message.file).push(message.payload, message.chunks)
+        except FileError as error:
+            self._problem(self._entries[message.file].path, error)
+            self._skip(message.file)
+
+    def _take_end(self, message: FileEnd, round_: int) -> Conversation[None]:
+        state = self._descending.get(message.file)
+        if state is not None:
+            state.open_ranges -= 1
+            if not state.open_ranges:
+                yield from self._conclude(state, round_)
+            return
+        if not message.root:
+            self._expire(message.file)
+            return
+        self._asked_whole -= 1
+        if self._skipping == message.file:
+            self._skipping = None
+            return
+        path = self._entries[message.file].path
+        try:
+            arrival, self._arrival = self._arriving(message.file), None
+            arrival.finish(message.root)
+        except MismatchError as error:
+            arrival.temporary.abandon()
+            if message.file in self._retried:
+                self._problem(path, error)
+            else:
+                self._retried.add(message.file)
+                self._wholes.append(message.file)
+            return
+        except FileError as error:
+            self._problem(path, error)
+            return
+        self.literal_bytes += message.size
+        metadata = self._metadata(message.file, message.mtime_ns)
+        self._landing.commit(message.file, arrival.temporary, metadata, arrival.expected)
+        self._advance(message.size)
+
+    def _arriving(self, file: int) -> Arrival:
+        if self._arrival is None:
+            entry = self._entries[file]
+            path = entry.path
+            expected = None if self._root.kind(path) is None else self._root.identity(path)
+            temporary = Replacement(self._root, path, expected_size=entry.size)
+            self._arrival = Arrival(file, path, self._signer.params, temporary, expected, Spool)
+        if self._arrival.file != file:
+            raise ProtocolError(f"content of file {file} before file {self._arrival.file} ended")
+        return self._arrival
+
+    def _skip(self, file: int) -> None:
+        if self._arrival is not None:
+            self._arrival.temporary.abandon()
+        self._arrival = None
+        self._skipping = file
+
+    def _take_failure(self, message: FileFailed) -> None:
+        state = self._descending.get(message.file)
+        if state is not None:
+            state.open_ranges = max(0, state.open_ranges - 1)
+            self._finish(state)
+        elif message.file in self._stale:
+            self._expire(message.file)
+            return
+        elif message.file in self._checking:
+            self._checking.discard(message.file)
+        elif self._asked_whole:
+            self._asked_whole -= 1
+            if self._arrival is not None and self._arrival.file == message.file:
+                self._skip(message.file)
+            self._skipping = None
+        path = self._entries[message.file].path
+        self._news.report(Problem(message.code, path, printable(message.message)))
+
+    def _expire(self, file: int) -> None:
+        left = self._stale.pop(file, 0) - 1
+        if left > 0:
+            self._stale[file] = left
+
+    def _metadata(self, file: int, mtime_ns: int | None) -> Metadata:
+        """As listed, but for the mtime of a file that was changed between its listing and its reading."""
+        metadata = self._entries[file].metadata
+        return metadata if mtime_ns is None else replace(metadata, mtime_ns=mtime_ns)
+
+    def _problem(self, path: bytes, error: FileError) -> None:
+        code = ExitCode.PARTIAL if error.code is ExitCode.VANISHED else error.code
+        self._news.report(Problem(code, path, str(error)))
+
+    def _advance(self, size: int) -> None:
+        self.done_bytes += size
+        if self.done_bytes - self._shown >= PROGRESS_BYTES:
+            self._shown = self.done_bytes
+            self._news.report(Progressed("transfer", self.done_bytes, self.total_bytes))
+
+
+def _drain(queue: deque[int], most: int) -> tuple[int, ...]:
+    """Up to `most` ordinals from the front of `queue`, increasing: requests name files so."""
+    return tuple(sorted(queue.popleft() for _ in range(min(most, len(queue)))))

@@ -1,0 +1,42 @@
+"""What every transport offers: one step of two-way I/O at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from rdc.errors import ExitCode, RdcError
+
+__all__ = ["Exchange", "Transport", "timed_out"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What one step moved."""
+
+    written: int
+    """Bytes of the outgoing data that are gone."""
+    received: bytes
+    eof: bool
+    """The far side will send no more. Only with `received` empty: what came before the end comes first."""
+
+
+class Transport(Protocol):
+    def exchange(self, outgoing: memoryview, want_input: bool, timeout: float | None) -> Exchange:
+        """Write what fits of `outgoing`, read what is there, block until one of both is possible.
+
+        timeout: seconds; None waits without end, 0 looks once and may return an empty Exchange; otherwise
+        RdcError (exit code 30) when nothing moved for so long. One of the two directions must be asked for,
+        or nothing could ever end the wait. After the far side has closed its input, outgoing bytes count as
+        written and are dropped: what it still says (such as why) must be read, and the end shows as `eof`.
+        """
+
+    def close_write(self) -> None:
+        """Send the end of the stream; reading goes on."""
+
+    def close(self) -> None:
+        """Give everything back; idempotent."""
+
+
+def timed_out(timeout: float) -> RdcError:
+    return RdcError(f"the far side was silent for {timeout:g} seconds", code=ExitCode.TIMEOUT)

@@ -1,0 +1,109 @@
+"""Two file descriptors as a transport: non-blocking, one poll for both directions."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+
+from rdc.transport.base import Exchange, timed_out
+
+__all__ = ["PipeTransport"]
+
+READ_BYTES = 256 << 10
+"""One read: a quarter of a full pipe, so that a reply is not held up by a megabyte being copied."""
+
+PIPE_BYTES = 1 << 20
+"""Linux's largest pipe for a user without privileges; the default of 64 KiB costs a wake-up per 64 KiB."""
+
+
+class PipeTransport:
+    """Owns both descriptors, which differ (one socket is given twice, duplicated), and closes them."""
+
+    def __init__(self, read_fd: int, write_fd: int) -> None:
+        self._read_fd = read_fd
+        self._write_fd = write_fd
+        # The flag belongs to the open file, which a parent shell may share: it is put back by close().
+        self._was_blocking = {fd: os.get_blocking(fd) for fd in (read_fd, write_fd)}
+        for fd in self._was_blocking:
+            os.set_blocking(fd, False)
+            _enlarge(fd)
+        self._far_reads = True
+        self._write_open = True
+        self._closed = False
+
+    def exchange(self, outgoing: memoryview, want_input: bool, timeout: float | None) -> Exchange:
+        # Most writes fit and need no poll first.
+        written = self._write(outgoing) if outgoing else 0
+        ready = self._poll(not written and bool(outgoing), want_input, 0 if written else timeout)
+        if not ready and not written:
+            if timeout:
+                raise timed_out(timeout)
+            return Exchange(0, b"", False)
+        if ready & select.POLLOUT:
+            written = self._write(outgoing)
+        if not ready & select.POLLIN:
+            return Exchange(written, b"", False)
+        try:
+            received = os.read(self._read_fd, READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return Exchange(written, b"", False)
+        except OSError:
+            # A reset connection or a hung-up terminal has ended as surely as a closed one.
+            received = b""
+        return Exchange(written, received, not received)
+
+    def _poll(self, want_output: bool, want_input: bool, timeout: float | None) -> int:
+        """POLLIN and POLLOUT as far as asked for; an error or hang-up counts as ready, for the call that
+        follows to find out."""
+        poll = select.poll()
+        wanted: dict[int, int] = {}
+        if want_input:
+            wanted[self._read_fd] = select.POLLIN
+        if want_output:
+            wanted[self._write_fd] = select.POLLOUT
+        for fd, events in wanted.items():
+            poll.register(fd, events)
+        ready = 0
+        for fd, events in poll.poll(None if timeout is None else timeout * 1000):
+            ready |= wanted[fd] if events & ~(select.POLLIN | select.POLLOUT) else events
+        return ready
+
+    def _write(self, outgoing: memoryview) -> int:
+        if not self._far_reads:
+            return len(outgoing)
+        try:
+            return os.write(self._write_fd, outgoing)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError:
+            # EPIPE, ECONNRESET: nobody reads any more. Python ignores SIGPIPE, so it arrives here.
+            self._far_reads = False
+            return len(outgoing)
+
+    def close_write(self) -> None:
+        if self._write_open:
+            self._write_open = self._far_reads = False
+            self._shut(self._write_fd)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self.close_write()
+            self._shut(self._read_fd)
+
+    def _shut(self, fd: int) -> None:
+        with contextlib.suppress(OSError):
+            os.set_blocking(fd, self._was_blocking[fd])
+        with contextlib.suppress(OSError):
+            os.close(fd)
+
+
+def _enlarge(fd: int) -> None:
+    try:
+        from fcntl import F_SETPIPE_SZ, fcntl
+    except ImportError:
+        return  # not Linux
+    # Sockets and terminals refuse, as does the kernel past the user's share of pipe pages.
+    with contextlib.suppress(OSError):
+        fcntl(fd, F_SETPIPE_SZ, PIPE_BYTES)

@@ -1,0 +1,34 @@
+"""The command line that starts rdc on another machine."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from rdc.errors import UsageError
+
+if TYPE_CHECKING:
+    from rdc.model.location import RemoteShell
+
+__all__ = ["remote_argv"]
+
+
+def remote_argv(host: str, shell: RemoteShell) -> list[str]:
+    """Words of the remote shell, `host`, words of the far program, "serve", "--stdio".
+
+    The program is split at blanks with the shell's quoting, but nothing is expanded here. A remote shell such
+    as ssh hands the words to the far user's shell, which may expand them, as in rsync.
+    Raises UsageError for a host that the remote shell would take for an option.
+    """
+    if not host or host.startswith("-"):
+        raise UsageError(f"'{host}' is not a host name")
+    try:
+        program = shlex.split(shell.program)
+    except ValueError as error:
+        raise UsageError(f"--remote-path '{shell.program}': {error}") from error
+    words = [*shell.command, host, *program, "serve", "--stdio"]
+    if not shell.command or not program:
+        raise UsageError("-e and --remote-path need a command")
+    if any("\0" in word for word in words):
+        raise UsageError("the remote shell's command line holds a NUL byte")
+    return words

@@ -1,0 +1,105 @@
+"""Byte streams that tell kernels apart, and ways to feed them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from rdc.kernel import constants as k
+
+Result = tuple[list[int], bytes]
+
+
+def run(cutter: Any, data: bytes, spans: Iterable[int] = ()) -> Result:
+    """Feed `data` in spans of the given lengths, then the rest; cuts and traits."""
+    cuts, at = [], 0
+    for span in spans:
+        cuts += cutter.feed(data[at : at + span])
+        at += span
+    cuts += cutter.feed(data[at:])
+    cuts += cutter.finish()
+    assert cutter.length == len(data)
+    return cuts, cutter.traits()
+
+
+def random_splits(rng: random.Random, length: int) -> list[int]:
+    spans: list[int] = []
+    while sum(spans) < length and len(spans) < 400:
+        spans.append(rng.choice((0, 1, 2, 15, 16, 17, 63, 64, 65, 127, 1000, 4095, 4096, 4097, 20_000)))
+    return spans
+
+
+_CARRY = k.reflected_table(k.LEAD_POLYNOMIAL, 8)
+_LEAVING = k.reflected_table(k.LEAD_POLYNOMIAL, 128)
+
+
+def with_leads(start: bytes, leads: Iterable[int]) -> bytes:
+    """`start` (16 bytes or more), then a byte for each wanted lead: a window's last byte decides its lead."""
+    data, fingerprint = bytearray(start), 0
+    for i, byte in enumerate(start):
+        fingerprint = _CARRY[fingerprint] ^ byte ^ (_LEAVING[start[i - 16]] if i >= 16 else 0)
+    for lead in leads:
+        wanted = lead ^ k.LEAD_CONSTANT
+        data.append(_CARRY[fingerprint] ^ wanted ^ _LEAVING[data[-16]])
+        fingerprint = wanted
+    return bytes(data)
+
+
+def _words(rng: random.Random, n: int) -> bytes:
+    vocabulary = [bytes(rng.choices(b"etaoinshrdlu", k=rng.randint(1, 9))) for _ in range(200)]
+    return b" ".join(rng.choices(vocabulary, k=n // 4))[:n]
+
+
+def _sparse(rng: random.Random, n: int) -> bytes:
+    data = bytearray(n)
+    for _ in range(n // 500):
+        data[rng.randrange(n)] = rng.randrange(256)
+    return bytes(data)
+
+
+def _without_zero_lead(rng: random.Random, n: int) -> bytes:
+    return with_leads(rng.randbytes(16), (rng.randint(1, 255) for _ in range(n - 16)))
+
+
+STREAMS: dict[str, Callable[[random.Random, int], bytes]] = {
+    "random": lambda rng, n: rng.randbytes(n),
+    "zeros": lambda rng, n: bytes(n),
+    "constant": lambda rng, n: bytes([rng.randrange(256)]) * n,
+    "constant of lead 0": lambda rng, n: (
+        bytes([next(b for b in range(256) if with_leads(bytes([b]) * 16, [0])[-1] == b)]) * n
+    ),
+    "runs": lambda rng, n: b"".join(
+        bytes([rng.randrange(4)]) * rng.choice((1, 60, 64, 130, 700, 5000)) for _ in range(n // 900)
+    )[:n],
+    "period 2": lambda rng, n: b"ab" * (n // 2),
+    "short period": lambda rng, n: (rng.randbytes(rng.randint(3, 90)) * n)[:n],
+    "period 4080": lambda rng, n: with_leads(rng.randbytes(16), [0] * (n - 16)),
+    "words": _words,
+    "lines": lambda rng, n: b"".join(b"%d\t%d\n" % (i, rng.randrange(99)) for i in range(n // 8))[:n],
+    "sparse": _sparse,
+    "no zero lead": _without_zero_lead,
+    "one lead": lambda rng, n: with_leads(rng.randbytes(16), [7] * (n - 16)),
+    "leads ascend": lambda rng, n: with_leads(rng.randbytes(16), (i * 255 // n for i in range(n - 16))),
+    "leads descend": lambda rng, n: with_leads(
+        rng.randbytes(16), (255 - i * 255 // n for i in range(n - 16))
+    ),
+    "leads saw": lambda rng, n: with_leads(rng.randbytes(16), (i % 255 + 1 for i in range(n - 16))),
+    "leads 0 and 1": lambda rng, n: with_leads(rng.randbytes(16), (rng.randrange(2) for _ in range(n - 16))),
+}
+"""By name: a stream of about n bytes."""
+
+LIMITS = [(64, 65), (64, 512), (100, 170), (256, 1024), (1000, 8000), (4096, 16384)]
+"""Pairs of min and max: the tightest allowed, ratios to 8, below and above a block."""
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> bytes:
+    """Pieces of all kinds, short enough for the pure form."""
+    rng = random.Random(draw(st.integers(0, 1 << 32)))
+    names = draw(st.lists(st.sampled_from(sorted(STREAMS)), min_size=0, max_size=4))
+    return b"".join(STREAMS[name](rng, draw(st.integers(20, 3000))) for name in names) + draw(
+        st.binary(max_size=100)
+    )

@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from fake_environment import BrokenStream, FakeProcess
 
 from rdc import __version__
 from rdc.cli import main, serve, sync
 from rdc.cli.environment import Environment
 from rdc.errors import CommandMissingError, ExitCode, RdcError, StreamError, UsageError
 from rdc.kernel import kernel_name
+from tests.fake_environment import BrokenStream, FakeProcess
 
 RDC = [sys.executable, "-m", "rdc"]
 
@@ -99,9 +99,6 @@ def test_help_of_a_verb_two_ways(verb: str) -> None:
 
 
 def test_serve_calls_the_server() -> None:
-    calls = []
-    assert serve.run(["--stdio"], FakeProcess().environment, serve_stdio=lambda: calls.append(1)) == 0
-    assert calls == [1]
     code = serve.run(["--stdio"], FakeProcess().environment, serve_stdio=lambda: ExitCode.PARTIAL)
     assert code is ExitCode.PARTIAL
 

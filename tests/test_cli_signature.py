@@ -8,13 +8,13 @@ import random
 from pathlib import Path
 
 import pytest
-from fake_environment import FakeProcess
 
 from rdc.chunking.params import SYNC_PARAMS, ChunkParams
 from rdc.cli import signature
-from rdc.errors import ExitCode, UsageError
+from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.signature.build import sign
 from rdc.signature.tree import SignatureTree
+from tests.fake_environment import FakeProcess
 
 DATA = random.Random(7).randbytes(300_000)
 
@@ -87,6 +87,16 @@ def test_text(tmp_path: Path) -> None:
 def test_mean_out_of_range(mean: str) -> None:
     with pytest.raises(UsageError):
         signature.run([f"--mean={mean}", "f"], FakeProcess().environment, sign_file=sign_file)
+
+
+def test_a_real_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(DATA)
+    process = FakeProcess()
+    assert signature.run(["--json", str(path)], process.environment) is ExitCode.OK
+    assert json.loads(process.out)["root"] == sign(DATA, SYNC_PARAMS).root.hex()
+    with pytest.raises(RdcError, match="none"):
+        signature.run([str(tmp_path / "none")], process.environment)
 
 
 def test_one_file_at_a_time() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_environment import FakeProcess
 
 from rdc.cli import sync
 from rdc.errors import ExitCode, FileError, OutOfSpaceError, RdcError, UsageError
@@ -16,6 +16,8 @@ from rdc.limits import FILTER_BYTES
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions, SyncReport
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed, Reporter
+from tests.fake_environment import FakeProcess
+from tests.test_report_json import check_event
 
 EXCLUDE, INCLUDE = RuleAction.EXCLUDE, RuleAction.INCLUDE
 
@@ -187,8 +189,12 @@ def test_rule_files_that_cannot_be_read(tmp_path: Path) -> None:
     [
         ([], "SRC and DST are needed, nothing was given (see rdc sync --help)"),
         (["-h"], "SRC and DST are needed, nothing was given (see rdc sync --help)"),
-        (["a"], "SRC and DST are needed, 1 was given (see rdc sync --help)"),
-        (["a", "b", "c"], "SRC and DST are needed, 3 were given (see rdc sync --help)"),
+        (["a"], "SRC and DST are needed, one was given (see rdc sync --help)"),
+        (
+            ["a", "b", "c"],
+            "one SRC and one DST are expected, 3 were given; name their directory as SRC and choose with "
+            "--include and --exclude (see rdc sync --help)",
+        ),
         (["a:b", "c:d"], "SRC and DST are both on other hosts; one must be here (see rdc sync --help)"),
         (["--max-delete=-1", "a", "b"], "--max-delete=-1: a number of entries, 0 or more, is expected"),
         (["--max-delete=", "a", "b"], "--max-delete=: a number of entries, 0 or more, is expected"),
@@ -341,3 +347,52 @@ def test_trouble_is_told_above_the_bar() -> None:
     outcome([], Troubled(), process)
     assert "rdc: x: cannot be read\n" in process.err
     assert process.err.endswith("in 4 round trips\n")
+
+
+# --- the real thing -----------------------------------------------------------------------------------------
+
+
+def grow(root: Path) -> None:
+    (root / "d" / "e").mkdir(parents=True)
+    (root / "d" / "data").write_bytes(b"0123456789" * 20_000)
+    (root / "d" / "e" / "skipped.o").write_bytes(b"x")
+    (root / "link").symlink_to("d/data")
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+FAR = ["-e", "sh -c 'shift; exec \"$@\"' far", "--remote-path", f"{sys.executable} -m rdc"]
+"""A stand-in for ssh: forgets the host's name and runs the command here."""
+
+
+@pytest.mark.parametrize("host", ["", "host:"])
+def test_a_whole_run_ends_equal_and_tells_so(host: str, tmp_path: Path) -> None:
+    source, destination = tmp_path / "source", tmp_path / "destination"
+    source.mkdir()
+    grow(source)
+    words = [
+        "--json",
+        "--exclude=*.o",
+        "--delete",
+        *(FAR if host else []),
+        f"{source}/",
+        f"{host}{destination}",
+    ]
+    first, second = FakeProcess(), FakeProcess()
+    assert sync.run(words, first.environment) is ExitCode.OK
+    wanted = contents(source)
+    del wanted["d/e/skipped.o"]
+    assert contents(destination) == wanted
+    for line in first.stdout.getvalue().splitlines(keepends=True):
+        check_event(line)
+    assert [event["event"] for event in events(first)][0 :: len(events(first)) - 1] == ["start", "summary"]
+    assert {event["path"] for event in events(first) if event["event"] == "item"} >= {"d/", "d/data", "link"}
+    assert events(first)[-1]["literal_bytes"] == 200_000
+    (destination / "extra").write_bytes(b"")
+    assert sync.run(words, second.environment) is ExitCode.OK
+    items = [(event["change"], event["path"]) for event in events(second) if event["event"] == "item"]
+    assert ("*deleting  ", "extra") in items
+    assert events(second)[-1]["literal_bytes"] == 0
+    assert contents(destination) == wanted

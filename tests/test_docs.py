@@ -9,13 +9,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from test_report_json import MAY_LACK, OPTIONAL, SCHEMAS
 
 from rdc.cli import main, serve, signature, sync
 from rdc.cli.options import Option
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.sync_options import SYNC_OPTIONS, parse_sync, read_request
 from rdc.errors import ExitCode, UsageError
+from tests.test_report_json import MAY_LACK, OPTIONAL, SCHEMAS
 
 TOP = Path(__file__).parent.parent
 README = (TOP / "README.md").read_text()

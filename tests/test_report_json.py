@@ -7,7 +7,6 @@ import io
 import json
 from typing import Any
 
-from fake_environment import FakeClock
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from rdc.errors import ExitCode, FileError, RdcError
 from rdc.model.sync import SyncReport
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.sync_json import SyncJson
+from tests.fake_environment import FakeClock
 
 Schema = dict[str, type | tuple[type, ...]]
 

@@ -6,7 +6,6 @@ import io
 from dataclasses import replace
 
 import pytest
-from fake_environment import FakeClock
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from rdc.report.sync_terminal import (
     stats_block,
     summary_line,
 )
+from tests.fake_environment import FakeClock
 
 
 @pytest.fixture(autouse=True)
@@ -264,13 +264,15 @@ def test_phases_replace_each_other() -> None:
         [
             (0.6, Progressed("compare", 1, None)),
             (0.8, Progressed("compare", 2_000, None)),
+            (0.9, Progressed("transfer", 7_000, None)),
             (1.0, PlanKnown(1, 10, 2)),
             (1.2, Progressed("delete", 1, 2)),
         ]
     )
     assert "1 entry" in output
     assert "2,000 entries" in output
-    assert "0 B of 10 B" in output
+    assert "7.0 KB " in output
+    assert "7.0 KB of 7.0 KB" in output  # more came than the plan knew of
     assert "1 of 2" in output
     assert "comparing" not in output[output.index("deleting") :]
 

@@ -82,7 +82,7 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
             _json_output(environment).fail(error)
         raise
     if syncer is None:
-        from rdc.session.sync import sync  # type: ignore[import-not-found, unused-ignore]
+        from rdc.session.sync import sync
 
         syncer = sync
     return _perform(request, environment, syncer)

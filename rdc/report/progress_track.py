@@ -39,7 +39,7 @@ class ProgressTrack:
         if isinstance(event, PlanKnown):
             if self._plan is None:
                 self._plan = event
-                # Where the first phase of work has begun before the plan came, the plan only adds its total.
+                # A first copy transfers while it still compares: the plan then only adds the total.
                 self._advance("transfer", 0)
         elif isinstance(event, Progressed):
             self._advance(event.phase, event.done)

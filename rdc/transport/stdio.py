@@ -73,8 +73,8 @@ class ChildTransport(PipeTransport):
         return self._child.poll()
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """The exit status, after up to `timeout` seconds (EXIT_SECONDS by default); None when it still runs. After an end of the
-        stream this tells why."""
+        """The exit status, after up to `timeout` seconds (EXIT_SECONDS by default); None when it still runs.
+        After an end of the stream this tells why."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._child.wait(EXIT_SECONDS if timeout is None else timeout)
         return None

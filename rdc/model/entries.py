@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Identity", "Kind", "Listing", "Metadata"]
+__all__ = ["Identity", "Kind", "Listing", "Metadata", "PackedListing"]
 
 
 class Kind(IntEnum):
@@ -98,3 +98,18 @@ class Listing:
 
     def metadata(self, row: int) -> Metadata:
         return Metadata(self.modes[row], self.mtimes[row], self.uids[row], self.gids[row])
+
+
+@dataclass(frozen=True, slots=True)
+class PackedListing:
+    """One directory's entries as packed little-endian columns, what bulk work passes on unopened."""
+
+    count: int
+    names: bytes
+    kinds: bytes
+    modes: bytes
+    sizes: bytes
+    mtimes: bytes
+    uids: bytes
+    gids: bytes
+    targets: bytes

@@ -212,6 +212,8 @@ class Connection:
                 self._check_end()
         except RdcError as error:
             self._failure = error
+            # The error's traceback holds this object: give the window and the rest back at once.
+            self._blocks_in, self._frames_in = BlockReader(), FrameReader()
             raise
         return None
 

@@ -79,8 +79,10 @@ def _is_there(entry: os.DirEntry[str]) -> bool:
 
 
 def _target(name: bytes, directory: int) -> bytes | None:
-    """None when the link has gone since its stat. One that was replaced by something else is an error (EINVAL):
-    left out, it would look deleted."""
+    """None when the link has gone since its stat.
+
+    One that was replaced by something else is an error (EINVAL): left out, it would look deleted.
+    """
     try:
         return os.readlink(name, dir_fd=directory)
     except FileNotFoundError:

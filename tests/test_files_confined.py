@@ -580,6 +580,10 @@ def test_metadata_to_the_nanosecond_and_bit(root: Root, chmod: str, monkeypatch:
             wanted = Metadata(mode, mtime, uid, gid)
             root.set_metadata(path, kind, wanted, owner=owner)
             assert root.metadata(path) == wanted
+    if owner:
+        # The kernel clears these bits when the owner changes, though the mode itself should not.
+        root.set_metadata(b"f", Kind.FILE, Metadata(0o6755, 1, 4321, 5432), owner=True)
+        assert root.metadata(b"f") == Metadata(0o6755, 1, 4321, 5432)
     put(root, b"new", b"content", Metadata(0o4711, 1_700_000_000_987_654_321, uid, gid))
     assert root.metadata(b"new").mode == 0o4711
     assert root.metadata(b"new").mtime_ns == 1_700_000_000_987_654_321

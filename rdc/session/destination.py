@@ -17,7 +17,7 @@ from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.files.confined import Root
 from rdc.files.replace import sweep
 from rdc.model.entries import Kind, Listing, Metadata
-from rdc.plan.compare import Change, Decision, Difference, compare
+from rdc.plan.compare import Change, Decision, Difference, compare, difference
 from rdc.plan.itemize import itemize
 from rdc.progress import ItemChanged, PlanKnown, Problem
 from rdc.protocol.messages import Bye, Done, ListingEnd, ListingPart, Start
@@ -49,8 +49,8 @@ class Place:
     root: Root
     name: bytes | None
     """What a single entry is to be called there; None: as at the source."""
-    missing: bytes | None
-    """In a dry run: the directory below the root that would be made, everything in it being new."""
+    new: bool
+    """The directory is made by this run, so nothing is in it; in a dry run `root` is then the one above it."""
 
 
 def open_destination(path: bytes, start: Start, *, dry_run: bool) -> Place:
@@ -62,11 +62,11 @@ def open_destination(path: bytes, start: Start, *, dry_run: bool) -> Place:
     single_file = start.only and start.entry is not Kind.DIRECTORY
     if single_file and not path.endswith(b"/") and not os.path.isdir(path):
         parent = os.path.dirname(path) or b"."
-        return Place(Root.open(parent, writable=not dry_run), os.path.basename(path), None)
-    if dry_run and not os.path.lexists(path):
-        bare = path.rstrip(b"/")
-        return Place(Root.open(os.path.dirname(bare) or b"."), None, os.path.basename(bare))
-    return Place(Root.open(path, create=not dry_run, writable=not dry_run), None, None)
+        return Place(Root.open(parent, writable=not dry_run), os.path.basename(path), False)
+    new = not os.path.lexists(path)
+    if dry_run and new:
+        return Place(Root.open(os.path.dirname(path.rstrip(b"/")) or b"."), None, True)
+    return Place(Root.open(path, create=not dry_run, writable=not dry_run), None, new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,7 @@ class Destination:
         self._deletion = Deletion(place.root, filters, news, limit=options.max_delete, dry=options.dry_run)
         self._parts: list[Listing] = []
         self._listed = 0
-        top = _Directory(start.metadata, place.missing is not None, False, False)
-        self._expected: dict[bytes, _Directory] = {b"": top}
+        self._expected = {b"": _Directory(start.metadata, place.new, False, False)}
         self._touched: list[tuple[bytes, Metadata]] = []
         self._extra: list[tuple[bytes, int]] = []
         self._blocked: list[tuple[int, Decision]] = []
@@ -209,6 +208,8 @@ class Destination:
 
     def _compare(self, path: bytes, listing: Listing) -> None:
         directory = self._expected.pop(path)
+        if not path and not self._start.only:
+            directory = self._top(directory)
         first = self._entries.add(path, listing)
         if directory.lost:
             self._announce(path, listing, new=True, lost=True)
@@ -232,6 +233,20 @@ class Destination:
                 touched = True
         if touched:
             self._touched.append((path, directory.metadata))
+
+    def _top(self, top: _Directory) -> _Directory:
+        """The synced directory itself, which no listing names: rsync's './'."""
+        if top.new:
+            decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
+        else:
+            held = self._root.metadata(b"")
+            differing = difference(Kind.DIRECTORY, top.metadata, held, owner=self._owner)
+            if not differing:
+                return top
+            decision = Decision(Change.METADATA, -1, -1, differing)
+        code = itemize(Kind.DIRECTORY, decision, transferred=top.new, new=top.new)
+        self._landing.report(ItemChanged(code, b"./"))
+        return replace(top, touched=True)
 
     def _held(self, path: bytes) -> Listing | None:
         stale: list[bytes] = []

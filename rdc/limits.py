@@ -161,3 +161,6 @@ TIER_NODES = 1024
 
 ROWS_PER_PART = 4096
 """Manifest entries in one answer, about 200 KiB; fewer where names or link targets are long."""
+
+SMALL_MANIFEST = 200
+"""Entries up to which a manifest that differs is listed whole: about 3 KB, a descent would cost as much."""

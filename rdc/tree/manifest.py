@@ -9,7 +9,7 @@ About 30 bytes an entry besides its name; a million entries stay below 100 MB.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -101,6 +101,20 @@ class Manifest:
         self.uids += listing.uids
         self.gids += listing.gids
         self.targets += listing.targets
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.__init__()  # type: ignore[misc]
+
+    def is_directory(self, path: bytes) -> bool:
+        """Whether an entry says that a directory is at `path`."""
+        parent, _, name = path.rpartition(b"/")
+        number = self.number(parent)
+        if number is None:
+            return False
+        listing = self.listing(number)
+        at = bisect_left(listing.names, name)
+        return at < len(listing) and listing.names[at] == name and listing.kinds[at] == Kind.DIRECTORY
 
     def end(self, directory: int) -> int:
         """The row after a directory's last."""

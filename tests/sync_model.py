@@ -20,12 +20,12 @@ def outcome(source: Tree, held: Tree, *, delete: bool = False, checksum: bool = 
     """`source` synced over `held`, both as contents of a directory, by somebody who may do everything."""
     result: Tree = {} if delete else dict(held)
     blocked: set[bytes] = set()
+    parents = {parent_of(path) for path in held if path}
     for path, node in source.items():
         old = held.get(path)
-        if isinstance(old, Directory) and not isinstance(node, Directory) and not delete:
-            if any(parent_of(other) == path for other in held if other):
-                blocked.add(path)
-                continue
+        if not delete and isinstance(old, Directory) and not isinstance(node, Directory) and path in parents:
+            blocked.add(path)
+            continue
         # The quick check takes equal size and mtime for equal content; -c does not.
         unseen = (
             not checksum

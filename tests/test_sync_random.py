@@ -39,17 +39,19 @@ def check(pair: tuple[Tree, Tree], options: SyncOptions, way: Way) -> None:
         assert describe(expected.tree, read_tree(destination)) == []
 
 
-options = st.builds(SyncOptions, delete=st.booleans(), checksum=st.booleans(), fsync=st.just(False))
+options = st.builds(
+    SyncOptions, delete=st.booleans(), checksum=st.booleans(), fsync=st.just(False), force_empty=st.just(True)
+)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=500, deadline=None, suppress_health_check=SLOW)
 @given(pairs(), options)
 def test_in_one_process(pair: tuple[Tree, Tree], options: SyncOptions) -> None:
     check(pair, options, Way.HERE)
 
 
 @pytest.mark.parametrize("way", [Way.PUSH, Way.PULL])
-@settings(max_examples=12, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(pairs(), options)
 def test_through_a_child(way: Way, pair: tuple[Tree, Tree], options: SyncOptions) -> None:
     check(pair, options, way)

@@ -52,7 +52,7 @@ def contents(draw: st.DrawFn) -> bytes:
 MTIMES = st.one_of(
     st.integers(0, 3).map(lambda s: 1_500_000_000_000_000_000 + s * 999_999_999),
     # ext4 counts from 1901 to 2446 in nanoseconds, rdc's 64 bits end in 2262.
-    st.integers(-(1 << 31) * 10**9, 9_000_000_000 * 10**9),
+    st.integers((1 - (1 << 31)) * 10**9, 9_000_000_000 * 10**9),
 )
 
 _root = os.geteuid() == 0

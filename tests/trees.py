@@ -160,4 +160,6 @@ def describe(expected: Tree, found: Tree) -> list[str]:
 
 def litter(found: Tree) -> list[bytes]:
     """Temporary files among the paths of a tree."""
-    return [path for path in found if path.rpartition(b"/")[2].startswith(b".rdc-") and path.endswith(b".tmp")]
+    return [
+        path for path in found if path.rpartition(b"/")[2].startswith(b".rdc-") and path.endswith(b".tmp")
+    ]

@@ -447,6 +447,22 @@ def test_listing_hands_temporaries_to_whoever_wants_them(root: Root) -> None:
         assert found == [replacement.temporary]
         assert root.list(b"a").names == (b"b", b"f", b"l")
         assert root.list(b"a", skip_temporaries=False).names == (replacement.temporary, b"b", b"f", b"l")
+        near = [b".rdc", b".rdc+", b".rdc-", b".rdc-x", b".rdc-zz.tmp", b".rdc.", b".rdd"]
+        for name in near:
+            put(root, b"a/" + name, b"")
+        assert root.list(b"a").names == (*near, b"b", b"f", b"l")
+
+
+def test_a_link_replaced_meanwhile_is_an_error_not_a_gap(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    readlink = os.readlink
+
+    def racing(name: bytes, *, dir_fd: int) -> bytes:
+        put(root, b"a/l", b"a file now")
+        return readlink(name, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "readlink", racing)
+    with pytest.raises(FileChangedError):
+        root.list(b"a")
 
 
 def test_reading_fails_by_name(top: bytes, root: Root) -> None:

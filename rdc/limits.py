@@ -6,6 +6,7 @@ __all__ = [
     "CHUNK_MAX_LIMIT",
     "CHUNK_MIN_LIMIT",
     "CHUNK_RATIO_LIMIT",
+    "DIRECTORY_BYTES",
     "FILTER_BYTES",
     "FILTER_PATTERN_BYTES",
     "FILTER_RULES",
@@ -59,6 +60,10 @@ WINNOW_MAX_LIMIT = 4_096
 
 NAME_BYTES = 255
 """Bytes of one path component: NAME_MAX of every Linux file system in use."""
+
+DIRECTORY_BYTES = 1 << 30
+"""Bytes held while one directory is read, 64 an entry besides its name and target: twelve million entries of
+usual names, more than any file system lists in reasonable time."""
 
 PATH_BYTES = 65_536
 """Bytes of a relative path. PATH_MAX (4,096) bounds one system call, not a tree walked by descriptors."""

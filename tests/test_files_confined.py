@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode, FileChangedError, FileError, OutOfSpaceError, RdcError
 from rdc.files import directory as directory_module
 from rdc.files import metadata as metadata_module
+from rdc.files import packed
 from rdc.files.confined import Root
 from rdc.files.replace import ANYTHING, CommitGroup, Replacement, is_temporary
 from rdc.limits import NAME_BYTES, PATH_BYTES
@@ -429,6 +430,7 @@ def test_listing_agrees_with_stat(top: bytes, root: Root) -> None:
 def test_listing_leaves_out_what_vanishes_meanwhile(
     top: bytes, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(packed, "_extension", None)
     scandir = os.scandir
 
     @contextmanager
@@ -463,6 +465,7 @@ def test_a_link_replaced_meanwhile_is_an_error_not_a_gap(root: Root, monkeypatch
         put(root, b"a/l", b"a file now")
         return readlink(name, dir_fd=dir_fd)
 
+    monkeypatch.setattr(packed, "_extension", None)
     monkeypatch.setattr(os, "readlink", racing)
     with pytest.raises(FileChangedError):
         root.list(b"a")

@@ -12,14 +12,14 @@ from rdc.errors import FileError, RdcError
 from rdc.files.directory import Directory, DirectoryCache
 from rdc.files.exchange import directory_over_file, file_over_directory
 from rdc.files.failure import failure, refused
-from rdc.files.listing import read_directory
 from rdc.files.metadata import kind_of, set_on_name
+from rdc.files.packed import read_packed
 from rdc.files.path import check_name, check_path
 from rdc.files.removal import remove_tree
 from rdc.files.source import SourceFile, identity_of
 from rdc.files.temporary import temporary_name
-from rdc.limits import NAME_BYTES, PATH_BYTES
-from rdc.model.entries import Identity, Kind, Listing, Metadata
+from rdc.limits import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES
+from rdc.model.entries import Identity, Kind, Listing, Metadata, PackedListing
 
 __all__ = ["Root"]
 
@@ -31,6 +31,20 @@ _READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 SYMLINK_ATTEMPTS = 16
 """A sweep may take a temporary symlink, which cannot be locked, before its rename: then it is made again."""
+
+_BOUNDS = {
+    errno.ENAMETOOLONG: (
+        f"names of at most {NAME_BYTES} bytes",
+        "a longer one",
+        "rename it, then run again",
+    ),
+    errno.EOVERFLOW: (
+        f"names and metadata of at most {DIRECTORY_BYTES >> 20} MiB",
+        "more entries than that",
+        "move some of them to a directory of their own, then run again",
+    ),
+}
+"""What a directory is refused for, by errno: expected, found, what to do."""
 
 
 class Root:
@@ -113,31 +127,38 @@ class Root:
         skip_temporaries: bool = True,
         on_temporary: Callable[[bytes], None] | None = None,
     ) -> Listing:
+        """`list_packed` as a Listing.
+
+        With skip_temporaries=False temporary files are entries like any other.
+        """
+        taker = (on_temporary or _ignore) if skip_temporaries else None
+        return self._list(path, taker).unpacked()
+
+    def list_packed(
+        self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
+    ) -> PackedListing:
         """The entries of a directory, sorted by name bytes.
 
         Temporary files are left out; `on_temporary` takes their names, which is what `sweep` wants.
-        With skip_temporaries=False they are entries like any other.
         """
-        taker = (on_temporary or _ignore) if skip_temporaries else None
+        return self._list(path, on_temporary or _ignore)
 
-        def read(name: bytes, parent: int) -> Listing:
+    def _list(self, path: bytes, taker: Callable[[bytes], None] | None) -> PackedListing:
+        def read(name: bytes, parent: int) -> PackedListing:
             fd = os.open(name, _READ_DIRECTORY, dir_fd=parent)
             try:
-                return read_directory(fd, taker)
+                return read_packed(fd, taker)
+            except OSError as error:
+                if error.errno not in _BOUNDS:
+                    raise
+                expected, found, advice = _BOUNDS[error.errno]
+                raise self.refused(
+                    path, "list the directory", expected=expected, found=found, advice=advice
+                ) from error
             finally:
                 os.close(fd)
 
-        listing = self.perform(path, "list the directory", read, reading=True)
-        for name in listing.names:
-            if len(name) > NAME_BYTES:
-                raise self.refused(
-                    path,
-                    "list the directory",
-                    expected=f"names of at most {NAME_BYTES} bytes",
-                    found=f"one of {len(name)} bytes that starts with {name[:20]!r}",
-                    advice="rename it, then run again",
-                )
-        return listing
+        return self.perform(path, "list the directory", read, reading=True)
 
     def identity(self, path: bytes) -> Identity:
         """What is at `path` itself, a link not followed; FileChangedError when nothing is."""
@@ -208,16 +229,11 @@ class Root:
                 os.symlink(target, temporary, dir_fd=parent)
                 try:
                     if metadata is not None:
-<<<<<<< HEAD
                         set_on_name(temporary, parent, _lstat(temporary, parent), metadata, owner=owner)
-                    os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
-=======
-                        _set_metadata(temporary, parent, metadata, owner=owner)
                     try:
                         os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
                     except IsADirectoryError:
                         file_over_directory(temporary, name, parent)
->>>>>>> e2e
                     return
                 except FileNotFoundError:
                     if attempt == SYMLINK_ATTEMPTS - 1:

@@ -1,7 +1,8 @@
-"""Reads one directory into the columns of a Listing."""
+"""Reads one directory into the columns of a Listing: the definition of what read_directory.c does faster."""
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from array import array
@@ -10,22 +11,43 @@ from collections.abc import Callable, Iterable
 
 from rdc.files.metadata import KIND_OF_FORMAT
 from rdc.files.temporary import TEMPORARY_RANGE, is_temporary
+from rdc.limits import DIRECTORY_BYTES, NAME_BYTES
 from rdc.model.entries import Kind, Listing
 
 __all__ = ["read_directory"]
 
+ENTRY_BYTES = 64
+"""What an entry counts besides its name and target: some more than its row of columns and its place in a
+sort."""
+
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
-def read_directory(fd: int, on_temporary: Callable[[bytes], None] | None) -> Listing:
-    """The entries of the directory open for reading at `fd`, one fstatat each; raises OSError.
+def read_directory(
+    fd: int, on_temporary: Callable[[bytes], None] | None, limit: int = DIRECTORY_BYTES
+) -> Listing:
+    """The entries of the directory open for reading at `fd`, one fstatat each.
 
     `on_temporary` takes the names of temporary files instead of the Listing; None leaves them in it. An entry
-    that vanishes between the reading of its name and its stat was never there.
+    that vanishes between the reading of its name and its stat was never there. Raises OSError: ENAMETOOLONG
+    for a name of more than NAME_BYTES, EOVERFLOW when names, targets and ENTRY_BYTES an entry add up to more
+    than `limit` bytes.
     """
     encoding = sys.getfilesystemencoding()
+    os.lseek(fd, 0, os.SEEK_SET)
+    entries = {}
     with os.scandir(fd) as scanned:
-        entries = {entry.name.encode(encoding, "surrogateescape"): entry for entry in scanned}
+        for entry in scanned:
+            name = entry.name.encode(encoding, "surrogateescape")
+            if len(name) > NAME_BYTES:
+                raise _failed(errno.ENAMETOOLONG)
+            limit -= ENTRY_BYTES + len(name) + 1
+            if limit < 0:
+                raise _failed(errno.EOVERFLOW)
+            entries[name] = entry
+    if not entries and os.fstat(fd).st_nlink == 0:
+        # The C library hides that the directory itself was removed.
+        raise _failed(errno.ENOENT)
     names = sorted(entries)
     if on_temporary is not None:
         # Sorted, they stand together: no name outside of this range needs a look.
@@ -49,6 +71,8 @@ def read_directory(fd: int, on_temporary: Callable[[bytes], None] | None) -> Lis
         rows = zip(names, kinds, strict=True)
         links = {name: _target(name, fd) for name, kind in rows if kind == Kind.SYMLINK}
         targets = [target for target in links.values() if target is not None]
+        if sum(map(len, targets)) + len(targets) > limit:
+            raise _failed(errno.EOVERFLOW)
         if len(targets) < len(links):
             names = [name for name in names if links.get(name, b"") is not None]
             stats = [entries[name].stat(follow_symlinks=False) for name in names]
@@ -68,6 +92,10 @@ def read_directory(fd: int, on_temporary: Callable[[bytes], None] | None) -> Lis
         gids=array("I", [found.st_gid for found in stats]),
         targets=tuple(targets),
     )
+
+
+def _failed(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
 
 
 def _is_there(entry: os.DirEntry[str]) -> bool:

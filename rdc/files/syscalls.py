@@ -7,11 +7,14 @@ import errno
 import os
 from functools import cache
 
-<<<<<<< HEAD
-__all__ = ["chmod_no_follow", "fallocate_keep_size", "open_directory_beneath", "rename_no_replace", "syncfs"]
-=======
-__all__ = ["fallocate_keep_size", "open_directory_beneath", "rename_exchange", "rename_no_replace", "syncfs"]
->>>>>>> e2e
+__all__ = [
+    "chmod_no_follow",
+    "fallocate_keep_size",
+    "open_directory_beneath",
+    "rename_exchange",
+    "rename_no_replace",
+    "syncfs",
+]
 
 # Numbers since 5.1 are the same on every architecture but alpha.
 _OPENAT2 = 437

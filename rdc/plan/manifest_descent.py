@@ -59,13 +59,15 @@ class ManifestDescent:
     rows below it are asked for at once.
     """
 
-    def __init__(self, own: Fold, tiers: Sequence[int], key: bytes) -> None:
+    def __init__(self, own: Fold, entries: int, key: bytes) -> None:
         self._own = own
-        self._tiers = tiers
+        self._entries = entries
         self._key = key
-        start = next(
-            level for level, count in enumerate(tiers) if count <= FIRST_NODES or level == len(tiers) - 1
-        )
+        # About 16 to a node: the finest tier that should have few enough. The source starts at its topmost
+        # where it has none so high.
+        start = 0
+        while entries >> 4 * (start + 1) > FIRST_NODES:
+            start += 1
         self._level = start
         self._top = _Node(0, None, ALL)
         # In the order asked: what each outstanding request is about.
@@ -84,9 +86,11 @@ class ManifestDescent:
     def complete(self) -> bool:
         return not self._waiting
 
-    def take_tier(self, firsts: Sequence[int], counts: Sequence[int], references: bytes) -> None:
+    def take_tier(self, level: int, firsts: Sequence[int], counts: Sequence[int], references: bytes) -> None:
         """The answer to the oldest request, which was for nodes."""
         ask, parents = self._oldest(rows=False)
+        if not ask.nodes:
+            self._level = level
         groups = [group for group in GROUPS if group & ask.groups]
         total = sum(counts)
         if len(counts) != len(parents) or len(references) != total * sum(group.width for group in groups):
@@ -97,11 +101,11 @@ class ManifestDescent:
             at += total * group.width
         begin = 0
         for parent, first, count in zip(parents, firsts, counts, strict=True):
-            if first + count > self._tiers[ask.level]:
-                raise ProtocolError(f"manifest node {first + count} of {self._tiers[ask.level]}")
-            parent.children = self._children(parent, ask, first, range(begin, begin + count), columns)
+            if first + count > self._entries:
+                raise ProtocolError(f"manifest node {first + count} over {self._entries} entries")
+            parent.children = self._children(parent, level, first, range(begin, begin + count), columns)
             begin += count
-        self._descend(ask.level, parents)
+        self._descend(level, parents)
 
     def take_rows(self, rows: Rows, *, last: bool) -> None:
         """The next part of the answer to the oldest request, which was for rows."""
@@ -191,9 +195,8 @@ class ManifestDescent:
             yield None, node, level
 
     def _children(
-        self, parent: _Node, ask: Ask, first: int, places: range, columns: dict[Group, bytes]
+        self, parent: _Node, level: int, first: int, places: range, columns: dict[Group, bytes]
     ) -> list[_Node]:
-        level = ask.level
         own = self._own.tiers[level] if level < len(self._own.tiers) else None
         if parent.own is None:
             return [self._found(own, level, first + i, place, columns) for i, place in enumerate(places)]

@@ -208,14 +208,17 @@ class _Nodes:
 class _Tier:
     """TierRequest: one answer with an entry for each node, or one for the whole tier."""
 
-    __slots__ = ("_level", "ordinals")
+    __slots__ = ("_level", "_whole", "ordinals")
 
     def __init__(self, request: TierRequest) -> None:
         self._level = request.level
+        self._whole = not request.nodes
         self.ordinals = len(request.nodes) or 1
 
     def accept(self, answer: Answer) -> bool:
-        if not isinstance(answer, TierAnswer) or answer.level != self._level:
+        if not isinstance(answer, TierAnswer) or not (
+            answer.level == self._level or (self._whole and answer.level < self._level)
+        ):
             raise Illegal(f"the oldest request asks for nodes of tier {self._level}")
         if len(answer.counts) != self.ordinals:
             raise Illegal(f"{len(answer.counts)} entries for {self.ordinals} nodes")

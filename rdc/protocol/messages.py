@@ -477,7 +477,7 @@ class Describe(WireMessage):
 @wire(25)
 @dataclass(frozen=True, slots=True)
 class Manifest(WireMessage):
-    """S, after Start, where no listing was asked for: the tree's digest and how its fold looks."""
+    """S, after Start, where no listing was asked for: the tree's digest and totals."""
 
     root: Root
     """Digest of all that is kept of all entries."""
@@ -488,24 +488,13 @@ class Manifest(WireMessage):
     """Sum of their sizes."""
     read_errors: Count
     """Directories that could not be read and are missing."""
-    tiers: Annotated[tuple[int, ...], Column(TREE_HEIGHT, lowest=1)]
-    """Nodes in each tier of the fold, from the rows upwards; none for an empty tree."""
-
-    def check(self) -> str | None:
-        before = self.entries
-        for count in self.tiers:
-            if count > before:
-                return f"tiers: {count} nodes over {before}"
-            before = count
-        if (self.entries > 0) != bool(self.tiers):
-            return f"tiers: {len(self.tiers)} for {self.entries} entries"
-        return None
 
 
 @wire(26)
 @dataclass(frozen=True, slots=True)
 class TierRequest(WireMessage):
-    """D: the children, in tier `level`, of these nodes of the tier above; without nodes the whole tier."""
+    """D: the children, in tier `level`, of these nodes of the tier above; without nodes the whole tier, or
+    the topmost there is."""
 
     level: Level
     nodes: TierNodes

@@ -41,7 +41,7 @@ from rdc.session.driver import Flush, Receive, Send
 from rdc.session.landing import Landing
 from rdc.session.transfer import Transfers
 from rdc.tree.fold import Fold
-from rdc.tree.manifest import Manifest, join
+from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Place:
     name: bytes | None
     """What a single entry is to be called there; None: as at the source."""
     new: bool
-    """The directory is made by this run, so nothing is in it; in a dry run `root` is then the one above it."""
+    """The directory is made by this run, so nothing is in it; in a dry run `root` is the one above it."""
 
 
 def open_destination(path: bytes, start: Start, *, dry_run: bool) -> Place:
@@ -169,12 +169,12 @@ class Destination:
         self._totals: _Totals | None = None
 
     @property
-    def files(self) -> int:
+    def source_files(self) -> int:
         """Regular files at the source, after filters."""
         return self._totals.files if self._totals else 0
 
     @property
-    def bytes(self) -> int:
+    def source_bytes(self) -> int:
         """Their bytes."""
         return self._totals.bytes if self._totals else 0
 
@@ -355,7 +355,7 @@ class Destination:
         if not offer.entries:
             return round_
         own = self._own or Manifest()
-        descent = ManifestDescent(Fold(own, owner=self._owner), offer.tiers, self._secret)
+        descent = ManifestDescent(Fold(own, owner=self._owner), offer.entries, self._secret)
         while True:
             for ask in descent.asks():
                 kind = RowsRequest if ask.rows else TierRequest
@@ -366,7 +366,7 @@ class Destination:
             round_ = max(round_, received.round + 1)
             message = received.message
             if isinstance(message, TierAnswer):
-                descent.take_tier(message.firsts, message.counts, message.references)
+                descent.take_tier(message.level, message.firsts, message.counts, message.references)
             elif isinstance(message, RowsPart):
                 descent.take_rows(message.rows, last=message.last)
             else:
@@ -419,8 +419,8 @@ class Destination:
     # Pairs of trees that need nothing
 
     def _remember(self) -> None:
-        """After a clean run: if our tree does not equal the source's in what is compared, because it has extra
-        entries or cannot keep something, remember the two as they are now.
+        """After a clean run: where our tree does not equal the source's in what is compared, having extra
+        entries or failing to keep something, remember the two as they are now.
         """
         clean = not self._news.codes and not self._options.dry_run and not self._options.checksum
         if self._settlements is None or not clean or self._name is not None or self._totals is None:
@@ -463,10 +463,17 @@ class Destination:
         return blake3(b"rdc settled 1" + source_root + own_root + options).digest()
 
     def _is_settled(self, source_root: bytes, own_root: bytes) -> bool:
-        return self._settlements is not None and self._settlements.is_settled(self._key(source_root, own_root))
+        return self._settlements is not None and self._settlements.is_settled(
+            self._key(source_root, own_root)
+        )
 
     def _settle(self, source_root: bytes, own_root: bytes, read_errors: int) -> None:
-        if self._settlements is not None and own_root != source_root and not read_errors and not self._unreadable:
+        if (
+            self._settlements is not None
+            and own_root != source_root
+            and not read_errors
+            and not self._unreadable
+        ):
             self._settlements.settle(self._key(source_root, own_root))
 
 

@@ -16,7 +16,7 @@ from rdc.model.entries import Kind, Listing, Metadata
 from rdc.plan.compare import Change, Decision, Difference, compare, difference
 from rdc.plan.itemize import itemize
 from rdc.progress import ItemChanged, Problem
-from rdc.tree.manifest import join
+from rdc.tree.walk import join
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root
@@ -145,10 +145,11 @@ class Directories:
         lost = False
         if new and not self._options.dry_run:
             try:
-                if decision is not None and decision.change is Change.REPLACE:
-                    self._root.remove_file(path)
                 # Not as it will be: until its contents are there only its owner may use it.
-                self._root.make_directory(path, 0o700)
+                if decision is not None and decision.change is Change.REPLACE:
+                    self._root.replace_with_directory(path, 0o700)
+                else:
+                    self._root.make_directory(path, 0o700)
             except FileError as error:
                 self._news.report(Problem(writing_code(error), path, str(error)))
                 lost = True
@@ -236,13 +237,14 @@ class Directories:
             self._news.report(Problem(ExitCode.PARTIAL, b"", f"nothing was deleted: {why}"))
 
     def unblock(self, read_errors: int) -> None:
-        """Entries that had a directory in their way, which goes only now, and only with --delete."""
+        """Entries that had a directory in their way: it goes only now, and unless it is empty only with
+        --delete."""
         for file, decision in self._blocked:
             entry = self._manifest.entry(file)
             path = entry.path
-            allowed = self._options.delete and not read_errors
-            if not (allowed and self._deletion.remove(path, Kind.DIRECTORY)):
-                text = f"{printable(path)}: a directory is in the way; --delete removes it"
+            kept = self._make_way(path, read_errors)
+            if kept is not None:
+                text = f"{printable(path)}: a directory is in the way, {kept}"
                 self._news.report(Problem(ExitCode.PARTIAL, path, text))
                 continue
             if entry.kind == Kind.SYMLINK:
@@ -253,6 +255,21 @@ class Directories:
                 self._landing.rehearse(file)
             else:
                 self._transfers.create(file)
+
+    def _make_way(self, path: bytes, read_errors: int) -> str | None:
+        """Empties the directory at `path`, which its successor then replaces in one step; or why not."""
+        try:
+            if not self._root.list_packed(path).count:
+                return None
+        except FileError as error:
+            return f"which cannot be read: {error}"
+        if not self._options.delete:
+            return "and it is not empty; --delete removes it"
+        if read_errors:
+            return "and stays because the source could not be read completely"
+        if not self._deletion.empty(path):
+            return "and what is left in it was not to be deleted (a filter rule, --max-delete, or an error)"
+        return None
 
     def finish(self) -> None:
         """Their own metadata last, children before parents: whatever was done inside changed their mtimes."""

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from rdc.session.driver import Conversation
     from rdc.session.landing import Landing
     from rdc.session.news import News
-    from rdc.tree.manifest import Manifest
     from rdc.signature.tree import SignatureTree
+    from rdc.tree.manifest import Manifest
 
 __all__ = ["Transfers"]
 

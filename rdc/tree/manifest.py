@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections import OrderedDict
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -17,18 +18,17 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from rdc.model.entries import Kind, Listing, Metadata, PackedListing
+from rdc.tree.walk import join
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Entry", "Manifest", "join"]
+__all__ = ["Entry", "Manifest"]
+
+OPENED_DIRECTORIES = 8
+"""Directories kept unpacked: those that are being compared and those whose files arrive meanwhile."""
 
 ROOT_KEY = blake3(b"rdc 1 manifest root").digest()
-
-
-def join(directory: bytes, name: bytes) -> bytes:
-    """Relative path of `name` in `directory`; b'' is the root."""
-    return directory + b"/" + name if directory else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,10 @@ class Manifest:
     """Grows by whole directories (`add`) or by parts of them (`extend`), in walk order."""
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all rows."""
         self.text = bytearray()
         self.kinds = bytearray()
         self.modes = bytearray()
@@ -64,7 +68,8 @@ class Manifest:
         """Where its names begin in `text`."""
         self.links: array[int] = array("Q")
         """Where its link targets begin in `targets`."""
-        self._opened: tuple[int, Listing] | None = None
+        self._opened: OrderedDict[int, Listing] = OrderedDict()
+        self._numbers: dict[bytes, int] = {}
         self._marks: _Marks | None = None
 
     def __len__(self) -> int:
@@ -82,7 +87,8 @@ class Manifest:
             return
         if not self.directories or self.directories[-1] != path:
             self._begin(path)
-        self._opened = self._marks = None
+        self._opened.pop(len(self.directories) - 1, None)
+        self._marks = None
         self._append(listing)
 
     def _begin(self, path: bytes) -> None:
@@ -102,10 +108,6 @@ class Manifest:
         self.gids += listing.gids
         self.targets += listing.targets
 
-    def clear(self) -> None:
-        """Forget all rows."""
-        self.__init__()  # type: ignore[misc]
-
     def is_directory(self, path: bytes) -> bool:
         """Whether an entry says that a directory is at `path`."""
         parent, _, name = path.rpartition(b"/")
@@ -124,12 +126,11 @@ class Manifest:
         """Number of the directory that a row belongs to."""
         return bisect_right(self.firsts, row) - 1
 
-    def number(self, path: bytes, after: int = 0) -> int | None:
-        """Number of the directory at `path`, looked for from number `after` on; None: it has no entries."""
-        try:
-            return self.directories.index(path, after)
-        except ValueError:
-            return None
+    def number(self, path: bytes) -> int | None:
+        """Number of the directory at `path`; None: it has no entries."""
+        for number in range(len(self._numbers), len(self.directories)):
+            self._numbers[self.directories[number]] = number
+        return self._numbers.get(path)
 
     def packed(self, directory: int) -> PackedListing:
         """All entries of a directory."""
@@ -168,10 +169,15 @@ class Manifest:
         )
 
     def listing(self, directory: int) -> Listing:
-        """All entries of a directory, unpacked; the last one asked for is kept."""
-        if self._opened is None or self._opened[0] != directory:
-            self._opened = (directory, self.packed(directory).unpacked())
-        return self._opened[1]
+        """All entries of a directory, unpacked; the last few asked for are kept."""
+        listing = self._opened.get(directory)
+        if listing is None:
+            listing = self._opened[directory] = self.packed(directory).unpacked()
+            if len(self._opened) > OPENED_DIRECTORIES:
+                self._opened.popitem(last=False)
+        else:
+            self._opened.move_to_end(directory)
+        return listing
 
     def entry(self, row: int) -> Entry:
         """Raises IndexError for a row that does not exist."""

@@ -120,11 +120,12 @@ static int take_run(rdc_cutter *c, piece *s, uint64_t from, uint64_t to)
 {
     const uint16_t at = 1;
     uint16_t ignored;
-    uint8_t lead;
+    uint8_t leads[64], lead;
     uint64_t low;
     const uint8_t *p = s->p + (from - s->base);
 
-    c->form->scan(p, 1, 0, &lead, &ignored);
+    c->form->scan(p, 1, 0, leads, &ignored);
+    lead = leads[0];
     c->form->lows(p, &at, 1, &low);
     if (lead < RDC_LEAD_FEW)
         sample(c, from + 1, lead, low);

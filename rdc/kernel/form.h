@@ -24,7 +24,7 @@ typedef struct rdc_form {
     int (*usable)(void);
 
     /* For 1 <= i <= n <= RDC_BLOCK: lead[i - 1] = lead(i). Lists in at[], ascending, the i with lead(i) < below
-     * (at most 4); returns how many. lead has room for RDC_BLOCK bytes. */
+     * (at most 4); returns how many. lead has room for n rounded up to 64 bytes. */
     size_t (*scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, uint16_t *at);
 
     /* low[k] = low(at[k]) for 0 <= k < count; at[] ascends. */
@@ -35,6 +35,9 @@ typedef struct rdc_form {
 } rdc_form;
 
 extern const rdc_form rdc_plain;
+
+/* Each where its architecture is. */
+extern const rdc_form rdc_avx512, rdc_avx2, rdc_ssse3, rdc_neon;
 
 /* The forms compiled in, fastest first, then NULL; rdc_plain is the last. */
 extern const rdc_form *const rdc_forms[];

@@ -3,7 +3,14 @@
 
 #include "form.h"
 
-const rdc_form *const rdc_forms[] = {&rdc_plain, NULL};
+const rdc_form *const rdc_forms[] = {
+#if defined(__x86_64__)
+    &rdc_avx512, &rdc_avx2, &rdc_ssse3,
+#elif defined(__aarch64__)
+    &rdc_neon,
+#endif
+    &rdc_plain,  NULL,
+};
 
 /* Bytes of the check: a few vectors and an odd rest, far below a millisecond. */
 #define CHECKED 777

@@ -1,0 +1,96 @@
+/*
+ * fast_avx512.c - the vector form in AVX-512BW: 64 positions at a time.
+ *
+ * With GFNI and VPCLMULQDQ, which all but the first AVX-512 CPUs have, a product with a constant is one bit matrix, and
+ * the eight products of a low() are two instructions. The form has the same name and results without them.
+ */
+#include "form.h"
+
+#if defined(__x86_64__)
+
+#include "lowrank_x86.h"
+
+#define V __m512i
+#define W 64
+#define LOAD(q) _mm512_loadu_si512((const void *)(q))
+#define STORE(q, v) _mm512_storeu_si512((void *)(q), v)
+#define SPLAT(byte) _mm512_set1_epi8((char)(byte))
+#define XOR(a, b) _mm512_xor_si512(a, b)
+/* Moving by whole words crosses the four lanes in one step; by two bytes it takes the lane before as well. */
+#define MOVE(k, v, before) MOVE_##k(v, before)
+#define MOVE_2(v, before) _mm512_alignr_epi8(v, _mm512_alignr_epi64(v, before, 6), 14)
+#define MOVE_4(v, before) _mm512_alignr_epi32(v, before, 15)
+#define MOVE_8(v, before) _mm512_alignr_epi64(v, before, 7)
+#define AT_MOST(v, limit) ((uint64_t)_mm512_cmple_epu8_mask(v, limit))
+
+/* By look-up. */
+#define FN __attribute__((target("avx512f,avx512bw"))) static inline
+#define NAME(f) avx512_##f
+#define HALF(k, at) \
+    _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)(rdc_lead_double[k] + (at))))
+#define TABLES                                                                                             \
+    const V low1 = HALF(0, 0), high1 = HALF(0, 16), low2 = HALF(1, 0), high2 = HALF(1, 16);                \
+    const V low4 = HALF(2, 0), high4 = HALF(2, 16), low8 = HALF(3, 0), high8 = HALF(3, 16);                \
+    const V nibble = SPLAT(15);                                                                            \
+    (void)low8, (void)high8;
+#define PRODUCT(k, v) avx512_product(low##k, high##k, nibble, v)
+
+FN V avx512_product(V low, V high, V nibble, V v)
+{
+    return XOR(_mm512_shuffle_epi8(low, _mm512_and_si512(v, nibble)),
+               _mm512_shuffle_epi8(high, _mm512_and_si512(_mm512_srli_epi16(v, 4), nibble)));
+}
+
+#include "fast_body.h"
+
+#undef FN
+#undef NAME
+#undef TABLES
+#undef PRODUCT
+
+/* By bit matrix; the constant is the matrix instruction's addend. */
+#define FN __attribute__((target("avx512f,avx512bw,gfni"))) static inline
+#define NAME(f) gfni_##f
+#define MATRIX(k) _mm512_set1_epi64((long long)rdc_lead_matrix[k])
+#define TABLES \
+    const V matrix1 = MATRIX(0), matrix2 = MATRIX(1), matrix4 = MATRIX(2), matrix8 = MATRIX(3); \
+    (void)matrix8;
+#define PRODUCT(k, v) _mm512_gf2p8affine_epi64_epi8(v, matrix##k, (k) == 8 ? RDC_LEAD_CONSTANT : 0)
+
+#include "fast_body.h"
+
+#define WIDE __attribute__((target("avx512f,avx512bw,avx512vl,pclmul,vpclmulqdq")))
+
+WIDE static void wide_lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
+{
+    const __m512i fold = _mm512_loadu_si512(rdc_low_fold);
+    for (size_t k = 0; k < count; k++) {
+        __m512i words = _mm512_loadu_si512(p + at[k] - RDC_LOW_WINDOW);
+        __m512i four = _mm512_xor_si512(_mm512_clmulepi64_epi128(words, fold, 0x00),
+                                        _mm512_clmulepi64_epi128(words, fold, 0x11));
+        __m256i two = _mm256_xor_si256(_mm512_castsi512_si256(four), _mm512_extracti64x4_epi64(four, 1));
+        low[k] = rdc_mix(rdc_reduce_x86(_mm_xor_si128(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1))));
+    }
+}
+
+static int usable(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("pclmul");
+}
+
+static size_t scan(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, uint16_t *at)
+{
+    return __builtin_cpu_supports("gfni") ? gfni_scan(p, n, below, lead, at) : avx512_scan(p, n, below, lead, at);
+}
+
+static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
+{
+    if (__builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512vl"))
+        wide_lows(p, at, count, low);
+    else
+        rdc_lows_x86(p, at, count, low);
+}
+
+const rdc_form rdc_avx512 = {"avx512", usable, scan, lows, avx512_stairs};
+
+#endif

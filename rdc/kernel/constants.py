@@ -84,7 +84,7 @@ def reflected_table(polynomial: int, exponent: int) -> tuple[int, ...]:
 
 
 def bit_matrix(table: Sequence[int]) -> int:
-    """A linear map of bytes as the 8 x 8 bit matrix that GF2P8AFFINEQB takes: result bit i from byte 7 - i."""
+    """A linear map of bytes as the 8 x 8 bit matrix that GF2P8AFFINEQB takes: row i is byte 7 - i."""
     rows = [sum((table[1 << j] >> i & 1) << j for j in range(8)) for i in range(8)]
     return int.from_bytes(bytes(reversed(rows)), "little")
 
@@ -99,11 +99,11 @@ def fold_multipliers() -> list[int]:
 
 
 def reduction_multipliers() -> tuple[int, int]:
-    """(1/P - 1)/x and (P - x^64 - 1)/x modulo x^64, P the low polynomial: Montgomery's reduction by x^64.
+    """(1/P - 1)/x and (P - x^64 - 1)/x modulo x^64, P the low polynomial: Montgomery's reduction.
 
-    For V of degree < 128, V = H x^64 + L: with m = L / P mod x^64 the sum V + m P is divisible by x^64, and the
-    quotient H + m + floor(m (P - x^64) / x^64) is V x^-64 mod P. Both factors have the constant term 1, taken
-    out here and added back as an XOR, so that the product's own factor x makes up for the division by x.
+    For V of degree < 128, V = H x^64 + L: with m = L / P mod x^64 the sum V + m P is divisible by x^64, and
+    the quotient H + m + floor(m (P - x^64) / x^64) is V x^-64 mod P. Both factors have the constant term 1,
+    taken out here and added back as an XOR: the product's own factor x makes up for the division by x.
     """
     inverse = 1
     for _ in range(6):  # Newton: 1/P modulo x^2, x^4, ..., x^64; squares double the precision

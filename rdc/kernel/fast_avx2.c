@@ -39,6 +39,6 @@ static int usable(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("pclmul");
 }
 
-const rdc_form rdc_avx2 = {"avx2", usable, avx2_scan, rdc_lows_x86, avx2_stairs};
+const rdc_form rdc_avx2 = {"avx2", usable, avx2_scan, rdc_lows_x86, avx2_stairs, rdc_samples_add};
 
 #endif

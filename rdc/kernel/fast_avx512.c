@@ -59,11 +59,13 @@ FN V avx512_product(V low, V high, V nibble, V v)
 
 #include "fast_body.h"
 
-#define WIDE __attribute__((target("avx512f,avx512bw,avx512vl,pclmul,vpclmulqdq")))
+#define WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,pclmul,vpclmulqdq")))
 
 WIDE static void wide_lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
     const __m512i fold = _mm512_loadu_si512(rdc_low_fold);
+    if (rdc_lows_if_dense(p, at, count, low))
+        return;
     for (size_t k = 0; k < count; k++) {
         __m512i words = _mm512_loadu_si512(p + at[k] - RDC_LOW_WINDOW);
         __m512i four = _mm512_xor_si512(_mm512_clmulepi64_epi128(words, fold, 0x00),
@@ -71,6 +73,27 @@ WIDE static void wide_lows(const uint8_t *p, const uint16_t *at, size_t count, u
         __m256i two = _mm256_xor_si256(_mm512_castsi512_si256(four), _mm512_extracti64x4_epi64(four, 1));
         low[k] = rdc_mix(rdc_reduce_x86(_mm_xor_si128(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1))));
     }
+}
+
+/* Eight features a step. Settled samples rarely get smaller: those lanes that would go the scalar way. */
+__attribute__((target("avx512f,avx512dq"))) static void wide_sample(rdc_samples *s, const uint64_t *feature,
+                                                                     size_t count)
+{
+    size_t k = rdc_samples_settle(s, feature, count);
+    for (; count - k >= 8; k += 8) {
+        __m512i x = _mm512_loadu_si512(feature + k);
+        __mmask8 smaller = 0;
+        for (int g = 0; g < RDC_TRAIT_COUNT / 4; g++) {
+            __m512i y = _mm512_mullo_epi64(x, _mm512_set1_epi64((long long)rdc_trait_multiplier[g]));
+            __m512i four = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(s->smallest + 4 * g)));
+            __m512i smallest = _mm512_permutexvar_epi64(_mm512_srli_epi64(y, 62), four);
+            __m512i image = _mm512_srli_epi64(_mm512_slli_epi64(y, 2), 2);
+            smaller |= _mm512_cmplt_epu64_mask(image, smallest);
+        }
+        if (smaller)
+            rdc_samples_add(s, feature + k, 8);
+    }
+    rdc_samples_add(s, feature + k, count - k);
 }
 
 static int usable(void)
@@ -85,12 +108,20 @@ static size_t scan(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, ui
 
 static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
-    if (__builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512vl"))
+    if (__builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
         wide_lows(p, at, count, low);
     else
         rdc_lows_x86(p, at, count, low);
 }
 
-const rdc_form rdc_avx512 = {"avx512", usable, scan, lows, avx512_stairs};
+static void sample(rdc_samples *s, const uint64_t *feature, size_t count)
+{
+    if (__builtin_cpu_supports("avx512dq"))
+        wide_sample(s, feature, count);
+    else
+        rdc_samples_add(s, feature, count);
+}
+
+const rdc_form rdc_avx512 = {"avx512", usable, scan, lows, avx512_stairs, sample};
 
 #endif

@@ -36,6 +36,14 @@ FN uint64_t NAME(step)(const uint8_t *p, V before[3], V limit, uint8_t *lead)
     return bits;
 }
 
+/* The positions base + 1 + j of the bits j, ascending. */
+FN uint16_t *NAME(list)(uint16_t *at, size_t base, uint64_t bits)
+{
+    for (; bits; bits &= bits - 1)
+        *at++ = (uint16_t)(base + 1 + (unsigned)__builtin_ctzll(bits));
+    return at;
+}
+
 FN size_t NAME(scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, uint16_t *at)
 {
     V before[3] = {SPLAT(0), SPLAT(0), SPLAT(0)};
@@ -66,16 +74,16 @@ FN size_t NAME(scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, 
         /* One position in 256 on random data: the first is stored without a branch that would be mispredicted. */
         at[count] = (uint16_t)(i + 1 + (bits ? (unsigned)__builtin_ctzll(bits) : 0));
         count += bits != 0;
-        for (bits &= bits - 1; bits; bits &= bits - 1)
-            at[count++] = (uint16_t)(i + 1 + (unsigned)__builtin_ctzll(bits));
+        count = (size_t)(NAME(list)(at + count, i, bits & (bits - 1)) - at);
     }
     return count;
 }
 
+/* Looks at a vector once for each time the minimum falls in it, at most 255 times a block, not once for each tie. */
 FN size_t NAME(stairs)(const uint8_t *lead, size_t n, uint16_t *at)
 {
-    size_t count = 0, end = n;
-    uint8_t smallest = 0xff;
+    size_t first = RDC_BLOCK, end = n;
+    unsigned smallest = 0xff;
 
     while (end > 0) {
         /* The W positions up to end; the first ones of the block may be fewer. */
@@ -88,18 +96,19 @@ FN size_t NAME(stairs)(const uint8_t *lead, size_t n, uint16_t *at)
             q = part;
         }
         V v = LOAD(q);
-        uint64_t room = width < 64 ? (UINT64_C(1) << width) - 1 : UINT64_MAX;
-        uint64_t bits = AT_MOST(v, SPLAT(smallest)) & room;
-        while (bits) {
-            unsigned j = 63 - (unsigned)__builtin_clzll(bits);
-            at[count++] = (uint16_t)(start + j + 1);
-            bits &= (UINT64_C(1) << j) - 1;
-            if (q[j] < smallest) {
-                smallest = q[j];
-                bits &= AT_MOST(v, SPLAT(smallest));
-            }
+        uint64_t open = width < 64 ? (UINT64_C(1) << width) - 1 : UINT64_MAX, found = 0;
+        uint64_t ties = AT_MOST(v, SPLAT((uint8_t)smallest)) & open, less;
+        while (ties && smallest > 0 && (less = ties & AT_MOST(v, SPLAT((uint8_t)(smallest - 1)))) != 0) {
+            /* The last smaller one; above it all in `ties` are ties, below it counts what is at most as large. */
+            unsigned j = 63 - (unsigned)__builtin_clzll(less);
+            found |= ties & ~((UINT64_C(1) << j) - 1);
+            smallest = q[j];
+            ties = AT_MOST(v, SPLAT((uint8_t)smallest)) & ((UINT64_C(1) << j) - 1);
         }
+        found |= ties;
+        first -= (size_t)__builtin_popcountll(found);
+        NAME(list)(at + first, start, found);
         end = start;
     }
-    return count;
+    return RDC_BLOCK - first;
 }

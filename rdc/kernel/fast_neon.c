@@ -1,5 +1,6 @@
 /* fast_neon.c - the vector form in NEON: 16 positions at a time; PMULL where the CPU has it. */
 #include "form.h"
+#include "lows.h"
 
 #if defined(__aarch64__)
 
@@ -57,6 +58,8 @@ MULTIPLY static inline uint64x2_t product(uint64_t a, uint64_t b)
 
 MULTIPLY static void pmull_lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
+    if (rdc_lows_if_dense(p, at, count, low))
+        return;
     for (size_t k = 0; k < count; k++) {
         const uint8_t *window = p + at[k] - RDC_LOW_WINDOW;
         uint64x2_t v = vdupq_n_u64(0);
@@ -95,6 +98,6 @@ static int usable(void)
     return 1; /* NEON is part of every 64-bit ARM */
 }
 
-const rdc_form rdc_neon = {"neon", usable, neon_scan, lows, neon_stairs};
+const rdc_form rdc_neon = {"neon", usable, neon_scan, lows, neon_stairs, rdc_samples_add};
 
 #endif

@@ -45,6 +45,6 @@ static int usable(void)
     return __builtin_cpu_supports("ssse3");
 }
 
-const rdc_form rdc_ssse3 = {"ssse3", usable, ssse3_scan, lows, ssse3_stairs};
+const rdc_form rdc_ssse3 = {"ssse3", usable, ssse3_scan, lows, ssse3_stairs, rdc_samples_add};
 
 #endif

@@ -11,9 +11,13 @@
 #include <stdint.h>
 
 #include "tables.h"
+#include "traits.h"
 
 /* Positions in one call at most: the leads, in bytes, stay in the first-level cache, and a position fits 16 bits. */
 #define RDC_BLOCK 4096
+
+/* Values of low() in one call at most. */
+#define RDC_BATCH 256
 
 /* Position i lies after byte p[i - 1]. In every call at least RDC_LOW_WINDOW bytes before p are readable, and
  * nothing from p + n on. */
@@ -27,11 +31,15 @@ typedef struct rdc_form {
      * (at most 4); returns how many. lead has room for n rounded up to 64 bytes. */
     size_t (*scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, uint16_t *at);
 
-    /* low[k] = low(at[k]) for 0 <= k < count; at[] ascends. */
+    /* low[k] = low(at[k]) for 0 <= k < count <= RDC_BATCH; at[] ascends. */
     void (*lows)(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low);
 
-    /* Lists in at[], DESCENDING, the i with lead[i - 1] <= lead[j] for all j >= i; returns how many. */
+    /* Lists, ascending, the i with lead[i - 1] <= lead[j] for all j >= i; returns how many. at has room for
+     * RDC_BLOCK, of which the list takes the last places, as it is found from the end. */
     size_t (*stairs)(const uint8_t *lead, size_t n, uint16_t *at);
+
+    /* Takes features into the samples; see traits.h. */
+    void (*sample)(rdc_samples *samples, const uint64_t *feature, size_t count);
 } rdc_form;
 
 extern const rdc_form rdc_plain;

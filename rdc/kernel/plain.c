@@ -6,6 +6,7 @@
  * byte j of the old value times x^64, rdc_low_slice[7] its one-byte case, rdc_low_leaving[b] is b * x^512.
  */
 #include "form.h"
+#include "lows.h"
 
 static int usable(void)
 {
@@ -27,45 +28,24 @@ static size_t scan(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, ui
     return count;
 }
 
-/* The fingerprint of the 64 bytes before p: eight words, eight look-ups each. */
-static uint64_t window(const uint8_t *p)
-{
-    uint64_t f = 0;
-    for (int word = 0; word < RDC_LOW_WINDOW; word += 8) {
-        uint64_t next = rdc_load64(p - RDC_LOW_WINDOW + word);
-        for (int j = 0; j < 8; j++)
-            next ^= rdc_low_slice[j][f >> 8 * j & 0xff];
-        f = next;
-    }
-    return f;
-}
-
 static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
-    uint64_t f = 0;
-    for (size_t k = 0; k < count; k++) {
-        /* Sliding takes two look-ups a byte, starting afresh 64: dense positions must not cost 64 each. */
-        if (k && at[k] - at[k - 1] < 32) {
-            for (size_t i = at[k - 1]; i < at[k]; i++)
-                f = f >> 8 ^ rdc_low_slice[7][f & 0xff] ^ (uint64_t)p[i] << 56 ^
-                    rdc_low_leaving[p[(ptrdiff_t)i - RDC_LOW_WINDOW]];
-        } else {
-            f = window(p + at[k]);
-        }
-        low[k] = rdc_mix(f);
-    }
+    if (rdc_lows_if_dense(p, at, count, low))
+        return;
+    for (size_t k = 0; k < count; k++)
+        low[k] = rdc_mix(rdc_window_by_table(p + at[k]));
 }
 
 static size_t stairs(const uint8_t *lead, size_t n, uint16_t *at)
 {
-    size_t count = 0;
+    size_t first = RDC_BLOCK;
     uint8_t smallest = 0xff;
     for (size_t i = n; i > 0; i--)
         if (lead[i - 1] <= smallest) {
             smallest = lead[i - 1];
-            at[count++] = (uint16_t)i;
+            at[--first] = (uint16_t)i;
         }
-    return count;
+    return RDC_BLOCK - first;
 }
 
-const rdc_form rdc_plain = {"c", usable, scan, lows, stairs};
+const rdc_form rdc_plain = {"c", usable, scan, lows, stairs, rdc_samples_add};

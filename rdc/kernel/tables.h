@@ -644,7 +644,7 @@ static const uint64_t rdc_low_leaving[256] RDC_TABLE = {
     UINT64_C(0x7b3040798f5128ef), UINT64_C(0x206ae85dd86ed20e), UINT64_C(0xcd851031212edd2d), UINT64_C(0x96dfb815761127cc),
 };
 
-/* Doubling k = 1, 2, 4, 8: nibble n, and nibble n << 4, times x^(8 k); the last low half XOR the constant. */
+/* Doubling k = 1, 2, 4, 8: n and n << 4 times x^(8 k); of k = 8 the first half XOR 0xe6. */
 static const uint8_t rdc_lead_double[4][32] RDC_TABLE = {
     {0x00, 0x28, 0x50, 0x78, 0xa0, 0x88, 0xf0, 0xd8, 0x1f, 0x37, 0x4f, 0x67, 0xbf, 0x97, 0xef, 0xc7,
      0x00, 0x3e, 0x7c, 0x42, 0xf8, 0xc6, 0x84, 0xba, 0xaf, 0x91, 0xd3, 0xed, 0x57, 0x69, 0x2b, 0x15},
@@ -661,7 +661,7 @@ static const uint64_t rdc_lead_matrix[4] RDC_TABLE = {
     UINT64_C(0x8898b8f97af562c4), UINT64_C(0x3d47b2588c190f1e), UINT64_C(0x42c7ccdbf4e99021), UINT64_C(0x57f8a61b60c1d5ab),
 };
 
-/* Carry-less multiplication: what each word of a window is multiplied by, and the reduction. */
+/* Carry-less multiplication: what the words of a window are multiplied by; reduction. */
 static const uint64_t rdc_low_fold[8] RDC_TABLE = {
     UINT64_C(0x2ea53c1a72531c1e), UINT64_C(0x0143bee4d970c7f2), UINT64_C(0x0e6b8ca12b2947a9), UINT64_C(0xb920c8b15a0afcfd),
     UINT64_C(0xce168678f872f162), UINT64_C(0x9f0c16dd78025973), UINT64_C(0x262297286bb2d72b), UINT64_C(0x0000000000000001),

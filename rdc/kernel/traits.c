@@ -30,19 +30,24 @@ static void add_unsettled(rdc_samples *s, uint64_t feature)
     s->settled = settled;
 }
 
-void rdc_samples_add(rdc_samples *s, uint64_t feature)
+size_t rdc_samples_settle(rdc_samples *s, const uint64_t *feature, size_t count)
 {
-    if (!s->settled) {
-        add_unsettled(s, feature);
-        return;
-    }
-    for (int g = 0; g < RDC_TRAIT_COUNT / 4; g++) {
-        uint64_t y = feature * rdc_trait_multiplier[g];
-        uint64_t *smallest = &s->smallest[4 * g + (y >> QUARTER_SHIFT)];
-        uint64_t image = y & ((UINT64_C(1) << QUARTER_SHIFT) - 1);
-        if (image < *smallest)
-            *smallest = image;
-    }
+    size_t k = 0;
+    while (k < count && !s->settled)
+        add_unsettled(s, feature[k++]);
+    return k;
+}
+
+void rdc_samples_add(rdc_samples *s, const uint64_t *feature, size_t count)
+{
+    for (size_t k = rdc_samples_settle(s, feature, count); k < count; k++)
+        for (int g = 0; g < RDC_TRAIT_COUNT / 4; g++) {
+            uint64_t y = feature[k] * rdc_trait_multiplier[g];
+            uint64_t *smallest = &s->smallest[4 * g + (y >> QUARTER_SHIFT)];
+            uint64_t image = y & ((UINT64_C(1) << QUARTER_SHIFT) - 1);
+            if (image < *smallest)
+                *smallest = image;
+        }
 }
 
 /* MurmurHash3's 64-bit finaliser (Appleby). */

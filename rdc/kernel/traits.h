@@ -2,6 +2,7 @@
 #ifndef RDC_TRAITS_H
 #define RDC_TRAITS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tables.h"
@@ -14,8 +15,11 @@ typedef struct rdc_samples {
 
 void rdc_samples_clear(rdc_samples *s);
 
-/* Take in a feature: a value of low(), hence mixed. */
-void rdc_samples_add(rdc_samples *s, uint64_t feature);
+/* Takes features in: values of low(), hence mixed. */
+void rdc_samples_add(rdc_samples *s, const uint64_t *feature, size_t count);
+
+/* Takes features in until the samples are settled; returns how many. */
+size_t rdc_samples_settle(rdc_samples *s, const uint64_t *feature, size_t count);
 
 /* The traits packed little-endian, RDC_TRAIT_BYTES of them; returns how many bytes: 0 without features. */
 int rdc_samples_traits(const rdc_samples *s, uint8_t *out);

@@ -45,25 +45,42 @@ static int offer(rdc_cutter *c, uint64_t position, uint64_t lead, uint64_t low)
     return position > c->cut + c->min ? rdc_minima_push(&c->minima, position, lead, low) : 0;
 }
 
-/* Push the suffix minima of up to RDC_BATCH positions from + at[], ascending, with ranks (lead[], low[]). Looking from
- * the end, a new minimum gets rarer and rarer, where single pushes would be mispredicted once each. */
+/* Push the suffix minima of up to RDC_BATCH positions from + at[]. They ascend, and so do their leads, lead[at[k] - 1].
+ * Looking from the end, a new minimum gets rarer and rarer, where single pushes would be mispredicted once each. */
 static int offer_all(rdc_cutter *c, uint64_t from, const uint16_t *at, const uint8_t *lead, const uint64_t *low,
                      size_t count)
 {
     uint16_t keep[RDC_BATCH];
-    size_t kept = 0;
+    size_t kept = 0, k = count;
     uint64_t best_low = UINT64_MAX;
     unsigned best_lead = 256;
 
-    for (size_t k = count; k-- > 0;)
-        if (lead[k] < best_lead || (lead[k] == best_lead && low[k] < best_low)) {
-            best_lead = lead[k];
-            best_low = low[k];
-            keep[kept++] = (uint16_t)k;
+    while (k > 0) {
+        /* Eight at once, of one lead, that are all larger than the best. */
+        if (k >= 8 && lead[at[k - 8] - 1] == best_lead) {
+            int less = 0;
+            for (size_t j = k - 8; j < k; j++)
+                less |= low[j] < best_low;
+            if (!less) {
+                k -= 8;
+                continue;
+            }
         }
-    while (kept-- > 0)
-        if (offer(c, from + at[keep[kept]], lead[keep[kept]], low[keep[kept]]))
+        for (size_t end = k > 8 ? k - 8 : 0; k > end;) {
+            k--;
+            unsigned first = lead[at[k] - 1];
+            if (first < best_lead || low[k] < best_low) {
+                best_lead = first;
+                best_low = low[k];
+                keep[kept++] = (uint16_t)k;
+            }
+        }
+    }
+    while (kept-- > 0) {
+        k = keep[kept];
+        if (offer(c, from + at[k], lead[at[k] - 1], low[k]))
             return -1;
+    }
     return 0;
 }
 
@@ -101,7 +118,7 @@ static unsigned rank_after(const rdc_cutter *c, const uint8_t *p, uint64_t *low)
 /* Push the suffix minima of the n positions after p, which come after `from`. */
 static int sum_up_block(rdc_cutter *c, const uint8_t *p, uint64_t from, size_t n)
 {
-    uint8_t lead[RDC_BLOCK], leads[RDC_BATCH];
+    uint8_t lead[RDC_BLOCK];
     uint16_t places[RDC_BLOCK];
     uint64_t low[RDC_BATCH];
 
@@ -110,9 +127,7 @@ static int sum_up_block(rdc_cutter *c, const uint8_t *p, uint64_t from, size_t n
     for (const uint16_t *at = places + RDC_BLOCK - steps; steps > 0;) {
         size_t batch = steps < RDC_BATCH ? steps : RDC_BATCH;
         c->form->lows(p, at, batch, low);
-        for (size_t k = 0; k < batch; k++)
-            leads[k] = lead[at[k] - 1];
-        if (offer_all(c, from, at, leads, low, batch))
+        if (offer_all(c, from, at, lead, low, batch))
             return -1;
         at += batch;
         steps -= batch;
@@ -184,11 +199,10 @@ static int take_run(rdc_cutter *c, piece *s, uint64_t from, uint64_t to)
     return offer(c, to, lead, low);
 }
 
-/* Take in `count` <= RDC_BATCH positions from + at[] with lead 0, deciding the windows that end before each. */
-static int take_zeros(rdc_cutter *c, piece *s, uint64_t from, const uint16_t *at, const uint64_t *low, size_t count)
+/* Take in `count` <= RDC_BATCH positions from + at[], all with lead 0, deciding the windows that end before each. */
+static int take_zeros(rdc_cutter *c, piece *s, uint64_t from, const uint16_t *at, const uint8_t *lead,
+                      const uint64_t *low, size_t count)
 {
-    static const uint8_t zeros[RDC_BATCH];
-
     for (size_t done = 0; done < count;) {
         uint64_t window_end = c->cut + c->max;
         size_t next = done;
@@ -197,7 +211,7 @@ static int take_zeros(rdc_cutter *c, piece *s, uint64_t from, const uint16_t *at
         while (next < count && from + at[next] <= window_end)
             next++;
         if (next > done) {
-            if (offer_all(c, from, at + done, zeros, low + done, next - done))
+            if (offer_all(c, from, at + done, lead, low + done, next - done))
                 return -1;
             s->summed = from + at[next - 1];
         }
@@ -242,7 +256,7 @@ static int take_block(rdc_cutter *c, piece *s, uint64_t from, size_t n)
         if (early)
             zeros = take_few(c, from, lead, here, low, batch);
         c->form->sample(&c->features, low, zeros);
-        if (take_zeros(c, s, from, here, low, zeros))
+        if (take_zeros(c, s, from, here, lead, low, zeros))
             return -1;
         done += batch;
     }

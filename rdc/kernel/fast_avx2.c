@@ -5,7 +5,7 @@
 
 #include "lowrank_x86.h"
 
-#define FN __attribute__((target("avx2"))) static inline
+#define FN __attribute__((target("avx2,bmi,popcnt"))) static inline
 #define NAME(f) avx2_##f
 #define V __m256i
 #define W 32
@@ -36,7 +36,8 @@ FN V avx2_product(V low, V high, V nibble, V v)
 
 static int usable(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("pclmul");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("pclmul") &&
+           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
 }
 
 const rdc_form rdc_avx2 = {"avx2", usable, avx2_scan, rdc_lows_x86, avx2_stairs, rdc_samples_add};

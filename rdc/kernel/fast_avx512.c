@@ -2,7 +2,7 @@
  * fast_avx512.c - the vector form in AVX-512BW: 64 positions at a time.
  *
  * With GFNI and VPCLMULQDQ, which all but the first AVX-512 CPUs have, a product with a constant is one bit matrix, and
- * the eight products of a low() are two instructions. The form has the same name and results without them.
+ * the eight products of a low() are two instructions. The form has the same name and the same results without them.
  */
 #include "form.h"
 
@@ -24,7 +24,7 @@
 #define AT_MOST(v, limit) ((uint64_t)_mm512_cmple_epu8_mask(v, limit))
 
 /* By look-up. */
-#define FN __attribute__((target("avx512f,avx512bw"))) static inline
+#define FN __attribute__((target("avx512f,avx512bw,bmi,popcnt"))) static inline
 #define NAME(f) avx512_##f
 #define HALF(k, at) \
     _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)(rdc_lead_double[k] + (at))))
@@ -49,13 +49,32 @@ FN V avx512_product(V low, V high, V nibble, V v)
 #undef PRODUCT
 
 /* By bit matrix; the constant is the matrix instruction's addend. */
-#define FN __attribute__((target("avx512f,avx512bw,gfni"))) static inline
+#define MODERN __attribute__((target("avx512f,avx512bw,avx512vbmi2,gfni,bmi,popcnt")))
+#define FN MODERN static inline
 #define NAME(f) gfni_##f
 #define MATRIX(k) _mm512_set1_epi64((long long)rdc_lead_matrix[k])
 #define TABLES \
     const V matrix1 = MATRIX(0), matrix2 = MATRIX(1), matrix4 = MATRIX(2), matrix8 = MATRIX(3); \
     (void)matrix8;
 #define PRODUCT(k, v) _mm512_gf2p8affine_epi64_epi8(v, matrix##k, (k) == 8 ? RDC_LEAD_CONSTANT : 0)
+
+#define LIST gfni_compress
+
+MODERN static inline uint16_t *gfni_compress(uint16_t *at, size_t base, uint64_t bits)
+{
+    static const uint16_t ones[32] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16,
+                                      17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32};
+    __m512i first = _mm512_add_epi16(_mm512_loadu_si512(ones), _mm512_set1_epi16((short)base));
+    for (int half = 0; half < 64; half += 32) {
+        __mmask32 chosen = (__mmask32)(bits >> half);
+        unsigned count = (unsigned)__builtin_popcount(chosen);
+        __mmask32 places = (__mmask32)((UINT64_C(1) << count) - 1);
+        _mm512_mask_storeu_epi16(at, places, _mm512_maskz_compress_epi16(chosen, first));
+        first = _mm512_add_epi16(first, _mm512_set1_epi16(32));
+        at += count;
+    }
+    return at;
+}
 
 #include "fast_body.h"
 
@@ -64,7 +83,7 @@ FN V avx512_product(V low, V high, V nibble, V v)
 WIDE static void wide_lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
     const __m512i fold = _mm512_loadu_si512(rdc_low_fold);
-    if (rdc_lows_if_dense(p, at, count, low))
+    if (rdc_lows_if_dense(p, at, count, low, rdc_window_x86))
         return;
     for (size_t k = 0; k < count; k++) {
         __m512i words = _mm512_loadu_si512(p + at[k] - RDC_LOW_WINDOW);
@@ -98,17 +117,31 @@ __attribute__((target("avx512f,avx512dq"))) static void wide_sample(rdc_samples 
 
 static int usable(void)
 {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("pclmul");
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("pclmul") &&
+           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
+}
+
+/* What came with GFNI, from Ice Lake and Zen 4 on. */
+static int modern(void)
+{
+    return __builtin_cpu_supports("gfni") && __builtin_cpu_supports("vpclmulqdq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vbmi2");
 }
 
 static size_t scan(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, uint16_t *at)
 {
-    return __builtin_cpu_supports("gfni") ? gfni_scan(p, n, below, lead, at) : avx512_scan(p, n, below, lead, at);
+    return modern() ? gfni_scan(p, n, below, lead, at) : avx512_scan(p, n, below, lead, at);
+}
+
+static size_t stairs(const uint8_t *lead, size_t n, uint16_t *at)
+{
+    return modern() ? gfni_stairs(lead, n, at) : avx512_stairs(lead, n, at);
 }
 
 static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
-    if (__builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+    if (modern())
         wide_lows(p, at, count, low);
     else
         rdc_lows_x86(p, at, count, low);
@@ -116,12 +149,12 @@ static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *l
 
 static void sample(rdc_samples *s, const uint64_t *feature, size_t count)
 {
-    if (__builtin_cpu_supports("avx512dq"))
+    if (modern())
         wide_sample(s, feature, count);
     else
         rdc_samples_add(s, feature, count);
 }
 
-const rdc_form rdc_avx512 = {"avx512", usable, scan, lows, avx512_stairs, sample};
+const rdc_form rdc_avx512 = {"avx512", usable, scan, lows, stairs, sample};
 
 #endif

@@ -14,6 +14,7 @@
  *     SPLAT(byte)        XOR(a, b)                            MOVE(k, v, before)  lanes moved up by k = 2, 4, 8
  *     TABLES             what PRODUCT needs, declared         PRODUCT(k, v) times x^(8k); for k = 8 XOR the constant
  *     AT_MOST(v, limit)  bit j: lane j <= lane j of limit, unsigned
+ *     LIST(at, base, bits)  what list() does, if there is something better than a loop
  */
 #include <string.h>
 
@@ -36,12 +37,16 @@ FN uint64_t NAME(step)(const uint8_t *p, V before[3], V limit, uint8_t *lead)
     return bits;
 }
 
-/* The positions base + 1 + j of the bits j, ascending. */
+/* The positions base + 1 + j of the bits j, ascending; returns where the list ends. */
 FN uint16_t *NAME(list)(uint16_t *at, size_t base, uint64_t bits)
 {
+#ifdef LIST
+    return LIST(at, base, bits);
+#else
     for (; bits; bits &= bits - 1)
         *at++ = (uint16_t)(base + 1 + (unsigned)__builtin_ctzll(bits));
     return at;
+#endif
 }
 
 FN size_t NAME(scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, uint16_t *at)
@@ -74,7 +79,9 @@ FN size_t NAME(scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, 
         /* One position in 256 on random data: the first is stored without a branch that would be mispredicted. */
         at[count] = (uint16_t)(i + 1 + (bits ? (unsigned)__builtin_ctzll(bits) : 0));
         count += bits != 0;
-        count = (size_t)(NAME(list)(at + count, i, bits & (bits - 1)) - at);
+        bits &= bits - 1;
+        if (bits)
+            count = (size_t)(NAME(list)(at + count, i, bits) - at);
     }
     return count;
 }

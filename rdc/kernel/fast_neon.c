@@ -56,22 +56,25 @@ MULTIPLY static inline uint64x2_t product(uint64_t a, uint64_t b)
     return vreinterpretq_u64_p128(vmull_p64((poly64_t)a, (poly64_t)b));
 }
 
+MULTIPLY static inline uint64_t pmull_window(const uint8_t *p)
+{
+    uint64x2_t v = vdupq_n_u64(0);
+    for (int j = 0; j < 8; j += 2) {
+        uint64x2_t words = vreinterpretq_u64_u8(vld1q_u8(p - RDC_LOW_WINDOW + 8 * j));
+        v = veorq_u64(v, product(vgetq_lane_u64(words, 0), rdc_low_fold[j]));
+        v = veorq_u64(v, product(vgetq_lane_u64(words, 1), rdc_low_fold[j + 1]));
+    }
+    uint64_t rest = vgetq_lane_u64(v, 1);
+    uint64_t m = vgetq_lane_u64(product(rest, rdc_low_reduce[0]), 1) ^ rest;
+    return vgetq_lane_u64(v, 0) ^ m ^ vgetq_lane_u64(product(m, rdc_low_reduce[1]), 0);
+}
+
 MULTIPLY static void pmull_lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
-    if (rdc_lows_if_dense(p, at, count, low))
+    if (rdc_lows_if_dense(p, at, count, low, pmull_window))
         return;
-    for (size_t k = 0; k < count; k++) {
-        const uint8_t *window = p + at[k] - RDC_LOW_WINDOW;
-        uint64x2_t v = vdupq_n_u64(0);
-        for (int j = 0; j < 8; j += 2) {
-            uint64x2_t words = vreinterpretq_u64_u8(vld1q_u8(window + 8 * j));
-            v = veorq_u64(v, product(vgetq_lane_u64(words, 0), rdc_low_fold[j]));
-            v = veorq_u64(v, product(vgetq_lane_u64(words, 1), rdc_low_fold[j + 1]));
-        }
-        uint64_t rest = vgetq_lane_u64(v, 1);
-        uint64_t m = vgetq_lane_u64(product(rest, rdc_low_reduce[0]), 1) ^ rest;
-        low[k] = rdc_mix(vgetq_lane_u64(v, 0) ^ m ^ vgetq_lane_u64(product(m, rdc_low_reduce[1]), 0));
-    }
+    for (size_t k = 0; k < count; k++)
+        low[k] = rdc_mix(pmull_window(p + at[k]));
 }
 
 static int has_pmull(void)

@@ -17,7 +17,7 @@
 #define RDC_BLOCK 4096
 
 /* Values of low() in one call at most. */
-#define RDC_BATCH 256
+#define RDC_BATCH 512
 
 /* Position i lies after byte p[i - 1]. In every call at least RDC_LOW_WINDOW bytes before p are readable, and
  * nothing from p + n on. */

@@ -42,7 +42,7 @@ __attribute__((target("pclmul,sse2"), always_inline)) static inline uint64_t rdc
 __attribute__((target("pclmul,sse2"))) static void rdc_lows_x86(const uint8_t *p, const uint16_t *at, size_t count,
                                                                uint64_t *low)
 {
-    if (rdc_lows_if_dense(p, at, count, low))
+    if (rdc_lows_if_dense(p, at, count, low, rdc_window_x86))
         return;
     for (size_t k = 0; k < count; k++)
         low[k] = rdc_mix(rdc_window_x86(p + at[k]));

@@ -33,9 +33,10 @@ static inline uint64_t rdc_slide(uint64_t f, const uint8_t *p)
     return f >> 8 ^ rdc_low_slice[7][f & 0xff] ^ (uint64_t)*p << 56 ^ rdc_low_leaving[p[-RDC_LOW_WINDOW]];
 }
 
-/* What lows() must do, where the positions are dense: returns whether it was done. */
+/* What lows() must do, where the positions are dense: returns whether it was done. `window` is how the form computes
+ * one window. */
 __attribute__((always_inline)) static inline int rdc_lows_if_dense(const uint8_t *p, const uint16_t *at, size_t count,
-                                                                   uint64_t *low)
+                                                                   uint64_t *low, uint64_t (*window)(const uint8_t *))
 {
     uint64_t f[RDC_DENSE_GAP * RDC_BATCH], chain[4];
     size_t span, quarter;
@@ -45,7 +46,7 @@ __attribute__((always_inline)) static inline int rdc_lows_if_dense(const uint8_t
     p += at[0];
     quarter = span / 4;
     for (size_t c = 0; c < 4; c++)
-        f[c * quarter] = chain[c] = rdc_window_by_table(p + c * quarter);
+        f[c * quarter] = chain[c] = window(p + c * quarter);
     for (size_t i = 1; i < quarter; i++)
         for (size_t c = 0; c < 4; c++)
             f[c * quarter + i] = chain[c] = rdc_slide(chain[c], p + c * quarter + i - 1);

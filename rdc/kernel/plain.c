@@ -30,7 +30,7 @@ static size_t scan(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, ui
 
 static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
-    if (rdc_lows_if_dense(p, at, count, low))
+    if (rdc_lows_if_dense(p, at, count, low, rdc_window_by_table))
         return;
     for (size_t k = 0; k < count; k++)
         low[k] = rdc_mix(rdc_window_by_table(p + at[k]));

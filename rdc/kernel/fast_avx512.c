@@ -124,7 +124,7 @@ static int usable(void)
 /* What came with GFNI, from Ice Lake and Zen 4 on. */
 static int modern(void)
 {
-    return __builtin_cpu_supports("gfni") && __builtin_cpu_supports("vpclmulqdq") &&
+    return RDC_NEWER && __builtin_cpu_supports("gfni") && __builtin_cpu_supports("vpclmulqdq") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vbmi2");
 }

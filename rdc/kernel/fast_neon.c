@@ -90,7 +90,7 @@ static int has_pmull(void)
 
 static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
-    if (has_pmull())
+    if (RDC_NEWER && has_pmull())
         pmull_lows(p, at, count, low);
     else
         rdc_plain.lows(p, at, count, low);

@@ -34,7 +34,7 @@ FN V ssse3_product(V low, V high, V nibble, V v)
 
 static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
-    if (__builtin_cpu_supports("pclmul"))
+    if (RDC_NEWER && __builtin_cpu_supports("pclmul"))
         rdc_lows_x86(p, at, count, low);
     else
         rdc_plain.lows(p, at, count, low);

@@ -50,6 +50,13 @@ extern const rdc_form rdc_avx512, rdc_avx2, rdc_ssse3, rdc_neon;
 /* The forms compiled in, fastest first, then NULL; rdc_plain is the last. */
 extern const rdc_form *const rdc_forms[];
 
+/* Tests define RDC_ASSUME_OLD to run what a form does on CPUs without the extensions it merely likes. */
+#ifdef RDC_ASSUME_OLD
+#define RDC_NEWER 0
+#else
+#define RDC_NEWER 1
+#endif
+
 /* Whether a form that this CPU can run gives what the plain form gives, on one small block. */
 int rdc_form_agrees(const rdc_form *form);
 

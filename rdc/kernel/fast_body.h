@@ -77,7 +77,7 @@ FN size_t NAME(scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, 
         if (below == 0)
             continue;
         /* One position in 256 on random data: the first is stored without a branch that would be mispredicted. */
-        at[count] = (uint16_t)(i + 1 + (bits ? (unsigned)__builtin_ctzll(bits) : 0));
+        at[count] = (uint16_t)(i + 1 + (unsigned)__builtin_ctzll(bits | UINT64_C(1) << 63));
         count += bits != 0;
         bits &= bits - 1;
         if (bits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ def mixed(length: int) -> bytes:
     return b"".join(mix(i).to_bytes(8, "little") for i in range(length // 8 + 1))[:length]
 
 
-INPUTS = {
-    "mixed": lambda length: mixed(length),
-    "zeros": lambda length: bytes(length),
+INPUTS: dict[str, Callable[[int], bytes]] = {
+    "mixed": mixed,
+    "zeros": bytes,
     "ab": lambda length: (b"ab" * length)[:length],
     "period 3000": lambda length: (mixed(3000) * (length // 3000 + 1))[:length],
     "lead_zero_everywhere.bin": lambda length: (

@@ -169,3 +169,10 @@ ROWS_PER_PART = 4096
 
 SMALL_MANIFEST = 200
 """Entries up to which a manifest that differs is listed whole: about 3 KB, a descent would cost as much."""
+
+SMALL_FILE_BYTES = 16 << 10
+"""Files up to this size share messages. Below every max_size in use, so that each is one chunk; 16 of them at
+least fit one message."""
+
+FILES_PER_BATCH = 1024
+"""Small files in one message: a thousandth of a message's cost each."""

@@ -68,11 +68,14 @@ class Landing:
             return
         self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=False, new=False), path))
 
+    def is_new(self, file: int) -> bool:
+        """Nothing was at its path when the directories were compared."""
+        return file not in self._decisions
+
     def commit(
-        self, file: int, temporary: Replacement, metadata: Metadata, expected: Identity | None
+        self, file: int, path: bytes, temporary: Replacement, metadata: Metadata, expected: Identity | None
     ) -> None:
         """Takes over a verified temporary; it replaces exactly what `expected` names (None: nothing)."""
-        path = self._entries.entry(file).path
         self._landing[path] = file
         self._group.add(temporary, path, metadata, self._owner, expected)
 

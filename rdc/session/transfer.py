@@ -13,6 +13,8 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from blake3 import blake3
+
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.files.replace import Replacement
 from rdc.files.spool import Spool
@@ -28,6 +30,7 @@ from rdc.plan.descent import Descent, literal_ranges
 from rdc.progress import Problem, Progressed
 from rdc.protocol.messages import (
     Data,
+    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
@@ -41,6 +44,7 @@ from rdc.protocol.messages import (
 )
 from rdc.session.driver import Send
 from rdc.session.rebuild import Arrival, MismatchError, Rebuild
+from rdc.signature.build import chunk_root
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records
 
@@ -215,6 +219,8 @@ class Transfers:
         message, round_ = received.message, received.round + 1
         if isinstance(message, Data):
             self._take_data(message)
+        elif isinstance(message, FileBatch):
+            self._take_batch(message)
         elif isinstance(message, FileEnd):
             yield from self._take_end(message, round_)
         elif isinstance(message, TreeAnswer):
@@ -361,7 +367,7 @@ class Transfers:
         identity, metadata = state.identity, state.metadata
         self._finish(state)
         if metadata is not None:
-            self._landing.commit(state.file, rebuild.temporary, metadata, identity)
+            self._landing.commit(state.file, state.path, rebuild.temporary, metadata, identity)
         self._advance(state.size)
 
     def _escalate(self, state: _Descending, round_: int) -> Conversation[None]:
@@ -405,6 +411,49 @@ class Transfers:
             self._problem(self._entries.entry(message.file).path, error)
             self._skip(message.file)
 
+    def _take_batch(self, message: FileBatch) -> None:
+        """Small files: nothing of them is written before all their roots were compared."""
+        self._asked_whole -= len(message.files)
+        params = self._signer.params
+        with memoryview(message.payload) as view:
+            contents = []
+            at = 0
+            for size in message.sizes:
+                contents.append(view[at : at + size])
+                at += size
+            if (
+                blake3(b"".join(chunk_root(content, params) for content in contents)).digest()
+                != message.digest
+            ):
+                for file in message.files:
+                    self._retry(file, "the contents that arrived do not have the announced roots")
+                return
+            for file, content in zip(message.files, contents, strict=True):
+                entry = self._entries.entry(file)
+                try:
+                    expected = self._expected(file, entry.path)
+                    temporary = Replacement(self._root, entry.path)
+                    temporary.write(content)
+                    self._landing.commit(file, entry.path, temporary, entry.metadata, expected)
+                except FileError as error:
+                    self._problem(entry.path, error)
+                self.literal_bytes += len(content)
+                self._advance(len(content))
+
+    def _expected(self, file: int, path: bytes) -> Identity | None:
+        """What a whole file is going to replace."""
+        if self._landing.is_new(file) or self._root.kind(path) is None:
+            return None
+        return self._root.identity(path)
+
+    def _retry(self, file: int, why: str) -> None:
+        path = self._entries.entry(file).path
+        if file in self._retried:
+            self._problem(path, MismatchError(path, f"{printable(path)}: {why}"))
+        else:
+            self._retried.add(file)
+            self._wholes.append(file)
+
     def _take_end(self, message: FileEnd, round_: int) -> Conversation[None]:
         state = self._descending.get(message.file)
         if state is not None:
@@ -423,27 +472,23 @@ class Transfers:
         try:
             arrival, self._arrival = self._arriving(message.file), None
             arrival.finish(message.root)
-        except MismatchError as error:
+        except MismatchError:
             arrival.temporary.abandon()
-            if message.file in self._retried:
-                self._problem(path, error)
-            else:
-                self._retried.add(message.file)
-                self._wholes.append(message.file)
+            self._retry(message.file, "the content that arrived does not have the announced root")
             return
         except FileError as error:
             self._problem(path, error)
             return
         self.literal_bytes += message.size
         metadata = self._metadata(message.file, message.mtime_ns)
-        self._landing.commit(message.file, arrival.temporary, metadata, arrival.expected)
+        self._landing.commit(message.file, path, arrival.temporary, metadata, arrival.expected)
         self._advance(message.size)
 
     def _arriving(self, file: int) -> Arrival:
         if self._arrival is None:
             entry = self._entries.entry(file)
             path = entry.path
-            expected = None if self._root.kind(path) is None else self._root.identity(path)
+            expected = self._expected(file, path)
             temporary = Replacement(self._root, path, expected_size=entry.size)
             self._arrival = Arrival(file, path, self._signer.params, temporary, expected, Spool)
         if self._arrival.file != file:

@@ -150,9 +150,8 @@ def test_what_cannot_be_read_is_passed_over(tmp_path: Path, walker: type[PackedW
     os.chmod(tmp_path / "a" / "secret", 0)
     root = Root.open(top)
     reports = Reports()
-    with as_nobody():
-        with pytest.raises(FileError):
-            list(walker(root, NO_RULES, reports))
+    with as_nobody(), pytest.raises(FileError):
+        list(walker(root, NO_RULES, reports))
     os.chmod(top, 0o755)  # noqa: S103
     walking = walker(root, NO_RULES, reports)
     with as_nobody():

@@ -160,3 +160,12 @@ TREES_IN_FLIGHT = 1024
 
 TREES_IN_FLIGHT_BYTES = 32 << 20
 """Estimated bytes of trees and look-ups of the files in flight by descent, or one file of any size."""
+
+TIER_NODES = 1024
+"""Manifest nodes in one request: their children, at most 26 each with 14 bytes of references, fit a frame."""
+
+ROWS_PER_PART = 4096
+"""Manifest entries in one answer, about 200 KiB; fewer where names or link targets are long."""
+
+SMALL_MANIFEST = 200
+"""Entries up to which a manifest that differs is listed whole: about 3 KB, a descent would cost as much."""

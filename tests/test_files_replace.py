@@ -313,6 +313,28 @@ def test_a_finished_file_is_not_swept_under_its_old_name(root: Root, monkeypatch
     assert read(root, b"f") == b"new"
 
 
+def test_a_name_used_again_is_not_swept_for_what_had_it_before(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = write(root, b"f", b"first")
+    name = first.temporary
+    monkeypatch.setattr(replacement_module, "temporary_name", lambda: name)
+    flock = fcntl.flock
+    second: list[Replacement] = []
+
+    def racing(fd: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        first.abandon()
+        second.append(write(root, b"f", b"second"))
+        flock(fd, operation)
+
+    monkeypatch.setattr(fcntl, "flock", racing)
+    assert sweep(root, b"", [name]) == 0
+    with CommitGroup(root, on_commit=lambda _: None) as group:
+        group.add(second[0], b"f", PLAIN, False, None)
+    assert read(root, b"f") == b"second"
+
+
 def test_sweeping_all_the_time_loses_no_write(root: Root) -> None:
     stop = threading.Event()
     swept = 0

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from rdc.errors import FileError, RdcError
 from rdc.files.directory import Directory, DirectoryCache
+from rdc.files.exchange import directory_over_file, file_over_directory
 from rdc.files.failure import failure, refused
 from rdc.files.metadata import kind_of, set_on_name
 from rdc.files.packed import read_packed
@@ -202,12 +203,16 @@ class Root:
 
         self.perform(path, "make the directory", make)
 
+    def replace_with_directory(self, path: bytes, mode: int = 0o777) -> None:
+        """Make a directory (mode less the umask) in place of the file, link or special file at `path`."""
+        self.perform(path, "make the directory", lambda name, parent: directory_over_file(name, parent, mode))
+
     def replace_symlink(
         self, path: bytes, target: bytes, metadata: Metadata | None = None, *, owner: bool = False
     ) -> None:
-        """Make `path` a symlink to `target`, atomically in place of whatever file or link is there.
+        """Make `path` a symlink to `target`, atomically in place of whatever is there.
 
-        A directory there is a FileError. The target is text: it is never looked at.
+        A directory there that is not empty is a FileError. The target is text: it is never looked at.
         """
         if not target or b"\0" in target or len(target) > PATH_BYTES:
             raise self.refused(
@@ -225,7 +230,10 @@ class Root:
                 try:
                     if metadata is not None:
                         set_on_name(temporary, parent, _lstat(temporary, parent), metadata, owner=owner)
-                    os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+                    try:
+                        os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+                    except IsADirectoryError:
+                        file_over_directory(temporary, name, parent)
                     return
                 except FileNotFoundError:
                     if attempt == SYMLINK_ATTEMPTS - 1:

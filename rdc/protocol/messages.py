@@ -17,6 +17,7 @@ from rdc.limits import (
     CHUNK_MIN_LIMIT,
     DATA_BYTES,
     FILES_PER_MESSAGE,
+    FRAME_BYTES,
     MESSAGE_BYTES,
     NODE_BYTES,
     NODES_PER_MESSAGE,
@@ -25,6 +26,7 @@ from rdc.limits import (
     RECORDS_BYTES,
     SIZE_LIMIT,
     SOFTWARE_BYTES,
+    TIER_NODES,
     TREE_HEIGHT,
 )
 from rdc.model.entries import Kind, Listing, Metadata
@@ -45,11 +47,13 @@ from rdc.protocol.fields import (
     Word,
 )
 from rdc.protocol.listings import ListingColumns
+from rdc.protocol.rows import ALL_GROUPS, RowColumns, Rows
 
 __all__ = [
     "PROTOCOL_VERSION",
     "Bye",
     "Data",
+    "Describe",
     "Done",
     "FileEnd",
     "FileFailed",
@@ -58,6 +62,7 @@ __all__ = [
     "Item",
     "ListingEnd",
     "ListingPart",
+    "Manifest",
     "Message",
     "NodeAnswer",
     "NodeRequest",
@@ -71,7 +76,11 @@ __all__ = [
     "Role",
     "RootAnswer",
     "RootRequest",
+    "RowsPart",
+    "RowsRequest",
     "Start",
+    "TierAnswer",
+    "TierRequest",
     "TreeAnswer",
     "TreeRequest",
     "decode",
@@ -96,6 +105,8 @@ Nodes: TypeAlias = Annotated[tuple[int, ...], Gaps(NODES_PER_MESSAGE, ORDINAL_LI
 Line: TypeAlias = Annotated[str, Text(MESSAGE_BYTES)]
 Code: TypeAlias = Annotated[ExitCode, Member(ExitCode)]
 Failure: TypeAlias = Annotated[ExitCode, Member(ExitCode, without=(ExitCode.OK,))]
+TierNodes: TypeAlias = Annotated[tuple[int, ...], Gaps(TIER_NODES, ORDINAL_LIMIT)]
+GroupSet: TypeAlias = Annotated[int, Integer(1, ALL_GROUPS)]
 Width: TypeAlias = Annotated[int, Integer(*REFERENCE_WIDTHS)]
 Mtime: TypeAlias = Annotated[int | None, Integer(-SIZE_LIMIT - 1, SIZE_LIMIT, optional=True)]
 """Nanoseconds; None: the listed one. A file that was changed after its listing travels with its new mtime."""
@@ -452,8 +463,100 @@ class Start(WireMessage):
         return None
 
 
+@wire(24)
+@dataclass(frozen=True, slots=True)
+class Describe(WireMessage):
+    """D: how S is to describe its tree; first of all, and once more where the manifest does not pay."""
+
+    whole: Annotated[bool, Flag()]
+    """The listing of every directory, as it is walked; otherwise only its Manifest, to be looked into."""
+    owner: Annotated[bool, Flag()]
+    """D keeps owners: they count in the manifest's digests."""
+
+
+@wire(25)
+@dataclass(frozen=True, slots=True)
+class Manifest(WireMessage):
+    """S, after Start, where no listing was asked for: the tree's digest and totals."""
+
+    root: Root
+    """Digest of all that is kept of all entries."""
+    entries: Ordinal
+    files: Count
+    """Regular files."""
+    bytes: Size
+    """Sum of their sizes."""
+    read_errors: Count
+    """Directories that could not be read and are missing."""
+
+
+@wire(26)
+@dataclass(frozen=True, slots=True)
+class TierRequest(WireMessage):
+    """D: the children, in tier `level`, of these nodes of the tier above; without nodes the whole tier, or
+    the topmost there is."""
+
+    level: Level
+    nodes: TierNodes
+    groups: GroupSet
+    """Column groups whose references are wanted."""
+
+
+@wire(27)
+@dataclass(frozen=True, slots=True)
+class TierAnswer(WireMessage):
+    """S: the answer to the oldest TierRequest, one entry a node asked for (one for a whole tier)."""
+
+    level: Level
+    firsts: Annotated[tuple[int, ...], Column(TIER_NODES)]
+    """Number of each one's first child."""
+    counts: Annotated[tuple[int, ...], Column(TIER_NODES, lowest=1)]
+    references: Annotated[bytes, Blob(1, FRAME_BYTES)]
+    """Opaque: for each group asked for, the references of all children in order."""
+
+    def check(self) -> str | None:
+        if len(self.firsts) != len(self.counts):
+            return f"counts: {len(self.counts)} for {len(self.firsts)} nodes"
+        return None
+
+
+@wire(28)
+@dataclass(frozen=True, slots=True)
+class RowsRequest(WireMessage):
+    """D: the entries below these nodes of tier `level`."""
+
+    level: Level
+    nodes: TierNodes
+    groups: GroupSet
+
+    def check(self) -> str | None:
+        return None if self.nodes else "nodes: none"
+
+
+@wire(29)
+@dataclass(frozen=True, slots=True)
+class RowsPart(WireMessage):
+    """S: the next entries below the next node of the oldest RowsRequest."""
+
+    node: Ordinal
+    first: Ordinal
+    """Row of the first entry here."""
+    last: Annotated[bool, Flag()]
+    """The node is complete."""
+    rows: Annotated[Rows, RowColumns()]
+
+    def check(self) -> str | None:
+        return None if self.rows.count else "rows: none"
+
+
 Message: TypeAlias = (
     Hello
+    | Describe
+    | Manifest
+    | TierRequest
+    | TierAnswer
+    | RowsRequest
+    | RowsPart
     | Open
     | Opened
     | Refused

@@ -7,6 +7,7 @@ from enum import Enum
 from rdc.protocol.messages import (
     Bye,
     Data,
+    Describe,
     Done,
     FileEnd,
     FileFailed,
@@ -15,6 +16,7 @@ from rdc.protocol.messages import (
     Item,
     ListingEnd,
     ListingPart,
+    Manifest,
     Message,
     NodeAnswer,
     NodeRequest,
@@ -28,7 +30,11 @@ from rdc.protocol.messages import (
     Role,
     RootAnswer,
     RootRequest,
+    RowsPart,
+    RowsRequest,
     Start,
+    TierAnswer,
+    TierRequest,
     TreeAnswer,
     TreeRequest,
 )
@@ -59,8 +65,10 @@ class State(Enum):
     """Nothing more."""
 
 
-_ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, Data, FileEnd, FileFailed)
-_REQUESTS = (RootRequest, TreeRequest, NodeRequest, RangeRequest, FileRequest)
+_ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, TierAnswer, RowsPart, Data, FileEnd, FileFailed)
+_REQUESTS = (
+    Describe, RootRequest, TreeRequest, NodeRequest, RangeRequest, FileRequest, TierRequest, RowsRequest,
+)  # fmt: skip
 _REPORTS = (Item, Progress, Plan)
 
 
@@ -78,11 +86,14 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
             Start: State.LISTING,
             ListingPart: State.LISTING,
             ListingEnd: State.SERVING,
+            Manifest: State.SERVING,
             **dict.fromkeys(_ANSWERS, State.LISTING),
             Notice: State.LISTING,
             Refused: State.CLOSED,
         },
         State.SERVING: {
+            ListingPart: State.LISTING,
+            ListingEnd: State.SERVING,
             **dict.fromkeys(_ANSWERS, State.SERVING),
             Notice: State.SERVING,
             Bye: State.CLOSED,

@@ -11,7 +11,7 @@ from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rdc.files.confined import Root
     from rdc.model.entries import Listing, PackedListing
@@ -54,30 +54,43 @@ class PackedWalk:
     """
 
     def __init__(
-        self, root: Root, filters: FilterList, reporter: Reporter, only: bytes | None = None
+        self,
+        root: Root,
+        filters: FilterList,
+        reporter: Reporter,
+        only: bytes | None = None,
+        *,
+        on_temporaries: Callable[[bytes, list[bytes]], None] | None = None,
+        known: Callable[[bytes], PackedListing | None] | None = None,
     ) -> None:
+        """`on_temporaries` takes a directory and the names of temporaries in it. `known` may give a
+        directory's entries (after filters) without a look at the directory."""
         self._root = root
         self._filters = filters
         self._report = reporter
         self._only = only
+        self._on_temporaries = on_temporaries
+        self._known = known
         self.read_errors = 0
 
     def __iter__(self) -> Iterator[PackedDirectory]:
         todo = [b""]
         while todo:
             path = todo.pop()
+            known = self._known(path) if self._known is not None else None
             try:
-                listing = self._root.list_packed(path)
+                listing = self._list(path) if known is None else known
             except FileError as error:
                 if path == b"":
                     raise
                 self.read_errors += 1
                 self._report(Problem(error.code, path, str(error)))
                 continue
-            if path == b"" and self._only is not None:
-                listing = _single(listing, self._only)
-            if self._filters:
-                listing = self._selected(path, listing)
+            if known is None:
+                if path == b"" and self._only is not None:
+                    listing = _single(listing, self._only)
+                if self._filters:
+                    listing = self._selected(path, listing)
             directories = _rows(listing, Kind.DIRECTORY)
             specials = _rows(listing, Kind.SPECIAL)
             if directories or specials:
@@ -88,6 +101,15 @@ class PackedWalk:
                 todo += [join(path, names[row]) for row in reversed(directories)]
             else:
                 yield PackedDirectory(path, listing)
+
+    def _list(self, path: bytes) -> PackedListing:
+        if self._on_temporaries is None:
+            return self._root.list_packed(path)
+        stale: list[bytes] = []
+        listing = self._root.list_packed(path, on_temporary=stale.append)
+        if stale:
+            self._on_temporaries(path, stale)
+        return listing
 
     def _selected(self, path: bytes, listing: PackedListing) -> PackedListing:
         excluded = self._filters.excluded

@@ -1,0 +1,45 @@
+/* fast_avx2.c - the vector form in AVX2 with PCLMULQDQ: 32 positions at a time. */
+#include "form.h"
+
+#if defined(__x86_64__)
+
+#include "lowrank_x86.h"
+
+#define FN __attribute__((target("avx2,bmi,popcnt"))) static inline
+#define NAME(f) avx2_##f
+#define V __m256i
+#define W 32
+#define LOAD(q) _mm256_loadu_si256((const __m256i *)(const void *)(q))
+#define STORE(q, v) _mm256_storeu_si256((__m256i *)(void *)(q), v)
+#define SPLAT(byte) _mm256_set1_epi8((char)(byte))
+#define XOR(a, b) _mm256_xor_si256(a, b)
+/* Each half is moved by itself; what it moves in is the half before it. */
+#define MOVE(k, v, before) _mm256_alignr_epi8(v, _mm256_permute2x128_si256(before, v, 0x21), 16 - (k))
+#define HALF(k, at) \
+    _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(rdc_lead_double[k] + (at))))
+#define TABLES                                                                                             \
+    const V low1 = HALF(0, 0), high1 = HALF(0, 16), low2 = HALF(1, 0), high2 = HALF(1, 16);                \
+    const V low4 = HALF(2, 0), high4 = HALF(2, 16), low8 = HALF(3, 0), high8 = HALF(3, 16);                \
+    const V nibble = SPLAT(15);                                                                            \
+    (void)low8, (void)high8;
+#define PRODUCT(k, v) avx2_product(low##k, high##k, nibble, v)
+#define AT_MOST(v, limit) \
+    ((uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(v, limit), v)))
+
+FN V avx2_product(V low, V high, V nibble, V v)
+{
+    return XOR(_mm256_shuffle_epi8(low, _mm256_and_si256(v, nibble)),
+               _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16(v, 4), nibble)));
+}
+
+#include "fast_body.h"
+
+static int usable(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("pclmul") &&
+           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
+}
+
+const rdc_form rdc_avx2 = {"avx2", usable, avx2_scan, rdc_lows_x86, avx2_stairs, rdc_samples_add};
+
+#endif

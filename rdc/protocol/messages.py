@@ -497,7 +497,7 @@ class TierRequest(WireMessage):
     the topmost there is."""
 
     level: Level
-    nodes: TierNodes
+    nodes: Annotated[tuple[int, ...], Gaps(TIER_NODES, ORDINAL_LIMIT, may_be_empty=True)]
     groups: GroupSet
     """Column groups whose references are wanted."""
 
@@ -528,9 +528,6 @@ class RowsRequest(WireMessage):
     level: Level
     nodes: TierNodes
     groups: GroupSet
-
-    def check(self) -> str | None:
-        return None if self.nodes else "nodes: none"
 
 
 @wire(29)

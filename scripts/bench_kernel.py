@@ -4,9 +4,9 @@ Question: does every form keep its speed on every input, and how does it compare
 Metrics: GB/s (10^9 bytes of input a second of this thread's CPU time), the median of ROUNDS interleaved runs,
 so that a busy machine slows all alike; ratios are of medians. Cuts + BLAKE3 with one and two threads is wall
 time, beside two processes, which share no interpreter.
-Beside: a plain scalar 64-bit Rabin sliding hash (bench_scalar.c), pyfastcdc and fastcdc (left out by name when
-not installed: pip install pyfastcdc fastcdc), one pass of reading memory. FastCDC skips the first bytes of each
-chunk and takes no samples; cuts here are always with the traits.
+Beside: a plain scalar 64-bit Rabin sliding hash (bench_scalar.c), pyfastcdc and fastcdc (left out by name
+when not installed: pip install pyfastcdc fastcdc), one pass of reading memory. FastCDC skips the first bytes
+of each chunk and takes no samples; cuts here are always with the traits.
 Corpora: generated (random, runs, periods, sparse, no zero lead byte), fixtures/kernel/*.bin repeated, and the
 files and trees given as arguments, SIZE of each.
 Commands: .venv/bin/python scripts/bench_kernel.py [--json OUT] [--rounds N] [--size MIB] PATH...
@@ -156,15 +156,24 @@ def cut_and_digest(data: bytes, mean: int) -> None:
         blake3(view[before:end]).digest()
 
 
-def both(start: Callable[[], Any]) -> float:
-    """Seconds until two workers are done."""
+def both(worker: Callable[..., Any], barrier: Any, data: bytes, mean: int) -> float:
+    """Seconds that two workers take, from when both are up until both are done."""
+
+    def work() -> None:
+        barrier.wait()
+        cut_and_digest(data, mean)
+        barrier.wait()
+
+    workers = [worker(target=work) for _ in range(2)]
+    for started in workers:
+        started.start()
+    barrier.wait()
     before = time.perf_counter()
-    workers = [start(), start()]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    return time.perf_counter() - before
+    barrier.wait()
+    took = time.perf_counter() - before
+    for done in workers:
+        done.join()
+    return took
 
 
 def digest_speeds(data: bytes, mean: int, rounds: int) -> dict[str, float]:
@@ -175,9 +184,9 @@ def digest_speeds(data: bytes, mean: int, rounds: int) -> dict[str, float]:
         before = time.perf_counter()
         cut_and_digest(data, mean)
         one.append(len(data) / (time.perf_counter() - before) / 1e9)
-        took = both(lambda: threading.Thread(target=cut_and_digest, args=(data, mean)))
+        took = both(threading.Thread, threading.Barrier(3), data, mean)
         threads.append(2 * len(data) / took / 1e9)
-        took = both(lambda: fork.Process(target=cut_and_digest, args=(data, mean)))
+        took = both(fork.Process, fork.Barrier(3), data, mean)
         processes.append(2 * len(data) / took / 1e9)
     # The runs of a round follow each other: the median of their ratios says more than the ratio of medians.
     return {

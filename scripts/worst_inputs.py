@@ -2,9 +2,9 @@
 
 Question: how slow can a hostile stream make the kernel?
 Method: hill climbing over recipes. A recipe is a pattern of wanted lead bytes, or of plain bytes, repeated;
-the polynomials give the bytes that have these leads. Chunks have 600 bytes and more on average: far smaller ones
-cost what cuts cost, whatever the bytes. Cost is the median time of cutting 256 KiB of the recipe's first 8 KiB
-repeated, by the chosen kernel, over that of random bytes.
+the polynomials give the bytes that have these leads. Chunks have 600 bytes and more on average: far smaller
+ones cost what cuts cost, whatever the bytes. Cost is the median time of cutting 256 KiB of the recipe's first
+8 KiB repeated, by the chosen kernel, over that of random bytes.
 Command: RDC_KERNEL=avx512 scripts/worst_inputs.py [ROUNDS] [--keep N], from .venv/bin/python; writes
 fixtures/kernel/worst_*.bin.
 """

@@ -72,3 +72,4 @@ def test_the_comparison_notices_a_wrong_form(tmp_path: Path) -> None:
     if platform.machine() in ("x86_64", "aarch64"):
         assert result.returncode != 0
         assert "differs" in result.stderr
+        assert "fails its self-check" in result.stderr  # what importing rdc would have said

@@ -34,12 +34,18 @@ FN V avx2_product(V low, V high, V nibble, V v)
 
 #include "fast_body.h"
 
+__attribute__((target("avx2,pclmul"))) static void lows(const uint8_t *p, const uint16_t *at, size_t count,
+                                                      uint64_t *low)
+{
+    rdc_lows_x86(p, at, count, low);
+}
+
 static int usable(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("pclmul") &&
            __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
 }
 
-const rdc_form rdc_avx2 = {"avx2", usable, avx2_scan, rdc_lows_x86, avx2_stairs, rdc_samples_add};
+const rdc_form rdc_avx2 = {"avx2", usable, avx2_scan, lows, avx2_stairs, rdc_samples_add};
 
 #endif

@@ -139,12 +139,18 @@ static size_t stairs(const uint8_t *lead, size_t n, uint16_t *at)
     return modern() ? gfni_stairs(lead, n, at) : avx512_stairs(lead, n, at);
 }
 
+__attribute__((target("avx512f,avx512bw,pclmul"))) static void products(const uint8_t *p, const uint16_t *at,
+                                                                         size_t count, uint64_t *low)
+{
+    rdc_lows_x86(p, at, count, low);
+}
+
 static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
     if (modern())
         wide_lows(p, at, count, low);
     else
-        rdc_lows_x86(p, at, count, low);
+        products(p, at, count, low);
 }
 
 static void sample(rdc_samples *s, const uint64_t *feature, size_t count)

@@ -32,10 +32,16 @@ FN V ssse3_product(V low, V high, V nibble, V v)
 
 #include "fast_body.h"
 
+__attribute__((target("ssse3,pclmul"))) static void products(const uint8_t *p, const uint16_t *at, size_t count,
+                                                              uint64_t *low)
+{
+    rdc_lows_x86(p, at, count, low);
+}
+
 static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
     if (RDC_NEWER && __builtin_cpu_supports("pclmul"))
-        rdc_lows_x86(p, at, count, low);
+        products(p, at, count, low);
     else
         rdc_plain.lows(p, at, count, low);
 }

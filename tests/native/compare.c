@@ -156,6 +156,9 @@ int main(int argc, char **argv)
     }
     uint64_t seed = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
     generator g = {0};
+    for (const rdc_form *const *form = rdc_forms; *form; form++)
+        if ((*form)->usable() && !rdc_form_agrees(*form))
+            fprintf(stderr, "%s fails its self-check\n", (*form)->name);
     for (uint64_t i = 0; i < count; i++) {
         char what[80];
         uint64_t min, max;

@@ -110,7 +110,7 @@ SOFTWARE_BYTES = 64
 MESSAGE_BYTES = 4096
 """UTF-8 bytes of a text meant for a person: one line that names a path of usual length."""
 
-DATA_BYTES = 256 << 10
+DATA_BYTES = 524288
 """Bytes of content in one message: large enough that a message's cost (about 10 us) does not show,
 small enough that requests and progress get a turn between two of them."""
 

@@ -303,19 +303,25 @@ class Source:
         """Content at once, chunk by chunk, the root as trailer: the file is read once."""
         with self._open(file) as source:
             chunker, builder = Chunker(self._signer.params), TreeBuilder(self._signer.params, Spool)
-            held = bytearray()
-            for span in source.spans(DATA_BYTES // 2):
-                held += span
+            held = b""
+            for span in source.spans(DATA_BYTES - self._signer.params.max_size):
                 columns = chunker.feed_columns(span)
                 builder.add(columns.digests, columns.lengths)
-                if columns.lengths:
-                    size = sum(columns.lengths)
-                    yield Send(Data(file, bytes(held[:size]), tuple(columns.lengths)), round_)
-                    del held[:size]
+                size = sum(columns.lengths)
+                if size > len(held):
+                    with memoryview(span) as view:
+                        payload = b"".join((held, view[: size - len(held)]))
+                        held = bytes(view[size - len(held) :])
+                    yield Send(Data(file, payload, tuple(columns.lengths)), round_)
+                elif size:
+                    yield Send(Data(file, held[:size], tuple(columns.lengths)), round_)
+                    held = held[size:] + span
+                else:
+                    held += span
             columns = chunker.finish_columns()
             builder.add(columns.digests, columns.lengths)
             if held:
-                yield Send(Data(file, bytes(held), tuple(columns.lengths)), round_)
+                yield Send(Data(file, held, tuple(columns.lengths)), round_)
             source.check_unchanged()
             tree, identity = builder.finish(), source.identity
         mtime = self._news_of_mtime(file, identity)

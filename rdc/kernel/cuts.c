@@ -16,12 +16,13 @@
  *  3. That rest is added (sum_up) when a window without lead 0 must be decided, a normal path for sparse data, and
  *     at the end of a span, because its bytes go away. A position is summed up once: at most twice hashed.
  *  4. In a constant run, once 64 bytes of it have passed, all positions have the same rank; of equal ranks only
- *     the rightmost counts. So a run pushes its last position, and one at each decision, and hashes none.
- *     Its features are one feature, added when the run begins.
+ *     the rightmost counts. So a run pushes its last position, and one at each decision, and hashes none, here
+ *     and in sum_up. Its features are one feature, added when the run begins.
  *  5. Positions up to cut + min are never in a window to come, as the cut only grows: they are not pushed.
  *
  * Every position is scanned once and summed up at most once, every entry comes and goes once, every byte is compared
- * once for runs: linear for all inputs. Dense candidates cost a low() each, which lows() keeps constant.
+ * at most twice for runs: linear for all inputs, which tests/native/compare.c counts. Dense candidates cost a low()
+ * each, which lows() keeps cheap.
  */
 #include "cuts.h"
 
@@ -107,10 +108,10 @@ static int run_begins(const uint8_t *p, size_t n)
 static unsigned rank_after(const rdc_cutter *c, const uint8_t *p, uint64_t *low)
 {
     const uint16_t at = 1;
-    uint16_t ignored;
+    uint16_t none[1]; /* no lead is below 0: nothing is listed */
     uint8_t lead[64];
 
-    c->form->scan(p, 1, 0, lead, &ignored);
+    c->form->scan(p, 1, 0, lead, none);
     c->form->lows(p, &at, 1, low);
     return lead[0];
 }
@@ -119,7 +120,7 @@ static unsigned rank_after(const rdc_cutter *c, const uint8_t *p, uint64_t *low)
 static int sum_up_block(rdc_cutter *c, const uint8_t *p, uint64_t from, size_t n)
 {
     uint8_t lead[RDC_BLOCK];
-    uint16_t places[RDC_BLOCK];
+    uint16_t places[RDC_PLACES];
     uint64_t low[RDC_BATCH];
 
     c->form->scan(p, n, 0, lead, places);
@@ -243,7 +244,7 @@ static size_t take_few(rdc_cutter *c, uint64_t from, const uint8_t *lead, uint16
 static int take_block(rdc_cutter *c, piece *s, uint64_t from, size_t n)
 {
     uint8_t lead[RDC_BLOCK];
-    uint16_t at[RDC_BLOCK];
+    uint16_t at[RDC_PLACES];
     uint64_t low[RDC_BATCH];
     const uint8_t *p = s->p + (from - s->base);
     const int early = from < RDC_FEW_FEATURES_BELOW;

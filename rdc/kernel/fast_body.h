@@ -49,6 +49,22 @@ FN uint16_t *NAME(list)(uint16_t *at, size_t base, uint64_t bits)
 #endif
 }
 
+/* The same for many bits: eight places are written for each byte of them, so up to eight past the end. */
+FN uint16_t *NAME(list_many)(uint16_t *at, size_t base, uint64_t bits)
+{
+#ifdef LIST
+    return LIST(at, base, bits);
+#else
+    for (; bits; bits >>= 8, base += 8) {
+        const uint8_t *places = rdc_bit_places[bits & 0xff];
+        for (int j = 0; j < 8; j++)
+            at[j] = (uint16_t)(base + places[j]);
+        at += __builtin_popcount(bits & 0xff);
+    }
+    return at;
+#endif
+}
+
 FN size_t NAME(scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, uint16_t *at)
 {
     V before[3] = {SPLAT(0), SPLAT(0), SPLAT(0)};
@@ -81,7 +97,7 @@ FN size_t NAME(scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, 
         count += bits != 0;
         bits &= bits - 1;
         if (bits)
-            count = (size_t)(NAME(list)(at + count, i, bits) - at);
+            count = (size_t)((__builtin_popcountll(bits) > 8 ? NAME(list_many) : NAME(list))(at + count, i, bits) - at);
     }
     return count;
 }

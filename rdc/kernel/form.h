@@ -16,6 +16,9 @@
 /* Positions in one call at most: the leads, in bytes, stay in the first-level cache, and a position fits 16 bits. */
 #define RDC_BLOCK 4096
 
+/* Room for the positions of a block: eight more than there can be, as they are written eight at a time. */
+#define RDC_PLACES (RDC_BLOCK + 8)
+
 /* Values of low() in one call at most. */
 #define RDC_BATCH 512
 
@@ -28,7 +31,7 @@ typedef struct rdc_form {
     int (*usable)(void);
 
     /* For 1 <= i <= n <= RDC_BLOCK: lead[i - 1] = lead(i). Lists in at[], ascending, the i with lead(i) < below
-     * (at most 4); returns how many. lead has room for n rounded up to 64 bytes. */
+     * (at most 4); returns how many; at has room for RDC_PLACES. lead has room for n rounded up to 64 bytes. */
     size_t (*scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, uint16_t *at);
 
     /* low[k] = low(at[k]) for 0 <= k < count <= RDC_BATCH; at[] ascends. */

@@ -18,7 +18,7 @@ const rdc_form *const rdc_forms[] = {
 int rdc_form_agrees(const rdc_form *form)
 {
     uint8_t data[RDC_LOW_WINDOW + CHECKED], lead[2][RDC_BLOCK];
-    uint16_t at[2][RDC_BLOCK], stairs[2][RDC_BLOCK];
+    uint16_t at[2][RDC_PLACES], stairs[2][RDC_BLOCK];
     uint64_t low[2][RDC_BATCH];
     rdc_samples samples[2];
     size_t count[2], steps[2];

@@ -56,6 +56,11 @@ def _rows8(name: str, rows: Sequence[Sequence[int]]) -> str:
     return f"static const uint8_t {name}{size} RDC_TABLE = {{\n    {text},\n}};\n"
 
 
+def _places(byte: int) -> list[int]:
+    places = [i + 1 for i in range(8) if byte >> i & 1]
+    return places + [0] * (8 - len(places))
+
+
 def _doubling(k: int) -> list[int]:
     table = reflected_table(LEAD_POLYNOMIAL, 8 * k)
     constant = LEAD_CONSTANT if 2 * k == LEAD_WINDOW else 0
@@ -103,6 +108,8 @@ def header_text() -> str:
                 "rdc_lead_matrix",
                 [bit_matrix(reflected_table(LEAD_POLYNOMIAL, 8 * k)) for k in (1, 2, 4, 8)],
             ),
+            "/* The places, from 1, of the bits of a byte. */",
+            _rows8("rdc_bit_places", [_places(byte) for byte in range(256)]),
             "/* Carry-less multiplication: what the words of a window are multiplied by; reduction. */",
             _words("rdc_low_fold", fold_multipliers()),
             _words("rdc_low_reduce", reduction_multipliers()),

@@ -52,10 +52,11 @@ __attribute__((always_inline)) static inline int rdc_lows_if_dense(const uint8_t
             f[c * quarter + i] = chain[c] = rdc_slide(chain[c], p + c * quarter + i - 1);
     for (size_t i = 4 * quarter; i < span; i++)
         f[i] = chain[3] = rdc_slide(chain[3], p + i - 1);
+    if (span > count)
+        for (size_t k = 0; k < count; k++)
+            f[k] = f[at[k] - at[0]]; /* at[k] - at[0] >= k: nothing is overwritten before it is read */
     for (size_t k = 0; k < count; k++)
-        low[k] = f[at[k] - at[0]];
-    for (size_t k = 0; k < count; k++)
-        low[k] = rdc_mix(low[k]);
+        low[k] = rdc_mix(f[k]);
     return 1;
 }
 

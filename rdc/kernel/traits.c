@@ -59,11 +59,15 @@ static void improve(rdc_samples *s, uint64_t feature)
 void rdc_samples_add(rdc_samples *s, const uint64_t *feature, size_t count)
 {
     size_t k = rdc_samples_settle(s, feature, count);
+    const uint64_t m0 = 4 * rdc_trait_multiplier[0], m1 = 4 * rdc_trait_multiplier[1],
+                   m2 = 4 * rdc_trait_multiplier[2];
     /* Most features improve nothing. Without its two highest bits an image is a product times 4. */
     for (; k < count; k++) {
         uint64_t x = feature[k], reach = s->reach;
-        if (((x * rdc_trait_multiplier[0] << 2) < reach) | ((x * rdc_trait_multiplier[1] << 2) < reach) |
-            ((x * rdc_trait_multiplier[2] << 2) < reach))
+        int reached = x * m0 < reach;
+        reached |= x * m1 < reach;
+        reached |= x * m2 < reach;
+        if (reached)
             improve(s, x);
     }
 }

@@ -90,6 +90,39 @@ static void compare(const uint8_t *data, size_t n, uint64_t min, uint64_t max, u
     free(plain.end);
 }
 
+/* The plain form, counting what it is asked for. */
+static size_t scanned, hashed;
+
+static int count_usable(void)
+{
+    return 1;
+}
+
+static size_t count_scan(const uint8_t *p, size_t n, unsigned limit, uint8_t *lead, uint16_t *at)
+{
+    scanned += n;
+    return rdc_plain.scan(p, n, limit, lead, at);
+}
+
+static void count_lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
+{
+    hashed += count;
+    rdc_plain.lows(p, at, count, low);
+}
+
+/* Linear on every stream: a position is scanned and hashed at most twice, and once more for each constant run and each
+ * piece of a span. */
+static void check_cost(const uint8_t *data, size_t n, uint64_t min, uint64_t max, const char *what)
+{
+    const rdc_form counting = {"counting", count_usable, count_scan, count_lows, rdc_plain.stairs, rdc_plain.sample};
+    scanned = hashed = 0;
+    free(run(&counting, data, n, min, max, 0).end);
+    if (scanned > 2 * n + n / 32 + 4 || hashed > 2 * n + n / 32 + 4) {
+        fprintf(stderr, "%s costs %zu scans and %zu hashes for %zu bytes\n", what, scanned, hashed, n);
+        abort();
+    }
+}
+
 /* Sizes inside the limits, small ones more often. */
 static void draw_sizes(generator *g, uint64_t *min, uint64_t *max)
 {
@@ -124,6 +157,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
         }
     }
     compare(data, n, min, max, draw(&g), "fuzz input");
+    check_cost(data, n, min, max, "fuzz input");
     free(data);
     return 0;
 }
@@ -144,6 +178,7 @@ static void compare_file(const char *path, generator *g)
         uint64_t min, max;
         draw_sizes(g, &min, &max);
         compare(data, n, min, max, draw(g), path);
+        check_cost(data, n, min, max, path);
     }
     free(data);
 }
@@ -175,6 +210,7 @@ int main(int argc, char **argv)
         draw_sizes(&g, &min, &max);
         snprintf(what, sizeof what, "seed %llu, last of kind %s", (unsigned long long)(seed + i), stream_names[kind]);
         compare(data, n, min, max, draw(&g), what);
+        check_cost(data, n, min, max, what);
         free(data);
     }
     for (int i = 3; i < argc; i++)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from blake3 import blake3
 
-from rdc.errors import ExitCode, FileError, ProtocolError, printable
+from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, printable
 from rdc.files.confined import Root
 from rdc.files.replace import sweep
 from rdc.limits import SMALL_MANIFEST
@@ -97,8 +97,16 @@ def open_destination(path: bytes, start: Start, *, dry_run: bool) -> Place:
     """Where `path`, as its user wrote it, puts the tree that `start` announces (rsync's rules).
 
     A directory is made when its parent exists. A single file goes INTO a directory, or to the path itself
-    when nothing or no directory is there and no slash follows it.
+    when nothing or no directory is there and no slash follows it. Raises RdcError with rsync's exit code 11
+    when the destination cannot be used at all.
     """
+    try:
+        return _open(path, start, dry_run=dry_run)
+    except FileError as error:
+        raise RdcError(str(error), code=ExitCode.FILE_IO) from error
+
+
+def _open(path: bytes, start: Start, *, dry_run: bool) -> Place:
     single_file = start.only and start.entry is not Kind.DIRECTORY
     if single_file and not path.endswith(b"/") and not os.path.isdir(path):
         parent = os.path.dirname(path) or b"."
@@ -149,7 +157,9 @@ class Destination:
         self._wanted = Manifest()
         self._own: Manifest | None = None
         self._unreadable: set[bytes] = set()
-        self._landing = Landing(place.root, self._wanted, news, fsync=options.fsync, owner=self._owner)
+        self._landing = Landing(
+            place.root, self._wanted, news, fsync=options.fsync, owner=self._owner, dry=options.dry_run
+        )
         self._transfers = Transfers(place.root, self._wanted, self._landing, secret, signer, news)
         self._deletion = Deletion(place.root, filters, news, limit=options.max_delete, dry=options.dry_run)
         self._directories = Directories(
@@ -160,6 +170,7 @@ class Destination:
             self._landing,
             self._transfers,
             self._deletion,
+            filters,
             news,
             owner=self._owner,
             new=place.new,

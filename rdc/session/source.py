@@ -80,7 +80,9 @@ class SourceTree:
     def start(self) -> Start:
         name = b"" if self.only is None else self.only
         found = self.root.metadata(name)
-        kind = self.root.kind(name) or Kind.DIRECTORY
+        kind = self.root.kind(name)
+        if kind is None:
+            raise FileError(name, f"{printable(name)}: vanished before it was synced", code=ExitCode.VANISHED)
         return Start(name, kind, found)
 
 
@@ -238,12 +240,12 @@ class Source:
             with self._open(message.file) as source:
                 signed = self._sign(message.file, source)
         levels = signed.tree.levels
-        if message.level + 1 >= len(levels):
-            raise ProtocolError(f"nodes above level {message.level} of a tree of {len(levels)} levels")
+        # A tree made anew after the file changed may lack what the first one had. Where a peer makes such
+        # numbers up, it is still this file alone that fails.
+        if message.level + 1 >= len(levels) or message.nodes[-1] >= levels[message.level + 1].records:
+            path = self._entry(message.file).path
+            raise FileChangedError(path, f"{printable(path)}: changed while it was synced; run again")
         above, level = levels[message.level + 1], levels[message.level]
-        for node in message.nodes:
-            if node >= above.records:
-                raise ProtocolError(f"node {node} of a level of {above.records} records")
         for start in range(0, len(message.nodes), NODES_PER_ANSWER):
             nodes = message.nodes[start : start + NODES_PER_ANSWER]
             records = tuple(

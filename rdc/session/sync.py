@@ -75,6 +75,8 @@ class _Run:
     def here(self) -> SyncReport:
         """Both ends in this process: the source answers from a thread of its own, so that both sides read
         and hash at the same time."""
+        # A mistake in SRC is this side's to tell, not the far side's.
+        SourceTree.open(self._source.path).root.close()
         link = LocalLink(self._fetch(), answer(FileSigner()))
         return self._report(link.run(), link)
 

@@ -249,20 +249,13 @@ class Transfers:
             path = self._entries.entry(file).path
             try:
                 with self._root.open_read(path) as held:
-                    same = held.size == message.sizes[row] and self._signer.sign(held).root == message.root(
-                        row
-                    )
-            except FileError as error:
-                self._problem(path, error)
-                continue
-            if same:
+                    root = self._signer.sign(held).root if held.size == message.sizes[row] else None
+            except FileError:
+                root = None  # what cannot be compared is replaced
+            if root == message.root(row):
                 self._landing.same(file, None)
-            else:
-                self._landing.differs(file)
+            elif self._landing.differs(file):
                 self.update(file)
-
-    def _root_of(self, held: SourceFile) -> bytes:
-        return self._signer.sign(held).root
 
     # Files by descent
 

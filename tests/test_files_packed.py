@@ -299,7 +299,7 @@ def test_descriptors_and_memory_are_given_back(tmp_path: Path) -> None:
     top = os.fsencode(tmp_path)
     for i in range(500):
         make(top + b"/%030d" % i, Kind.SYMLINK, 8)
-    make(top + b"/" + temporary_name(), Kind.FILE, 0)
+    make(top + b"/" + temporary_name(b"f"), Kind.FILE, 0)
 
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")

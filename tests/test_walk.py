@@ -200,7 +200,7 @@ def test_links_to_directories_make_no_cycles(tmp_path: Path) -> None:
 
 
 def test_temporaries_are_no_entries(tmp_path: Path) -> None:
-    top = build(tmp_path, "d/" + temporary_name().decode(), "f", temporary_name().decode() + "/")
+    top = build(tmp_path, "d/" + temporary_name(b"f").decode(), "f", temporary_name(b"f").decode() + "/")
     assert walked(top)[0] == {b"": [b"d", b"f"], b"d": []}
     left: list[bytes] = []
     Root.open(top).list_packed(b"d", on_temporary=left.append)

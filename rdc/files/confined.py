@@ -226,7 +226,7 @@ class Root:
 
         def replace(name: bytes, parent: int) -> None:
             for attempt in range(SYMLINK_ATTEMPTS):
-                temporary = temporary_name()
+                temporary = temporary_name(name)
                 os.symlink(target, temporary, dir_fd=parent)
                 try:
                     if metadata is not None:

@@ -73,7 +73,7 @@ class Description:
             directories += 1
             yield from self._news.tell(round_)
             yield from serve()
-        self.read_errors = walk.read_errors
+        self.read_errors += walk.read_errors
         yield from self._news.tell(round_)
         totals = (directories, len(self.manifest), self.files, self.bytes, self.read_errors)
         yield Send(ListingEnd(*totals), round_)
@@ -83,7 +83,7 @@ class Description:
         walk = self._walk()
         for path, listing in walk:
             self._add(path, listing)
-        self.read_errors = walk.read_errors
+        self.read_errors += walk.read_errors
         self._owner = owner
         yield from self._news.tell(round_)
         top = None if self._tree.only is not None else self._tree.root.metadata(b"")

@@ -218,7 +218,6 @@ class Directories:
         else:
             for path, kind in self.extra:
                 self._deletion.remove(path, kind)
-        self._deletion.finish()
 
     def _refuse_deletion(self, why: str) -> None:
         excluded = self._filters.excluded
@@ -239,7 +238,7 @@ class Directories:
             if entry.kind == Kind.SYMLINK:
                 self._symlink(path, entry.target, entry.metadata, decision)
                 continue
-            self._landing.decide(file, replace(decision, change=Change.CREATE))
+            self._landing.decide(file, decision)
             if self._options.dry_run:
                 self._landing.rehearse(file)
             else:

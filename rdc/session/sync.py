@@ -101,7 +101,10 @@ class _Run:
             try:
                 done = run(conversation, connection, transport)
             except StreamError as error:
-                raise _explained(error, host, shell, transport.wait()) from error
+                # Of a far side that never spoke the exit status says why; nothing else is worth a wait.
+                transport.close_write()
+                status = transport.wait() if error.before_hello else None
+                raise _explained(error, host, shell, status) from error
             return self._report(done, connection)
 
     def _fetch(self) -> Conversation[Done]:

@@ -243,9 +243,7 @@ class Transfers:
             path = self._entries[file].path
             try:
                 with self._root.open_read(path) as held:
-                    same = held.size == message.sizes[row] and self._signer.sign(held).root == message.root(
-                        row
-                    )
+                    same = held.size == message.sizes[row] and self._signer.root(held) == message.root(row)
             except FileError as error:
                 self._problem(path, error)
                 continue
@@ -254,9 +252,6 @@ class Transfers:
             else:
                 self._landing.differs(file)
                 self.update(file)
-
-    def _root_of(self, held: SourceFile) -> bytes:
-        return self._signer.sign(held).root
 
     # Files by descent
 

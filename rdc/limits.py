@@ -6,6 +6,7 @@ __all__ = [
     "CHUNK_MAX_LIMIT",
     "CHUNK_MIN_LIMIT",
     "CHUNK_RATIO_LIMIT",
+    "DIRECTORY_BYTES",
     "FILTER_BYTES",
     "FILTER_PATTERN_BYTES",
     "FILTER_RULES",
@@ -59,6 +60,10 @@ WINNOW_MAX_LIMIT = 4_096
 
 NAME_BYTES = 255
 """Bytes of one path component: NAME_MAX of every Linux file system in use."""
+
+DIRECTORY_BYTES = 1 << 30
+"""Bytes held while one directory is read, 64 an entry besides its name and target: twelve million entries of
+usual names, more than any file system lists in reasonable time."""
 
 PATH_BYTES = 65_536
 """Bytes of a relative path. PATH_MAX (4,096) bounds one system call, not a tree walked by descriptors."""
@@ -170,3 +175,12 @@ CATALOG_BATCH_ENTRIES = 2_048
 
 CATALOG_SETTLED = 10_000
 """Pairs of trees remembered as settled, 32 bytes each: more than anybody syncs from one machine."""
+
+TIER_NODES = 1024
+"""Manifest nodes in one request: their children, at most 26 each with 14 bytes of references, fit a frame."""
+
+ROWS_PER_PART = 4096
+"""Manifest entries in one answer, about 200 KiB; fewer where names or link targets are long."""
+
+SMALL_MANIFEST = 200
+"""Entries up to which a manifest that differs is listed whole: about 3 KB, a descent would cost as much."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Sequence
 from typing import Protocol
 
 from rdc.cli.environment import Environment, OutputClosedError
 from rdc.cli.options import options_help
 from rdc.cli.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, read_request
-from rdc.errors import ExitCode, RdcError
+from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits import FILTER_BYTES
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
@@ -83,7 +82,7 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
             _json_output(environment).fail(error)
         raise
     if syncer is None:
-        from rdc.session.sync import sync  # type: ignore[import-not-found, unused-ignore]
+        from rdc.session.sync import sync
 
         syncer = sync
     return _perform(request, environment, syncer)
@@ -135,17 +134,12 @@ def _read_rule_file(name: str, environment: Environment) -> bytes:
     else:
         try:
             # Not blocking on a fifo without a writer; rules come from files.
-            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-            with open(descriptor, "rb") as file:
-                if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-                    raise RdcError(
-                        f"{name}: a file of patterns is expected, this is a directory", code=ExitCode.FILE_IO
-                    )
+            with open(os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
                 data = file.read(FILTER_BYTES + 1)
         except OSError as error:
             raise RdcError(
                 f"{name}: cannot read patterns: {error.strerror}", code=ExitCode.FILE_IO
             ) from error
     if len(data) > FILTER_BYTES:
-        raise RdcError(f"{name}: more than {FILTER_BYTES} bytes of patterns; rdc takes no more")
+        raise UsageError(f"{name}: more than {FILTER_BYTES} bytes of patterns; rdc takes no more")
     return data

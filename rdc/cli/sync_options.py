@@ -128,9 +128,14 @@ def read_request(words: Words, read_rule_file: ReadRuleFile) -> SyncRequest:
 
 
 def _locations(operands: tuple[str, ...]) -> tuple[Location, Location]:
-    if len(operands) != 2:
-        found = "nothing was" if not operands else f"{len(operands)} were" if len(operands) > 1 else "1 was"
+    if len(operands) < 2:
+        found = "one was" if operands else "nothing was"
         raise UsageError(f"SRC and DST are needed, {found} given (see rdc sync --help)")
+    if len(operands) > 2:
+        raise UsageError(
+            f"one SRC and one DST are expected, {len(operands)} were given; "
+            "name their directory as SRC and choose with --include and --exclude (see rdc sync --help)"
+        )
     source, destination = parse_location(operands[0]), parse_location(operands[1])
     if source.host is not None and destination.host is not None:
         raise UsageError("SRC and DST are both on other hosts; one must be here (see rdc sync --help)")

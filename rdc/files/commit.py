@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rdc.errors import FileError, RdcError
+from rdc.files.exchange import file_over_directory
 from rdc.files.metadata import kind_of
 from rdc.files.source import identity_of
 from rdc.files.syscalls import rename_no_replace, syncfs
@@ -43,7 +44,9 @@ COMMIT_BYTES = 64 << 20
 kill."""
 
 SYNCFS_FILES = 64
-"""From this many files on one syncfs, which also waits for what others wrote, beats an fsync for each."""
+"""From this many files on one syncfs replaces the fsyncs. On ext4 it takes 0.1 ms a file in a group, an fsync
+0.2 ms each; it wins from some ten files on, but also waits for whatever else was written there, so that it
+must save more than it may cost."""
 
 OTHER_DESCRIPTORS = 128
 """Descriptors left to the rest of the process (kept directories, sources, transport) when the limit is
@@ -110,9 +113,9 @@ class CommitGroup:
         """Take over a finished Replacement of `path` (the path it was made for); flushes when the group is
         full.
 
-        `expected`: the Identity that the destination entry had when it was decided to replace it, None when
-        nothing was there, or ANYTHING. Another state at the time of the commit is a FileError, and that state
-        stays.
+        `expected`: the Identity that the destination entry had when it was decided to replace it (of a
+        directory: an empty one), None when nothing was there, or ANYTHING. Another state at the time of the
+        commit is a FileError, and that state stays.
         """
         if path != replacement.path:
             raise ValueError(f"the replacement was made for {replacement.path!r}, not for {path!r}")
@@ -223,7 +226,7 @@ class CommitGroup:
                 if error.errno not in {errno.EEXIST, errno.ENOSYS, errno.EINVAL}:
                     raise
         found = _stat(name, directory)
-        if found is not None and stat.S_ISDIR(found.st_mode):
+        if found is not None and stat.S_ISDIR(found.st_mode) and not isinstance(expected, Identity):
             raise self._unexpected(item, "no directory", "a directory")
         if expected is None and found is not None:
             raise self._unexpected(item, "nothing there", f"a {kind_of(found.st_mode).name.lower()}")
@@ -232,6 +235,9 @@ class CommitGroup:
                 raise self._unexpected(item, "the file that was there", "nothing")
             if identity_of(found) != expected:
                 raise self._unexpected(item, "the file that was there", "that it was changed or replaced")
+            if stat.S_ISDIR(found.st_mode):
+                file_over_directory(old, name, directory)
+                return
         os.rename(old, name, src_dir_fd=directory, dst_dir_fd=directory)
 
     def _unexpected(self, item: _Staged, expected: str, found: str) -> FileError:
@@ -282,7 +288,11 @@ class CommitGroup:
         problem = self._fatal or self._first
         self._fatal = self._first = None
         if problem is not None:
-            raise problem
+            try:
+                raise problem
+            finally:
+                # A frame that holds its own exception is a cycle, which would keep descriptors open.
+                del problem
 
 
 def _stat(name: bytes, directory: int) -> os.stat_result | None:

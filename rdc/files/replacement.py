@@ -9,7 +9,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from rdc.files.metadata import set_metadata_of
+from rdc.files.metadata import set_on_descriptor
 from rdc.files.source import identity_of
 from rdc.files.syscalls import fallocate_keep_size
 from rdc.files.temporary import temporary_name
@@ -85,6 +85,7 @@ class Replacement:
                 self._create(directory)
             except FileNotFoundError:
                 # The kept descriptor was of a directory that somebody removed, and perhaps made again.
+                self.abandon()
                 directory, _ = root.locate(path, fresh=True)
                 self._create(directory)
             if expected_size is not None and expected_size > PREALLOCATE_BYTES:
@@ -156,7 +157,7 @@ class Replacement:
         try:
             if self._reserved > self.size:
                 os.ftruncate(self._fd, self.size)  # gives back what was reserved beyond the end
-            set_metadata_of(self._fd, self._created, metadata, owner=owner)
+            set_on_descriptor(self._fd, self._created, metadata, owner=owner)
         except OSError as error:
             self.abandon()
             raise self.root.failure(error, self.path, "set the metadata of its new content") from error

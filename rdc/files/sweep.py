@@ -22,9 +22,9 @@ def sweep(root: Root, path: bytes, names: Iterable[bytes]) -> int:
     """Remove the stale temporaries among `names` in the directory `path`; returns how many.
 
     `names` is what Root.list gave to `on_temporary`; other names are passed over. A temporary is stale when
-    nobody holds its lock. A temporary symlink has no lock and goes always: whoever was about to rename it
-    makes another. What cannot be opened, locked or removed stays, without an error: litter harms nobody, and
-    a later run of the right user takes it.
+    nobody holds its lock. A temporary symlink or directory has no lock and goes always: whoever was about to
+    rename it makes another. What cannot be opened, locked or removed stays, without an error: litter harms
+    nobody, and a later run of the right user takes it.
     """
     removed = 0
     for name in names:
@@ -42,6 +42,9 @@ def _sweep_one(name: bytes, directory: int) -> bool:
     found = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if stat.S_ISLNK(found.st_mode):
         os.unlink(name, dir_fd=directory)
+        return True
+    if stat.S_ISDIR(found.st_mode):
+        os.rmdir(name, dir_fd=directory)
         return True
     if not stat.S_ISREG(found.st_mode):
         return False

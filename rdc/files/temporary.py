@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import re
 
-__all__ = ["TEMPORARY_PATTERN", "is_temporary", "temporary_name"]
+__all__ = ["TEMPORARY_PATTERN", "TEMPORARY_RANGE", "is_temporary", "temporary_name"]
 
 TEMPORARY_PATTERN = rb"\.rdc-[0-9a-f]{16}\.tmp"
 """A regular expression for the whole name: hidden, ours, 64 random bits so that two never meet."""
 
 _PREFIX = b".rdc-"
+
+TEMPORARY_RANGE = (_PREFIX, _PREFIX[:-1] + b".")
+"""Every temporary's name sorts at or after the first, and before the second ('.' follows '-')."""
+
 _is_temporary = re.compile(TEMPORARY_PATTERN).fullmatch
 
 

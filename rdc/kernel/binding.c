@@ -8,6 +8,7 @@
 #include <Python.h>
 
 #include "cuts.h"
+#include "name_ranks.h"
 #include "siphash.h"
 #include "winnow.h"
 
@@ -298,6 +299,37 @@ done:
     return result;
 }
 
+static PyObject *name_ranks(PyObject *module, PyObject *args)
+{
+    Py_buffer key, names;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*:name_ranks", &key, &names))
+        return NULL;
+    const size_t count = rdc_count_names(names.buf, (size_t)names.len);
+    if (key.len != 16 || count == SIZE_MAX) {
+        PyErr_Format(PyExc_ValueError,
+                     "name ranks: a key of 16 bytes (found %zd), names each followed by NUL (%zd bytes)", key.len,
+                     names.len);
+        goto done;
+    }
+    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * count));
+    if (!result)
+        goto done;
+    uint8_t *out = (uint8_t *)PyBytes_AS_STRING(result);
+    if (names.len >= UNLOCK_FROM) {
+        Py_BEGIN_ALLOW_THREADS
+        rdc_name_ranks(key.buf, names.buf, count, out);
+        Py_END_ALLOW_THREADS
+    } else {
+        rdc_name_ranks(key.buf, names.buf, count, out);
+    }
+done:
+    PyBuffer_Release(&key);
+    PyBuffer_Release(&names);
+    return result;
+}
+
 static PyObject *names_of(int usable_only)
 {
     PyObject *list = PyList_New(0), *tuple = NULL;
@@ -351,6 +383,7 @@ static PyMethodDef functions[] = {
     {"usable", usable, METH_NOARGS, NULL},
     {"choose", choose, METH_O, NULL},
     {"kernel_name", kernel_name, METH_NOARGS, NULL},
+    {"name_ranks", name_ranks, METH_VARARGS, NULL},
     {"short_references", (PyCFunction)(void (*)(void))short_references, METH_VARARGS | METH_KEYWORDS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from rdc.model.entries import Kind
 
 if TYPE_CHECKING:
-    from rdc.model.entries import Listing
+    from rdc.model.entries import Listing, Metadata
 
-__all__ = ["Change", "Comparison", "Decision", "Difference", "compare"]
+__all__ = ["Change", "Comparison", "Decision", "Difference", "compare", "difference"]
 
 
 class Change(Enum):
@@ -81,19 +81,21 @@ def compare(wanted: Listing, held: Listing | None, *, owner: bool, checksum: boo
         if held.kinds[held_row] != kind:
             decisions.append(Decision(Change.REPLACE, row, held_row, Difference.NONE))
             continue
-        difference = _difference(wanted, row, held, held_row, owner=owner)
+        differing = difference(kind, wanted.metadata(row), held.metadata(held_row), owner=owner)
+        if wanted.sizes[row] != held.sizes[held_row]:
+            differing |= Difference.SIZE
         if kind == Kind.SYMLINK:
             same = wanted.target(row) == held.target(held_row)
             change = Change.METADATA if same else Change.CONTENT
         elif kind == Kind.FILE:
-            if difference & (Difference.SIZE | (Difference.NONE if checksum else Difference.TIME)):
+            if differing & (Difference.SIZE | (Difference.NONE if checksum else Difference.TIME)):
                 change = Change.CONTENT
             else:
                 change = Change.CHECK if checksum else Change.METADATA
         else:
             change = Change.METADATA
-        if difference or change is not Change.METADATA:
-            decisions.append(Decision(change, row, held_row, difference))
+        if differing or change is not Change.METADATA:
+            decisions.append(Decision(change, row, held_row, differing))
     return Comparison(tuple(decisions), tuple(sorted(places.values())))
 
 
@@ -109,16 +111,15 @@ def _equal(a: Listing, b: Listing, *, owner: bool) -> bool:
     )
 
 
-def _difference(a: Listing, i: int, b: Listing, j: int, *, owner: bool) -> Difference:
-    difference = Difference.NONE
-    if a.sizes[i] != b.sizes[j]:
-        difference |= Difference.SIZE
-    if a.mtimes[i] != b.mtimes[j]:
-        difference |= Difference.TIME
-    if a.modes[i] != b.modes[j] and a.kinds[i] != Kind.SYMLINK:  # Linux keeps no mode of a symlink
-        difference |= Difference.PERMISSIONS
-    if owner and a.uids[i] != b.uids[j]:
-        difference |= Difference.OWNER
-    if owner and a.gids[i] != b.gids[j]:
-        difference |= Difference.GROUP
-    return difference
+def difference(kind: int, wanted: Metadata, held: Metadata, *, owner: bool) -> Difference:
+    """Which metadata differ between two entries of one kind."""
+    found = Difference.NONE
+    if wanted.mtime_ns != held.mtime_ns:
+        found |= Difference.TIME
+    if wanted.mode != held.mode and kind != Kind.SYMLINK:  # Linux keeps no mode of a symlink
+        found |= Difference.PERMISSIONS
+    if owner and wanted.uid != held.uid:
+        found |= Difference.OWNER
+    if owner and wanted.gid != held.gid:
+        found |= Difference.GROUP
+    return found

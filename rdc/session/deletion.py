@@ -47,23 +47,27 @@ class Deletion:
         self.refused = 0
 
     def remove(self, path: bytes, kind: int) -> bool:
-        """True when nothing is left at `path` (in a dry run: would be).
+        """True when nothing is left at `path` (in a dry run: would be)."""
+        if self._filters.excluded(path, kind == Kind.DIRECTORY):
+            return False
+        if kind == Kind.DIRECTORY and not self.empty(path):
+            return False
+        return self._remove_one(path, kind)
+
+    def empty(self, path: bytes) -> bool:
+        """Removes what is in a directory; True when nothing is left in it.
 
         A stack instead of recursion: depth is the tree's, which anybody may have made.
         """
-        if self._filters.excluded(path, kind == Kind.DIRECTORY):
-            return False
-        if kind != Kind.DIRECTORY:
-            return self._remove_one(path, kind)
         stack = [self._enter(path)]
-        gone = False
-        while stack:
+        while True:
             frame = stack[-1]
             child = next(frame.children, None)
             if child is None:
                 stack.pop()
-                gone = frame.gone and self._remove_one(frame.path, Kind.DIRECTORY)
-                if stack and not gone:
+                if not stack:
+                    return frame.gone
+                if not (frame.gone and self._remove_one(frame.path, Kind.DIRECTORY)):
                     stack[-1].gone = False
             elif self._filters.excluded(child[0], child[1] == Kind.DIRECTORY):
                 frame.gone = False
@@ -71,7 +75,6 @@ class Deletion:
                 stack.append(self._enter(child[0]))
             elif not self._remove_one(*child):
                 frame.gone = False
-        return gone
 
     def _enter(self, path: bytes) -> _Frame:
         try:

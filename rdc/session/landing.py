@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.files.replacement import Replacement
     from rdc.model.entries import Identity, Metadata
-    from rdc.session.entries import Entries
     from rdc.session.news import News
+    from rdc.tree.manifest import Manifest
 
 __all__ = ["Landing"]
 
@@ -24,7 +24,7 @@ __all__ = ["Landing"]
 class Landing:
     """Takes verified files and reports each once it is durable. Not durable yet: at most a commit group."""
 
-    def __init__(self, root: Root, entries: Entries, news: News, *, fsync: bool, owner: bool) -> None:
+    def __init__(self, root: Root, entries: Manifest, news: News, *, fsync: bool, owner: bool) -> None:
         self._root = root
         self._entries = entries
         self._news = news
@@ -43,7 +43,7 @@ class Landing:
 
     def rehearse(self, file: int) -> None:
         """A dry run's report of a file that would be fetched."""
-        self._account(self._entries[file].path, self._decisions.pop(file, None))
+        self._account(self._entries.entry(file).path, self._decisions.pop(file, None))
 
     def differs(self, file: int) -> None:
         """The comparison of contents found a difference that the quick check had not."""
@@ -56,7 +56,7 @@ class Landing:
         decision = self._decisions.pop(file)
         if not decision.difference:
             return
-        entry = self._entries[file]
+        entry = self._entries.entry(file)
         self.settle(entry.path, entry.metadata if metadata is None else metadata, decision)
 
     def settle(self, path: bytes, metadata: Metadata, decision: Decision) -> None:
@@ -72,7 +72,7 @@ class Landing:
         self, file: int, temporary: Replacement, metadata: Metadata, expected: Identity | None
     ) -> None:
         """Takes over a verified temporary; it replaces exactly what `expected` names (None: nothing)."""
-        path = self._entries[file].path
+        path = self._entries.entry(file).path
         self._landing[path] = file
         self._group.add(temporary, path, metadata, self._owner, expected)
 

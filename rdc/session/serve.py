@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from rdc import __version__
@@ -10,8 +9,8 @@ from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.protocol.connection import Connection
-from rdc.protocol.messages import PROTOCOL_VERSION, Hello, Open, Opened, Role, Start
-from rdc.session.destination import Destination, open_destination
+from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Role, Start
+from rdc.session.destination import Destination, is_bare, keeps_owner, open_destination
 from rdc.session.driver import Receive, Send, run
 from rdc.session.news import News
 from rdc.session.source import Source, SourceTree
@@ -39,25 +38,25 @@ def answer(signer: FileSigner) -> Conversation[None]:
     filters = FilterList(open_.options.rules)
     news = News(None)
     path = open_.path or b"."
-    is_root = os.geteuid() == 0
     if open_.role is Role.SOURCE:
         tree = SourceTree.open(path)
         try:
-            yield Send(Opened(None, is_root), round_)
-            yield from Source(tree, filters, open_.secret, signer, news).run(round_)
+            yield Send(Opened(None, False), round_)
+            yield from Source(tree, filters, open_.secret, signer, news).run()
         finally:
             tree.root.close()
         return
-    yield Send(Opened(None, is_root), round_)
+    options = open_.options
+    whole = is_bare(path)
+    yield Send(Opened(None, keeps_owner(options)), round_)
+    yield Send(Describe(whole, keeps_owner(options)), round_)
     received = yield Receive()
     if received is None or not isinstance(received.message, Start):
         raise ProtocolError("expected Start")
     place = open_destination(path, received.message, dry_run=open_.options.dry_run)
     try:
-        conversation = Destination(
-            place, received.message, open_.options, filters, open_.secret, signer, news
-        )
-        yield from conversation.run()
+        half = Destination(place, received.message, options, filters, open_.secret, signer, news, whole=whole)
+        yield from half.run(received.round + 1)
     finally:
         place.root.close()
 

@@ -1,4 +1,4 @@
-"""The source's half of a sync: lists its tree, then answers what the destination asks about listed files."""
+"""The source's half of a sync: describes its tree and answers what the destination asks about its files."""
 
 from __future__ import annotations
 
@@ -13,31 +13,30 @@ from rdc.files.confined import Root
 from rdc.files.spool import Spool
 from rdc.limits import DATA_BYTES, NODES_PER_ANSWER, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
-from rdc.protocol.listings import slice_listing
 from rdc.protocol.messages import (
     Bye,
     Data,
+    Describe,
     Done,
     FileEnd,
     FileFailed,
     FileRequest,
-    ListingEnd,
-    ListingPart,
     NodeAnswer,
     NodeRequest,
     RangeRequest,
     RootAnswer,
     RootRequest,
+    RowsRequest,
     Start,
+    TierRequest,
     TreeAnswer,
     TreeRequest,
 )
-from rdc.session.driver import Receive, Send
-from rdc.session.entries import Entries
+from rdc.session.description import Description
+from rdc.session.driver import Flush, Receive, Send
 from rdc.session.news import News
 from rdc.signature.build import TreeBuilder
 from rdc.signature.records import encode_records
-from rdc.tree.walk import Walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,9 +46,9 @@ if TYPE_CHECKING:
     from rdc.model.entries import Identity
     from rdc.protocol.connection import Received
     from rdc.session.driver import Conversation
-    from rdc.session.entries import Entry
     from rdc.signature.tree import SignatureTree
     from rdc.tree.filters import FilterList
+    from rdc.tree.manifest import Entry
 
 __all__ = ["Source", "SourceTree"]
 
@@ -78,7 +77,7 @@ class SourceTree:
         name = b"" if self.only is None else self.only
         found = self.root.metadata(name)
         kind = self.root.kind(name) or Kind.DIRECTORY
-        return Start(name, kind, found.mode, found.mtime_ns, found.uid, found.gid)
+        return Start(name, kind, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,52 +93,65 @@ class Source:
         self, tree: SourceTree, filters: FilterList, secret: bytes, signer: FileSigner, news: News
     ) -> None:
         self._tree = tree
-        self._walk = Walk(tree.root, filters, news.report, tree.only)
         self._secret = secret
         self._signer = signer
         self._news = news
-        self._entries = Entries()
+        self._description = Description(tree, filters, secret, news)
         self._signed: OrderedDict[int, _Signed] = OrderedDict()
         self._signed_bytes = 0
-        self.files = 0
-        self.bytes = 0
 
-    def run(self, round_: int) -> Conversation[Done]:
-        """Lists, answers, and ends with the destination's account of what it did."""
+    def run(self) -> Conversation[Done]:
+        """Describes the tree as it is asked to, answers, and ends with the destination's account."""
+        describe, round_ = yield from self._described()
         yield Send(self._tree.start(), round_)
-        directories = 0
-        for directory in self._walk:
-            listing = directory.listing
-            at = self._entries.add(directory.path, listing)
-            self.files += listing.kinds.count(Kind.FILE)
-            self.bytes += sum(listing.sizes)
-            parts = list(slice_listing(listing))
-            for i, part in enumerate(parts):
-                last = i == len(parts) - 1
-                yield Send(ListingPart(directories, directory.path, at, last, part), round_)
-                at += len(part)
-            directories += 1
-            yield from self._news.tell(round_)
-            # Requests for what is already listed are served while the walk goes on.
-            while (received := (yield Receive(wait=False))) is not None:
-                yield from self._serve(received)
-        yield from self._news.tell(round_)
-        errors = self._walk.read_errors
-        yield Send(ListingEnd(directories, self._entries.count, self.files, self.bytes, errors), round_)
+        if describe.whole:
+            yield from self._description.send_listing(round_, self._poll)
+        else:
+            yield Flush()
+            yield from self._description.offer(describe.owner, round_)
         while True:
             received = yield Receive()
             if received is None:
                 continue
             if isinstance(received.message, Done):
-                yield Send(Bye(errors, ExitCode.OK), received.round + 1)
+                yield Send(Bye(self._description.read_errors, ExitCode.OK), received.round + 1)
                 return received.message
+            yield from self._serve(received)
+
+    def _described(self) -> Conversation[tuple[Describe, int]]:
+        while True:
+            received = yield Receive()
+            if received is None or self._news.take(received.message):
+                continue
+            if not isinstance(received.message, Describe):
+                raise ProtocolError(f"expected Describe, found {type(received.message).__name__}")
+            return received.message, received.round + 1
+
+    @property
+    def files(self) -> int:
+        """Regular files in the tree, after filters."""
+        return self._description.files
+
+    @property
+    def total_bytes(self) -> int:
+        """Their bytes."""
+        return self._description.bytes
+
+    def _poll(self) -> Conversation[None]:
+        while (received := (yield Receive(wait=False))) is not None:
             yield from self._serve(received)
 
     def _serve(self, received: Received) -> Conversation[None]:
         message, round_ = received.message, received.round + 1
         if self._news.take(message):
             return
-        if isinstance(message, RootRequest):
+        if isinstance(message, TierRequest):
+            yield from self._description.send_tier(message, round_)
+        elif isinstance(message, RowsRequest):
+            yield from self._description.send_rows(message, round_)
+        elif isinstance(message, Describe) and message.whole:
+            yield from self._description.send_listing(round_, self._poll)
+        elif isinstance(message, RootRequest):
             yield from self._roots(message, round_)
         elif isinstance(message, TreeRequest):
             for file in message.files:
@@ -252,7 +264,8 @@ class Source:
         yield Send(FileEnd(file, tree.size, tree.root, mtime), round_)
 
     def _entry(self, file: int) -> Entry:
-        entry = self._entries.find(file)
+        manifest = self._description.manifest
+        entry = manifest.entry(file) if file < len(manifest) else None
         if entry is None or entry.kind != Kind.FILE:
             raise ProtocolError(f"the far side asked for entry {file}, which is no listed regular file")
         return entry

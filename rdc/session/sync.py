@@ -14,8 +14,8 @@ from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import silent
 from rdc.protocol.connection import Connection
-from rdc.protocol.messages import Hello, Open, Opened, Role, Start
-from rdc.session.destination import Destination, open_destination
+from rdc.protocol.messages import Describe, Hello, Open, Opened, Role, Start
+from rdc.session.destination import Destination, is_bare, keeps_owner, open_destination
 from rdc.session.driver import Receive, Send, run
 from rdc.session.news import News
 from rdc.session.serve import answer, greeting
@@ -140,7 +140,9 @@ class _Run:
 
     def _fetch(self) -> Conversation[Done]:
         """The far side is the source."""
-        yield from self._open(Role.SOURCE, self._source.path)
+        # The source starts on this without waiting for anything more.
+        owner, whole = keeps_owner(self._options), is_bare(self._destination.path)
+        yield from self._open(Role.SOURCE, self._source.path, Describe(whole, owner))
         received = yield Receive()
         if received is None or not isinstance(received.message, Start):
             raise ProtocolError("expected Start")
@@ -148,28 +150,37 @@ class _Run:
         place = open_destination(self._destination.path, start, dry_run=self._options.dry_run)
         try:
             half = Destination(
-                place, start, self._options, self._filters, self._secret, self._signer, self._news
+                place,
+                start,
+                self._options,
+                self._filters,
+                self._secret,
+                self._signer,
+                self._news,
+                whole=whole,
             )
-            done = yield from half.run()
+            done = yield from half.run(received.round + 1)
         finally:
             place.root.close()
-        self._files, self._bytes = half.listing_end.files, half.listing_end.bytes
+        self._files, self._bytes = half.source_files, half.source_bytes
         return done
 
     def _send(self, tree: SourceTree) -> Conversation[Done]:
         """The far side is the destination."""
-        round_ = yield from self._open(Role.DESTINATION, self._destination.path)
+        yield from self._open(Role.DESTINATION, self._destination.path, None)
         half = Source(tree, self._filters, self._secret, self._signer, self._news)
-        done = yield from half.run(round_)
-        self._files, self._bytes = half.files, half.bytes
+        done = yield from half.run()
+        self._files, self._bytes = half.files, half.total_bytes
         return done
 
-    def _open(self, role: Role, path: bytes) -> Conversation[int]:
+    def _open(self, role: Role, path: bytes, describe: Describe | None) -> Conversation[None]:
         yield Send(Open(role, path, self._secret, self._options), 0)
+        if describe is not None:
+            yield Send(describe, 0)
         while True:
             received = yield Receive()
             if received is not None and isinstance(received.message, Opened):
-                return received.round + 1
+                return
             if received is None or not isinstance(received.message, Hello):
                 raise ProtocolError("expected Hello and Opened")
 

@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from rdc.plan.descent import Part
     from rdc.protocol.connection import Received
     from rdc.session.driver import Conversation
-    from rdc.session.entries import Entries
     from rdc.session.landing import Landing
     from rdc.session.news import News
     from rdc.signature.tree import SignatureTree
+    from rdc.tree.manifest import Manifest
 
 __all__ = ["Transfers"]
 
@@ -134,7 +134,7 @@ class Transfers:
     """
 
     def __init__(
-        self, root: Root, entries: Entries, landing: Landing, secret: bytes, signer: FileSigner, news: News
+        self, root: Root, entries: Manifest, landing: Landing, secret: bytes, signer: FileSigner, news: News
     ) -> None:
         self._root = root
         self._entries = entries
@@ -177,12 +177,12 @@ class Transfers:
 
     def update(self, file: int) -> None:
         """Bring the content of a file up to date from the version at its path."""
-        self.total_bytes += self._entries[file].size
+        self.total_bytes += self._entries.entry(file).size
         self._descents.append(file)
 
     def create(self, file: int) -> None:
         """Fetch a file whole."""
-        self.total_bytes += self._entries[file].size
+        self.total_bytes += self._entries.entry(file).size
         self._wholes.append(file)
 
     def pump(self, round_: int) -> Conversation[None]:
@@ -197,7 +197,7 @@ class Transfers:
             or (len(self._descending) < TREES_IN_FLIGHT and self._estimates < TREES_IN_FLIGHT_BYTES)
         ):
             file = self._descents.popleft()
-            entry = self._entries[file]
+            entry = self._entries.entry(file)
             # About 50 bytes a chunk on each side, and as much again for the lookup.
             state = _Descending(file, entry.path, 4096 + entry.size // int(self._signer.params.mean) * 100)
             self._descending[file] = state
@@ -240,7 +240,7 @@ class Transfers:
     def _take_roots(self, message: RootAnswer) -> None:
         for row, file in enumerate(message.files):
             self._checking.discard(file)
-            path = self._entries[file].path
+            path = self._entries.entry(file).path
             try:
                 with self._root.open_read(path) as held:
                     same = held.size == message.sizes[row] and self._signer.root(held) == message.root(row)
@@ -397,7 +397,7 @@ class Transfers:
         try:
             self._arriving(message.file).push(message.payload, message.chunks)
         except FileError as error:
-            self._problem(self._entries[message.file].path, error)
+            self._problem(self._entries.entry(message.file).path, error)
             self._skip(message.file)
 
     def _take_end(self, message: FileEnd, round_: int) -> Conversation[None]:
@@ -414,7 +414,7 @@ class Transfers:
         if self._skipping == message.file:
             self._skipping = None
             return
-        path = self._entries[message.file].path
+        path = self._entries.entry(message.file).path
         try:
             arrival, self._arrival = self._arriving(message.file), None
             arrival.finish(message.root)
@@ -436,7 +436,7 @@ class Transfers:
 
     def _arriving(self, file: int) -> Arrival:
         if self._arrival is None:
-            entry = self._entries[file]
+            entry = self._entries.entry(file)
             path = entry.path
             expected = None if self._root.kind(path) is None else self._root.identity(path)
             temporary = Replacement(self._root, path, expected_size=entry.size)
@@ -466,7 +466,7 @@ class Transfers:
             if self._arrival is not None and self._arrival.file == message.file:
                 self._skip(message.file)
             self._skipping = None
-        path = self._entries[message.file].path
+        path = self._entries.entry(message.file).path
         self._news.report(Problem(message.code, path, printable(message.message)))
 
     def _expire(self, file: int) -> None:
@@ -476,7 +476,7 @@ class Transfers:
 
     def _metadata(self, file: int, mtime_ns: int | None) -> Metadata:
         """As listed, but for the mtime of a file that was changed between its listing and its reading."""
-        metadata = self._entries[file].metadata
+        metadata = self._entries.entry(file).metadata
         return metadata if mtime_ns is None else replace(metadata, mtime_ns=mtime_ns)
 
     def _problem(self, path: bytes, error: FileError) -> None:

@@ -6,7 +6,6 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -20,8 +19,10 @@ from rdc.catalog.signer import FileSigner
 from rdc.chunking.params import SYNC_PARAMS, ChunkParams
 from rdc.files.confined import Root
 from rdc.files.filesystem import ChangeTimes, file_system_of
+from rdc.files.source import SourceFile
 from rdc.limits import CATALOG_SETTLED
 from rdc.signature.build import sign
+from rdc.signature.tree import SignatureTree
 
 SMALL = ChunkParams(64, 256)
 LATER = 10 * LOCAL_MARGIN_NS
@@ -32,7 +33,6 @@ def later() -> int:
     return file_clock() + LATER
 
 
-@dataclass
 class CountedSigner(FileSigner):
     """Counts the files it really reads."""
 
@@ -40,9 +40,9 @@ class CountedSigner(FileSigner):
         super().__init__(params, catalog)
         self.read_files = 0
 
-    def _read(self, source):  # type: ignore[no-untyped-def]
+    def read(self, source: SourceFile) -> SignatureTree:
         self.read_files += 1
-        return super()._read(source)
+        return super().read(source)
 
 
 @pytest.fixture

@@ -82,6 +82,8 @@ class Catalog:
         self._pending_since = 0.0
         self._used: set[int] = set()
         self._settled: dict[bytes, None] = {}
+        self.lost = 0
+        """Entries that could not be written."""
 
     def now(self) -> int:
         return self._clock()
@@ -185,8 +187,9 @@ class Catalog:
                     _settle(connection, list(settled))
                 shrink(connection, self._max_bytes)
 
-            # What another process's long transaction keeps out is lost: it can be signed again.
-            self.database.write(write)
+            # What another process's long transaction keeps out is not kept: it can be signed again.
+            if not self.database.write(write):
+                self.lost += len(entries)
 
     def close(self) -> None:
         with self._lock:

@@ -8,9 +8,11 @@ from itertools import accumulate
 from operator import eq, mul
 from typing import TYPE_CHECKING, Protocol
 
+from blake3 import blake3
+
 from rdc.chunking.chunker import Chunker
 from rdc.errors import UsageError
-from rdc.kernel import Winnower
+from rdc.kernel import Cutter, Winnower
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
 from rdc.signature.digests import DIGEST_BYTES, node_digest, root_digest
 from rdc.signature.tree import Level, SignatureTree
@@ -210,7 +212,30 @@ class TreeBuilder:
 
 def sign(data: Buffer, params: ChunkParams) -> SignatureTree:
     """The signature tree of `data`."""
+    with memoryview(data).cast("B") as view:
+        if 0 < len(view) <= params.max_size:
+            return _sign_chunk(view, params)
     chunker, builder = Chunker(params), TreeBuilder(params)
     for columns in (chunker.feed_columns(data), chunker.finish_columns()):
         builder.add(columns.digests, columns.lengths)
     return builder.finish(chunker.traits())
+
+
+def _sign_chunk(chunk: memoryview, params: ChunkParams) -> SignatureTree:
+    """The tree of a stream that is one chunk because nothing of at most max_size bytes is cut.
+
+    What TreeBuilder would make of it, without its machinery: most files of most trees are this small.
+    """
+    cutter = Cutter(params.min_size, params.max_size)
+    cutter.feed(chunk)
+    cutter.finish()
+    digest, length = blake3(chunk).digest(), array("Q", (len(chunk),))
+    level = Level(
+        memoryview(digest), memoryview(length), memoryview(_ONE), memoryview(_NONE), memoryview(b"\0")
+    )
+    root = root_digest(params.id, len(chunk), 0, digest, length, _ONE)
+    return SignatureTree(root, len(chunk), params, (level,), cutter.traits())
+
+
+_ONE = array("Q", (1,))
+_NONE = array("Q")

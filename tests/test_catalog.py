@@ -40,9 +40,9 @@ class CountedSigner(FileSigner):
         super().__init__(params, catalog)
         self.read_files = 0
 
-    def read(self, source: SourceFile) -> SignatureTree:
+    def read(self, source: SourceFile, *, shared: bool = True) -> SignatureTree:
         self.read_files += 1
-        return super().read(source)
+        return super().read(source, shared=shared)
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.signing import SignTask, sign_in_order
@@ -16,8 +17,7 @@ from rdc.files.spool import Spool
 from rdc.signature.build import TreeBuilder, sign
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from concurrent.futures import Future
+    from collections.abc import Generator, Iterable
 
     from rdc.catalog.signing import Signed
     from rdc.catalog.store import SignatureStore
@@ -62,22 +62,19 @@ class FileSigner:
         Raises FileChangedError when it changed while it was read, FileError when it cannot be read.
         """
         known = self.catalog.get(source, self.params)
-        if known is not None:
-            return known
-        began = self.catalog.now()
-        tree = self.read(source)
-        self.catalog.put(source, tree, began)
-        return tree
+        return self.read(source) if known is None else known
 
     def root(self, source: SourceFile) -> bytes:
         """Its signature's root alone, which spares the chunk list where the catalog knows the file."""
-        return self.catalog.root(source, self.params) or self.sign(source).root
+        return self.catalog.root(source, self.params) or self.read(source).root
 
-    def read(self, source: SourceFile) -> SignatureTree:
-        """As `sign`, without the catalog."""
+    def read(self, source: SourceFile, *, shared: bool = True) -> SignatureTree:
+        """As `sign`, without a look into the catalog, which is told. With `shared`, other threads may help:
+        not when one of them is the caller, since they would wait for each other."""
+        began = self.catalog.now()
         if source.size <= self.params.max_size:
             tree = sign(source.pread(0, source.size), self.params)
-        elif self.workers > 1 and source.size >= SHARED_BYTES:
+        elif shared and self.workers > 1 and source.size >= SHARED_BYTES:
             tree = self._read_shared(source)
         else:
             chunker, builder = Chunker(self.params), TreeBuilder(self.params, Spool)
@@ -88,20 +85,24 @@ class FileSigner:
             builder.add(columns.digests, columns.lengths)
             tree = builder.finish(chunker.traits())
         source.check_unchanged()
+        self.catalog.put(source, tree, began)
         return tree
 
-    def sign_many(self, tasks: Iterable[SignTask[K]]) -> Iterator[Signed[K]]:
+    def sign_many(
+        self, tasks: Iterable[SignTask[K]], *, roots_only: bool = False
+    ) -> Generator[Signed[K], None, None]:
         """Signs many files at a time; results come in the order of `tasks`, which is taken from as they do.
 
         A file's own failure is in its result. In flight are a few batches of small files and one large file,
         whatever there is to come. Leaving the iteration early, by an exception too, stops the threads.
+        `roots_only`: of a file that the catalog knows the root is enough.
         """
-        return sign_in_order(self, tasks)
+        return sign_in_order(self, tasks, roots_only=roots_only)
 
     def pool(self) -> ThreadPoolExecutor:
         """The threads beside the caller's; they end with this object."""
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(max(1, self.workers - 1), thread_name_prefix="rdc signer")
+            self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="rdc signer")
         return self._pool
 
     def _read_shared(self, source: SourceFile) -> SignatureTree:
@@ -112,26 +113,26 @@ class FileSigner:
         """
         pool, ahead = self.pool(), 2 * self.workers
         chunker, builder = Chunker(self.params), TreeBuilder(self.params, Spool)
-        flying: list[Future[ChunkColumns] | ChunkColumns] = []
+        flying: deque[Future[ChunkColumns] | ChunkColumns] = deque()
 
-        def settle(most: int) -> None:
+        def land(most: int) -> None:
             while len(flying) > most:
-                done = flying.pop(0)
-                columns = done if not hasattr(done, "result") else done.result()
+                first = flying.popleft()
+                columns = first.result() if isinstance(first, Future) else first
                 builder.add(columns.digests, columns.lengths)
 
         try:
             for span in source.spans(SPAN_BYTES):
                 pieces = chunker.pieces(span)
-                waiting = sum(1 for one in flying if hasattr(one, "done") and not one.done())
+                waiting = sum(1 for one in flying if isinstance(one, Future) and not one.done())
                 flying.append(
                     pool.submit(name_pieces, pieces) if waiting < ahead - 1 else name_pieces(pieces)
                 )
-                settle(ahead)
-            settle(0)
+                land(ahead)
+            land(0)
         finally:
             for one in flying:
-                if hasattr(one, "cancel"):
+                if isinstance(one, Future):
                     one.cancel()
         columns = chunker.finish_columns()
         builder.add(columns.digests, columns.lengths)

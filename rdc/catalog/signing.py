@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from rdc.errors import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
     from concurrent.futures import Future
 
     from rdc.catalog.signer import FileSigner
@@ -45,7 +45,10 @@ class Signed(Generic[K]):
     """One file's signature, or why there is none."""
 
     key: K
+    root: bytes
+    """b"" where there is none."""
     tree: SignatureTree | None
+    """None also where only roots were asked for and the catalog knew this one."""
     identity: Identity | None
     """Of the file that was signed."""
     error: FileError | None
@@ -53,11 +56,13 @@ class Signed(Generic[K]):
     """From the catalog: the file was not read."""
 
 
-def sign_in_order(signer: FileSigner, tasks: Iterable[SignTask[K]]) -> Iterator[Signed[K]]:
+def sign_in_order(
+    signer: FileSigner, tasks: Iterable[SignTask[K]], *, roots_only: bool
+) -> Generator[Signed[K], None, None]:
     """See FileSigner.sign_many."""
     if signer.workers == 1:
         for task in tasks:
-            yield _sign(signer, task)
+            yield _sign(signer, task, roots_only)
         return
     stopped = threading.Event()
     flying: deque[Future[list[Signed[K]]] | list[Signed[K]]] = deque()
@@ -66,7 +71,9 @@ def sign_in_order(signer: FileSigner, tasks: Iterable[SignTask[K]]) -> Iterator[
             # A large file is worked on by all threads at once, between the batches, not in one of them.
             alone = len(batch) == 1 and batch[0].size >= BATCH_BYTES
             flying.append(
-                [_sign(signer, batch[0])] if alone else signer.pool().submit(_run, signer, batch, stopped)
+                [_sign(signer, batch[0], roots_only)]
+                if alone
+                else signer.pool().submit(_run, signer, batch, roots_only, stopped)
             )
             while len(flying) > 2 * signer.workers:
                 yield from _results(flying.popleft())
@@ -97,25 +104,30 @@ def _results(one: Future[list[Signed[K]]] | list[Signed[K]]) -> list[Signed[K]]:
     return one if isinstance(one, list) else one.result()
 
 
-def _run(signer: FileSigner, batch: list[SignTask[K]], stopped: threading.Event) -> list[Signed[K]]:
+def _run(
+    signer: FileSigner, batch: list[SignTask[K]], roots_only: bool, stopped: threading.Event
+) -> list[Signed[K]]:
     results = []
     for task in batch:
         if stopped.is_set():
             break
-        results.append(_sign(signer, task))
+        results.append(_sign(signer, task, roots_only, shared=False))
     return results
 
 
-def _sign(signer: FileSigner, task: SignTask[K]) -> Signed[K]:
+def _sign(signer: FileSigner, task: SignTask[K], roots_only: bool, *, shared: bool = True) -> Signed[K]:
     """OutOfSpaceError and the like are not the file's: they end the iteration."""
     try:
         with task.opener() as source:
-            known = signer.catalog.get(source, signer.params)
-            if known is not None:
-                return Signed(task.key, known, source.identity, None, True)
-            began = signer.catalog.now()
-            tree = signer.read(source)
-            signer.catalog.put(source, tree, began)
-            return Signed(task.key, tree, source.identity, None, False)
+            if roots_only:
+                root = signer.catalog.root(source, signer.params)
+                if root is not None:
+                    return Signed(task.key, root, None, source.identity, None, True)
+            else:
+                known = signer.catalog.get(source, signer.params)
+                if known is not None:
+                    return Signed(task.key, known.root, known, source.identity, None, True)
+            tree = signer.read(source, shared=shared)
+            return Signed(task.key, tree.root, tree, source.identity, None, False)
     except FileError as error:
-        return Signed(task.key, None, None, error, False)
+        return Signed(task.key, b"", None, None, error, False)

@@ -95,11 +95,11 @@ def _index(path: bytes, filters: FilterList, catalog: Catalog, terminal: IndexTe
 
     root = Root.open(path)
     try:
-        for signed in FileSigner(catalog=catalog).sign_many(_tasks(root, filters, terminal)):
+        for signed in FileSigner(catalog=catalog).sign_many(_tasks(root, filters, terminal), roots_only=True):
             if signed.error is not None:
                 terminal.failed(signed.error)
-            elif signed.tree is not None:
-                terminal.signed(signed.tree.size, known=signed.known)
+            elif signed.identity is not None:
+                terminal.signed(signed.identity.size, known=signed.known)
     finally:
         root.close()
 

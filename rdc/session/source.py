@@ -53,6 +53,11 @@ if TYPE_CHECKING:
 __all__ = ["Source", "SourceTree"]
 
 
+KEPT_FROM = 64 << 10
+"""Bytes of a file whose signature is kept when it is sent whole. For a smaller one that costs as much as
+signing it again, should it ever be asked about, and a first copy may have a million of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceTree:
     """What is to be sent: a directory's contents, or one entry of a directory."""
@@ -259,7 +264,8 @@ class Source:
                 yield Send(Data(file, bytes(held), tuple(columns.lengths)), round_)
             source.check_unchanged()
             tree, identity = builder.finish(chunker.traits()), source.identity
-            catalog.put(source, tree, began)
+            if source.size >= KEPT_FROM:
+                catalog.put(source, tree, began)
         mtime = self._news_of_mtime(file, identity)
         yield Send(FileEnd(file, tree.size, tree.root, mtime), round_)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rdc.chunking.params import ChunkParams
 
-__all__ = ["Column", "MemoryColumn", "TreeBuilder", "sign"]
+__all__ = ["Column", "MemoryColumn", "TreeBuilder", "one_chunk_tree", "sign"]
 
 
 class Column(Protocol):
@@ -222,20 +222,21 @@ def sign(data: Buffer, params: ChunkParams) -> SignatureTree:
 
 
 def _sign_chunk(chunk: memoryview, params: ChunkParams) -> SignatureTree:
-    """The tree of a stream that is one chunk because nothing of at most max_size bytes is cut.
-
-    What TreeBuilder would make of it, without its machinery: most files of most trees are this small.
-    """
+    """The tree of a stream that is one chunk because nothing of at most max_size bytes is cut."""
     cutter = Cutter(params.min_size, params.max_size)
     cutter.feed(chunk)
     cutter.finish()
-    digest, length = blake3(chunk).digest(), array("Q", (len(chunk),))
-    level = Level(
-        memoryview(digest), memoryview(length), memoryview(_ONE), memoryview(_NONE), memoryview(b"\0")
-    )
-    root = root_digest(params.id, len(chunk), 0, digest, length, _ONE)
-    return SignatureTree(root, len(chunk), params, (level,), cutter.traits())
+    return one_chunk_tree(blake3(chunk).digest(), len(chunk), params, cutter.traits())
+
+
+def one_chunk_tree(digest: bytes, length: int, params: ChunkParams, traits: bytes) -> SignatureTree:
+    """What TreeBuilder makes of a single chunk, without its machinery: most files of most trees are small."""
+    lengths = array("Q", (length,))
+    root = root_digest(params.id, length, 0, digest, lengths, _ONE)
+    level = Level(memoryview(digest), memoryview(lengths), memoryview(_ONE), memoryview(_NONE), _NO_SIZE)
+    return SignatureTree(root, length, params, (level,), traits)
 
 
 _ONE = array("Q", (1,))
 _NONE = array("Q")
+_NO_SIZE = memoryview(b"\0")

@@ -9,7 +9,6 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
-from wire_script import HELLO, PAYLOAD, PREAMBLE, listing, opening, raw, script
 
 from rdc.errors import (
     ExitCode,
@@ -42,6 +41,7 @@ from rdc.transport.base import Exchange, Transport
 from rdc.transport.memory import pair
 from rdc.transport.pipes import PipeTransport
 from rdc.transport.stdio import ChildTransport
+from tests.wire_script import HELLO, PAYLOAD, PREAMBLE, listing, opening, raw, script
 
 LIMIT = 20.0
 Talk = Generator[Command, Received | None, Any]
@@ -134,7 +134,7 @@ CHILD = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from test_session_driver import follow
-from wire_script import HELLO
+from tests.wire_script import HELLO
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Role
 from rdc.session.driver import run

@@ -183,16 +183,19 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Strictly increasing integers, at least one, as a column of gaps."""
+    """Strictly increasing integers, at least one unless said, as a column of gaps."""
 
     count: int
     limit: int
+    may_be_empty: bool = False
 
     def pack(self, value: Sequence[int]) -> object:
         at_most(self.count, value)
         return pack_gaps(value)
 
     def unpack(self, raw: object) -> tuple[int, ...]:
+        if raw == b"" and self.may_be_empty:
+            return ()
         return unpack_gaps(of_type(raw, bytes), self.count, self.limit)
 
 

@@ -9,6 +9,7 @@ from rdc.protocol.messages import (
     Data,
     Describe,
     Done,
+    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
@@ -65,7 +66,7 @@ class State(Enum):
     """Nothing more."""
 
 
-_ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, TierAnswer, RowsPart, Data, FileEnd, FileFailed)
+_ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, TierAnswer, RowsPart, FileBatch, Data, FileEnd, FileFailed)
 _REQUESTS = (
     Describe, RootRequest, TreeRequest, NodeRequest, RangeRequest, FileRequest, TierRequest, RowsRequest,
 )  # fmt: skip

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from rdc.chunking.params import ChunkParams
 
-__all__ = ["Column", "MemoryColumn", "TreeBuilder", "one_chunk_tree", "sign"]
+_ONE = (1).to_bytes(8, "little")
+
+__all__ = ["Column", "MemoryColumn", "TreeBuilder", "chunk_root", "one_chunk_tree", "sign"]
 
 
 class Column(Protocol):
@@ -210,6 +212,19 @@ class TreeBuilder:
             level += 1
 
 
+def chunk_root(data: Buffer, params: ChunkParams) -> bytes:
+    """The root of a file of one chunk (or none): as `sign` would find, without looking for cuts.
+
+    That is what every file of at most `params.max_size` bytes is.
+    """
+    with memoryview(data) as view:
+        size = view.nbytes
+        if not size:
+            return root_digest(params.id, 0, 0, b"", b"", b"")
+        length = size.to_bytes(8, "little")
+        return root_digest(params.id, size, 0, blake3(view).digest(), length, _ONE)
+
+
 def sign(data: Buffer, params: ChunkParams) -> SignatureTree:
     """The signature tree of `data`."""
     with memoryview(data).cast("B") as view:
@@ -231,12 +246,11 @@ def _sign_chunk(chunk: memoryview, params: ChunkParams) -> SignatureTree:
 
 def one_chunk_tree(digest: bytes, length: int, params: ChunkParams, traits: bytes) -> SignatureTree:
     """What TreeBuilder makes of a single chunk, without its machinery: most files of most trees are small."""
-    lengths = array("Q", (length,))
+    lengths = memoryview(array("Q", (length,)))
     root = root_digest(params.id, length, 0, digest, lengths, _ONE)
-    level = Level(memoryview(digest), memoryview(lengths), memoryview(_ONE), memoryview(_NONE), _NO_SIZE)
+    level = Level(memoryview(digest), lengths, memoryview(_ONE).cast("Q"), _NO_STARTS, _NO_SIZES)
     return SignatureTree(root, length, params, (level,), traits)
 
 
-_ONE = array("Q", (1,))
-_NONE = array("Q")
-_NO_SIZE = memoryview(b"\0")
+_NO_STARTS = memoryview(array("Q"))
+_NO_SIZES = memoryview(b"\0")

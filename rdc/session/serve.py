@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from rdc import __version__
+from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.protocol.connection import Connection
@@ -65,7 +67,8 @@ def serve_stdio() -> ExitCode:
     """Answers one session on stdin and stdout; the exit code is for the remote shell to pass on."""
     from rdc.transport.stdio import StdioTransport
 
-    signer = FileSigner()
+    catalog = user_catalog(os.environ)
+    signer = FileSigner(catalog=catalog)
     transport = StdioTransport()
     try:
         run(answer(signer), Connection(False, greeting(signer.params)), transport)
@@ -74,4 +77,5 @@ def serve_stdio() -> ExitCode:
         return error.code
     finally:
         transport.close()
+        catalog.close()
     return ExitCode.OK

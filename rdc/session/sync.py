@@ -138,6 +138,7 @@ class _Run:
                 self._signer,
                 self._news,
                 whole=whole,
+                settlements=self._signer.catalog,
             )
             done = yield from half.run(received.round + 1)
         finally:

@@ -57,7 +57,17 @@ def answer(signer: FileSigner) -> Conversation[None]:
         raise ProtocolError("expected Start")
     place = open_destination(path, received.message, dry_run=open_.options.dry_run)
     try:
-        half = Destination(place, received.message, options, filters, open_.secret, signer, news, whole=whole)
+        half = Destination(
+            place,
+            received.message,
+            options,
+            filters,
+            open_.secret,
+            signer,
+            news,
+            whole=whole,
+            settlements=signer.catalog,
+        )
         yield from half.run(received.round + 1)
     finally:
         place.root.close()

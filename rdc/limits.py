@@ -6,6 +6,7 @@ __all__ = [
     "CHUNK_MAX_LIMIT",
     "CHUNK_MIN_LIMIT",
     "CHUNK_RATIO_LIMIT",
+    "DIRECTORY_BYTES",
     "FILTER_BYTES",
     "FILTER_PATTERN_BYTES",
     "FILTER_RULES",
@@ -60,6 +61,10 @@ WINNOW_MAX_LIMIT = 4_096
 NAME_BYTES = 255
 """Bytes of one path component: NAME_MAX of every Linux file system in use."""
 
+DIRECTORY_BYTES = 1 << 30
+"""Bytes held while one directory is read, 64 an entry besides its name and target: twelve million entries of
+usual names, more than any file system lists in reasonable time."""
+
 PATH_BYTES = 65_536
 """Bytes of a relative path. PATH_MAX (4,096) bounds one system call, not a tree walked by descriptors."""
 
@@ -105,7 +110,7 @@ SOFTWARE_BYTES = 64
 MESSAGE_BYTES = 4096
 """UTF-8 bytes of a text meant for a person: one line that names a path of usual length."""
 
-DATA_BYTES = 256 << 10
+DATA_BYTES = 524288
 """Bytes of content in one message: large enough that a message's cost (about 10 us) does not show,
 small enough that requests and progress get a turn between two of them."""
 
@@ -155,3 +160,34 @@ TREES_IN_FLIGHT = 1024
 
 TREES_IN_FLIGHT_BYTES = 32 << 20
 """Estimated bytes of trees and look-ups of the files in flight by descent, or one file of any size."""
+
+CATALOG_BYTES = 512 << 20
+"""Bytes of the catalog's file before the signatures used longest ago go: those of some two million small
+files, or of 200 GB of large ones."""
+
+CATALOG_ENTRY_BYTES = 64 << 20
+"""Bytes of one encoded signature in the catalog: a file of about 29 GB. Decoding takes twice that in memory,
+where a side may use 250 MB; larger files are signed each time."""
+
+CATALOG_BATCH_BYTES = 4 << 20
+CATALOG_BATCH_ENTRIES = 2_048
+"""Encoded signatures gathered before they are written in one transaction (about 10 ms): what a kill costs."""
+
+CATALOG_SETTLED = 10_000
+"""Pairs of trees remembered as settled, 32 bytes each: more than anybody syncs from one machine."""
+
+TIER_NODES = 1024
+"""Manifest nodes in one request: their children, at most 26 each with 14 bytes of references, fit a frame."""
+
+ROWS_PER_PART = 4096
+"""Manifest entries in one answer, about 200 KiB; fewer where names or link targets are long."""
+
+SMALL_MANIFEST = 200
+"""Entries up to which a manifest that differs is listed whole: about 3 KB, a descent would cost as much."""
+
+SMALL_FILE_BYTES = 16 << 10
+"""Files up to this size share messages. Below every max_size in use, so that each is one chunk; 16 of them at
+least fit one message."""
+
+FILES_PER_BATCH = 1024
+"""Small files in one message: a thousandth of a message's cost each."""

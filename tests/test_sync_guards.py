@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, RdcError
+from rdc.model.entries import PackedListing
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import Event, ItemChanged
 from rdc.session.sync import sync
-from rdc.tree.walk import Walk
+from rdc.tree.walk import PackedWalk
 from tests.syncing import Way, command, contents_of, run_sync
 from tests.trees import Directory, Tree, describe, read_tree, tree, write_tree
 from tests.unprivileged import as_nobody, place_of_nobody
@@ -108,13 +109,14 @@ def test_a_directory_that_vanishes_while_it_is_listed_stops_deletion(
 ) -> None:
     source = write_tree(tmp_path / "source", tree({"d/a": b"a", "f": b"f"}))
     destination = write_tree(tmp_path / "destination", tree({"d/a": b"a", "extra": b"e"}))
-    selected = Walk._selected
+    look = PackedWalk._list
 
-    def vanish(self: Walk, path: bytes, listing: object) -> object:
+    def vanish(self: PackedWalk, path: bytes) -> PackedListing:
+        listing = look(self, path)
         shutil.rmtree(source / "d", ignore_errors=True)
-        return selected(self, path, listing)  # type: ignore[arg-type]
+        return listing
 
-    monkeypatch.setattr(Walk, "_selected", vanish)
+    monkeypatch.setattr(PackedWalk, "_list", vanish)
     run = run_sync(source, destination, SyncOptions(delete=True))
     assert {problem.code for problem in run.problems} == {ExitCode.VANISHED, ExitCode.PARTIAL}
     assert paths(destination) == {b"d", b"d/a", b"extra", b"f"}

@@ -46,7 +46,7 @@ def test_an_unreadable_file_is_named_and_the_others_synced() -> None:
 
 def test_an_unwritable_directory_is_named_and_the_others_synced(monkeypatch: pytest.MonkeyPatch) -> None:
     """As when it is another user's, who alone could lend its rights."""
-    monkeypatch.setattr("rdc.session.destination.lend_rights", lambda root, path: False)
+    monkeypatch.setattr("rdc.session.directories.lend_rights", lambda root, path: False)
     with place_of_nobody() as place:
 
         def work() -> tuple[Ended, Tree]:

@@ -89,6 +89,7 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--protocol",): "both ends agree on a version by themselves",
     ("--iconv",): "names are copied byte for byte",
     ("--ipv4", "-4", "--ipv6", "-6"): _SSH.replace("OPTIONS", "-4") + " (or -6)",
+    ("--version", "-V"): "write rdc --version",
     ("--server", "--sender"): "the far side runs rdc serve --stdio",
 }
 

@@ -35,7 +35,7 @@ def help_text() -> str:
 
 
 def run(
-    words: Sequence[str], environment: Environment, *, serve_stdio: Callable[[], object] | None = None
+    words: Sequence[str], environment: Environment, *, serve_stdio: Callable[[], ExitCode] | None = None
 ) -> ExitCode:
     """The words after `rdc serve`. Raises RdcError."""
     parsed = parse_words(words, _OPTIONS, {}, command="rdc serve")
@@ -47,8 +47,7 @@ def run(
     if not parsed.has("--stdio"):
         raise UsageError("rdc serve needs --stdio; listening on a network port is not available yet")
     if serve_stdio is None:
-        from rdc.session import serve  # type: ignore[attr-defined, unused-ignore]
+        from rdc.session import serve
 
         serve_stdio = serve.serve_stdio
-    code = serve_stdio()
-    return code if isinstance(code, ExitCode) else ExitCode.OK
+    return serve_stdio()

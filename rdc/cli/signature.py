@@ -63,7 +63,7 @@ def run(words: Sequence[str], environment: Environment, *, sign_file: SignFile |
         raise UsageError(f"one FILE is needed, {len(parsed.operands)} were given (see rdc signature --help)")
     params = _params(parsed)
     if sign_file is None:
-        from rdc.catalog import signer  # type: ignore[attr-defined, unused-ignore]
+        from rdc.catalog import signer
 
         sign_file = signer.sign_file
     path = os.fsencode(parsed.operands[0])

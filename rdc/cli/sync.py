@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rdc.cli.environment import Environment, OutputClosedError
 from rdc.cli.options import options_help
 from rdc.cli.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, read_request
-from rdc.errors import ExitCode, RdcError
+from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits import FILTER_BYTES
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
@@ -18,7 +17,11 @@ from rdc.progress import Reporter
 from rdc.report.sync_json import SyncJson
 from rdc.report.sync_terminal import SyncTerminal
 
-__all__ = ["SUMMARY", "Syncer", "help_text", "run"]
+if TYPE_CHECKING:
+    from rdc.catalog.location import UserCatalog
+    from rdc.catalog.store import SignatureStore
+
+__all__ = ["SUMMARY", "Syncer", "help_text", "read_rule_file", "run"]
 
 SUMMARY = "bring a directory or file up to another, here or over ssh"
 
@@ -55,6 +58,7 @@ class Syncer(Protocol):
         *,
         shell: RemoteShell,
         reporter: Reporter,
+        catalog: SignatureStore | UserCatalog | None,
     ) -> SyncReport: ...
 
 
@@ -76,14 +80,14 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
         if parsed.has("--help"):
             environment.data(help_text())
             return ExitCode.OK
-        request = read_request(parsed, lambda name: _read_rule_file(name, environment))
+        request = read_request(parsed, lambda name: read_rule_file(name, environment))
     except RdcError as error:
         # A program that reads events is told of every failure in one form, this early one included.
         if "--json" in words:
             _json_output(environment).fail(error)
         raise
     if syncer is None:
-        from rdc.session.sync import sync  # type: ignore[import-not-found, unused-ignore]
+        from rdc.session.sync import sync
 
         syncer = sync
     return _perform(request, environment, syncer)
@@ -93,9 +97,15 @@ def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> 
     output = _json_output(environment) if request.json else _terminal_output(request, environment)
     try:
         output.start()
-        report = syncer(
-            request.source, request.destination, request.options, shell=request.shell, reporter=output
-        )
+        with request.catalog.store() as catalog:
+            report = syncer(
+                request.source,
+                request.destination,
+                request.options,
+                shell=request.shell,
+                reporter=output,
+                catalog=catalog,
+            )
         output.finish(report)
     except OutputClosedError:
         raise
@@ -129,23 +139,19 @@ def _terminal_output(request: SyncRequest, environment: Environment) -> _Output:
     return SyncTerminal(style, environment.data, environment.talk, bar)
 
 
-def _read_rule_file(name: str, environment: Environment) -> bytes:
+def read_rule_file(name: str, environment: Environment) -> bytes:
+    """The content of a file of patterns, '-' being stdin. Raises RdcError."""
     if name == "-":
         data = environment.stdin.read(FILTER_BYTES + 1)
     else:
         try:
             # Not blocking on a fifo without a writer; rules come from files.
-            descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-            with open(descriptor, "rb") as file:
-                if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-                    raise RdcError(
-                        f"{name}: a file of patterns is expected, this is a directory", code=ExitCode.FILE_IO
-                    )
+            with open(os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
                 data = file.read(FILTER_BYTES + 1)
         except OSError as error:
             raise RdcError(
                 f"{name}: cannot read patterns: {error.strerror}", code=ExitCode.FILE_IO
             ) from error
     if len(data) > FILTER_BYTES:
-        raise RdcError(f"{name}: more than {FILTER_BYTES} bytes of patterns; rdc takes no more")
+        raise UsageError(f"{name}: more than {FILTER_BYTES} bytes of patterns; rdc takes no more")
     return data

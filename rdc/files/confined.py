@@ -12,14 +12,14 @@ from rdc.errors import FileError, RdcError
 from rdc.files.directory import Directory, DirectoryCache
 from rdc.files.exchange import directory_over_file, file_over_directory
 from rdc.files.failure import failure, refused
-from rdc.files.listing import read_directory
-from rdc.files.metadata import kind_of, set_metadata_of, through_path_descriptor
+from rdc.files.metadata import kind_of, set_on_name
+from rdc.files.packed import read_packed
 from rdc.files.path import check_name, check_path
 from rdc.files.removal import remove_tree
 from rdc.files.source import SourceFile, identity_of
 from rdc.files.temporary import temporary_name
-from rdc.limits import NAME_BYTES, PATH_BYTES
-from rdc.model.entries import Identity, Kind, Listing, Metadata
+from rdc.limits import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES
+from rdc.model.entries import Identity, Kind, Listing, Metadata, PackedListing
 
 __all__ = ["Root"]
 
@@ -28,10 +28,23 @@ T = TypeVar("T")
 # O_NONBLOCK: opening a fifo that took the file's place must not wait for a writer.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 SYMLINK_ATTEMPTS = 16
 """A sweep may take a temporary symlink, which cannot be locked, before its rename: then it is made again."""
+
+_BOUNDS = {
+    errno.ENAMETOOLONG: (
+        f"names of at most {NAME_BYTES} bytes",
+        "a longer one",
+        "rename it, then run again",
+    ),
+    errno.EOVERFLOW: (
+        f"names and metadata of at most {DIRECTORY_BYTES >> 20} MiB",
+        "more entries than that",
+        "move some of them to a directory of their own, then run again",
+    ),
+}
+"""What a directory is refused for, by errno: expected, found, what to do."""
 
 
 class Root:
@@ -114,31 +127,38 @@ class Root:
         skip_temporaries: bool = True,
         on_temporary: Callable[[bytes], None] | None = None,
     ) -> Listing:
+        """`list_packed` as a Listing.
+
+        With skip_temporaries=False temporary files are entries like any other.
+        """
+        taker = (on_temporary or _ignore) if skip_temporaries else None
+        return self._list(path, taker).unpacked()
+
+    def list_packed(
+        self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
+    ) -> PackedListing:
         """The entries of a directory, sorted by name bytes.
 
         Temporary files are left out; `on_temporary` takes their names, which is what `sweep` wants.
-        With skip_temporaries=False they are entries like any other.
         """
-        taker = (on_temporary or _ignore) if skip_temporaries else None
+        return self._list(path, on_temporary or _ignore)
 
-        def read(name: bytes, parent: int) -> Listing:
+    def _list(self, path: bytes, taker: Callable[[bytes], None] | None) -> PackedListing:
+        def read(name: bytes, parent: int) -> PackedListing:
             fd = os.open(name, _READ_DIRECTORY, dir_fd=parent)
             try:
-                return read_directory(fd, taker)
+                return read_packed(fd, taker)
+            except OSError as error:
+                if error.errno not in _BOUNDS:
+                    raise
+                expected, found, advice = _BOUNDS[error.errno]
+                raise self.refused(
+                    path, "list the directory", expected=expected, found=found, advice=advice
+                ) from error
             finally:
                 os.close(fd)
 
-        listing = self.perform(path, "list the directory", read, reading=True)
-        for name in listing.names:
-            if len(name) > NAME_BYTES:
-                raise self.refused(
-                    path,
-                    "list the directory",
-                    expected=f"names of at most {NAME_BYTES} bytes",
-                    found=f"one of {len(name)} bytes that starts with {name[:20]!r}",
-                    advice="rename it, then run again",
-                )
-        return listing
+        return self.perform(path, "list the directory", read, reading=True)
 
     def identity(self, path: bytes) -> Identity:
         """What is at `path` itself, a link not followed; FileChangedError when nothing is."""
@@ -156,23 +176,19 @@ class Root:
         """
         try:
             directory, name = self._locate(path)
-            return kind_of(os.stat(name, dir_fd=directory.fd, follow_symlinks=False).st_mode)
+            return kind_of(_lstat(name, directory.fd).st_mode)
         except FileNotFoundError:
-            return None
+            return None  # without making an error of it first: for a new file that is the answer
         except OSError as error:
             raise self.failure(error, path, "look at it") from error
 
     def open_read(self, path: bytes) -> SourceFile:
         """Open a regular file for reading; FileChangedError for anything else."""
-        fd = self.perform(path, "open it for reading", _open_for_reading, reading=True)
-        try:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):
-                raise self.failure(_not_regular(found), path, "open it for reading", reading=True)
-            return SourceFile(fd, found, path, self.shown(path))
-        except BaseException:
+        fd, found = self.perform(path, "open it for reading", _open_for_reading, reading=True)
+        if not stat.S_ISREG(found.st_mode):
             os.close(fd)
-            raise
+            raise self.failure(_not_regular(found), path, "open it for reading", reading=True)
+        return SourceFile(fd, found, path, self.shown(path))
 
     # Changing
 
@@ -183,7 +199,7 @@ class Root:
             try:
                 os.mkdir(name, mode, dir_fd=parent)
             except FileExistsError:
-                if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+                if not stat.S_ISDIR(_lstat(name, parent).st_mode):
                     raise
 
         self.perform(path, "make the directory", make)
@@ -210,11 +226,11 @@ class Root:
 
         def replace(name: bytes, parent: int) -> None:
             for attempt in range(SYMLINK_ATTEMPTS):
-                temporary = temporary_name()
+                temporary = temporary_name(name)
                 os.symlink(target, temporary, dir_fd=parent)
                 try:
                     if metadata is not None:
-                        _set_metadata(temporary, parent, metadata, owner=owner)
+                        set_on_name(temporary, parent, _lstat(temporary, parent), metadata, owner=owner)
                     try:
                         os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
                     except IsADirectoryError:
@@ -249,21 +265,17 @@ class Root:
         """
 
         def apply(name: bytes, parent: int) -> None:
-            fd = os.open(name, _LOOK, dir_fd=parent)
-            try:
-                now = os.fstat(fd)
-                found = kind_of(now.st_mode)
-                if found != kind:
-                    raise self.refused(
-                        path,
-                        "set its metadata",
-                        expected=f"a {kind.name.lower()}",
-                        found=f"a {found.name.lower()}",
-                        advice="run again once nothing else changes this tree",
-                    )
-                set_metadata_of(through_path_descriptor(fd), now, metadata, owner=owner)
-            finally:
-                os.close(fd)
+            now = _lstat(name, parent)
+            found = kind_of(now.st_mode)
+            if found != kind:
+                raise self.refused(
+                    path,
+                    "set its metadata",
+                    expected=f"a {kind.name.lower()}",
+                    found=f"a {found.name.lower()}",
+                    advice="run again once nothing else changes this tree",
+                )
+            set_on_name(name, parent, now, metadata, owner=owner)
 
         self.perform(path, "set its metadata", apply)
 
@@ -321,8 +333,13 @@ def _lstat(name: bytes, parent: int) -> os.stat_result:
     return os.stat(name, dir_fd=parent, follow_symlinks=False)
 
 
-def _open_for_reading(name: bytes, parent: int) -> int:
-    return os.open(name, _READ, dir_fd=parent)
+def _open_for_reading(name: bytes, parent: int) -> tuple[int, os.stat_result]:
+    fd = os.open(name, _READ, dir_fd=parent)
+    try:
+        return fd, os.fstat(fd)
+    except BaseException:
+        os.close(fd)
+        raise
 
 
 def _unlink(name: bytes, parent: int) -> None:
@@ -338,14 +355,6 @@ def _unlink_quietly(name: bytes, parent: int) -> None:
         os.unlink(name, dir_fd=parent)
     except OSError:
         return  # litter that the next sweep takes; the error on its way to the caller matters more
-
-
-def _set_metadata(name: bytes, parent: int, metadata: Metadata, *, owner: bool) -> None:
-    fd = os.open(name, _LOOK, dir_fd=parent)
-    try:
-        set_metadata_of(through_path_descriptor(fd), os.fstat(fd), metadata, owner=owner)
-    finally:
-        os.close(fd)
 
 
 def _not_regular(found: os.stat_result) -> OSError:

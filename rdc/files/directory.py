@@ -40,8 +40,9 @@ class Directory:
         self.fd = fd
         self.opened = time.monotonic()
 
-    def __del__(self) -> None:
-        os.close(self.fd)
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        # A default value: at interpreter exit the module may have lost its names already.
+        close(self.fd)
 
     def removed(self) -> bool:
         """Whether the directory has been removed from the file system: then nothing can be in it."""
@@ -73,8 +74,8 @@ class DirectoryCache:
     def get(self, path: bytes) -> Directory:
         """The directory at `path` (b"" is the root): kept not longer than TRUSTED_SECONDS, or opened now.
 
-        Raises FileError for a path that is none, OSError when something on the way is missing, no directory
-        or a link.
+        The caller has checked the path. Raises OSError when something on the way is missing, no directory or
+        a link.
         """
         if not path:
             return self._root

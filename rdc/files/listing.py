@@ -1,64 +1,124 @@
-"""Reads one directory into the columns of a Listing."""
+"""Reads one directory into the columns of a Listing: the definition of what read_directory.c does faster."""
 
 from __future__ import annotations
 
+import errno
 import os
-import stat
 import sys
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 
 from rdc.files.metadata import KIND_OF_FORMAT
-from rdc.files.temporary import is_temporary
+from rdc.files.temporary import TEMPORARY_RANGE, is_temporary
+from rdc.limits import DIRECTORY_BYTES, NAME_BYTES
 from rdc.model.entries import Kind, Listing
 
 __all__ = ["read_directory"]
 
+ENTRY_BYTES = 64
+"""What an entry counts besides its name and target: some more than its row of columns and its place in a
+sort."""
+
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
-def read_directory(fd: int, on_temporary: Callable[[bytes], None] | None) -> Listing:
-    """The entries of the directory open for reading at `fd`, one fstatat each; raises OSError.
+def read_directory(
+    fd: int, on_temporary: Callable[[bytes], None] | None, limit: int = DIRECTORY_BYTES
+) -> Listing:
+    """The entries of the directory open for reading at `fd`, one fstatat each.
 
     `on_temporary` takes the names of temporary files instead of the Listing; None leaves them in it. An entry
-    that vanishes between the reading of its name and its stat was never there.
+    that vanishes between the reading of its name and its stat was never there. Raises OSError: ENAMETOOLONG
+    for a name of more than NAME_BYTES, EOVERFLOW when names, targets and ENTRY_BYTES an entry add up to more
+    than `limit` bytes.
     """
     encoding = sys.getfilesystemencoding()
-    rows: list[tuple[bytes, os.stat_result, bytes]] = []
-    with os.scandir(fd) as entries:
-        for entry in entries:
+    os.lseek(fd, 0, os.SEEK_SET)
+    entries = {}
+    with os.scandir(fd) as scanned:
+        for entry in scanned:
             name = entry.name.encode(encoding, "surrogateescape")
-            if on_temporary is not None and is_temporary(name):
+            if len(name) > NAME_BYTES:
+                raise _failed(errno.ENAMETOOLONG)
+            limit -= ENTRY_BYTES + len(name) + 1
+            if limit < 0:
+                raise _failed(errno.EOVERFLOW)
+            entries[name] = entry
+    if not entries and os.fstat(fd).st_nlink == 0:
+        # The C library hides that the directory itself was removed.
+        raise _failed(errno.ENOENT)
+    names = sorted(entries)
+    if on_temporary is not None:
+        # Sorted, they stand together: no name outside of this range needs a look.
+        first, last = (bisect_left(names, bound) for bound in TEMPORARY_RANGE)
+        kept = []
+        for name in names[first:last]:
+            if is_temporary(name):
                 on_temporary(name)
-                continue
-            try:
-                found = entry.stat(follow_symlinks=False)
-                target = os.readlink(name, dir_fd=fd) if stat.S_ISLNK(found.st_mode) else b""
-            except FileNotFoundError:
-                continue
-            rows.append((name, found, target))
-    rows.sort(key=_name)
-    stats = [row[1] for row in rows]
-    kinds = bytes([found.st_mode >> 12 for found in stats]).translate(KIND_OF_FORMAT)
+            else:
+                kept.append(name)
+        names[first:last] = kept
+    try:
+        stats = [entries[name].stat(follow_symlinks=False) for name in names]
+    except FileNotFoundError:
+        # A DirEntry keeps its stat: those that were there are not asked again, and cannot fail any more.
+        names = [name for name in names if _is_there(entries[name])]
+        stats = [entries[name].stat(follow_symlinks=False) for name in names]
+    kinds = _kinds(stats)
+    targets: list[bytes] = []
+    if kinds.count(Kind.SYMLINK):
+        rows = zip(names, kinds, strict=True)
+        links = {name: _target(name, fd) for name, kind in rows if kind == Kind.SYMLINK}
+        targets = [target for target in links.values() if target is not None]
+        if sum(map(len, targets)) + len(targets) > limit:
+            raise _failed(errno.EOVERFLOW)
+        if len(targets) < len(links):
+            names = [name for name in names if links.get(name, b"") is not None]
+            stats = [entries[name].stat(follow_symlinks=False) for name in names]
+            kinds = _kinds(stats)
     sizes = array("Q", [found.st_size for found in stats])
-    if kinds.count(Kind.FILE) != len(kinds):
+    if kinds.count(Kind.FILE) < len(kinds):
         for row, kind in enumerate(kinds):
             if kind != Kind.FILE:
                 sizes[row] = 0
     return Listing(
-        names=tuple([row[0] for row in rows]),
+        names=tuple(names),
         kinds=kinds,
         modes=array("H", [found.st_mode & 0o7777 for found in stats]),
         sizes=sizes,
         mtimes=_nanoseconds([found.st_mtime_ns for found in stats]),
         uids=array("I", [found.st_uid for found in stats]),
         gids=array("I", [found.st_gid for found in stats]),
-        targets=tuple([row[2] for row, kind in zip(rows, kinds, strict=True) if kind == Kind.SYMLINK]),
+        targets=tuple(targets),
     )
 
 
-def _name(row: tuple[bytes, os.stat_result, bytes]) -> bytes:
-    return row[0]
+def _failed(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
+
+
+def _is_there(entry: os.DirEntry[str]) -> bool:
+    try:
+        entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _target(name: bytes, directory: int) -> bytes | None:
+    """None when the link has gone since its stat.
+
+    One that was replaced by something else is an error (EINVAL): left out, it would look deleted.
+    """
+    try:
+        return os.readlink(name, dir_fd=directory)
+    except FileNotFoundError:
+        return None
+
+
+def _kinds(stats: list[os.stat_result]) -> bytes:
+    return bytes([found.st_mode >> 12 for found in stats]).translate(KIND_OF_FORMAT)
 
 
 def _nanoseconds(times: Iterable[int]) -> array[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from types import TracebackType
 
 from rdc.files.failure import changed, failure
@@ -40,7 +41,8 @@ class SourceFile:
         self.size: int = found.st_size
         """Bytes, when it was opened."""
         if found.st_size > READAHEAD_WORTH:
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+            with suppress(OSError):  # advice only
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
 
     @property
     def metadata(self) -> Metadata:
@@ -99,7 +101,9 @@ class SourceFile:
     def close(self) -> None:
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
-            os.close(fd)
+            # Nothing was written through it: an error has nothing to say, and must not hide another.
+            with suppress(OSError):
+                os.close(fd)
 
     def __enter__(self) -> SourceFile:
         return self

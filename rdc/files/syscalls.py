@@ -7,9 +7,19 @@ import errno
 import os
 from functools import cache
 
-__all__ = ["fallocate_keep_size", "open_directory_beneath", "rename_exchange", "rename_no_replace", "syncfs"]
+__all__ = [
+    "chmod_no_follow",
+    "fallocate_keep_size",
+    "open_directory_beneath",
+    "rename_exchange",
+    "rename_no_replace",
+    "syncfs",
+]
 
-_OPENAT2 = 437  # the same number on every architecture but alpha
+# Numbers since 5.1 are the same on every architecture but alpha.
+_OPENAT2 = 437
+_FCHMODAT2 = 452
+_AT_SYMLINK_NOFOLLOW = 0x100
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_NO_SYMLINKS = 0x04
 _RESOLVE_BENEATH = 0x08
@@ -55,6 +65,11 @@ def _openat2() -> ctypes._NamedFuncPointer | None:
 
 
 @cache
+def _fchmodat2() -> ctypes._NamedFuncPointer | None:
+    return _function("syscall", ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint, ctypes.c_int)
+
+
+@cache
 def _renameat2() -> ctypes._NamedFuncPointer | None:
     return _function("renameat2", ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
 
@@ -85,6 +100,16 @@ def open_directory_beneath(directory: int, path: bytes) -> int:
     if fd < 0:
         raise _fail(ctypes.get_errno())
     return int(fd)
+
+
+def chmod_no_follow(name: bytes, directory: int, mode: int) -> None:
+    """chmod of one entry, EOPNOTSUPP for a symlink (fchmodat2, Linux 6.6); ENOSYS or EPERM without the
+    call."""
+    function = _fchmodat2()
+    if function is None:
+        raise _fail(errno.ENOSYS)
+    if function(_FCHMODAT2, directory, name, mode, _AT_SYMLINK_NOFOLLOW) != 0:
+        raise _fail(ctypes.get_errno())
 
 
 def rename_no_replace(old: bytes, new: bytes, directory: int) -> None:

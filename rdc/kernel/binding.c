@@ -8,6 +8,7 @@
 #include <Python.h>
 
 #include "cuts.h"
+#include "name_ranks.h"
 #include "siphash.h"
 #include "winnow.h"
 
@@ -65,6 +66,14 @@ static int check_open(stream_state state)
     }
 }
 
+/* Sizes too large for a machine word are as wrong as those that fit. */
+static PyObject *refuse_arguments(void)
+{
+    if (PyErr_ExceptionMatches(PyExc_OverflowError))
+        PyErr_SetString(PyExc_ValueError, "chunk sizes and node sizes fit 64 bits");
+    return NULL;
+}
+
 /* ---- Cutter ---- */
 
 typedef struct {
@@ -88,7 +97,7 @@ static PyObject *cutter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     long long min, max;
     const char *name = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "LL|$z:Cutter", names, &min, &max, &name))
-        return NULL;
+        return refuse_arguments();
     if (min < CHUNK_MIN_LIMIT || min >= max || max > CHUNK_MAX_LIMIT || max > CHUNK_RATIO_LIMIT * min)
         return PyErr_Format(PyExc_ValueError, "chunk sizes %lld to %lld: need %d <= min < max <= %d min, and max <= %d",
                             min, max, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, CHUNK_MAX_LIMIT);
@@ -199,7 +208,7 @@ static PyObject *winnower_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     static char *names[] = {"min_size", "max_size", NULL};
     long long min, max;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "LL:Winnower", names, &min, &max))
-        return NULL;
+        return refuse_arguments();
     if (min < 1 || min >= max || max > WINNOW_MAX_LIMIT)
         return PyErr_Format(PyExc_ValueError, "node sizes %lld to %lld: need 1 <= min < max <= %d", min, max,
                             WINNOW_MAX_LIMIT);
@@ -298,6 +307,37 @@ done:
     return result;
 }
 
+static PyObject *name_ranks(PyObject *module, PyObject *args)
+{
+    Py_buffer key, names;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*:name_ranks", &key, &names))
+        return NULL;
+    const size_t count = rdc_count_names(names.buf, (size_t)names.len);
+    if (key.len != 16 || count == SIZE_MAX) {
+        PyErr_Format(PyExc_ValueError,
+                     "name ranks: a key of 16 bytes (found %zd), names each followed by NUL (%zd bytes)", key.len,
+                     names.len);
+        goto done;
+    }
+    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * count));
+    if (!result)
+        goto done;
+    uint8_t *out = (uint8_t *)PyBytes_AS_STRING(result);
+    if (names.len >= UNLOCK_FROM) {
+        Py_BEGIN_ALLOW_THREADS
+        rdc_name_ranks(key.buf, names.buf, count, out);
+        Py_END_ALLOW_THREADS
+    } else {
+        rdc_name_ranks(key.buf, names.buf, count, out);
+    }
+done:
+    PyBuffer_Release(&key);
+    PyBuffer_Release(&names);
+    return result;
+}
+
 static PyObject *names_of(int usable_only)
 {
     PyObject *list = PyList_New(0), *tuple = NULL;
@@ -351,6 +391,7 @@ static PyMethodDef functions[] = {
     {"usable", usable, METH_NOARGS, NULL},
     {"choose", choose, METH_O, NULL},
     {"kernel_name", kernel_name, METH_NOARGS, NULL},
+    {"name_ranks", name_ranks, METH_VARARGS, NULL},
     {"short_references", (PyCFunction)(void (*)(void))short_references, METH_VARARGS | METH_KEYWORDS, NULL},
     {NULL, NULL, 0, NULL},
 };

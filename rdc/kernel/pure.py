@@ -33,7 +33,7 @@ from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINN
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["Cutter", "Winnower", "kernel_name", "short_references"]
+__all__ = ["Cutter", "Winnower", "kernel_name", "name_ranks", "short_references"]
 
 _MASK = (1 << 64) - 1
 
@@ -224,8 +224,8 @@ def _rotate(x: int, by: int) -> int:
     return (x << by | x >> 64 - by) & _MASK
 
 
-def _siphash_of_32_bytes(key: bytes, message: bytes) -> int:
-    """SipHash-2-4 (Aumasson, Bernstein 2012) of exactly 32 bytes."""
+def _siphash(key: bytes, message: bytes) -> int:
+    """SipHash-2-4 (Aumasson, Bernstein 2012)."""
     k0: int
     k1: int
     k0, k1 = struct.unpack("<2Q", key)
@@ -242,7 +242,11 @@ def _siphash_of_32_bytes(key: bytes, message: bytes) -> int:
             v1, v3 = _rotate(v1, 17) ^ v2, _rotate(v3, 21) ^ v0
             v2 = _rotate(v2, 32)
 
-    for word in (*struct.unpack("<4Q", message), 32 << 56):  # the last word is the length's byte alone
+    whole = len(message) // 8
+    words = struct.unpack_from(f"<{whole}Q", message)
+    # The last word is what is left of the message, with the length in its highest byte.
+    last = int.from_bytes(message[8 * whole :], "little") | (len(message) & 0xFF) << 56
+    for word in (*words, last):
         v3 ^= word
         rounds(2)
         v0 ^= word
@@ -263,6 +267,21 @@ def short_references(key: bytes, records: ReadableBuffer, stride: int, width: in
             f"records of >= 32 bytes ({stride}) without a rest ({len(packed)} bytes)"
         )
     return b"".join(
-        _siphash_of_32_bytes(key, packed[at : at + 32]).to_bytes(8, "little")[:width]
+        _siphash(key, packed[at : at + 32]).to_bytes(8, "little")[:width]
         for at in range(0, len(packed), stride)
     )
+
+
+def name_ranks(key: ReadableBuffer, names: ReadableBuffer, /) -> bytes:
+    """The SipHash-2-4 under `key` of each name in `names`, packed as little-endian 64-bit numbers.
+
+    `key` has 16 bytes, and each name is followed by NUL, which is not hashed; or ValueError. Where nobody
+    else knows the key, nobody can choose names with ranks of his liking.
+    """
+    secret, blob = bytes(key), bytes(names)
+    if len(secret) != 16 or (blob and not blob.endswith(b"\0")):
+        raise ValueError(
+            f"name ranks: a key of 16 bytes (found {len(secret)}), "
+            f"names each followed by NUL ({len(blob)} bytes)"
+        )
+    return b"".join(_siphash(secret, name).to_bytes(8, "little") for name in blob.split(b"\0")[:-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Identity", "Kind", "Listing", "Metadata"]
+__all__ = ["Identity", "Kind", "Listing", "Metadata", "PackedListing", "strings"]
 
 
 class Kind(IntEnum):
@@ -73,6 +74,19 @@ class Listing:
     def __len__(self) -> int:
         return len(self.names)
 
+    def packed(self) -> PackedListing:
+        return PackedListing(
+            len(self.names),
+            _terminated(self.names),
+            self.kinds,
+            _little_endian(self.modes),
+            _little_endian(self.sizes),
+            _little_endian(self.mtimes),
+            _little_endian(self.uids),
+            _little_endian(self.gids),
+            _terminated(self.targets),
+        )
+
     def rows(self, rows: Sequence[int]) -> Listing:
         """The listing of these rows only; `rows` increases."""
         links = [row for row, kind in enumerate(self.kinds) if kind == Kind.SYMLINK]
@@ -98,3 +112,74 @@ class Listing:
 
     def metadata(self, row: int) -> Metadata:
         return Metadata(self.modes[row], self.mtimes[row], self.uids[row], self.gids[row])
+
+
+@dataclass(frozen=True, slots=True)
+class PackedListing:
+    """A Listing as it is read and travels: its columns as packed little-endian bytes, nothing an entry.
+
+    A hundred bytes and what the columns take, where a Listing has a Python object for each name and target.
+    """
+
+    count: int
+    """Entries, and rows of each column."""
+    names: bytes
+    """Each followed by NUL; strictly increasing."""
+    kinds: bytes
+    """One `Kind` value an entry."""
+    modes: bytes
+    """u16: permission bits."""
+    sizes: bytes
+    """u64: bytes; 0 for anything but a regular file."""
+    mtimes: bytes
+    """i64: nanoseconds since the epoch."""
+    uids: bytes
+    """u32."""
+    gids: bytes
+    """u32."""
+    targets: bytes
+    """Link targets of the entries that are symlinks, in entry order, each followed by NUL."""
+
+    def __len__(self) -> int:
+        return self.count
+
+    def unpacked(self) -> Listing:
+        return Listing(
+            tuple(strings(self.names)),
+            self.kinds,
+            _integers("H", self.modes),
+            _integers("Q", self.sizes),
+            _integers("q", self.mtimes),
+            _integers("I", self.uids),
+            _integers("I", self.gids),
+            tuple(strings(self.targets)),
+        )
+
+    def rows(self, rows: Sequence[int]) -> PackedListing:
+        """The listing of these rows only; `rows` increases."""
+        return self.unpacked().rows(rows).packed()
+
+
+def strings(terminated: bytes) -> list[bytes]:
+    """The strings of a column in which each is followed by NUL."""
+    split = terminated.split(b"\0")
+    split.pop()
+    return split
+
+
+def _terminated(parts: tuple[bytes, ...]) -> bytes:
+    return b"\0".join((*parts, b""))
+
+
+def _little_endian(column: array[int]) -> bytes:
+    if sys.byteorder == "big":
+        column = column[:]
+        column.byteswap()
+    return column.tobytes()
+
+
+def _integers(typecode: str, packed: bytes) -> array[int]:
+    column = array(typecode, packed)
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column

@@ -74,7 +74,7 @@ def _split_host(text: str) -> tuple[str, str] | None:
         user, at, rest = "", "", text
     if rest.startswith("["):
         address, bracket, path = rest[1:].partition("]")
-        if not bracket or not path.startswith(":") or "/" in address:
+        if not bracket or not path.startswith(":") or any(ch in address for ch in "/@["):
             return None
         return user + at + address, path[1:]
     host, colon, path = text.partition(":")

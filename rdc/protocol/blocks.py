@@ -19,6 +19,10 @@ MAX_LEVEL = 19
 # A zstd block costs 3 bytes and short pieces seldom repeat anything: below this a piece goes raw.
 RAW_BELOW = 64
 
+# Compressed bytes between two looks at how much came out: at 4 bytes for 128 KiB a bomb costs 512 MB of
+# memset before it is refused, a tenth of a second.
+SLICE_BYTES = 16 << 10
+
 
 class BlockWriter:
     """Turns frame stream into blocks. Pieces sent raw never enter the compressor, so they are in neither
@@ -91,29 +95,26 @@ class BlockWriter:
 
 
 class _Piece:
-    """Takes a decoder's output and refuses the bytes after PIECE_BYTES.
+    """Takes a decoder's output and drops what comes after PIECE_BYTES.
 
-    zstd hands over its output in buffers of at most PIECE_BYTES, so a block that would expand to gigabytes
-    is stopped after its second buffer.
+    It does not raise: python-zstandard 0.25 then loses its output buffer, 128 KiB for every bomb received.
     """
 
     def __init__(self) -> None:
-        self.parts: list[bytes] = []
-        self._size = 0
+        self._parts: list[bytes] = []
+        self.size = 0
+        """Bytes seen, dropped ones included."""
 
     def write(self, data: bytes) -> int:
-        self._size += len(data)
-        if self._size > PIECE_BYTES:
-            raise ProtocolError(
-                f"the far side sent a block that decompresses to more than {PIECE_BYTES} bytes"
-            )
-        self.parts.append(bytes(data))
+        self.size += len(data)
+        if self.size <= PIECE_BYTES:
+            self._parts.append(bytes(data))
         return len(data)
 
     def take(self) -> bytes:
-        data = self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
-        self.parts = []
-        self._size = 0
+        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts = []
+        self.size = 0
         return data
 
 
@@ -163,10 +164,18 @@ class BlockReader:
 
     def _decompress(self, body: bytes) -> bytes:
         if self._stream is None:
+            # One byte more than a piece may have: zstd keeps what its output buffer has no room for until
+            # the next block, and would hide there that this one was too large.
             decompressor = zstandard.ZstdDecompressor(max_window_size=1 << WINDOW_LOG)
-            self._stream = decompressor.stream_writer(self._piece, write_size=PIECE_BYTES)  # type: ignore[arg-type]
-        try:
-            self._stream.write(body)
-        except zstandard.ZstdError as error:
-            raise ProtocolError(f"the far side sent a block that zstd cannot decode ({error})") from error
+            self._stream = decompressor.stream_writer(self._piece, write_size=PIECE_BYTES + 1)  # type: ignore[arg-type]
+        view = memoryview(body)
+        for start in range(0, len(body), SLICE_BYTES):
+            try:
+                self._stream.write(view[start : start + SLICE_BYTES])
+            except zstandard.ZstdError as error:
+                raise ProtocolError(f"the far side sent a block that zstd cannot decode ({error})") from error
+            if self._piece.size > PIECE_BYTES:
+                raise ProtocolError(
+                    f"the far side sent a block that decompresses to more than {PIECE_BYTES} bytes"
+                )
         return self._piece.take()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.model.entries import Kind
-from rdc.protocol.messages import ListingEnd, ListingPart
+from rdc.protocol.messages import ListingEnd, ListingPart, Manifest
 from rdc.protocol.states import Illegal
 
 __all__ = ["Census"]
@@ -16,8 +16,25 @@ class Census:
         self.entries = 0
         self.files = 0
         self.bytes = 0
+        self._topped = False
+        self._offered = 0
         self._unfinished: ListingPart | None = None
         """The last part, when its directory goes on."""
+
+    def offer(self, manifest: Manifest) -> None:
+        """A manifest stands for a listing: its entries may be asked for."""
+        self._offered = manifest.entries
+
+    @property
+    def known(self) -> int:
+        """Entries that may be asked for."""
+        return max(self.entries, self._offered)
+
+    def top(self) -> None:
+        """The root itself: Illegal a second time or after a listing."""
+        if self._topped or self.directories:
+            raise Illegal("the root was described already, or a listing came before")
+        self._topped = True
 
     def add(self, part: ListingPart) -> None:
         """Raises Illegal unless `part` goes on where the listing stands."""

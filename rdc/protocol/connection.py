@@ -20,12 +20,14 @@ from rdc.protocol.messages import (
     PROTOCOL_VERSION,
     Data,
     Done,
+    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
     Hello,
     ListingEnd,
     ListingPart,
+    Manifest,
     Message,
     NodeAnswer,
     NodeRequest,
@@ -36,6 +38,11 @@ from rdc.protocol.messages import (
     Role,
     RootAnswer,
     RootRequest,
+    RowsPart,
+    RowsRequest,
+    Start,
+    TierAnswer,
+    TierRequest,
     TreeAnswer,
     TreeRequest,
     decode,
@@ -206,6 +213,8 @@ class Connection:
                 self._check_end()
         except RdcError as error:
             self._failure = error
+            # The error's traceback holds this object: give the window and the rest back at once.
+            self._blocks_in, self._frames_in = BlockReader(), FrameReader()
             raise
         return None
 
@@ -288,8 +297,16 @@ class Connection:
         if need is not None and other.state is not need:
             raise Illegal(f"the other side is not yet in state {need.value}")
         match message:
+            case Start():
+                self._census.top()
             case ListingPart():
                 self._census.add(message)
+            case Manifest():
+                self._census.offer(message)
+            case TierRequest() | RowsRequest():
+                self._ledger.ask(message)
+            case TierAnswer() | RowsPart():
+                self._ledger.answer(message)
             case ListingEnd():
                 self._census.end(message)
             case RootRequest() | TreeRequest() | FileRequest():
@@ -298,7 +315,7 @@ class Connection:
             case NodeRequest() | RangeRequest():
                 self._listed(message.file)
                 self._ledger.ask(message)
-            case RootAnswer() | TreeAnswer() | NodeAnswer() | Data() | FileEnd() | FileFailed():
+            case RootAnswer() | TreeAnswer() | NodeAnswer() | Data() | FileBatch() | FileEnd() | FileFailed():
                 self._ledger.answer(message)
             case Done() if self.outstanding:
                 raise Illegal(f"{self.outstanding} requests are unanswered")
@@ -317,8 +334,8 @@ class Connection:
         return TRANSITIONS[sender.role][sender.state][type(message)]
 
     def _listed(self, file: int) -> None:
-        if file >= self._census.entries:
-            raise Illegal(f"file {file} was not listed, only {self._census.entries} entries were")
+        if file >= self._census.known:
+            raise Illegal(f"file {file} was not listed, only {self._census.known} entries were")
 
     def _count(self, message: Message, size: int) -> None:
         tally = self._tallies.setdefault(message.name, _Tally())

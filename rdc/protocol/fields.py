@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rdc.errors import printable
 from rdc.limits import PATH_BYTES, RULES_BYTES, SIZE_LIMIT
+from rdc.model.entries import Metadata
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.columns import pack_column, pack_gaps, unpack_column, unpack_gaps
 
@@ -23,6 +24,7 @@ __all__ = [
     "Gaps",
     "Integer",
     "Member",
+    "MetadataItems",
     "Options",
     "Parts",
     "Path",
@@ -107,10 +109,12 @@ class Blob:
     longest: int
 
     def pack(self, value: bytes) -> object:
-        return value
+        return self._checked(value)
 
     def unpack(self, raw: object) -> bytes:
-        value = of_type(raw, bytes)
+        return self._checked(of_type(raw, bytes))
+
+    def _checked(self, value: bytes) -> bytes:
         if not self.shortest <= len(value) <= self.longest:
             raise ValueError(f"{len(value)} bytes are not in {self.shortest}..{self.longest}")
         return value
@@ -179,15 +183,19 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Strictly increasing integers, at least one, as a column of gaps."""
+    """Strictly increasing integers, at least one unless said, as a column of gaps."""
 
     count: int
     limit: int
+    may_be_empty: bool = False
 
     def pack(self, value: Sequence[int]) -> object:
+        at_most(self.count, value)
         return pack_gaps(value)
 
     def unpack(self, raw: object) -> tuple[int, ...]:
+        if raw == b"" and self.may_be_empty:
+            return ()
         return unpack_gaps(of_type(raw, bytes), self.count, self.limit)
 
 
@@ -200,6 +208,7 @@ class Column:
     highest: int = SIZE_LIMIT
 
     def pack(self, value: Sequence[int]) -> object:
+        at_most(self.count, value)
         return pack_column(value)
 
     def unpack(self, raw: object) -> tuple[int, ...]:
@@ -217,6 +226,7 @@ class Parts:
     longest: int
 
     def pack(self, value: Sequence[bytes]) -> object:
+        at_most(self.count, value)
         return [pack_column([len(part) for part in value]), b"".join(value)]
 
     def unpack(self, raw: object) -> tuple[bytes, ...]:
@@ -232,6 +242,26 @@ class Parts:
             parts.append(blob[start : start + size])
             start += size
         return tuple(parts)
+
+
+class MetadataItems:
+    """[mode, mtime_ns, uid, gid]"""
+
+    ITEMS = (
+        Integer(0, 0o7777),
+        Integer(-SIZE_LIMIT - 1, SIZE_LIMIT),
+        Integer(0, 0xFFFF_FFFF),
+        Integer(0, 0xFFFF_FFFF),
+    )
+
+    def pack(self, value: Metadata) -> object:
+        return [value.mode, value.mtime_ns, value.uid, value.gid]
+
+    def unpack(self, raw: object) -> Metadata:
+        items = of_items(raw, int, int, int, int)
+        for codec, item in zip(self.ITEMS, items, strict=True):
+            codec.unpack(item)
+        return Metadata(*items)
 
 
 class Options:
@@ -280,6 +310,12 @@ class Options:
                 raise ValueError(f"a rule is '+' or '-' and a pattern, found {printable(text[:60])!r}")
             rules.append(FilterRule(action, text[1:]))
         return tuple(rules)
+
+
+def at_most(count: int, values: Sequence[object]) -> None:
+    # The bounds a sender can forget; the rest is for the receiver to check.
+    if len(values) > count:
+        raise ValueError(f"{len(values)} items, the limit is {count}")
 
 
 def of_items(raw: object, *kinds: type) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
 from rdc.protocol.messages import (
     Data,
+    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
@@ -22,6 +23,10 @@ from rdc.protocol.messages import (
     RangeRequest,
     RootAnswer,
     RootRequest,
+    RowsPart,
+    RowsRequest,
+    TierAnswer,
+    TierRequest,
     TreeAnswer,
     TreeRequest,
 )
@@ -29,8 +34,12 @@ from rdc.protocol.states import Illegal
 
 __all__ = ["Answer", "Ledger", "Request"]
 
-Request: TypeAlias = RootRequest | TreeRequest | NodeRequest | RangeRequest | FileRequest
-Answer: TypeAlias = RootAnswer | TreeAnswer | NodeAnswer | Data | FileEnd | FileFailed
+Request: TypeAlias = (
+    RootRequest | TreeRequest | NodeRequest | RangeRequest | FileRequest | TierRequest | RowsRequest
+)
+Answer: TypeAlias = (
+    RootAnswer | TreeAnswer | NodeAnswer | Data | FileBatch | FileEnd | FileFailed | TierAnswer | RowsPart
+)
 
 
 class Ledger:
@@ -126,6 +135,8 @@ class _Whole(_Files):
         self._size = 0
 
     def accept(self, answer: Answer) -> bool:
+        if isinstance(answer, FileBatch) and self._current is None:
+            return self.strike(*answer.files)
         if not isinstance(answer, Data | FileEnd | FileFailed):
             raise Illegal("the oldest request asks for whole files")
         if self._current is None:
@@ -199,6 +210,49 @@ class _Nodes:
         return self._done == len(self._nodes)
 
 
+class _Tier:
+    """TierRequest: one answer with an entry for each node, or one for the whole tier."""
+
+    __slots__ = ("_level", "_whole", "ordinals")
+
+    def __init__(self, request: TierRequest) -> None:
+        self._level = request.level
+        self._whole = not request.nodes
+        self.ordinals = len(request.nodes) or 1
+
+    def accept(self, answer: Answer) -> bool:
+        if not isinstance(answer, TierAnswer) or not (
+            answer.level == self._level or (self._whole and answer.level < self._level)
+        ):
+            raise Illegal(f"the oldest request asks for nodes of tier {self._level}")
+        if len(answer.counts) != self.ordinals:
+            raise Illegal(f"{len(answer.counts)} entries for {self.ordinals} nodes")
+        return True
+
+
+class _Rows:
+    """RowsRequest: for one node after the other parts that follow each other, until its last."""
+
+    __slots__ = ("_done", "_next", "_nodes", "ordinals")
+
+    def __init__(self, request: RowsRequest) -> None:
+        self._nodes = array("I", request.nodes)
+        self._done = 0
+        self._next: int | None = None
+        self.ordinals = len(request.nodes)
+
+    def accept(self, answer: Answer) -> bool:
+        if not isinstance(answer, RowsPart) or answer.node != self._nodes[self._done]:
+            raise Illegal(f"the oldest request asks for rows of node {self._nodes[self._done]}")
+        if self._next is not None and answer.first != self._next:
+            raise Illegal(f"rows from {answer.first} where {self._next} goes on")
+        self._next = answer.first + answer.rows.count
+        if answer.last:
+            self._done += 1
+            self._next = None
+        return self._done == len(self._nodes)
+
+
 def _pending(request: Request) -> _Pending:
     match request:
         case RootRequest():
@@ -211,3 +265,7 @@ def _pending(request: Request) -> _Pending:
             return _Ranges(request)
         case NodeRequest():
             return _Nodes(request)
+        case TierRequest():
+            return _Tier(request)
+        case RowsRequest():
+            return _Rows(request)

@@ -6,14 +6,13 @@ rest of rdc trusts. "S" is the source's side, "D" the destination's, whoever of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_type_hints
+from typing import Annotated, TypeAlias, cast
 
 import msgpack  # type: ignore[import-untyped]
 
-from rdc.errors import ExitCode, ProtocolError
+from rdc.errors import ExitCode
 from rdc.limits import (
     CHUNK_MIN_LIMIT,
     DATA_BYTES,
@@ -27,32 +26,36 @@ from rdc.limits import (
     RECORDS_BYTES,
     SIZE_LIMIT,
     SOFTWARE_BYTES,
+    TIER_NODES,
     TREE_HEIGHT,
 )
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.sync import SyncOptions
+from rdc.protocol.codec import WireMessage, decode_payload, encode_payload, registered, wire
 from rdc.protocol.fields import (
     Blob,
-    Codec,
     Column,
     Flag,
     Gaps,
     Integer,
     Member,
+    MetadataItems,
     Options,
     Parts,
     Path,
     Text,
     Word,
-    of_type,
 )
 from rdc.protocol.listings import ListingColumns
+from rdc.protocol.rows import ALL_GROUPS, RowColumns, Rows
 
 __all__ = [
     "PROTOCOL_VERSION",
     "Bye",
     "Data",
+    "Describe",
     "Done",
+    "FileBatch",
     "FileEnd",
     "FileFailed",
     "FileRequest",
@@ -60,6 +63,7 @@ __all__ = [
     "Item",
     "ListingEnd",
     "ListingPart",
+    "Manifest",
     "Message",
     "NodeAnswer",
     "NodeRequest",
@@ -73,7 +77,11 @@ __all__ = [
     "Role",
     "RootAnswer",
     "RootRequest",
+    "RowsPart",
+    "RowsRequest",
     "Start",
+    "TierAnswer",
+    "TierRequest",
     "TreeAnswer",
     "TreeRequest",
     "decode",
@@ -88,12 +96,6 @@ PARAMETER_ID_BYTES = 32
 SECRET_BYTES = 16
 ROOT_BYTES = 32
 REFERENCE_WIDTHS = (4, 32)
-ID_LIMIT = (1 << 32) - 1
-
-# msgpack allocates an array when it has read its head: with arrays this short, the deepest nesting it
-# accepts (1,024) allocates 128 KiB. Many values travel in one binary field instead (columns.py).
-ARRAY_ITEMS = 16
-HELLO_KEYS = 64
 
 Ordinal: TypeAlias = Annotated[int, Integer(highest=ORDINAL_LIMIT)]
 Size: TypeAlias = Annotated[int, Integer()]
@@ -104,6 +106,8 @@ Nodes: TypeAlias = Annotated[tuple[int, ...], Gaps(NODES_PER_MESSAGE, ORDINAL_LI
 Line: TypeAlias = Annotated[str, Text(MESSAGE_BYTES)]
 Code: TypeAlias = Annotated[ExitCode, Member(ExitCode)]
 Failure: TypeAlias = Annotated[ExitCode, Member(ExitCode, without=(ExitCode.OK,))]
+TierNodes: TypeAlias = Annotated[tuple[int, ...], Gaps(TIER_NODES, ORDINAL_LIMIT)]
+GroupSet: TypeAlias = Annotated[int, Integer(1, ALL_GROUPS)]
 Width: TypeAlias = Annotated[int, Integer(*REFERENCE_WIDTHS)]
 Mtime: TypeAlias = Annotated[int | None, Integer(-SIZE_LIMIT - 1, SIZE_LIMIT, optional=True)]
 """Nanoseconds; None: the listed one. A file that was changed after its listing travels with its new mtime."""
@@ -121,49 +125,9 @@ class Role(IntEnum):
         return Role(1 - self)
 
 
-class _Message:
-    """What all messages share; `kind` and `name` are set by the registry."""
-
-    __slots__ = ()
-    kind: ClassVar[int]
-    name: ClassVar[str]
-
-    def check(self) -> str | None:
-        """What is wrong between fields that are each right, as "field: reason"."""
-        return None
-
-
-M = TypeVar("M", bound=type[_Message])
-
-
+@wire(0, keys=("v", "s", "p"))
 @dataclass(frozen=True, slots=True)
-class _Shape:
-    message: type[_Message]
-    fields: tuple[tuple[str, Codec], ...]
-    keys: tuple[str, ...] | None
-    """Keys of a payload that is a map; None: the payload is an array."""
-
-
-_SHAPES: dict[int, _Shape] = {}
-
-
-def _message(kind: int, keys: tuple[str, ...] | None = None) -> Callable[[M], M]:
-    def register(cls: M) -> M:
-        hints = get_type_hints(cls, include_extras=True)
-        codecs = tuple((f.name, hints[f.name].__metadata__[0]) for f in fields(cls))  # type: ignore[arg-type]
-        if kind in _SHAPES:
-            raise TypeError(f"type {kind} of {cls.__name__} is taken")
-        _SHAPES[kind] = _Shape(cls, codecs, keys)
-        cls.kind = kind
-        cls.name = cls.__name__
-        return cls
-
-    return register
-
-
-@_message(0, keys=("v", "s", "p"))
-@dataclass(frozen=True, slots=True)
-class Hello(_Message):
+class Hello(WireMessage):
     """Both sides, first, in the preamble's raw block; unknown keys are ignored."""
 
     version: Annotated[int, Integer(0, 255)]
@@ -174,9 +138,9 @@ class Hello(_Message):
     """Id of all chunking and signature parameters: roots and records compare only under the same."""
 
 
-@_message(1)
+@wire(1)
 @dataclass(frozen=True, slots=True)
-class Open(_Message):
+class Open(WireMessage):
     """Dialler, right after its Hello without waiting: what the session is about."""
 
     role: Annotated[Role, Member(Role)]
@@ -188,9 +152,9 @@ class Open(_Message):
     options: Annotated[SyncOptions, Options()]
 
 
-@_message(2)
+@wire(2)
 @dataclass(frozen=True, slots=True)
-class Opened(_Message):
+class Opened(WireMessage):
     """Answerer, after its Hello: it takes the role."""
 
     root_kind: Annotated[Kind | None, Member(Kind, optional=True)]
@@ -198,45 +162,18 @@ class Opened(_Message):
     own_euid_is_root: Annotated[bool, Flag()]
 
 
-@_message(3)
+@wire(3)
 @dataclass(frozen=True, slots=True)
-class Refused(_Message):
+class Refused(WireMessage):
     """Either side, any time: the session is over, for this reason."""
 
     code: Failure
     message: Line
 
 
-@_message(23)
+@wire(4)
 @dataclass(frozen=True, slots=True)
-class Start(_Message):
-    """S, first: what is going to be listed."""
-
-    only: Annotated[bytes, Path(inside=True)]
-    """Of the one entry that the root's listing holds; b'': the root's contents are listed."""
-    entry: Annotated[Kind, Member(Kind)]
-    """Kind of that entry, or of the root."""
-    mode: Annotated[int, Integer(0, 0o7777)]
-    mtime_ns: Annotated[int, Integer(-SIZE_LIMIT - 1, SIZE_LIMIT)]
-    uid: Annotated[int, Integer(0, ID_LIMIT)]
-    gid: Annotated[int, Integer(0, ID_LIMIT)]
-
-    @property
-    def metadata(self) -> Metadata:
-        """Of that entry, or of the root."""
-        return Metadata(self.mode, self.mtime_ns, self.uid, self.gid)
-
-    def check(self) -> str | None:
-        if b"/" in self.only:
-            return f"only: {len(self.only)} bytes with a '/'"
-        if not self.only and self.entry is not Kind.DIRECTORY:
-            return "entry: the root is no directory"
-        return None
-
-
-@_message(4)
-@dataclass(frozen=True, slots=True)
-class ListingPart(_Message):
+class ListingPart(WireMessage):
     """S: some or all entries of one directory, in order."""
 
     directory: Ordinal
@@ -257,9 +194,9 @@ class ListingPart(_Message):
         return None
 
 
-@_message(5)
+@wire(5)
 @dataclass(frozen=True, slots=True)
-class ListingEnd(_Message):
+class ListingEnd(WireMessage):
     """S: every directory was listed; the totals of what was."""
 
     directories: Count
@@ -272,17 +209,17 @@ class ListingEnd(_Message):
     """Directories and entries that could not be read and are missing from the listing."""
 
 
-@_message(6)
+@wire(6)
 @dataclass(frozen=True, slots=True)
-class RootRequest(_Message):
+class RootRequest(WireMessage):
     """D: the root digests of these files."""
 
     files: Files
 
 
-@_message(7)
+@wire(7)
 @dataclass(frozen=True, slots=True)
-class RootAnswer(_Message):
+class RootAnswer(WireMessage):
     """S: some or all files of the oldest RootRequest; those that failed come as FileFailed."""
 
     files: Files
@@ -301,9 +238,9 @@ class RootAnswer(_Message):
         return None
 
 
-@_message(8)
+@wire(8)
 @dataclass(frozen=True, slots=True)
-class TreeRequest(_Message):
+class TreeRequest(WireMessage):
     """D: the top of the signature trees of these files."""
 
     files: Files
@@ -311,9 +248,9 @@ class TreeRequest(_Message):
     """Bytes of a reference in the answers."""
 
 
-@_message(9)
+@wire(9)
 @dataclass(frozen=True, slots=True)
-class TreeAnswer(_Message):
+class TreeAnswer(WireMessage):
     """S: one file of the oldest TreeRequest."""
 
     file: Ordinal
@@ -325,9 +262,9 @@ class TreeAnswer(_Message):
     """Opaque here: the signature format says what they hold."""
 
 
-@_message(10)
+@wire(10)
 @dataclass(frozen=True, slots=True)
-class NodeRequest(_Message):
+class NodeRequest(WireMessage):
     """D: the children of these nodes of a file's tree."""
 
     file: Ordinal
@@ -337,9 +274,9 @@ class NodeRequest(_Message):
     """Bytes of a reference in the answer."""
 
 
-@_message(11)
+@wire(11)
 @dataclass(frozen=True, slots=True)
-class NodeAnswer(_Message):
+class NodeAnswer(WireMessage):
     """S: the next nodes of the oldest NodeRequest, in its order."""
 
     file: Ordinal
@@ -354,9 +291,9 @@ class NodeAnswer(_Message):
         return None
 
 
-@_message(12)
+@wire(12)
 @dataclass(frozen=True, slots=True)
-class RangeRequest(_Message):
+class RangeRequest(WireMessage):
     """D: these bytes of a file, in this order."""
 
     file: Ordinal
@@ -393,17 +330,17 @@ class RangeRequest(_Message):
         return None
 
 
-@_message(13)
+@wire(13)
 @dataclass(frozen=True, slots=True)
-class FileRequest(_Message):
+class FileRequest(WireMessage):
     """D: these files whole."""
 
     files: Files
 
 
-@_message(14)
+@wire(14)
 @dataclass(frozen=True, slots=True)
-class Data(_Message):
+class Data(WireMessage):
     """S: the next bytes of a file or of its ranges."""
 
     file: Ordinal
@@ -417,9 +354,9 @@ class Data(_Message):
         return None
 
 
-@_message(15)
+@wire(15)
 @dataclass(frozen=True, slots=True)
-class FileEnd(_Message):
+class FileEnd(WireMessage):
     """S: all Data of the request for this file was sent."""
 
     file: Ordinal
@@ -435,9 +372,9 @@ class FileEnd(_Message):
         return None
 
 
-@_message(16)
+@wire(16)
 @dataclass(frozen=True, slots=True)
-class FileFailed(_Message):
+class FileFailed(WireMessage):
     """S, in place of an answer about this file."""
 
     file: Ordinal
@@ -445,9 +382,9 @@ class FileFailed(_Message):
     message: Line
 
 
-@_message(17)
+@wire(17)
 @dataclass(frozen=True, slots=True)
-class Notice(_Message):
+class Notice(WireMessage):
     """Either side: a problem with one path that the other side's user must see; the session goes on."""
 
     code: Code
@@ -456,9 +393,9 @@ class Notice(_Message):
     message: Line
 
 
-@_message(18)
+@wire(18)
 @dataclass(frozen=True, slots=True)
-class Item(_Message):
+class Item(WireMessage):
     """D: an entry was changed (or would be)."""
 
     change: Annotated[str, Word(length=11)]
@@ -466,9 +403,9 @@ class Item(_Message):
     target: Annotated[bytes | None, Path(optional=True)] = None
 
 
-@_message(19)
+@wire(19)
 @dataclass(frozen=True, slots=True)
-class Progress(_Message):
+class Progress(WireMessage):
     """D: how far it is."""
 
     phase: Annotated[str, Word(choices=("compare", "transfer", "delete"))]
@@ -476,9 +413,9 @@ class Progress(_Message):
     total: Annotated[int | None, Integer(optional=True)]
 
 
-@_message(20)
+@wire(20)
 @dataclass(frozen=True, slots=True)
-class Plan(_Message):
+class Plan(WireMessage):
     """D: what it will do."""
 
     files: Count
@@ -486,9 +423,9 @@ class Plan(_Message):
     deletes: Count
 
 
-@_message(21)
+@wire(21)
 @dataclass(frozen=True, slots=True)
-class Done(_Message):
+class Done(WireMessage):
     """D: nothing more is wanted; its result."""
 
     changed: Count
@@ -499,18 +436,146 @@ class Done(_Message):
     code: Code
 
 
-@_message(22)
+@wire(22)
 @dataclass(frozen=True, slots=True)
-class Bye(_Message):
+class Bye(WireMessage):
     """S: the last message, after Done."""
 
     read_errors: Count
     code: Code
 
 
+@wire(23)
+@dataclass(frozen=True, slots=True)
+class Start(WireMessage):
+    """S, before any listing: what is going to be listed."""
+
+    only: Annotated[bytes, Path(inside=True)]
+    """Name of the one entry that the root's listing holds; b'': the root's contents are listed."""
+    entry: Annotated[Kind, Member(Kind)]
+    """Kind of that entry, or of the root."""
+    metadata: Annotated[Metadata, MetadataItems()]
+
+    def check(self) -> str | None:
+        if b"/" in self.only:
+            return f"only: {len(self.only)} bytes with a '/'"
+        if not self.only and self.entry is not Kind.DIRECTORY:
+            return "entry: the root is no directory"
+        return None
+
+
+@wire(24)
+@dataclass(frozen=True, slots=True)
+class Describe(WireMessage):
+    """D: how S is to describe its tree; first of all, and once more where the manifest does not pay."""
+
+    whole: Annotated[bool, Flag()]
+    """The listing of every directory, as it is walked; otherwise only its Manifest, to be looked into."""
+    owner: Annotated[bool, Flag()]
+    """D keeps owners: they count in the manifest's digests."""
+
+
+@wire(25)
+@dataclass(frozen=True, slots=True)
+class Manifest(WireMessage):
+    """S, after Start, where no listing was asked for: the tree's digest and totals."""
+
+    root: Root
+    """Digest of all that is kept of all entries."""
+    entries: Ordinal
+    files: Count
+    """Regular files."""
+    bytes: Size
+    """Sum of their sizes."""
+    read_errors: Count
+    """Directories that could not be read and are missing."""
+
+
+@wire(26)
+@dataclass(frozen=True, slots=True)
+class TierRequest(WireMessage):
+    """D: the children, in tier `level`, of these nodes of the tier above; without nodes the whole tier, or
+    the topmost there is."""
+
+    level: Level
+    nodes: Annotated[tuple[int, ...], Gaps(TIER_NODES, ORDINAL_LIMIT, may_be_empty=True)]
+    groups: GroupSet
+    """Column groups whose references are wanted."""
+
+
+@wire(27)
+@dataclass(frozen=True, slots=True)
+class TierAnswer(WireMessage):
+    """S: the answer to the oldest TierRequest, one entry a node asked for (one for a whole tier)."""
+
+    level: Level
+    firsts: Annotated[tuple[int, ...], Column(TIER_NODES)]
+    """Number of each one's first child."""
+    counts: Annotated[tuple[int, ...], Column(TIER_NODES, lowest=1)]
+    references: Annotated[bytes, Blob(1, FRAME_BYTES)]
+    """Opaque: for each group asked for, the references of all children in order."""
+
+    def check(self) -> str | None:
+        if len(self.firsts) != len(self.counts):
+            return f"counts: {len(self.counts)} for {len(self.firsts)} nodes"
+        return None
+
+
+@wire(28)
+@dataclass(frozen=True, slots=True)
+class RowsRequest(WireMessage):
+    """D: the entries below these nodes of tier `level`."""
+
+    level: Level
+    nodes: TierNodes
+    groups: GroupSet
+
+
+@wire(29)
+@dataclass(frozen=True, slots=True)
+class RowsPart(WireMessage):
+    """S: the next entries below the next node of the oldest RowsRequest."""
+
+    node: Ordinal
+    first: Ordinal
+    """Row of the first entry here."""
+    last: Annotated[bool, Flag()]
+    """The node is complete."""
+    rows: Annotated[Rows, RowColumns()]
+
+    def check(self) -> str | None:
+        return None if self.rows.count else "rows: none"
+
+
+@wire(30)
+@dataclass(frozen=True, slots=True)
+class FileBatch(WireMessage):
+    """S: small files of the oldest FileRequest, each of one chunk, unchanged since they were listed."""
+
+    files: Files
+    sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE, highest=DATA_BYTES)]
+    payload: Annotated[bytes, Blob(0, DATA_BYTES)]
+    """Their contents, one after the other."""
+    digest: Root
+    """BLAKE3 of their roots, one after the other."""
+
+    def check(self) -> str | None:
+        if len(self.sizes) != len(self.files):
+            return f"sizes: {len(self.sizes)} for {len(self.files)} files"
+        if sum(self.sizes) != len(self.payload):
+            return f"payload: {len(self.payload)} bytes for files of {sum(self.sizes)}"
+        return None
+
+
 Message: TypeAlias = (
     Hello
-    | Start
+    | FileBatch
+    | Describe
+    | Manifest
+    | TierRequest
+    | TierAnswer
+    | RowsRequest
+    | RowsPart
     | Open
     | Opened
     | Refused
@@ -533,73 +598,20 @@ Message: TypeAlias = (
     | Plan
     | Done
     | Bye
+    | Start
 )
 
 
 def message_kinds() -> dict[int, type[Message]]:
     """Type number to class, for every message."""
-    return {kind: shape.message for kind, shape in _SHAPES.items()}  # type: ignore[misc]
-
-
-def field_names(kind: int) -> tuple[str, ...]:
-    """The fields of a message in wire order; a map's keys in the same order are `v`, `s`, `p`."""
-    return tuple(name for name, _ in _SHAPES[kind].fields)
+    return cast("dict[int, type[Message]]", registered())
 
 
 def encode(message: Message, packer: msgpack.Packer | None = None) -> bytes:
     """The payload. ValueError when the message breaks the protocol's bounds: the caller's mistake."""
-    shape = _SHAPES[message.kind]
-    problem = message.check()
-    if problem is not None:
-        raise ValueError(f"{message.name}.{problem}")
-    values = [codec.pack(getattr(message, name)) for name, codec in shape.fields]
-    payload: bytes = (packer or msgpack.Packer(use_bin_type=True)).pack(
-        values if shape.keys is None else dict(zip(shape.keys, values, strict=True))
-    )
-    if len(payload) > FRAME_BYTES:
-        raise ValueError(f"{message.name} has {len(payload)} bytes, the limit is {FRAME_BYTES}")
-    return payload
+    return encode_payload(message, packer)
 
 
 def decode(kind: int, payload: bytes) -> Message:
     """The message, every field checked. Raises ProtocolError that names message and field."""
-    shape = _SHAPES.get(kind)
-    if shape is None:
-        raise ProtocolError(f"the far side sent a message of unknown type {kind}")
-    name = shape.message.name
-    try:
-        raw = msgpack.unpackb(
-            payload,
-            use_list=False,
-            max_array_len=ARRAY_ITEMS,
-            max_map_len=0 if shape.keys is None else HELLO_KEYS,
-            max_str_len=MESSAGE_BYTES,
-            max_bin_len=FRAME_BYTES,
-            max_ext_len=0,
-        )
-    except (ValueError, TypeError) as error:
-        raise ProtocolError(
-            f"the far side sent a {name} that is not msgpack within limits ({error})"
-        ) from error
-    field = "payload"
-    try:
-        values: list[Any] = list(_raw_values(shape, raw))
-        for row, (field, codec) in enumerate(shape.fields):  # noqa: B007 - named in the error below
-            values[row] = codec.unpack(values[row])
-    except ValueError as error:
-        raise ProtocolError(f"the far side sent a bad {name}.{field}: {error}") from error
-    message = shape.message(*values)
-    problem = message.check()
-    if problem is not None:
-        raise ProtocolError(f"the far side sent a bad {name}.{problem}")
-    return message  # type: ignore[return-value]
-
-
-def _raw_values(shape: _Shape, raw: object) -> tuple[object, ...]:
-    if shape.keys is not None:
-        pairs = of_type(raw, dict)
-        return tuple(map(pairs.get, shape.keys))
-    items = of_type(raw, tuple)
-    if len(items) != len(shape.fields):
-        raise ValueError(f"expected {len(shape.fields)} fields, found {len(items)}")
-    return items
+    return cast("Message", decode_payload(kind, payload))

@@ -7,7 +7,9 @@ from enum import Enum
 from rdc.protocol.messages import (
     Bye,
     Data,
+    Describe,
     Done,
+    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
@@ -15,6 +17,7 @@ from rdc.protocol.messages import (
     Item,
     ListingEnd,
     ListingPart,
+    Manifest,
     Message,
     NodeAnswer,
     NodeRequest,
@@ -28,7 +31,11 @@ from rdc.protocol.messages import (
     Role,
     RootAnswer,
     RootRequest,
+    RowsPart,
+    RowsRequest,
     Start,
+    TierAnswer,
+    TierRequest,
     TreeAnswer,
     TreeRequest,
 )
@@ -47,8 +54,6 @@ class State(Enum):
     """Hello first."""
     OPENING = "opening"
     """The dialler's Open, the answerer's Opened."""
-    STARTING = "starting"
-    """S: what it will list."""
     LISTING = "listing"
     """S: listings, and answers already."""
     SERVING = "serving"
@@ -61,8 +66,10 @@ class State(Enum):
     """Nothing more."""
 
 
-_ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, Data, FileEnd, FileFailed)
-_REQUESTS = (RootRequest, TreeRequest, NodeRequest, RangeRequest, FileRequest)
+_ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, TierAnswer, RowsPart, FileBatch, Data, FileEnd, FileFailed)
+_REQUESTS = (
+    Describe, RootRequest, TreeRequest, NodeRequest, RangeRequest, FileRequest, TierRequest, RowsRequest,
+)  # fmt: skip
 _REPORTS = (Item, Progress, Plan)
 
 
@@ -75,20 +82,19 @@ def _begin(working: State) -> dict[State, dict[type[Message], State]]:
 
 TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.SOURCE: {
-        **_begin(State.STARTING),
-        State.STARTING: {
-            Start: State.LISTING,
-            Notice: State.STARTING,
-            Refused: State.CLOSED,
-        },
+        **_begin(State.LISTING),
         State.LISTING: {
+            Start: State.LISTING,
             ListingPart: State.LISTING,
             ListingEnd: State.SERVING,
+            Manifest: State.SERVING,
             **dict.fromkeys(_ANSWERS, State.LISTING),
             Notice: State.LISTING,
             Refused: State.CLOSED,
         },
         State.SERVING: {
+            ListingPart: State.LISTING,
+            ListingEnd: State.SERVING,
             **dict.fromkeys(_ANSWERS, State.SERVING),
             Notice: State.SERVING,
             Bye: State.CLOSED,

@@ -83,7 +83,7 @@ class ProgressBar:
             file=self._stream,
             force_terminal=True,
             no_color=not self._color,
-            color_system="auto" if self._color else None,
+            color_system="standard" if self._color else None,
             width=self._width,
         )
         progress = Progress(
@@ -106,8 +106,9 @@ _TITLES = {"compare": "comparing", "transfer": "transferring", "delete": "deleti
 
 
 def _detail(standing: Standing) -> str:
+    if standing.phase == "transfer":
+        done = size_text(standing.done)
+        return done if standing.total is None else f"{done} of {size_text(standing.total)}"
     if standing.total is None:
         return counted(standing.done, "entry", "entries")
-    if standing.phase == "transfer":
-        return f"{size_text(standing.done)} of {size_text(standing.total)}"
     return f"{standing.done:,} of {standing.total:,}"

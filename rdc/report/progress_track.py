@@ -39,24 +39,27 @@ class ProgressTrack:
         if isinstance(event, PlanKnown):
             if self._plan is None:
                 self._plan = event
-                self._standing = Standing("transfer", 0, event.bytes)
+                # A first copy transfers while it still compares: the plan then only adds the total.
+                self._advance("transfer", 0)
         elif isinstance(event, Progressed):
-            self._progressed(event)
+            self._advance(event.phase, event.done)
 
-    def _progressed(self, event: Progressed) -> None:
-        order, at = _ORDER.get(event.phase), _ORDER[self._standing.phase]
+    def _advance(self, phase: str, done: int) -> None:
+        order, at = _ORDER.get(phase), _ORDER[self._standing.phase]
         if order is None or order < at:
             return
-        total = self._total(event)
         before = self._standing.done if order == at else 0
-        done = max(before, event.done if total is None else min(event.done, total))
-        self._standing = Standing(event.phase, done, total)
+        total = self._total(phase)
+        if total is not None:
+            total = max(total, before)
+            done = min(done, total)
+        self._standing = Standing(phase, max(before, done), total)
 
-    def _total(self, event: Progressed) -> int | None:
+    def _total(self, phase: str) -> int | None:
         """The plan's total, so that files that grow meanwhile cannot move the bar back.
 
         None for the comparison: its end is known only once it is reached.
         """
-        if self._plan is None or event.phase == "compare":
+        if self._plan is None or phase == "compare":
             return None
-        return self._plan.bytes if event.phase == "transfer" else self._plan.deletes
+        return self._plan.bytes if phase == "transfer" else self._plan.deletes

@@ -1,46 +1,86 @@
-"""The destination's half of a sync: compares the source's listing with its own tree and drives what follows.
+"""The destination's half of a sync: has the source describe its tree, compares, and drives what follows.
 
-Order: directories and links as their listings come; file contents as soon as they are known to differ, many
-files in flight; then, once the whole listing was seen and nothing is outstanding, deletions, entries that had
-a directory in their way, and the metadata of every directory that was touched, deepest first.
+An empty destination asks for the listing at once and for contents as the listing comes. Otherwise both sides
+walk their trees at the same time and compare the digests of their manifests; only where they differ does a
+descent find the directories to be compared, from which on both ways are one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from array import array
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, printable
+from blake3 import blake3
+
+from rdc.errors import ExitCode, FileError, OutOfSpaceError, ProtocolError, RdcError, printable
 from rdc.files.confined import Root
-from rdc.files.replace import sweep
-from rdc.model.entries import Kind, Listing, Metadata
-from rdc.plan.compare import Change, Decision, Difference, compare, difference
-from rdc.plan.itemize import itemize
-from rdc.progress import ItemChanged, PlanKnown, Problem
-from rdc.protocol.messages import Bye, Done, ListingEnd, ListingPart, Start
+from rdc.limits import SMALL_MANIFEST
+from rdc.model.entries import Kind, Listing, PackedListing
+from rdc.plan.manifest_descent import ManifestDescent
+from rdc.progress import PlanKnown, Problem
+from rdc.protocol.messages import (
+    Bye,
+    Describe,
+    Done,
+    ListingEnd,
+    ListingPart,
+    RowsPart,
+    RowsRequest,
+    Start,
+    TierAnswer,
+    TierRequest,
+)
+from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.session.deletion import Deletion
-from rdc.session.driver import Receive, Send
-from rdc.session.entries import Entries
+from rdc.session.directories import Announced, Directories, writing_code
+from rdc.session.driver import Flush, Receive, Send
 from rdc.session.landing import Landing
-from rdc.session.rights import lend_rights
+from rdc.session.leftovers import Leftovers
 from rdc.session.transfer import Transfers
-from rdc.tree.walk import join
+from rdc.tree.fold import Fold
+from rdc.tree.manifest import Manifest
+from rdc.tree.walk import PackedWalk
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.model.sync import SyncOptions
+    from rdc.progress import Event
     from rdc.protocol.connection import Received
     from rdc.session.driver import Conversation
     from rdc.session.news import News
     from rdc.tree.filters import FilterList
 
-__all__ = ["Destination", "open_destination"]
-
+__all__ = ["Destination", "Settlements", "is_bare", "keeps_owner", "open_destination"]
 
 EMPTY = Listing((), b"", array("H"), array("Q"), array("q"), array("I"), array("I"), ())
+
+
+class Settlements(Protocol):
+    """Remembers pairs of trees that a clean run found to need nothing: a cache, never needed."""
+
+    def is_settled(self, key: bytes) -> bool: ...
+
+    def settle(self, key: bytes) -> None: ...
+
+
+def keeps_owner(options: SyncOptions) -> bool:
+    """Whether this side, as the destination, sets uid and gid."""
+    return os.geteuid() == 0 if options.owner is None else options.owner
+
+
+def is_bare(path: bytes) -> bool:
+    """Nothing is at `path`, or an empty directory: everything the source has will be new."""
+    try:
+        with os.scandir(path) as entries:
+            return next(entries, None) is None
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +119,17 @@ def _open(path: bytes, start: Start, *, dry_run: bool) -> Place:
 
 
 @dataclass(frozen=True, slots=True)
-class _Directory:
-    """A directory that its parent's listing announced."""
+class _Totals:
+    """What the source says of its tree as a whole."""
 
-    metadata: Metadata
-    new: bool
-    """Made in this run (or would be): nothing is in it."""
-    touched: bool
-    """Its own metadata has to be set at the end in any case."""
-    lost: bool
-    """It could not be made: what is below it cannot be synced."""
+    entries: int
+    files: int
+    bytes: int
+    read_errors: int
 
 
 class Destination:
-    """One destination conversation."""
+    """One destination conversation. Before `run`, a Describe(whole, owner) went to the source."""
 
     def __init__(
         self,
@@ -103,49 +140,92 @@ class Destination:
         secret: bytes,
         signer: FileSigner,
         news: News,
+        *,
+        whole: bool,
+        settlements: Settlements | None = None,
     ) -> None:
         self._root = place.root
         self._name = place.name
+        self._new = place.new
         self._start = start
         self._options = options
         self._filters = filters
+        self._secret = secret
         self._news = news
-        self._owner = os.geteuid() == 0 if options.owner is None else options.owner
-        self._entries = Entries()
+        self._whole = whole
+        self._settlements = settlements
+        self._owner = keeps_owner(options)
+        self._wanted = Manifest()
+        self._own: Manifest | None = None
+        self._unreadable: set[bytes] = set()
         self._landing = Landing(
-            place.root, self._entries, news, fsync=options.fsync, owner=self._owner, dry=options.dry_run
+            place.root, self._wanted, news, fsync=options.fsync, owner=self._owner, dry=options.dry_run
         )
-        self._transfers = Transfers(place.root, self._entries, self._landing, secret, signer, news)
+        self._leftovers = Leftovers(place.root)
+        self._transfers = Transfers(
+            place.root, self._wanted, self._landing, self._leftovers, secret, signer, news
+        )
         self._deletion = Deletion(place.root, filters, news, limit=options.max_delete, dry=options.dry_run)
+        self._directories = Directories(
+            place.root,
+            start,
+            options,
+            self._wanted,
+            self._landing,
+            self._transfers,
+            self._deletion,
+            filters,
+            news,
+            owner=self._owner,
+            new=place.new,
+        )
         self._parts: list[Listing] = []
         self._listed = 0
-        self._expected = {b"": _Directory(start.metadata, place.new, False, False)}
-        self._touched: list[tuple[bytes, Metadata]] = []
-        self._extra: list[tuple[bytes, int]] = []
-        self._blocked: list[tuple[int, Decision]] = []
-        self._end: ListingEnd | None = None
+        self._totals: _Totals | None = None
 
-    def run(self) -> Conversation[Done]:
-        """Takes the listing, fetches what differs, deletes, and ends with its account."""
+    @property
+    def source_files(self) -> int:
+        """Regular files at the source, after filters."""
+        return self._totals.files if self._totals else 0
+
+    @property
+    def source_bytes(self) -> int:
+        """Their bytes."""
+        return self._totals.bytes if self._totals else 0
+
+    def run(self, round_: int) -> Conversation[Done]:
+        """Compares, fetches what differs, deletes, and ends with its account."""
         try:
-            round_ = yield from self._listen(1)
+            if self._whole:
+                round_ = yield from self._serve(round_)
+            else:
+                round_ = yield from self._meet(round_)
+            if self._totals is None:
+                raise ProtocolError("the source did not describe its tree")
             self._landing.flush()
             if self._options.delete:
-                self._delete()
-            round_ = yield from self._unblock(round_)
-            self._finish_directories()
-        finally:
-            self._transfers.close()
-            self._landing.abandon()
+                self._directories.delete(self._totals.entries, self._totals.read_errors)
+            self._directories.unblock(self._totals.read_errors)
+            self._deletion.finish()
+            if not self._transfers.idle:
+                yield from self._transfers.pump(round_)
+                round_ = yield from self._serve(round_)
+                self._landing.flush()
+            if not self._options.dry_run:
+                self._leftovers.sweep()
+            self._directories.finish()
+        except BaseException as error:
+            self._wind_down(error)
+            raise
+        self._remember()
         yield from self._news.tell(round_)
-        code = ExitCode.OK
         done = Done(
             self._landing.changed,
             self._deletion.deleted,
             self._transfers.literal_bytes,
             self._transfers.reused_bytes,
             self._news.errors,
-            code,
+            ExitCode.OK,
         )
         yield Send(done, round_)
         while True:
@@ -155,58 +235,48 @@ class Destination:
             if received is not None and not self._news.take(received.message):
                 raise ProtocolError(f"expected Bye, found {type(received.message).__name__}")
 
-    @property
-    def listing_end(self) -> ListingEnd:
-        """The source's totals, once the listing is complete."""
-        if self._end is None:
-            raise ProtocolError("the listing has not ended")
-        return self._end
+    def _wind_down(self, error: BaseException) -> None:
+        """An interruption: what is complete lands, what is not stays for the next run."""
+        self._transfers.close()
+        if not isinstance(error, OutOfSpaceError):
+            with contextlib.suppress(RdcError):
+                self._landing.flush()
+        self._landing.abandon()
 
-    def _listen(self, round_: int) -> Conversation[int]:
-        """Serves messages until the listing is complete and nothing is outstanding; the last round."""
-        while self._end is None or not self._transfers.idle:
+    # By listing: everything the source has, directory by directory
+
+    def _serve(self, round_: int) -> Conversation[int]:
+        """Serves messages until the source's tree is known and nothing is outstanding; the last round."""
+        while self._totals is None or not self._transfers.idle:
             received = yield Receive()
             if received is None:
                 continue
             round_ = max(round_, received.round + 1)
-            yield from self._take(received)
+            message = received.message
+            if isinstance(message, ListingPart):
+                self._take_part(message)
+            elif isinstance(message, ListingEnd):
+                self._end_listing(message)
+            elif not self._news.take(message):
+                yield from self._transfers.take(received)
             yield from self._transfers.pump(received.round + 1)
             yield from self._news.tell(received.round + 1)
         return round_
 
-    def _take(self, received: Received) -> Conversation[None]:
-        message = received.message
-        if isinstance(message, ListingPart):
-            self._take_part(message)
-        elif isinstance(message, ListingEnd):
-            self._end = message
-            if self._parts:
-                raise ProtocolError("the listing ended inside a directory")
-            # Directories that the source could not read were announced and never listed.
-            self._lose(list(self._expected))
-            plan = PlanKnown(
-                self._landing.planned,
-                self._transfers.total_bytes,
-                len(self._extra) if self._options.delete else 0,
-            )
-            self._news.report(plan)
-        elif not self._news.take(message):
-            yield from self._transfers.take(received)
-
-    # The listing
-
     def _take_part(self, part: ListingPart) -> None:
-        if part.directory != self._listed or part.path not in self._expected:
+        if part.directory != self._listed or part.path not in self._directories.expected:
             raise ProtocolError(f"a listing of {printable(part.path)!r}, which was not announced")
-        if part.first != self._entries.count + sum(map(len, self._parts)):
-            raise ProtocolError(f"a listing that starts at entry {part.first}")
         self._parts.append(part.listing)
         if not part.last:
             return
         listing = self._parts[0] if len(self._parts) == 1 else _joined(self._parts)
         self._parts = []
         self._listed += 1
-        self._compare(part.path, self._renamed(part.path, listing))
+        path, first = part.path, len(self._wanted)
+        listing = self._renamed(path, listing)
+        self._wanted.add(path, listing.packed())
+        held = EMPTY if self._directories.expected[path].new else self._held(path)
+        self._directories.compare(path, first, listing, held)
 
     def _renamed(self, path: bytes, listing: Listing) -> Listing:
         if path or not self._start.only:
@@ -217,212 +287,221 @@ class Destination:
             return listing
         return listing.named((self._name,))
 
-    def _compare(self, path: bytes, listing: Listing) -> None:
-        directory = self._expected.pop(path)
-        if not path and not self._start.only:
-            directory = self._top(directory)
-        first = self._entries.add(path, listing)
-        if directory.lost:
-            self._announce(path, listing, new=True, lost=True)
-            return
-        held = EMPTY if directory.new else self._held(path)
-        if held is None:
-            self._announce(path, listing, new=False, lost=True)
-            return
-        comparison = compare(listing, held, owner=self._owner, checksum=self._options.checksum)
-        changing = comparison.decisions or (self._options.delete and comparison.extra)
-        lent = bool(changing) and not self._options.dry_run and lend_rights(self._root, path)
-        touched = directory.touched or lent
-        kinds = {decision.row: decision for decision in comparison.decisions}
-        for row, (name, kind) in enumerate(zip(listing.names, listing.kinds, strict=True)):
-            decision = kinds.get(row)
-            if kind == Kind.DIRECTORY:
-                touched = self._directory(join(path, name), listing.metadata(row), decision) or touched
-            elif decision is not None:
-                touched = self._entry(first + row, join(path, name), listing, decision) or touched
-        if self._options.delete and not (path == b"" and self._start.only):
-            for row in comparison.extra:
-                self._extra.append((join(path, held.names[row]), held.kinds[row]))
-                touched = True
-        if touched:
-            self._touched.append((path, directory.metadata))
+    def _end_listing(self, end: ListingEnd) -> None:
+        if self._parts:
+            raise ProtocolError("the listing ended inside a directory")
+        self._conclude(_Totals(end.entries, end.files, end.bytes, end.read_errors))
 
-    def _top(self, top: _Directory) -> _Directory:
-        """The synced directory itself, which no listing names: rsync's './'."""
-        if top.new:
-            decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
-        else:
-            held = self._root.metadata(b"")
-            differing = difference(Kind.DIRECTORY, top.metadata, held, owner=self._owner)
-            if not differing:
-                return top
-            decision = Decision(Change.METADATA, -1, -1, differing)
-        code = itemize(Kind.DIRECTORY, decision, transferred=top.new, new=top.new)
-        self._landing.report(ItemChanged(code, b"./"))
-        return replace(top, touched=True)
+    def _conclude(self, totals: _Totals) -> None:
+        """Everything was compared."""
+        self._totals = totals
+        self._directories.give_up()
+        deletes = len(self._directories.extra) if self._options.delete else 0
+        self._news.report(PlanKnown(self._landing.planned, self._transfers.total_bytes, deletes))
 
     def _held(self, path: bytes) -> Listing | None:
         stale: list[bytes] = []
         try:
             listing = self._root.list(path, on_temporary=stale.append)
         except FileError as error:
-            self._news.report(Problem(_writing(error), path, str(error)))
+            self._news.report(Problem(writing_code(error), path, str(error)))
             return None
-        if stale and not self._options.dry_run:
-            sweep(self._root, path, stale)
+        if stale:
+            self._leftovers.note(path, stale)
         return listing
 
-    def _announce(self, path: bytes, listing: Listing, *, new: bool, lost: bool) -> None:
-        for row, (name, kind) in enumerate(zip(listing.names, listing.kinds, strict=True)):
-            if kind == Kind.DIRECTORY:
-                self._expected[join(path, name)] = _Directory(listing.metadata(row), new, False, lost)
+    # By manifest: only what differs
 
-    def _directory(self, path: bytes, metadata: Metadata, decision: Decision | None) -> bool:
-        """Makes or keeps a subdirectory; True when that touches its parent."""
-        new = decision is not None and decision.change in (Change.CREATE, Change.REPLACE)
-        lost = False
-        if new and not self._options.dry_run:
-            try:
-                # Not as it will be: until its contents are there only its owner may use it.
-                if decision is not None and decision.change is Change.REPLACE:
-                    self._root.replace_with_directory(path, 0o700)
-                else:
-                    self._root.make_directory(path, 0o700)
-            except FileError as error:
-                self._news.report(Problem(_writing(error), path, str(error)))
-                lost = True
-        self._expected[path] = _Directory(metadata, new, decision is not None, lost)
-        if decision is not None and not lost:
-            code = itemize(Kind.DIRECTORY, decision, transferred=new, new=new)
-            self._landing.report(ItemChanged(code, path + b"/"))
-        return new
+    def _meet(self, round_: int) -> Conversation[int]:
+        """Walks while the source does, compares the two manifests, and serves what follows from it."""
+        yield Flush()
+        own = self._own = self._walk()
+        received = yield from self._next_message()
+        offer = received.message
+        if not isinstance(offer, ManifestMessage):
+            raise ProtocolError(f"expected Manifest, found {type(offer).__name__}")
+        round_ = received.round + 1
+        totals = _Totals(offer.entries, offer.files, offer.bytes, offer.read_errors)
+        if self._options.checksum or self._name is not None:
+            # Every file is to be compared, or the names are not the same: the manifests cannot tell.
+            return (yield from self._list_all(round_))
+        top = None if self._start.only else self._root.metadata(b"")
+        own_root = own.root(top, owner=self._owner)
+        if own_root == offer.root or self._is_settled(offer.root, own_root):
+            self._settle(offer.root, own_root, offer.read_errors)
+            self._directories.expected.clear()
+            self._conclude(totals)
+            return round_
+        if offer.entries <= SMALL_MANIFEST:
+            return (yield from self._list_all(round_))
+        round_ = yield from self._descend(offer, round_)
+        theirs = None if self._start.only else self._start.metadata
+        if len(self._wanted) != offer.entries or self._wanted.root(theirs, owner=self._owner) != offer.root:
+            # A short reference collided. It costs the listing, never a wrong tree.
+            self._wanted.clear()
+            return (yield from self._list_all(round_))
+        self._compare_all()
+        self._conclude(totals)
+        yield from self._transfers.pump(round_)
+        yield from self._news.tell(round_)
+        return (yield from self._serve(round_))
 
-    def _entry(self, file: int, path: bytes, listing: Listing, decision: Decision) -> bool:
-        """Starts what a file or symlink needs; True when that touches its directory."""
-        kind, metadata = listing.kinds[decision.row], listing.metadata(decision.row)
-        if decision.change is Change.REPLACE and self._is_directory(path):
-            self._blocked.append((file, decision))
-            return True
-        if kind == Kind.SYMLINK:
-            target = listing.target(decision.row)
-            return self._symlink(path, target, metadata, decision)
-        if decision.change is Change.METADATA:
-            self._landing.settle(path, metadata, decision)
-            return False
-        self._landing.decide(file, decision)
-        if decision.change is Change.CHECK:
-            self._transfers.check(file)
-        elif self._options.dry_run:
-            self._landing.rehearse(file)
-        elif decision.change is Change.CONTENT:
-            self._transfers.update(file)
-        else:
-            self._transfers.create(file)
-        return True
+    def _list_all(self, round_: int) -> Conversation[int]:
+        yield Send(Describe(True, self._owner), round_)
+        return (yield from self._serve(round_))
 
-    def _symlink(self, path: bytes, target: bytes, metadata: Metadata, decision: Decision) -> bool:
-        moved = decision.change is not Change.METADATA
-        if not self._options.dry_run:
-            try:
-                if moved:
-                    self._root.replace_symlink(path, target, metadata, owner=self._owner)
-                else:
-                    self._root.set_metadata(path, Kind.SYMLINK, metadata, owner=self._owner)
-            except FileError as error:
-                self._news.report(Problem(_writing(error), path, str(error)))
-                return moved
-        new = decision.change in (Change.CREATE, Change.REPLACE)
-        if moved and not new:
-            decision = Decision(
-                decision.change, decision.row, decision.held_row, decision.difference | Difference.CHECKSUM
-            )
-        code = itemize(Kind.SYMLINK, decision, transferred=moved, new=new)
-        self._landing.report(ItemChanged(code, path, target))
-        return moved
+    def _walk(self) -> Manifest:
+        """Our own tree as a manifest; stale temporaries on the way are removed."""
+        manifest = Manifest()
+        if self._new:
+            return manifest
+        only = self._start.only or None
+        walk = PackedWalk(
+            self._root, self._filters, self._note, only=only, on_temporaries=self._leftovers.note
+        )
+        try:
+            for path, listing in walk:
+                manifest.add(path, listing)
+        except FileError as error:
+            self._unreadable.add(b"")
+            self._news.report(Problem(writing_code(error), b"", str(error)))
+        return manifest
 
-    def _is_directory(self, path: bytes) -> bool:
-        return self._root.kind(path) is Kind.DIRECTORY
+    def _note(self, event: Event) -> None:
+        """Of our own tree only failures are news, and they are failures to write into it."""
+        if isinstance(event, Problem) and event.code is not ExitCode.OK:
+            self._unreadable.add(event.path)
+            self._news.report(replace(event, code=ExitCode.PARTIAL))
 
-    def _lose(self, paths: list[bytes]) -> None:
-        for path in paths:
-            directory = self._expected.pop(path)
-            if directory.touched and not directory.lost:
-                self._touched.append((path, directory.metadata))
-
-    # The end
-
-    def _delete(self) -> None:
-        end = self.listing_end
-        if end.read_errors:
-            self._refuse_deletion(f"the source could not be read completely ({end.read_errors} errors)")
-        elif end.entries <= bool(self._start.only) and not self._options.force_empty:
-            self._refuse_deletion("the source is empty; --force-empty deletes all the same")
-        else:
-            for path, kind in self._extra:
-                self._deletion.remove(path, kind)
-
-    def _refuse_deletion(self, why: str) -> None:
-        if any(not self._filters.excluded(path, kind == Kind.DIRECTORY) for path, kind in self._extra):
-            self._news.report(Problem(ExitCode.PARTIAL, b"", f"nothing was deleted: {why}"))
-
-    def _unblock(self, round_: int) -> Conversation[int]:
-        """Entries that had a directory in their way: it goes only now, and unless it is empty only with
-        --delete. The last round."""
-        for file, decision in self._blocked:
-            entry = self._entries[file]
-            path = entry.path
-            kept = self._make_way(path)
-            if kept is not None:
-                text = f"{printable(path)}: a directory is in the way, {kept}"
-                self._news.report(Problem(ExitCode.PARTIAL, path, text))
-                continue
-            if entry.kind == Kind.SYMLINK:
-                target = entry.listing.target(entry.row)
-                self._symlink(path, target, entry.metadata, decision)
+    def _descend(self, offer: ManifestMessage, round_: int) -> Conversation[int]:
+        """Asks along what differs until `_wanted` holds the source's manifest."""
+        if not offer.entries:
+            return round_
+        own = self._own or Manifest()
+        descent = ManifestDescent(Fold(own, owner=self._owner), offer.entries, self._secret)
+        while True:
+            for ask in descent.asks():
+                kind = RowsRequest if ask.rows else TierRequest
+                yield Send(kind(ask.level, ask.nodes, int(ask.groups)), round_)
+            if descent.complete:
+                break
+            received = yield from self._next_message()
+            round_ = max(round_, received.round + 1)
+            message = received.message
+            if isinstance(message, TierAnswer):
+                descent.take_tier(message.level, message.firsts, message.counts, message.references)
+            elif isinstance(message, RowsPart):
+                descent.take_rows(message.rows, last=message.last)
             else:
-                self._landing.decide(file, Decision(Change.CREATE, entry.row, -1, Difference.NONE))
-                if self._options.dry_run:
-                    self._landing.rehearse(file)
-                else:
-                    self._transfers.create(file)
-        self._deletion.finish()
-        if not self._transfers.idle:
-            yield from self._transfers.pump(round_)
-            round_ = yield from self._listen(round_)
-            self._landing.flush()
+                raise ProtocolError(f"expected manifest nodes, found {type(message).__name__}")
+        descent.assemble(self._wanted)
         return round_
 
-    def _make_way(self, path: bytes) -> str | None:
-        """Empties the directory at `path`, which its successor then replaces in one step; or why not."""
-        held = self._held(path)
-        if held is None:
-            return "which cannot be read"
-        if not held:
-            return None
-        if not self._options.delete:
-            return "and it is not empty; --delete removes it"
-        if self.listing_end.read_errors:
-            return "and stays because the source could not be read completely"
-        if not self._deletion.empty(path):
-            return "and what is left in it was not to be deleted (a filter rule, --max-delete, or an error)"
-        return None
+    def _next_message(self) -> Conversation[Received]:
+        while True:
+            received = yield Receive()
+            if received is not None and not self._news.take(received.message):
+                return received
 
-    def _finish_directories(self) -> None:
-        """Their own metadata last, children before parents: whatever was done inside changed their mtimes."""
-        if self._options.dry_run:
+    def _compare_all(self) -> None:
+        """Compares the directories in which the two manifests differ, parents first."""
+        wanted, own = self._wanted, self._own or Manifest()
+        ours = {path: number for number, path in enumerate(own.directories)}
+        expected = self._directories.expected
+        for number, path in enumerate(wanted.directories):
+            mine = ours.pop(path, None)
+            if path not in expected and path:
+                if mine is not None and self._same(wanted.packed(number), own.packed(mine)):
+                    continue
+                expected[path] = self._announced(path)
+            held = EMPTY if mine is None else own.listing(mine)
+            directory = expected[path]
+            if path in self._unreadable:
+                expected[path] = replace(directory, lost=True)
+            self._directories.compare(path, wanted.firsts[number], wanted.listing(number), held)
+        for path, mine in ours.items():
+            # Directories that have entries here and none there: emptied, or gone with their parent's entry.
+            if path in expected or wanted.is_directory(path):
+                expected.setdefault(path, self._announced(path))
+                self._directories.compare(path, len(wanted), EMPTY, own.listing(mine))
+
+    def _announced(self, path: bytes) -> Announced:
+        """A directory whose parent has no differences of its own: it is there, and its metadata are right."""
+        parent, _, name = path.rpartition(b"/")
+        number = self._wanted.number(parent)
+        listing = None if number is None else self._wanted.listing(number)
+        if listing is None or name not in listing.names:
+            raise ProtocolError(f"a listing of {printable(path)!r}, which was not announced")
+        return Announced(listing.metadata(listing.names.index(name)), False, False, False)
+
+    def _same(self, a: PackedListing, b: PackedListing) -> bool:
+        if not self._owner:
+            a = replace(a, uids=b.uids, gids=b.gids)
+        return a == b
+
+    # Pairs of trees that need nothing
+
+    def _remember(self) -> None:
+        """After a clean run: where our tree does not equal the source's in what is compared, having extra
+        entries or failing to keep something, remember the two as they are now.
+        """
+        clean = not self._news.codes and not self._options.dry_run and not self._options.checksum
+        if self._settlements is None or not clean or self._name is not None or self._totals is None:
             return
-        for path, metadata in reversed(self._touched):
-            if path == b"" and self._start.only:
-                continue  # the root is not what was synced, but where it was put
-            try:
-                self._root.set_metadata(path, Kind.DIRECTORY, metadata, owner=self._owner)
-            except FileError as error:
-                self._news.report(Problem(_writing(error), path, str(error)))
+        if not (self._landing.changed or self._deletion.deleted) and self._own is None:
+            return
+        theirs = None if self._start.only else self._start.metadata
+        if self._own is not None and not len(self._wanted) and self._totals.entries:
+            return  # equal or settled before
+        source_root = self._wanted.root(theirs, owner=self._owner)
+        own = self._again()
+        if own is None:
+            return
+        own_root = own.root(None if self._start.only else self._root.metadata(b""), owner=self._owner)
+        if own_root != source_root:
+            self._settle(source_root, own_root, self._totals.read_errors)
+
+    def _again(self) -> Manifest | None:
+        """Our manifest as this run left it; directories that it did not change are not read again."""
+        before = self._own or Manifest()
+        known = {path: number for number, path in enumerate(before.directories)}
+        changed = self._directories.changed | {parent_of(path) for path, _ in self._directories.extra}
+        manifest = Manifest()
+        walk = PackedWalk(
+            self._root,
+            self._filters,
+            lambda event: None,
+            only=self._start.only or None,
+            known=lambda path: None if path in changed or path not in known else before.packed(known[path]),
+        )
+        try:
+            for path, listing in walk:
+                manifest.add(path, listing)
+        except FileError:
+            return None
+        return None if walk.read_errors else manifest
+
+    def _key(self, source_root: bytes, own_root: bytes) -> bytes:
+        options = repr((self._options.delete, self._owner, self._start.only)).encode()
+        return blake3(b"rdc settled 1" + source_root + own_root + options).digest()
+
+    def _is_settled(self, source_root: bytes, own_root: bytes) -> bool:
+        return self._settlements is not None and self._settlements.is_settled(
+            self._key(source_root, own_root)
+        )
+
+    def _settle(self, source_root: bytes, own_root: bytes, read_errors: int) -> None:
+        if (
+            self._settlements is not None
+            and own_root != source_root
+            and not read_errors
+            and not self._unreadable
+        ):
+            self._settlements.settle(self._key(source_root, own_root))
 
 
-def _writing(error: FileError) -> ExitCode:
-    """What vanishes at the destination is a failure to write; 24 speaks of the source."""
-    return ExitCode.PARTIAL if error.code is ExitCode.VANISHED else error.code
+def parent_of(path: bytes) -> bytes:
+    return path.rpartition(b"/")[0]
 
 
 def _joined(parts: list[Listing]) -> Listing:

@@ -18,7 +18,7 @@ from rdc.protocol.connection import Connection, Received
 from rdc.protocol.messages import Message, Refused
 from rdc.transport.base import Transport
 
-__all__ = ["Command", "Conversation", "Receive", "Send", "run", "run_pair"]
+__all__ = ["Command", "Conversation", "Flush", "Receive", "Send", "run", "run_pair"]
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -50,7 +50,13 @@ class Receive:
     wait: bool = True
 
 
-Command: TypeAlias = Send | Receive
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Hand everything queued to the transport, as far as it takes it, before long work without messages; the
+    answer is None."""
+
+
+Command: TypeAlias = Send | Receive | Flush
 Conversation: TypeAlias = Generator[Command, Received | None, T]
 
 
@@ -96,6 +102,12 @@ class _Runner(Generic[T]):
                     if self.connection.pending >= PENDING_HIGH:
                         return
                     self.connection.send(message, round_number)
+                    self._reply(None)
+                case Flush():
+                    self.connection.flush()
+                    if self.connection.pending and not polled:
+                        return
+                    polled = False
                     self._reply(None)
                 case Receive(wait):
                     received = self.receive()

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.files.replacement import Replacement
     from rdc.model.entries import Identity, Metadata
-    from rdc.session.entries import Entries
     from rdc.session.news import News
+    from rdc.tree.manifest import Manifest
 
 __all__ = ["Landing"]
 
@@ -25,7 +25,7 @@ class Landing:
     """Takes verified files and reports each once it is durable. Not durable yet: at most a commit group."""
 
     def __init__(
-        self, root: Root, entries: Entries, news: News, *, fsync: bool, owner: bool, dry: bool
+        self, root: Root, entries: Manifest, news: News, *, fsync: bool, owner: bool, dry: bool
     ) -> None:
         self._root = root
         self._entries = entries
@@ -46,7 +46,7 @@ class Landing:
 
     def rehearse(self, file: int) -> None:
         """A dry run's report of a file that would be fetched."""
-        self._account(self._entries[file].path, self._decisions.pop(file, None))
+        self._account(self._entries.entry(file).path, self._decisions.pop(file, None))
 
     def differs(self, file: int) -> bool:
         """The comparison of contents found a difference that the quick check had not. True when the new
@@ -63,7 +63,7 @@ class Landing:
         decision = self._decisions.pop(file)
         if not decision.difference:
             return
-        entry = self._entries[file]
+        entry = self._entries.entry(file)
         self.settle(entry.path, entry.metadata if metadata is None else metadata, decision)
 
     def settle(self, path: bytes, metadata: Metadata, decision: Decision) -> None:
@@ -76,11 +76,14 @@ class Landing:
             return
         self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=False, new=False), path))
 
+    def is_new(self, file: int) -> bool:
+        """Nothing was at its path when the directories were compared."""
+        return file not in self._decisions
+
     def commit(
-        self, file: int, temporary: Replacement, metadata: Metadata, expected: Identity | None
+        self, file: int, path: bytes, temporary: Replacement, metadata: Metadata, expected: Identity | None
     ) -> None:
         """Takes over a verified temporary; it replaces exactly what `expected` names (None: nothing)."""
-        path = self._entries[file].path
         self._landing[path] = file
         self._group.add(temporary, path, metadata, self._owner, expected)
 

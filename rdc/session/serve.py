@@ -6,11 +6,12 @@ import os
 from typing import TYPE_CHECKING
 
 from rdc import __version__
+from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.protocol.connection import Connection
-from rdc.protocol.messages import PROTOCOL_VERSION, Hello, Open, Opened, Role, Start
-from rdc.session.destination import Destination, open_destination
+from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Role, Start
+from rdc.session.destination import Destination, is_bare, keeps_owner, open_destination
 from rdc.session.driver import Receive, Send, run
 from rdc.session.news import News
 from rdc.session.source import Source, SourceTree
@@ -30,7 +31,8 @@ def greeting(params: ChunkParams) -> Hello:
 def answer(signer: FileSigner) -> Conversation[None]:
     """The conversation of the side that was dialled, whatever its role will be."""
     received = yield Receive()
-    while received is not None and isinstance(received.message, Hello):
+    if received is not None and isinstance(received.message, Hello):
+        # Not in one process, where nobody has to be greeted.
         received = yield Receive()
     if received is None or not isinstance(received.message, Open):
         raise ProtocolError("expected Open")
@@ -38,25 +40,35 @@ def answer(signer: FileSigner) -> Conversation[None]:
     filters = FilterList(open_.options.rules)
     news = News(None)
     path = open_.path or b"."
-    is_root = os.geteuid() == 0
     if open_.role is Role.SOURCE:
         tree = SourceTree.open(path)
         try:
-            yield Send(Opened(None, is_root), round_)
-            yield from Source(tree, filters, open_.secret, signer, news).run(round_)
+            yield Send(Opened(None, False), round_)
+            yield from Source(tree, filters, open_.secret, signer, news).run()
         finally:
             tree.root.close()
         return
-    yield Send(Opened(None, is_root), round_)
+    options = open_.options
+    whole = is_bare(path)
+    yield Send(Opened(None, keeps_owner(options)), round_)
+    yield Send(Describe(whole, keeps_owner(options)), round_)
     received = yield Receive()
     if received is None or not isinstance(received.message, Start):
         raise ProtocolError("expected Start")
     place = open_destination(path, received.message, dry_run=open_.options.dry_run)
     try:
-        conversation = Destination(
-            place, received.message, open_.options, filters, open_.secret, signer, news
+        half = Destination(
+            place,
+            received.message,
+            options,
+            filters,
+            open_.secret,
+            signer,
+            news,
+            whole=whole,
+            settlements=signer.catalog,
         )
-        yield from conversation.run()
+        yield from half.run(received.round + 1)
     finally:
         place.root.close()
 
@@ -65,7 +77,8 @@ def serve_stdio() -> ExitCode:
     """Answers one session on stdin and stdout; the exit code is for the remote shell to pass on."""
     from rdc.transport.stdio import StdioTransport
 
-    signer = FileSigner()
+    catalog = user_catalog(os.environ)
+    signer = FileSigner(catalog=catalog)
     transport = StdioTransport()
     try:
         run(answer(signer), Connection(False, greeting(signer.params)), transport)
@@ -74,4 +87,5 @@ def serve_stdio() -> ExitCode:
         return error.code
     finally:
         transport.close()
+        catalog.close()
     return ExitCode.OK

@@ -1,4 +1,4 @@
-"""The source's half of a sync: lists its tree, then answers what the destination asks about listed files."""
+"""The source's half of a sync: describes its tree and answers what the destination asks about its files."""
 
 from __future__ import annotations
 
@@ -7,49 +7,52 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from blake3 import blake3
+
 from rdc.chunking.chunker import Chunker
 from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, printable
 from rdc.files.confined import Root
 from rdc.files.spool import Spool
-from rdc.limits import DATA_BYTES, NODES_PER_ANSWER, SOURCE_TREES_BYTES
+from rdc.limits import DATA_BYTES, FILES_PER_BATCH, NODES_PER_ANSWER, SMALL_FILE_BYTES, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
-from rdc.protocol.listings import slice_listing
 from rdc.protocol.messages import (
     Bye,
     Data,
+    Describe,
     Done,
+    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
-    ListingEnd,
-    ListingPart,
     NodeAnswer,
     NodeRequest,
     RangeRequest,
     RootAnswer,
     RootRequest,
+    RowsRequest,
     Start,
+    TierRequest,
     TreeAnswer,
     TreeRequest,
 )
-from rdc.session.driver import Receive, Send
-from rdc.session.entries import Entries
+from rdc.session.description import Description
+from rdc.session.driver import Flush, Receive, Send
 from rdc.session.news import News
-from rdc.signature.build import TreeBuilder
+from rdc.signature.build import TreeBuilder, chunk_root
 from rdc.signature.records import encode_records
-from rdc.tree.walk import Walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.catalog.signer import FileSigner
+    from rdc.chunking.params import ChunkParams
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
     from rdc.protocol.connection import Received
     from rdc.session.driver import Conversation
-    from rdc.session.entries import Entry
     from rdc.signature.tree import SignatureTree
     from rdc.tree.filters import FilterList
+    from rdc.tree.manifest import Entry
 
 __all__ = ["Source", "SourceTree"]
 
@@ -80,13 +83,42 @@ class SourceTree:
         kind = self.root.kind(name)
         if kind is None:
             raise FileError(name, f"{printable(name)}: vanished before it was synced", code=ExitCode.VANISHED)
-        return Start(name, kind, found.mode, found.mtime_ns, found.uid, found.gid)
+        return Start(name, kind, found)
 
 
 @dataclass(frozen=True, slots=True)
 class _Signed:
     tree: SignatureTree
     identity: Identity
+
+
+class _Batch:
+    """Small files on their way into one message."""
+
+    __slots__ = ("_params", "_payload", "_roots", "files", "sizes")
+
+    def __init__(self, params: ChunkParams) -> None:
+        self._params = params
+        self.files: list[int] = []
+        self.sizes: list[int] = []
+        self._payload = bytearray()
+        self._roots = bytearray()
+
+    def full(self, size: int) -> bool:
+        """Whether `size` more bytes have no room."""
+        return bool(self.files) and (
+            len(self._payload) + size > DATA_BYTES or len(self.files) >= FILES_PER_BATCH
+        )
+
+    def add(self, file: int, data: bytes) -> None:
+        self.files.append(file)
+        self.sizes.append(len(data))
+        self._payload += data
+        self._roots += chunk_root(data, self._params)
+
+    def message(self) -> FileBatch:
+        digest = blake3(self._roots).digest()
+        return FileBatch(tuple(self.files), tuple(self.sizes), bytes(self._payload), digest)
 
 
 class Source:
@@ -96,52 +128,65 @@ class Source:
         self, tree: SourceTree, filters: FilterList, secret: bytes, signer: FileSigner, news: News
     ) -> None:
         self._tree = tree
-        self._walk = Walk(tree.root, filters, news.report, tree.only)
         self._secret = secret
         self._signer = signer
         self._news = news
-        self._entries = Entries()
+        self._description = Description(tree, filters, secret, news)
         self._signed: OrderedDict[int, _Signed] = OrderedDict()
         self._signed_bytes = 0
-        self.files = 0
-        self.bytes = 0
 
-    def run(self, round_: int) -> Conversation[Done]:
-        """Lists, answers, and ends with the destination's account of what it did."""
+    def run(self) -> Conversation[Done]:
+        """Describes the tree as it is asked to, answers, and ends with the destination's account."""
+        describe, round_ = yield from self._described()
         yield Send(self._tree.start(), round_)
-        directories = 0
-        for directory in self._walk:
-            listing = directory.listing
-            at = self._entries.add(directory.path, listing)
-            self.files += listing.kinds.count(Kind.FILE)
-            self.bytes += sum(listing.sizes)
-            parts = list(slice_listing(listing))
-            for i, part in enumerate(parts):
-                last = i == len(parts) - 1
-                yield Send(ListingPart(directories, directory.path, at, last, part), round_)
-                at += len(part)
-            directories += 1
-            yield from self._news.tell(round_)
-            # Requests for what is already listed are served while the walk goes on.
-            while (received := (yield Receive(wait=False))) is not None:
-                yield from self._serve(received)
-        yield from self._news.tell(round_)
-        errors = self._walk.read_errors
-        yield Send(ListingEnd(directories, self._entries.count, self.files, self.bytes, errors), round_)
+        if describe.whole:
+            yield from self._description.send_listing(round_, self._poll)
+        else:
+            yield Flush()
+            yield from self._description.offer(describe.owner, round_)
         while True:
             received = yield Receive()
             if received is None:
                 continue
             if isinstance(received.message, Done):
-                yield Send(Bye(errors, ExitCode.OK), received.round + 1)
+                yield Send(Bye(self._description.read_errors, ExitCode.OK), received.round + 1)
                 return received.message
+            yield from self._serve(received)
+
+    def _described(self) -> Conversation[tuple[Describe, int]]:
+        while True:
+            received = yield Receive()
+            if received is None or self._news.take(received.message):
+                continue
+            if not isinstance(received.message, Describe):
+                raise ProtocolError(f"expected Describe, found {type(received.message).__name__}")
+            return received.message, received.round + 1
+
+    @property
+    def files(self) -> int:
+        """Regular files in the tree, after filters."""
+        return self._description.files
+
+    @property
+    def total_bytes(self) -> int:
+        """Their bytes."""
+        return self._description.bytes
+
+    def _poll(self) -> Conversation[None]:
+        while (received := (yield Receive(wait=False))) is not None:
             yield from self._serve(received)
 
     def _serve(self, received: Received) -> Conversation[None]:
         message, round_ = received.message, received.round + 1
         if self._news.take(message):
             return
-        if isinstance(message, RootRequest):
+        if isinstance(message, TierRequest):
+            yield from self._description.send_tier(message, round_)
+        elif isinstance(message, RowsRequest):
+            yield from self._description.send_rows(message, round_)
+        elif isinstance(message, Describe) and message.whole:
+            yield from self._description.send_listing(round_, self._poll)
+        elif isinstance(message, RootRequest):
             yield from self._roots(message, round_)
         elif isinstance(message, TreeRequest):
             for file in message.files:
@@ -152,8 +197,7 @@ class Source:
             yield from self._answer(message.file, round_, lambda _: self._send_ranges(message, round_))
             self._forget(message.file)
         elif isinstance(message, FileRequest):
-            for file in message.files:
-                yield from self._answer(file, round_, lambda f: self._send_file(f, round_))
+            yield from self._send_files(message.files, round_)
         else:
             raise ProtocolError(f"a source was sent {type(message).__name__}")
 
@@ -172,13 +216,16 @@ class Source:
         for file in message.files:
             try:
                 with self._open(file) as source:
-                    signed = self._sign(file, source)
+                    # A root that the catalog knows spares its chunk list too.
+                    known = self._signer.catalog.root(source, self._signer.params)
+                    root = known or self._sign(file, source).tree.root
+                    size = source.size
             except FileError as error:
                 yield Send(FileFailed(file, error.code, str(error)), round_)
                 continue
             files.append(file)
-            sizes.append(signed.tree.size)
-            roots += signed.tree.root
+            sizes.append(size)
+            roots += root
         if files:
             yield Send(RootAnswer(tuple(files), tuple(sizes), bytes(roots)), round_)
 
@@ -225,30 +272,72 @@ class Source:
         # Without a root: the receiver already knows it.
         yield Send(FileEnd(message.file, sum(message.lengths)), round_)
 
+    def _send_files(self, files: tuple[int, ...], round_: int) -> Conversation[None]:
+        """Whole files in the order asked; runs of small ones share a message."""
+        batch = _Batch(self._signer.params)
+        for file in files:
+            entry = self._entry(file)
+            if entry.size <= SMALL_FILE_BYTES:
+                try:
+                    if batch.full(entry.size):
+                        yield Send(batch.message(), round_)
+                        batch = _Batch(self._signer.params)
+                    if self._add_small(batch, file, entry):
+                        continue
+                except FileError as error:
+                    yield Send(FileFailed(file, error.code, str(error)), round_)
+                    continue
+            if batch.files:
+                yield Send(batch.message(), round_)
+                batch = _Batch(self._signer.params)
+            yield from self._answer(file, round_, lambda f: self._send_file(f, round_))
+        if batch.files:
+            yield Send(batch.message(), round_)
+
+    def _add_small(self, batch: _Batch, file: int, entry: Entry) -> bool:
+        """False when the file is not as it was listed, and has to come with its new size and mtime."""
+        with self._tree.root.open_read(entry.path) as source:
+            if (source.size, source.identity.mtime_ns) != (entry.size, entry.metadata.mtime_ns):
+                return False
+            data = source.pread(0, entry.size)
+            source.check_unchanged()
+        batch.add(file, data)
+        return True
+
     def _send_file(self, file: int, round_: int) -> Conversation[None]:
         """Content at once, chunk by chunk, the root as trailer: the file is read once."""
+        catalog = self._signer.catalog
         with self._open(file) as source:
+            began = catalog.now()
             chunker, builder = Chunker(self._signer.params), TreeBuilder(self._signer.params, Spool)
-            held = bytearray()
-            for span in source.spans(DATA_BYTES // 2):
-                held += span
+            held = b""
+            for span in source.spans(DATA_BYTES - self._signer.params.max_size):
                 columns = chunker.feed_columns(span)
                 builder.add(columns.digests, columns.lengths)
-                if columns.lengths:
-                    size = sum(columns.lengths)
-                    yield Send(Data(file, bytes(held[:size]), tuple(columns.lengths)), round_)
-                    del held[:size]
+                size = sum(columns.lengths)
+                if size > len(held):
+                    with memoryview(span) as view:
+                        payload = b"".join((held, view[: size - len(held)]))
+                        held = bytes(view[size - len(held) :])
+                    yield Send(Data(file, payload, tuple(columns.lengths)), round_)
+                elif size:
+                    yield Send(Data(file, held[:size], tuple(columns.lengths)), round_)
+                    held = held[size:] + span
+                else:
+                    held += span
             columns = chunker.finish_columns()
             builder.add(columns.digests, columns.lengths)
             if held:
-                yield Send(Data(file, bytes(held), tuple(columns.lengths)), round_)
+                yield Send(Data(file, held, tuple(columns.lengths)), round_)
             source.check_unchanged()
-            tree, identity = builder.finish(), source.identity
+            tree, identity = builder.finish(chunker.traits()), source.identity
+            catalog.put(source, tree, began)
         mtime = self._news_of_mtime(file, identity)
         yield Send(FileEnd(file, tree.size, tree.root, mtime), round_)
 
     def _entry(self, file: int) -> Entry:
-        entry = self._entries.find(file)
+        manifest = self._description.manifest
+        entry = manifest.entry(file) if file < len(manifest) else None
         if entry is None or entry.kind != Kind.FILE:
             raise ProtocolError(f"the far side asked for entry {file}, which is no listed regular file")
         return entry

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import threading
 from typing import TYPE_CHECKING
 
+from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import CommandMissingError, ExitCode, ProtocolError, RdcError, StreamError, UsageError
 from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import silent
 from rdc.protocol.connection import Connection
-from rdc.protocol.messages import Hello, Open, Opened, Role, Start
-from rdc.session.destination import Destination, open_destination
+from rdc.protocol.messages import Describe, Hello, Open, Opened, Role, Start
+from rdc.session.destination import Destination, is_bare, keeps_owner, open_destination
 from rdc.session.driver import Receive, Send, run
+from rdc.session.local import LocalLink
 from rdc.session.news import News
 from rdc.session.serve import answer, greeting
 from rdc.session.source import Source, SourceTree
 from rdc.tree.filters import FilterList
 
 if TYPE_CHECKING:
+    from rdc.catalog.store import SignatureStore
     from rdc.progress import Reporter
     from rdc.protocol.messages import Done
     from rdc.session.driver import Conversation
@@ -40,27 +42,36 @@ def sync(
     *,
     shell: RemoteShell | None = None,
     reporter: Reporter = silent,
+    catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
 ) -> SyncReport:
     """Brings `destination` up to `source`, as `rdc sync` does; strings are read as on the command line.
 
     Problems with single files go to `reporter` and into the report's exit code. Raises RdcError when the run
     as a whole cannot go on; every path at the destination is then as it was, or as it was to become.
+    `catalog`: where signatures of local files are remembered: by default where RDC_CATALOG says or in the
+    user's cache directory; None for nowhere. One that is passed in is flushed and stays open.
     """
     source = parse_location(source) if isinstance(source, str) else source
     destination = parse_location(destination) if isinstance(destination, str) else destination
-    run_ = _Run(source, destination, options or SyncOptions(), reporter)
     if source.host is not None and destination.host is not None:
         raise UsageError("one of source and destination must be on this machine")
-    if source.host is None and destination.host is None:
-        return run_.here()
-    return run_.remote(shell or RemoteShell())
+    with opened_catalog(catalog, reporter) as store:
+        run_ = _Run(source, destination, options or SyncOptions(), reporter, store)
+        if source.host is None and destination.host is None:
+            return run_.here()
+        return run_.remote(shell or RemoteShell())
 
 
 class _Run:
     """One sync as its dialling side sees it."""
 
     def __init__(
-        self, source: Location, destination: Location, options: SyncOptions, reporter: Reporter
+        self,
+        source: Location,
+        destination: Location,
+        options: SyncOptions,
+        reporter: Reporter,
+        catalog: SignatureStore,
     ) -> None:
         self._source = source
         self._destination = destination
@@ -68,42 +79,17 @@ class _Run:
         self._news = News(reporter)
         self._secret = secrets.token_bytes(SECRET_BYTES)
         self._filters = FilterList(options.rules)
-        self._signer = FileSigner()
+        self._signer = FileSigner(catalog=catalog)
         self._files = 0
         self._bytes = 0
 
     def here(self) -> SyncReport:
         """Both ends in this process: the source answers from a thread of its own, so that both sides read
         and hash at the same time."""
-        from rdc.transport.memory import pair
-
         # A mistake in SRC is this side's to tell, not the far side's.
         SourceTree.open(self._source.path).root.close()
-        near, far = pair()
-        failures: list[BaseException] = []
-
-        def serve() -> None:
-            signer = FileSigner()
-            try:
-                run(answer(signer), Connection(False, greeting(signer.params), compress=False), far)
-            except RdcError:
-                pass  # this side was told
-            except BaseException as error:  # noqa: BLE001 - carried over to the calling thread
-                failures.append(error)
-            finally:
-                far.close()
-
-        thread = threading.Thread(target=serve, name="rdc source")
-        thread.start()
-        try:
-            connection = Connection(True, greeting(self._signer.params), compress=False)
-            return self._report(run(self._fetch(), connection, near), connection)
-        except StreamError as error:
-            thread.join()
-            raise (failures[0] if failures else error) from None
-        finally:
-            near.close()
-            thread.join()
+        link = LocalLink(self._fetch(), answer(FileSigner(catalog=self._signer.catalog)))
+        return self._report(link.run(), link)
 
     def remote(self, shell: RemoteShell) -> SyncReport:
         """The other end is a child process: a remote shell that starts rdc there."""
@@ -134,7 +120,9 @@ class _Run:
 
     def _fetch(self) -> Conversation[Done]:
         """The far side is the source."""
-        yield from self._open(Role.SOURCE, self._source.path)
+        # The source starts on this without waiting for anything more.
+        owner, whole = keeps_owner(self._options), is_bare(self._destination.path)
+        yield from self._open(Role.SOURCE, self._source.path, Describe(whole, owner))
         received = yield Receive()
         if received is None or not isinstance(received.message, Start):
             raise ProtocolError("expected Start")
@@ -142,32 +130,42 @@ class _Run:
         place = open_destination(self._destination.path, start, dry_run=self._options.dry_run)
         try:
             half = Destination(
-                place, start, self._options, self._filters, self._secret, self._signer, self._news
+                place,
+                start,
+                self._options,
+                self._filters,
+                self._secret,
+                self._signer,
+                self._news,
+                whole=whole,
+                settlements=self._signer.catalog,
             )
-            done = yield from half.run()
+            done = yield from half.run(received.round + 1)
         finally:
             place.root.close()
-        self._files, self._bytes = half.listing_end.files, half.listing_end.bytes
+        self._files, self._bytes = half.source_files, half.source_bytes
         return done
 
     def _send(self, tree: SourceTree) -> Conversation[Done]:
         """The far side is the destination."""
-        round_ = yield from self._open(Role.DESTINATION, self._destination.path)
+        yield from self._open(Role.DESTINATION, self._destination.path, None)
         half = Source(tree, self._filters, self._secret, self._signer, self._news)
-        done = yield from half.run(round_)
-        self._files, self._bytes = half.files, half.bytes
+        done = yield from half.run()
+        self._files, self._bytes = half.files, half.total_bytes
         return done
 
-    def _open(self, role: Role, path: bytes) -> Conversation[int]:
+    def _open(self, role: Role, path: bytes, describe: Describe | None) -> Conversation[None]:
         yield Send(Open(role, path, self._secret, self._options), 0)
+        if describe is not None:
+            yield Send(describe, 0)
         while True:
             received = yield Receive()
             if received is not None and isinstance(received.message, Opened):
-                return received.round + 1
+                return
             if received is None or not isinstance(received.message, Hello):
                 raise ProtocolError("expected Hello and Opened")
 
-    def _report(self, done: Done, connection: Connection) -> SyncReport:
+    def _report(self, done: Done, connection: Connection | LocalLink[Done]) -> SyncReport:
         codes = self._news.codes
         code = next((c for c in PRECEDENCE if c in codes), next(iter(codes), ExitCode.OK))
         return SyncReport(

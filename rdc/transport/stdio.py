@@ -72,11 +72,11 @@ class ChildTransport(PipeTransport):
         """Exit status, negative for a signal; None while it runs. Looks, never waits."""
         return self._child.poll()
 
-    def wait(self, timeout: float = EXIT_SECONDS) -> int | None:
-        """The exit status, after up to `timeout` seconds; None when it still runs. After an end of the
-        stream this tells why."""
+    def wait(self, timeout: float | None = None) -> int | None:
+        """The exit status, after up to `timeout` seconds (EXIT_SECONDS by default); None when it still runs.
+        After an end of the stream this tells why."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return self._child.wait(timeout)
+            return self._child.wait(EXIT_SECONDS if timeout is None else timeout)
         return None
 
     def close(self) -> None:

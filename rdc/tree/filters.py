@@ -38,6 +38,10 @@ class FilterList:
         for number, rule in enumerate(rules):
             self._add(number, rule.pattern)
 
+    def __bool__(self) -> bool:
+        """Whether there is any rule: without one, nobody needs to ask."""
+        return bool(self._include)
+
     def excluded(self, path: bytes, is_directory: bool) -> bool:
         """Whether `path` (relative, no trailing '/') is left out. The root itself, b'', never is."""
         if not path:

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rdc.errors import ExitCode, FileError, printable
-from rdc.model.entries import Kind
+from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rdc.files.confined import Root
-    from rdc.model.entries import Listing
+    from rdc.model.entries import Listing, PackedListing
     from rdc.progress import Reporter
     from rdc.tree.filters import FilterList
 
-__all__ = ["ListedDirectory", "Walk", "join"]
+__all__ = ["ListedDirectory", "PackedDirectory", "PackedWalk", "Walk", "join"]
 
 
 def join(directory: bytes, name: bytes) -> bytes:
     """Relative path of `name` in `directory`; b'' is the root."""
     return directory + b"/" + name if directory else name
+
+
+class PackedDirectory(NamedTuple):
+    """One directory of a packed walk: its relative path and the entries that the filters leave."""
+
+    path: bytes
+    listing: PackedListing
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,55 +41,119 @@ class ListedDirectory:
     listing: Listing
 
 
-class Walk:
+class PackedWalk:
     """Pre-order: a directory's listing, then those of its subdirectories by name. Never follows links.
 
     An unreadable directory is reported, counted in `read_errors` and passed over; a directory that vanished
-    in between is reported with exit code 24. Special files are named once and left in the listing, so that
-    the other side does not take their counterparts for extra.
+    in between is reported with exit code 24. An unreadable root is raised. Special files are named once and
+    left in the listing, so that the other side does not take their counterparts for extra. `only` leaves one
+    entry of the root, with what is below it.
+
+    Without rules, no step of Python is taken for an entry that is neither a directory nor special. Links are
+    not followed and a directory has one parent, so that no cycle can be walked.
     """
 
     def __init__(
-        self, root: Root, filters: FilterList, reporter: Reporter, only: bytes | None = None
+        self,
+        root: Root,
+        filters: FilterList,
+        reporter: Reporter,
+        only: bytes | None = None,
+        *,
+        on_temporaries: Callable[[bytes, list[bytes]], None] | None = None,
+        known: Callable[[bytes], PackedListing | None] | None = None,
     ) -> None:
+        """`on_temporaries` takes a directory and the names of temporaries in it. `known` may give a
+        directory's entries (after filters) without a look at the directory."""
         self._root = root
         self._filters = filters
         self._report = reporter
         self._only = only
+        self._on_temporaries = on_temporaries
+        self._known = known
         self.read_errors = 0
 
-    def __iter__(self) -> Iterator[ListedDirectory]:
+    def __iter__(self) -> Iterator[PackedDirectory]:
         todo = [b""]
         while todo:
             path = todo.pop()
+            known = self._known(path) if self._known is not None else None
             try:
-                listing = self._root.list(path)
+                listing = self._list(path) if known is None else known
             except FileError as error:
                 if path == b"":
                     raise
                 self.read_errors += 1
                 self._report(Problem(error.code, path, str(error)))
                 continue
-            listing = self._selected(path, listing)
-            yield ListedDirectory(path, listing)
-            children = [
-                join(path, name)
-                for name, kind in zip(listing.names, listing.kinds, strict=True)
-                if kind == Kind.DIRECTORY
-            ]
-            todo.extend(reversed(children))
+            if known is None:
+                if path == b"" and self._only is not None:
+                    listing = _single(listing, self._only)
+                if self._filters:
+                    listing = self._selected(path, listing)
+            directories = _rows(listing, Kind.DIRECTORY)
+            specials = _rows(listing, Kind.SPECIAL)
+            if directories or specials:
+                names = strings(listing.names)
+                for row in specials:
+                    self._skip(join(path, names[row]))
+                yield PackedDirectory(path, listing)
+                todo += [join(path, names[row]) for row in reversed(directories)]
+            else:
+                yield PackedDirectory(path, listing)
 
-    def _selected(self, path: bytes, listing: Listing) -> Listing:
-        if path == b"" and self._only is not None:
-            listing = listing.rows([i for i, name in enumerate(listing.names) if name == self._only])
+    def _list(self, path: bytes) -> PackedListing:
+        if self._on_temporaries is None:
+            return self._root.list_packed(path)
+        stale: list[bytes] = []
+        listing = self._root.list_packed(path, on_temporary=stale.append)
+        if stale:
+            self._on_temporaries(path, stale)
+        return listing
+
+    def _selected(self, path: bytes, listing: PackedListing) -> PackedListing:
         excluded = self._filters.excluded
-        kept = []
-        for row, (name, kind) in enumerate(zip(listing.names, listing.kinds, strict=True)):
-            if self._filters and excluded(join(path, name), kind == Kind.DIRECTORY):
-                continue
-            kept.append(row)
-            if kind == Kind.SPECIAL:
-                whole = join(path, name)
-                text = f"{printable(whole)}: skipped, neither file, directory nor symlink"
-                self._report(Problem(ExitCode.OK, whole, text))
+        kept = [
+            row
+            for row, (name, kind) in enumerate(zip(strings(listing.names), listing.kinds, strict=True))
+            if not excluded(join(path, name), kind == Kind.DIRECTORY)
+        ]
         return listing if len(kept) == len(listing) else listing.rows(kept)
+
+    def _skip(self, path: bytes) -> None:
+        text = f"{printable(path)}: skipped, neither file, directory nor symlink"
+        self._report(Problem(ExitCode.OK, path, text))
+
+
+class Walk:
+    """A PackedWalk with its listings unpacked: the same directories in the same order, the same reports."""
+
+    def __init__(
+        self, root: Root, filters: FilterList, reporter: Reporter, only: bytes | None = None
+    ) -> None:
+        self._packed = PackedWalk(root, filters, reporter, only)
+
+    @property
+    def read_errors(self) -> int:
+        """Directories that could not be read so far."""
+        return self._packed.read_errors
+
+    def __iter__(self) -> Iterator[ListedDirectory]:
+        for path, listing in self._packed:
+            yield ListedDirectory(path, listing.unpacked())
+
+
+def _rows(listing: PackedListing, kind: Kind) -> list[int]:
+    """The rows of one kind, found at the speed of a search for a byte."""
+    rows = []
+    row = listing.kinds.find(kind)
+    while row >= 0:
+        rows.append(row)
+        row = listing.kinds.find(kind, row + 1)
+    return rows
+
+
+def _single(listing: PackedListing, name: bytes) -> PackedListing:
+    names = strings(listing.names)
+    row = bisect_left(names, name)
+    return listing.rows([row] if names[row : row + 1] == [name] else [])

@@ -1,0 +1,146 @@
+"""The codec of whole messages: a class declares its fields, this takes it to msgpack and back, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NoReturn, TypeVar, get_type_hints
+
+import msgpack  # type: ignore[import-untyped]
+
+from rdc.errors import ProtocolError
+from rdc.limits import FRAME_BYTES, MESSAGE_BYTES
+from rdc.protocol.fields import Codec, of_type
+
+__all__ = ["WireMessage", "decode_payload", "encode_payload", "field_names", "registered", "wire"]
+
+# msgpack allocates an array when it has read its head: with arrays this short, the deepest nesting it
+# accepts (1,024) allocates 128 KiB. Many values travel in one binary field instead (columns.py).
+ARRAY_ITEMS = 16
+
+# Only Hello is a map: room for keys of later versions, little for a peer to fill memory with.
+MAP_KEYS = 64
+MAP_BYTES = 4096
+
+
+class WireMessage:
+    """What all messages share; wire() sets `kind` and `name`."""
+
+    __slots__ = ()
+    kind: ClassVar[int]
+    name: ClassVar[str]
+
+    def check(self) -> str | None:
+        """What is wrong between fields that are each right, as "field: reason"."""
+        return None
+
+
+M = TypeVar("M", bound=type[WireMessage])
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    message: type[WireMessage]
+    fields: tuple[tuple[str, Codec], ...]
+    keys: tuple[str, ...] | None
+    """Keys of a payload that is a map; None: the payload is an array."""
+
+
+_SHAPES: dict[int, _Shape] = {}
+
+
+def wire(kind: int, keys: tuple[str, ...] | None = None) -> Callable[[M], M]:
+    """Declare a message: its type number, and the keys if its payload is a map.
+
+    The class is a dataclass whose fields are annotated with their codec, Annotated[type, codec], and travel
+    in their order.
+    """
+
+    def register(cls: M) -> M:
+        hints = get_type_hints(cls, include_extras=True)
+        codecs = tuple((f.name, hints[f.name].__metadata__[0]) for f in fields(cls))  # type: ignore[arg-type]
+        if kind in _SHAPES:
+            raise TypeError(f"type {kind} of {cls.__name__} is taken")
+        _SHAPES[kind] = _Shape(cls, codecs, keys)
+        cls.kind = kind
+        cls.name = cls.__name__
+        return cls
+
+    return register
+
+
+def registered() -> dict[int, type[WireMessage]]:
+    """Type number to class, for every message declared so far."""
+    return {kind: shape.message for kind, shape in _SHAPES.items()}
+
+
+def field_names(kind: int) -> tuple[str, ...]:
+    """The fields of a message in wire order."""
+    return tuple(name for name, _ in _SHAPES[kind].fields)
+
+
+def encode_payload(message: WireMessage, packer: msgpack.Packer | None = None) -> bytes:
+    """The payload. ValueError when the message breaks the protocol's bounds: the caller's mistake."""
+    shape = _SHAPES[message.kind]
+    problem = message.check()
+    if problem is not None:
+        raise ValueError(f"{message.name}.{problem}")
+    values = [codec.pack(getattr(message, name)) for name, codec in shape.fields]
+    payload: bytes = (packer or msgpack.Packer(use_bin_type=True)).pack(
+        values if shape.keys is None else dict(zip(shape.keys, values, strict=True))
+    )
+    if len(payload) > FRAME_BYTES:
+        raise ValueError(f"{message.name} has {len(payload)} bytes, the limit is {FRAME_BYTES}")
+    return payload
+
+
+def decode_payload(kind: int, payload: bytes) -> WireMessage:
+    """The message, every field checked. Raises ProtocolError that names message and field."""
+    shape = _SHAPES.get(kind)
+    if shape is None:
+        raise ProtocolError(f"the far side sent a message of unknown type {kind}")
+    name = shape.message.name
+    if shape.keys is not None and len(payload) > MAP_BYTES:
+        raise ProtocolError(f"the far side sent a {name} of {len(payload)} bytes, the limit is {MAP_BYTES}")
+    try:
+        raw = msgpack.unpackb(
+            payload,
+            use_list=False,
+            object_hook=_no_map if shape.keys is None else None,
+            max_array_len=ARRAY_ITEMS,
+            max_map_len=MAP_KEYS,
+            max_str_len=MESSAGE_BYTES,
+            max_bin_len=FRAME_BYTES,
+            max_ext_len=0,
+        )
+    except (ValueError, TypeError) as error:
+        raise ProtocolError(
+            f"the far side sent a {name} that is not msgpack within limits ({error})"
+        ) from error
+    field = "payload"
+    try:
+        values: list[Any] = list(_raw_values(shape, raw))
+        for row, (field, codec) in enumerate(shape.fields):  # noqa: B007 - named in the error below
+            values[row] = codec.unpack(values[row])
+    except ValueError as error:
+        raise ProtocolError(f"the far side sent a bad {name}.{field}: {error}") from error
+    message = shape.message(*values)
+    problem = message.check()
+    if problem is not None:
+        raise ProtocolError(f"the far side sent a bad {name}.{problem}")
+    return message
+
+
+def _no_map(_pairs: object) -> NoReturn:
+    # Empty maps are one byte to send and 64 to keep.
+    raise ValueError("a map")
+
+
+def _raw_values(shape: _Shape, raw: object) -> tuple[object, ...]:
+    if shape.keys is not None:
+        pairs = of_type(raw, dict)
+        return tuple(map(pairs.get, shape.keys))
+    items = of_type(raw, tuple)
+    if len(items) != len(shape.fields):
+        raise ValueError(f"expected {len(shape.fields)} fields, found {len(items)}")
+    return items

@@ -1,0 +1,141 @@
+"""Entries of a manifest on the wire: the column groups that were asked for, checked by whole columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rdc.limits import NAME_BYTES, PATH_BYTES, SIZE_LIMIT
+from rdc.model.entries import Kind, PackedListing
+from rdc.protocol.columns import decode_fixed, increasing
+from rdc.protocol.fields import of_items
+from rdc.protocol.listings import KINDS, MODE_LIMIT
+
+__all__ = ["ALL_GROUPS", "ATTRIBUTES", "MTIMES", "NAMES", "RowColumns", "Rows", "Segment"]
+
+NAMES = 1
+ATTRIBUTES = 2
+MTIMES = 4
+ALL_GROUPS = NAMES | ATTRIBUTES | MTIMES
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Entries of one directory in a row: names and link targets each followed by NUL, names increasing."""
+
+    path: bytes
+    count: int
+    names: bytes
+    targets: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Consecutive entries; the columns of groups that were not asked for are empty."""
+
+    count: int
+    segments: tuple[Segment, ...]
+    """NAMES: the directories that the entries belong to, with their names."""
+    kinds: bytes
+    modes: bytes
+    """ATTRIBUTES, u16 each."""
+    sizes: bytes
+    """ATTRIBUTES, u64 each."""
+    uids: bytes
+    """ATTRIBUTES where owners are kept, u32 each."""
+    gids: bytes
+    mtimes: bytes
+    """MTIMES, i64 each."""
+
+    def listings(self) -> tuple[PackedListing, ...]:
+        """The segments as listings, where all groups are here; without owners they are zero."""
+        out = []
+        at = 0
+        uids, gids = self.uids or bytes(4 * self.count), self.gids or bytes(4 * self.count)
+        for segment in self.segments:
+            to = at + segment.count
+            out.append(
+                PackedListing(
+                    segment.count,
+                    segment.names,
+                    self.kinds[at:to],
+                    self.modes[2 * at : 2 * to],
+                    self.sizes[8 * at : 8 * to],
+                    self.mtimes[8 * at : 8 * to],
+                    uids[4 * at : 4 * to],
+                    gids[4 * at : 4 * to],
+                    segment.targets,
+                )
+            )
+            at = to
+        return tuple(out)
+
+
+class RowColumns:
+    """[count, [path, count, names, targets] flattened, kinds, modes, sizes, uids, gids, mtimes]: segments are
+    one blob of NUL-terminated strings, an empty string announcing a path, then names."""
+
+    def pack(self, value: Rows) -> object:
+        text = b"".join(b"\0" + segment.path + b"\0" + segment.names for segment in value.segments)
+        targets = b"".join(segment.targets for segment in value.segments)
+        return [
+            value.count, text, value.kinds, targets,
+            value.modes, value.sizes, value.uids, value.gids, value.mtimes,
+        ]  # fmt: skip
+
+    def unpack(self, raw: object) -> Rows:
+        count, text, kinds, targets, modes, sizes, uids, gids, mtimes = of_items(raw, int, *[bytes] * 8)
+        for name, column, width in (
+            ("kinds", kinds, 1), ("modes", modes, 2), ("sizes", sizes, 8),
+            ("uids", uids, 4), ("gids", gids, 4), ("mtimes", mtimes, 8),
+        ):  # fmt: skip
+            if column and len(column) != count * width:
+                raise ValueError(f"{name} of {len(column)} bytes for {count} rows")
+        if kinds.translate(None, KINDS):
+            raise ValueError("unknown kind of entry")
+        if modes and max(decode_fixed("H", modes)) > MODE_LIMIT:
+            raise ValueError("a mode has more than permission bits")
+        if sizes and max(decode_fixed("Q", sizes)) > SIZE_LIMIT:
+            raise ValueError(f"a size past {SIZE_LIMIT}")
+        segments = _segments(text, kinds, targets) if kinds else ()
+        if not kinds and (text or targets):
+            raise ValueError("names without kinds")
+        if not count > 0 or (kinds and sum(segment.count for segment in segments) != count):
+            raise ValueError(f"names do not make {count} rows")
+        return Rows(count, segments, kinds, modes, sizes, uids, gids, mtimes)
+
+
+def _segments(text: bytes, kinds: bytes, targets: bytes) -> tuple[Segment, ...]:
+    words = text.split(b"\0")
+    if words[0] or words[-1] or len(words) < 4:
+        raise ValueError("names do not begin with a path and end in NUL")
+    links = targets.split(b"\0")
+    if links.pop() or not all(links) or len(links) != kinds.count(Kind.SYMLINK):
+        raise ValueError("link targets do not match the symlinks")
+    if links and max(map(len, links)) > PATH_BYTES:
+        raise ValueError("a link target is too long")
+    segments = []
+    at = row = link = 0
+    while at < len(words) - 1:
+        # words[at] is empty and announces the path words[at + 1]; names follow up to the next empty word.
+        path = words[at + 1]
+        end = words.index(b"", at + 2)
+        names = words[at + 2 : end]
+        _check(path, names)
+        symlinks = kinds.count(Kind.SYMLINK, row, row + len(names))
+        own = links[link : link + symlinks]
+        segments.append(
+            Segment(path, len(names), b"\0".join(names) + b"\0", b"".join(t + b"\0" for t in own))
+        )
+        row, link, at = row + len(names), link + symlinks, end
+    return tuple(segments)
+
+
+def _check(path: bytes, names: list[bytes]) -> None:
+    if not names:
+        raise ValueError("a directory without names")
+    if len(path) > PATH_BYTES or (path and not {b"", b".", b".."}.isdisjoint(path.split(b"/"))):
+        raise ValueError("a directory's path is not plain and relative")
+    if max(map(len, names)) > NAME_BYTES or not increasing(names):
+        raise ValueError("names are too long or not strictly increasing")
+    if not {b".", b".."}.isdisjoint(names) or any(b"/" in name for name in names):
+        raise ValueError("a name is '.', '..' or holds a '/'")

@@ -1,0 +1,154 @@
+"""The source's tree as the destination gets to know it: listed whole, or as a manifest to be looked into."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rdc.errors import ProtocolError
+from rdc.limits import ROWS_PER_PART
+from rdc.model.entries import Kind
+from rdc.progress import silent
+from rdc.protocol.listings import slice_listing
+from rdc.protocol.messages import ListingEnd, ListingPart, RowsPart, RowsRequest, TierAnswer, TierRequest
+from rdc.protocol.messages import Manifest as ManifestMessage
+from rdc.protocol.rows import Rows, Segment
+from rdc.session.driver import Send
+from rdc.tree.fold import GROUPS, Fold, Group
+from rdc.tree.manifest import Manifest
+from rdc.tree.walk import PackedWalk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.model.entries import PackedListing
+    from rdc.session.driver import Conversation
+    from rdc.session.news import News
+    from rdc.session.source import SourceTree
+    from rdc.tree.filters import FilterList
+    from rdc.tree.fold import Tier
+
+__all__ = ["Description"]
+
+
+class Description:
+    """Walks the tree as it is asked to, and keeps what it found: entries are named by their row."""
+
+    def __init__(self, tree: SourceTree, filters: FilterList, secret: bytes, news: News) -> None:
+        self._tree = tree
+        self._filters = filters
+        self._secret = secret
+        self._news = news
+        self.manifest = Manifest()
+        self._fold: Fold | None = None
+        self._owner = False
+        self._walked = False
+        self.read_errors = 0
+        self.files = 0
+        self.bytes = 0
+
+    def _walk(self) -> PackedWalk:
+        # A second walk, where the manifest did not do, repeats no reports.
+        report = silent if self._walked else self._news.report
+        self._walked = True
+        self.manifest.clear()
+        self.files = self.bytes = 0
+        return PackedWalk(self._tree.root, self._filters, report, self._tree.only)
+
+    def _add(self, path: bytes, listing: PackedListing) -> None:
+        self.manifest.add(path, listing)
+        self.files += listing.kinds.count(Kind.FILE)
+        self.bytes += sum(memoryview(listing.sizes).cast("Q"))
+
+    def send_listing(self, round_: int, serve: Callable[[], Conversation[None]]) -> Conversation[None]:
+        """The listing, directory by directory; `serve` answers after each what is asked of it."""
+        walk = self._walk()
+        directories = 0
+        for path, packed in walk:
+            at = len(self.manifest)
+            self._add(path, packed)
+            parts = list(slice_listing(packed.unpacked()))
+            for i, part in enumerate(parts):
+                yield Send(ListingPart(directories, path, at, i == len(parts) - 1, part), round_)
+                at += len(part)
+            directories += 1
+            yield from self._news.tell(round_)
+            yield from serve()
+        self.read_errors += walk.read_errors
+        yield from self._news.tell(round_)
+        totals = (directories, len(self.manifest), self.files, self.bytes, self.read_errors)
+        yield Send(ListingEnd(*totals), round_)
+
+    def offer(self, owner: bool, round_: int) -> Conversation[None]:
+        """The manifest's root, to be looked into only where it differs."""
+        walk = self._walk()
+        for path, listing in walk:
+            self._add(path, listing)
+        self.read_errors += walk.read_errors
+        self._owner = owner
+        yield from self._news.tell(round_)
+        top = None if self._tree.only is not None else self._tree.root.metadata(b"")
+        root = self.manifest.root(top, owner=owner)
+        totals = (len(self.manifest), self.files, self.bytes, self.read_errors)
+        yield Send(ManifestMessage(root, *totals), round_)
+
+    def _tiers(self) -> list[Tier]:
+        """Folded when the first node is asked for: an unchanged tree never is."""
+        if self._fold is None:
+            self._fold = Fold(self.manifest, owner=self._owner)
+        return self._fold.tiers
+
+    def send_tier(self, message: TierRequest, round_: int) -> Conversation[None]:
+        tiers = self._tiers()
+        if not tiers or (message.nodes and message.level + 1 >= len(tiers)):
+            raise ProtocolError(f"the far side asked for manifest tier {message.level} of {len(tiers)}")
+        level = min(message.level, len(tiers) - 1)
+        tier = tiers[level]
+        spans = [range(len(tier))]
+        if message.nodes:
+            above = tiers[level + 1]
+            if message.nodes[-1] >= len(above):
+                raise ProtocolError(
+                    f"the far side asked for manifest node {message.nodes[-1]} of {len(above)}"
+                )
+            spans = [above.children(node) for node in message.nodes]
+        references = b"".join(
+            tier.references(group, self._secret, span)
+            for group in GROUPS
+            if group & message.groups
+            for span in spans
+        )
+        firsts, counts = tuple(span.start for span in spans), tuple(map(len, spans))
+        yield Send(TierAnswer(level, firsts, counts, references), round_)
+
+    def send_rows(self, message: RowsRequest, round_: int) -> Conversation[None]:
+        tiers = self._tiers()
+        if message.level >= len(tiers) or message.nodes[-1] >= len(tiers[message.level]):
+            raise ProtocolError(
+                f"the far side asked for rows of tier {message.level}, node {message.nodes[-1]}"
+            )
+        for node in message.nodes:
+            span = tiers[message.level].span(node)
+            for first in range(span.start, span.stop, ROWS_PER_PART):
+                stop = min(first + ROWS_PER_PART, span.stop)
+                rows = self._rows(first, stop, Group(message.groups))
+                yield Send(RowsPart(node, first, stop == span.stop, rows), round_)
+
+    def _rows(self, first: int, stop: int, groups: Group) -> Rows:
+        manifest = self.manifest
+        segments: tuple[Segment, ...] = ()
+        kinds = modes = sizes = uids = gids = mtimes = b""
+        if groups & Group.NAMES:
+            segments = tuple(
+                Segment(path, part.count, part.names, part.targets)
+                for path, part in manifest.parts(first, stop)
+            )
+            kinds = bytes(manifest.kinds[first:stop])
+        if groups & Group.ATTRIBUTES:
+            modes = bytes(manifest.modes[2 * first : 2 * stop])
+            sizes = bytes(manifest.sizes[8 * first : 8 * stop])
+            if self._owner:
+                uids = bytes(manifest.uids[4 * first : 4 * stop])
+                gids = bytes(manifest.gids[4 * first : 4 * stop])
+        if groups & Group.MTIMES:
+            mtimes = bytes(manifest.mtimes[8 * first : 8 * stop])
+        return Rows(stop - first, segments, kinds, modes, sizes, uids, gids, mtimes)

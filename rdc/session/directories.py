@@ -1,0 +1,277 @@
+"""What is done to directories, one by one as the comparison reaches them, and to all of them at the end.
+
+Order: directories and links at once; file contents are handed to the transfers; then, once everything was
+compared and nothing is outstanding, deletions, entries that had a directory in their way, and the metadata of
+every directory that was touched, deepest first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rdc.errors import ExitCode, FileError, printable
+from rdc.model.entries import Kind, Listing, Metadata
+from rdc.plan.compare import Change, Decision, Difference, compare, difference
+from rdc.plan.itemize import itemize
+from rdc.progress import ItemChanged, Problem
+from rdc.session.rights import lend_rights
+from rdc.tree.walk import join
+
+if TYPE_CHECKING:
+    from rdc.files.confined import Root
+    from rdc.model.sync import SyncOptions
+    from rdc.protocol.messages import Start
+    from rdc.session.deletion import Deletion
+    from rdc.session.landing import Landing
+    from rdc.session.news import News
+    from rdc.session.transfer import Transfers
+    from rdc.tree.filters import FilterList
+    from rdc.tree.manifest import Manifest
+
+__all__ = ["Announced", "Directories", "writing_code"]
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """A directory that its parent's entries announced."""
+
+    metadata: Metadata
+    new: bool
+    """Made in this run (or would be): nothing is in it."""
+    touched: bool
+    """Its own metadata has to be set at the end in any case."""
+    lost: bool
+    """It could not be made or read: what is below it cannot be synced."""
+
+
+class Directories:
+    """Turns compared directories into actions; remembers what is left for the end."""
+
+    def __init__(
+        self,
+        root: Root,
+        start: Start,
+        options: SyncOptions,
+        manifest: Manifest,
+        landing: Landing,
+        transfers: Transfers,
+        deletion: Deletion,
+        filters: FilterList,
+        news: News,
+        *,
+        owner: bool,
+        new: bool,
+    ) -> None:
+        self._root = root
+        self._start = start
+        self._options = options
+        self._manifest = manifest
+        self._landing = landing
+        self._transfers = transfers
+        self._deletion = deletion
+        self._filters = filters
+        self._news = news
+        self._owner = owner
+        self.expected = {b"": Announced(start.metadata, new, False, False)}
+        """Directories whose entries have not been compared yet."""
+        self.extra: list[tuple[bytes, int]] = []
+        """Path and kind of what the source does not have."""
+        self.changed: set[bytes] = set()
+        """Directories whose entries this run changes: those to be looked at again."""
+        self._touched: list[tuple[bytes, Metadata]] = []
+        self._blocked: list[tuple[int, Decision]] = []
+
+    def compare(self, path: bytes, first: int, listing: Listing, held: Listing | None) -> None:
+        """Brings directory `path` from `held` to `listing`, whose rows are entries `first` and on.
+
+        `held` None: it could not be read; it and all below are left alone.
+        """
+        directory = self.expected.pop(path)
+        if not path and not self._start.only:
+            directory = self._top(directory)
+        if directory.lost or held is None:
+            self._announce_lost(path, listing)
+            return
+        comparison = compare(listing, held, owner=self._owner, checksum=self._options.checksum)
+        changing = comparison.decisions or (self._options.delete and comparison.extra)
+        lent = bool(changing) and not self._options.dry_run and lend_rights(self._root, path)
+        touched = directory.touched or lent
+        kinds = {decision.row: decision for decision in comparison.decisions}
+        for row, (name, kind) in enumerate(zip(listing.names, listing.kinds, strict=True)):
+            decision = kinds.get(row)
+            if kind == Kind.DIRECTORY:
+                touched = self._directory(join(path, name), listing.metadata(row), decision) or touched
+            elif decision is not None:
+                touched = self._entry(first + row, join(path, name), listing, decision) or touched
+        if self._options.delete and not (path == b"" and self._start.only):
+            for row in comparison.extra:
+                self.extra.append((join(path, held.names[row]), held.kinds[row]))
+                touched = True
+        if touched:
+            self.changed.add(path)
+            self._touched.append((path, directory.metadata))
+
+    def _top(self, top: Announced) -> Announced:
+        """The synced directory itself, which no listing names: rsync's './'."""
+        if top.new:
+            decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
+        else:
+            held = self._root.metadata(b"")
+            differing = difference(Kind.DIRECTORY, top.metadata, held, owner=self._owner)
+            if not differing:
+                return top
+            decision = Decision(Change.METADATA, -1, -1, differing)
+        code = itemize(Kind.DIRECTORY, decision, transferred=top.new, new=top.new)
+        self._landing.report(ItemChanged(code, b"./"))
+        return replace(top, touched=True)
+
+    def _announce_lost(self, path: bytes, listing: Listing) -> None:
+        for row, (name, kind) in enumerate(zip(listing.names, listing.kinds, strict=True)):
+            if kind == Kind.DIRECTORY:
+                self.expected[join(path, name)] = Announced(listing.metadata(row), False, False, True)
+
+    def _directory(self, path: bytes, metadata: Metadata, decision: Decision | None) -> bool:
+        """Makes or keeps a subdirectory; True when that touches its parent."""
+        new = decision is not None and decision.change in (Change.CREATE, Change.REPLACE)
+        lost = False
+        if new and not self._options.dry_run:
+            try:
+                # Not as it will be: until its contents are there only its owner may use it.
+                if decision is not None and decision.change is Change.REPLACE:
+                    self._root.replace_with_directory(path, 0o700)
+                else:
+                    self._root.make_directory(path, 0o700)
+            except FileError as error:
+                self._news.report(Problem(writing_code(error), path, str(error)))
+                lost = True
+        self.expected[path] = Announced(metadata, new, decision is not None, lost)
+        if decision is not None and not lost:
+            code = itemize(Kind.DIRECTORY, decision, transferred=new, new=new)
+            self._landing.report(ItemChanged(code, path + b"/"))
+        return new
+
+    def _entry(self, file: int, path: bytes, listing: Listing, decision: Decision) -> bool:
+        """Starts what a file or symlink needs; True when that touches its directory."""
+        kind, metadata = listing.kinds[decision.row], listing.metadata(decision.row)
+        if decision.change is Change.REPLACE and self._is_directory(path):
+            self._blocked.append((file, decision))
+            return True
+        if kind == Kind.SYMLINK:
+            target = listing.target(decision.row)
+            return self._symlink(path, target, metadata, decision)
+        if decision.change is Change.METADATA:
+            self._landing.settle(path, metadata, decision)
+            return False
+        self._landing.decide(file, decision)
+        if decision.change is Change.CHECK:
+            self._transfers.check(file)
+        elif self._options.dry_run:
+            self._landing.rehearse(file)
+        elif decision.change is Change.CONTENT:
+            self._transfers.update(file)
+        else:
+            self._transfers.create(file)
+        return True
+
+    def _symlink(self, path: bytes, target: bytes, metadata: Metadata, decision: Decision) -> bool:
+        moved = decision.change is not Change.METADATA
+        if not self._options.dry_run:
+            try:
+                if moved:
+                    self._root.replace_symlink(path, target, metadata, owner=self._owner)
+                else:
+                    self._root.set_metadata(path, Kind.SYMLINK, metadata, owner=self._owner)
+            except FileError as error:
+                self._news.report(Problem(writing_code(error), path, str(error)))
+                return moved
+        new = decision.change in (Change.CREATE, Change.REPLACE)
+        if moved and not new:
+            decision = Decision(
+                decision.change, decision.row, decision.held_row, decision.difference | Difference.CHECKSUM
+            )
+        code = itemize(Kind.SYMLINK, decision, transferred=moved, new=new)
+        self._landing.report(ItemChanged(code, path, target))
+        return moved
+
+    def _is_directory(self, path: bytes) -> bool:
+        return self._root.kind(path) is Kind.DIRECTORY
+
+    # The end
+
+    def give_up(self) -> None:
+        """What is still expected was announced and never compared: the source has nothing in it, or could not
+        read it. Their own metadata are set all the same.
+        """
+        for path, directory in self.expected.items():
+            if directory.touched and not directory.lost:
+                self.changed.add(path)
+                self._touched.append((path, directory.metadata))
+        self.expected = {}
+
+    def delete(self, entries: int, read_errors: int) -> None:
+        """Removes what is extra, unless the source, of so many entries, makes that look like an accident."""
+        if read_errors:
+            self._refuse_deletion(f"the source could not be read completely ({read_errors} errors)")
+        elif entries <= bool(self._start.only) and not self._options.force_empty:
+            self._refuse_deletion("the source is empty; --force-empty deletes all the same")
+        else:
+            for path, kind in self.extra:
+                self._deletion.remove(path, kind)
+
+    def _refuse_deletion(self, why: str) -> None:
+        excluded = self._filters.excluded
+        if any(not excluded(path, kind == Kind.DIRECTORY) for path, kind in self.extra):
+            self._news.report(Problem(ExitCode.PARTIAL, b"", f"nothing was deleted: {why}"))
+
+    def unblock(self, read_errors: int) -> None:
+        """Entries that had a directory in their way: it goes only now, and unless it is empty only with
+        --delete."""
+        for file, decision in self._blocked:
+            entry = self._manifest.entry(file)
+            path = entry.path
+            kept = self._make_way(path, read_errors)
+            if kept is not None:
+                text = f"{printable(path)}: a directory is in the way, {kept}"
+                self._news.report(Problem(ExitCode.PARTIAL, path, text))
+                continue
+            if entry.kind == Kind.SYMLINK:
+                self._symlink(path, entry.target, entry.metadata, decision)
+                continue
+            self._landing.decide(file, decision)
+            if self._options.dry_run:
+                self._landing.rehearse(file)
+            else:
+                self._transfers.create(file)
+
+    def _make_way(self, path: bytes, read_errors: int) -> str | None:
+        """Empties the directory at `path`, which its successor then replaces in one step; or why not."""
+        try:
+            if not self._root.list_packed(path).count:
+                return None
+        except FileError as error:
+            return f"which cannot be read: {error}"
+        if not self._options.delete:
+            return "and it is not empty; --delete removes it"
+        if read_errors:
+            return "and stays because the source could not be read completely"
+        if not self._deletion.empty(path):
+            return "and what is left in it was not to be deleted (a filter rule, --max-delete, or an error)"
+        return None
+
+    def finish(self) -> None:
+        """Their own metadata last, children before parents: whatever was done inside changed their mtimes."""
+        if self._options.dry_run:
+            return
+        for path, metadata in reversed(self._touched):
+            if path == b"" and self._start.only:
+                continue  # the root is not what was synced, but where it was put
+            try:
+                self._root.set_metadata(path, Kind.DIRECTORY, metadata, owner=self._owner)
+            except FileError as error:
+                self._news.report(Problem(writing_code(error), path, str(error)))
+
+
+def writing_code(error: FileError) -> ExitCode:
+    """What vanishes at the destination is a failure to write; 24 speaks of the source."""
+    return ExitCode.PARTIAL if error.code is ExitCode.VANISHED else error.code

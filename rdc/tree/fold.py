@@ -1,0 +1,129 @@
+"""A manifest folded into a tree of nodes, so that two of them are compared along what differs only.
+
+Rows are grouped by winnowing over ranks that are hashes of their paths alone, about 16 to a node, nodes again
+by the first bytes of their names digest: changed metadata moves no boundary. A node carries one digest for
+each column group, so that a tree in which only mtimes changed sends only mtimes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+from rdc.kernel import Winnower, name_ranks, short_references
+from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN
+
+if TYPE_CHECKING:
+    from rdc.tree.manifest import Manifest
+
+__all__ = ["GROUPS", "Fold", "Group", "Tier"]
+
+DIGEST_BYTES = 32
+
+
+class Group(IntFlag):
+    """Columns that are compared, and travel, together."""
+
+    NAMES = 1
+    """Paths, kinds, link targets."""
+    ATTRIBUTES = 2
+    """Modes, sizes; owners where they are kept."""
+    MTIMES = 4
+
+    @property
+    def width(self) -> int:
+        """Bytes of a short reference to this group of a node.
+
+        Names are looked up among all nodes of a level; the others are compared with one candidate only. The
+        whole manifest's root is compared in the end, so a collision costs a repetition and no more.
+        """
+        return 6 if self is Group.NAMES else 4
+
+
+GROUPS = (Group.NAMES, Group.ATTRIBUTES, Group.MTIMES)
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """One level's nodes. Tier 0's children are rows of the manifest, another's are the nodes below."""
+
+    ends: array[int]
+    """Typecode 'Q': number after each node's last child."""
+    rows: array[int]
+    """Typecode 'Q': number after each node's last row."""
+    digests: dict[Group, bytes]
+    """32 bytes a node for each group."""
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def children(self, node: int) -> range:
+        return range(self.ends[node - 1] if node else 0, self.ends[node])
+
+    def span(self, node: int) -> range:
+        """Rows of the manifest below a node."""
+        return range(self.rows[node - 1] if node else 0, self.rows[node])
+
+    def references(self, group: Group, key: bytes, nodes: range) -> bytes:
+        """Short keyed references to one group of these nodes, `group.width` bytes each."""
+        digests = memoryview(self.digests[group])[nodes.start * DIGEST_BYTES : nodes.stop * DIGEST_BYTES]
+        return short_references(key, digests, DIGEST_BYTES, group.width)
+
+
+class Fold:
+    """The tiers over a manifest, from rows upwards, until one has at most 26 nodes; none for no rows."""
+
+    def __init__(self, manifest: Manifest, *, owner: bool) -> None:
+        self.manifest = manifest
+        self._owner = owner
+        self.tiers: list[Tier] = []
+        if len(manifest):
+            self.tiers.append(self._ground())
+            while len(self.tiers[-1]) > NODE_RECORDS_MAX:
+                self.tiers.append(_above(self.tiers[-1]))
+
+    def _ground(self) -> Tier:
+        manifest = self.manifest
+        winnower = Winnower(NODE_RECORDS_MIN, NODE_RECORDS_MAX)
+        ends: list[int] = []
+        for number, path in enumerate(manifest.directories):
+            key = blake3(path).digest(16)
+            ends += winnower.feed(name_ranks(key, manifest.packed(number).names))
+        ends += winnower.finish()
+        digests: dict[Group, list[bytes]] = {group: [] for group in GROUPS}
+        first = 0
+        for end in ends:
+            names = blake3((end - first).to_bytes(4, "little"))
+            targets = []
+            for path, part in manifest.parts(first, end):
+                names.update(b"\0" + path + b"\0" + part.names)
+                targets.append(part.targets)
+            names.update(b"".join((b"\0", manifest.kinds[first:end], *targets)))
+            digests[Group.NAMES].append(names.digest())
+            attributes = manifest.modes[2 * first : 2 * end] + manifest.sizes[8 * first : 8 * end]
+            if self._owner:
+                attributes += manifest.uids[4 * first : 4 * end] + manifest.gids[4 * first : 4 * end]
+            digests[Group.ATTRIBUTES].append(blake3(attributes).digest())
+            digests[Group.MTIMES].append(blake3(manifest.mtimes[8 * first : 8 * end]).digest())
+            first = end
+        bounds = array("Q", ends)
+        return Tier(bounds, bounds, {group: b"".join(column) for group, column in digests.items()})
+
+
+def _above(below: Tier) -> Tier:
+    winnower = Winnower(NODE_RECORDS_MIN, NODE_RECORDS_MAX)
+    ranks = array("Q", below.digests[Group.NAMES])[:: DIGEST_BYTES // 8]
+    ranks.byteswap()
+    ends = winnower.feed(ranks) + winnower.finish()
+    digests = {}
+    for group in GROUPS:
+        column = below.digests[group]
+        digests[group] = b"".join(
+            blake3(column[first * DIGEST_BYTES : end * DIGEST_BYTES]).digest()
+            for first, end in zip([0, *ends], ends, strict=False)
+        )
+    return Tier(array("Q", ends), array("Q", (below.rows[end - 1] for end in ends)), digests)

@@ -1,0 +1,116 @@
+"""The README is part of the interface: its commands run, and nothing a user can type is missing from it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from rdc.cli import catalog, index, main, serve, signature, sync
+from rdc.cli.options import Option
+from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
+from rdc.cli.sync_options import SYNC_OPTIONS, parse_sync, read_request
+from rdc.errors import ExitCode, UsageError
+from tests.test_report_json import MAY_LACK, OPTIONAL, SCHEMAS
+
+TOP = Path(__file__).parent.parent
+README = (TOP / "README.md").read_text()
+
+COMMANDS = [line.strip() for line in README.splitlines() if re.match(r" {4}(scripts/|rdc )", line)]
+OPTIONS: list[Option] = [option for group in SYNC_OPTIONS for option in group.options]
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The cells of the first table below `heading`, without its head."""
+    section = README.split(f"\n{heading}\n", 1)[1].split("\n#", 1)[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")][2:]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+def codes(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+def test_the_first_two_commands_do_the_job_and_test_it() -> None:
+    assert COMMANDS[0].startswith("scripts/rdc sync ")
+    assert COMMANDS[1] == "scripts/test"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_can_be_typed(command: str) -> None:
+    words = shlex.split(command.partition(" | ")[0], comments=True)
+    program = words.pop(0)
+    if program != "rdc":
+        assert os.access(TOP / program, os.X_OK)
+        if program != "scripts/rdc":
+            return
+    if words[0] == "sync":
+        request = read_request(parse_sync(words[1:]), lambda _: b"")
+        assert request.source != request.destination
+    else:
+        assert words[0] in (*main.VERBS, "--version")
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)
+def test_each_option_is_in_the_table(option: Option) -> None:
+    documented = {code for row in rows("### Options of `rdc sync`") for code in codes(" ".join(row))}
+    spelled = {re.split(r"[= ]", code)[0] for code in documented}
+    assert set(option.names) <= spelled
+    if option.metavar is not None:
+        assert any(f"{name}={option.metavar}" in documented for name in option.names if name.startswith("--"))
+
+
+def test_each_option_in_the_text_exists() -> None:
+    known = {name for option in OPTIONS for name in option.names} | set(REFUSED_RSYNC_OPTIONS)
+    known |= set(
+        re.findall(
+            r"--\w+", signature.help_text() + serve.help_text() + index.help_text() + catalog.help_text()
+        )
+    ) | {"--version"}
+    text = re.sub(r"-c '[^']*'|ssh -p", "", README)
+    used = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text, re.IGNORECASE)) - {"-avn"}
+    assert len(used) > 40
+    assert used <= known, used - known
+
+
+def test_what_is_not_there_fails_by_name() -> None:
+    section = README.split("\n## Not there yet\n")[1].split("\n## ")[0]
+    for name in codes(section):
+        if name.startswith("-") and len(name) > 1:
+            with pytest.raises(UsageError, match=f"rdc has no {name}"):
+                parse_sync([name, "a", "b"])
+    assert {"scan", "dupes", "similar", "dedupe", "watch", "daemon"} <= set(codes(section))
+
+
+def test_exit_codes_are_complete() -> None:
+    listed = [int(row[0]) for row in rows("### Exit codes")]
+    assert listed == sorted({*ExitCode, main.READER_GONE})
+    in_help = {int(code) for code in re.findall(r"\b\d+\b", sync.help_text().partition("Exit codes:")[2])}
+    assert in_help <= set(listed)
+
+
+def test_events_are_complete() -> None:
+    table = {codes(row[0])[0]: codes(row[1]) for row in rows("### Events of `--json`")}
+    assert set(table) == set(SCHEMAS)
+    for event, schema in SCHEMAS.items():
+        assert set(schema) - MAY_LACK.get(event, set()) <= set(table[event])
+    assert "path_b64" in codes(README.split("### Events of `--json`")[1])
+    assert OPTIONAL
+
+
+def test_dependencies_are_those_of_the_build() -> None:
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["test"]]
+    listed = [re.findall(r"\[(\w+)\]", row[0])[0] for row in rows("## What it is built from")]
+    assert listed == [re.split(r"[><=]", requirement)[0] for requirement in wanted]
+
+
+def test_paths_to_read_exist() -> None:
+    section = README.split("\n## Reading the code\n")[1].split("\n## ")[0]
+    paths = [code for code in codes(section) if "/" in code]
+    assert len(paths) > 10
+    assert all((TOP / path).exists() for path in paths)

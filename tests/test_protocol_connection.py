@@ -1,0 +1,634 @@
+"""Connections: whole sessions between two, every state against every message, peers that lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, StreamError
+from rdc.limits import OUTSTANDING_REQUESTS
+from rdc.model.entries import Kind, Metadata
+from rdc.protocol.connection import Connection, LocalProtocolError, Received
+from rdc.protocol.ledger import Ledger
+from rdc.protocol.messages import (
+    Bye,
+    Data,
+    Done,
+    FileEnd,
+    FileFailed,
+    FileRequest,
+    Hello,
+    Item,
+    ListingEnd,
+    ListingPart,
+    Message,
+    NodeAnswer,
+    NodeRequest,
+    Notice,
+    Open,
+    Opened,
+    Plan,
+    Progress,
+    RangeRequest,
+    Refused,
+    Role,
+    RootAnswer,
+    RootRequest,
+    Start,
+    TreeAnswer,
+    TreeRequest,
+    message_kinds,
+)
+from rdc.protocol.states import NEEDS, TRANSITIONS, Illegal, State
+from tests.wire_script import (
+    HELLO,
+    PREAMBLE,
+    connections,
+    frame,
+    listing,
+    opening,
+    raw,
+    raw_block,
+    script,
+)
+
+ROLES = list(Role)
+
+
+def everything(connection: Connection) -> list[Received]:
+    found = []
+    while (received := connection.next()) is not None:
+        found.append(received)
+    return found
+
+
+def move(near: Connection, far: Connection, step: int | None = None) -> list[Received]:
+    """All of near's bytes to far, in parts of `step`; what far made of them."""
+    near.flush()
+    data = near.data_to_send()
+    found = []
+    for start in range(0, len(data), step or len(data) or 1):
+        far.receive_data(data[start : start + (step or len(data))])
+        found += everything(far)
+    return found
+
+
+@pytest.mark.parametrize("dialler", ROLES)
+@pytest.mark.parametrize("compress", [True, False])
+@pytest.mark.parametrize("step", [None, 1, 7])
+def test_a_session_arrives_as_it_was_said(dialler: Role, compress: bool, step: int | None) -> None:
+    near, far = connections(compress)
+    assert move(near, far, step) == move(far, near, step) == [Received(HELLO, 0)]
+    for line in script(dialler):
+        sender, receiver = (near, far) if line.by_dialler else (far, near)
+        sender.send(line.message, line.round)
+        assert move(sender, receiver, step) == [Received(line.message, line.round)]
+    assert (near.role, far.role) == (dialler, dialler.other)
+    assert near.peer == far.peer == HELLO
+    assert near.finished
+    assert far.finished
+    assert near.max_round == far.max_round == 4
+    assert near.bytes_sent == far.bytes_received > 0
+    assert far.bytes_sent == near.bytes_received > 0
+    assert near.pending == far.pending == near.buffered == far.buffered == 0
+    assert near.outstanding == far.outstanding == 0
+    for end in (near, far):
+        end.receive_eof()
+        assert end.next() is None
+
+
+def test_the_script_has_every_message() -> None:
+    said = {type(line.message) for line in script(Role.SOURCE)} | {Hello, Refused}
+    assert said == set(message_kinds().values())
+
+
+def test_costs_count_every_frame_before_compression() -> None:
+    near, far = connections()
+    move(near, far)
+    move(far, near)
+    expected: dict[str, list[int]] = {"Hello": [len(frame(HELLO, 0))] * 2}
+    for line in script(Role.DESTINATION):
+        sender, receiver = (near, far) if line.by_dialler else (far, near)
+        sender.send(line.message, line.round)
+        move(sender, receiver)
+        expected.setdefault(line.message.name, []).append(len(frame(line.message, line.round)))
+    for end in (near, far):
+        assert {cost.name: (cost.count, cost.bytes) for cost in end.costs} == {
+            name: (len(sizes), sum(sizes)) for name, sizes in expected.items()
+        }
+        assert [cost.bytes for cost in end.costs] == sorted((cost.bytes for cost in end.costs), reverse=True)
+
+
+def test_an_opening_is_small() -> None:
+    near, far = (
+        Connection(True, Hello(1, "rdc 0.1.0", b"p" * 32)),
+        Connection(False, Hello(1, "rdc 0.1.0", b"q" * 32)),
+    )
+    far = Connection(False, Hello(1, "rdc 0.1.0", b"p" * 32))
+    near.send(Open(Role.SOURCE, b"/srv/backup/home", b"s" * 16, opening().options), 1)
+    move(near, far)
+    far.send(Opened(Kind.DIRECTORY, False), 1)
+    move(far, near)
+    assert near.bytes_sent + near.bytes_received < 200
+
+
+def test_nothing_leaves_before_a_flush_or_a_full_piece() -> None:
+    near, _ = connections(compress=False)
+    near.data_to_send()
+    near.send(opening(), 1)
+    assert near.data_to_send() == b""
+    assert near.pending == len(frame(opening(), 1))
+    near.flush()
+    assert near.pending == len(near.data_to_send())
+    assert near.pending == 0
+
+
+# Greetings
+
+
+@pytest.mark.parametrize(
+    "banner",
+    [
+        b"Welcome to host!\nLast login: today\n",
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"RDX\1",
+        b"\x1b[31mred",
+        b"\0",
+        b"x" * 100_000,
+    ],
+)
+@pytest.mark.parametrize("step", [None, 1])
+def test_another_program_is_quoted(banner: bytes, step: int | None) -> None:
+    _, end = connections()
+    with pytest.raises(IncompatiblePeerError) as caught:
+        for start in range(0, len(banner), step or len(banner)):
+            end.receive_data(banner[start : start + (step or len(banner))])
+    assert caught.value.code == ExitCode.INCOMPATIBLE
+    text = str(caught.value)
+    assert text.isprintable()
+    assert len(text) < 400
+    if step is None:
+        quoted = banner[:16].decode("latin-1")
+        assert quoted in text or not quoted.isprintable()
+    with pytest.raises(IncompatiblePeerError):
+        end.next()
+
+
+@pytest.mark.parametrize("version", [0, 2, 255])
+@pytest.mark.parametrize("step", [1, 4])
+def test_another_version_is_named(version: int, step: int) -> None:
+    _, end = connections()
+    data = b"RDC" + bytes((version,))
+    with pytest.raises(IncompatiblePeerError, match=rf"version {version}\b.*version 1\b") as caught:
+        for start in range(0, 4, step):
+            end.receive_data(data[start : start + step])
+    assert caught.value.code == 2
+
+
+def test_other_parameters_are_incompatible() -> None:
+    _, end = connections()
+    end.receive_data(PREAMBLE + raw(Hello(1, "rdc 9.9", b"q" * 32)))
+    with pytest.raises(IncompatiblePeerError, match=r"rdc 9\.9.*other parameters"):
+        end.next()
+
+
+def test_a_hello_against_its_preamble_is_refused() -> None:
+    _, end = connections()
+    end.receive_data(PREAMBLE + raw(Hello(2, "rdc", b"p" * 32)))
+    with pytest.raises(ProtocolError, match="version 2"):
+        end.next()
+
+
+def test_the_end_before_a_word_is_marked() -> None:
+    for data, before in ((b"", True), (PREAMBLE, True), (PREAMBLE + raw(HELLO), False)):
+        _, end = connections()
+        end.receive_data(data)
+        end.receive_eof()
+        if not before:
+            assert end.next() == Received(HELLO, 0)
+        for _ in range(2):  # and again on every later call
+            with pytest.raises(StreamError) as caught:
+                end.next()
+            assert caught.value.before_hello is before
+            assert type(caught.value) is StreamError
+            assert caught.value.code == 12
+
+
+# States
+
+LISTED = (ListingPart(0, b"", 0, True, listing(b"a", b"b")), 1)
+END = (ListingEnd(1, 2, 2, 2000, 0), 1)
+RESULT = (Done(0, 0, 0, 0, 0, ExitCode.OK), 1)
+
+SAMPLES: dict[type[Message], Message] = {
+    Hello: HELLO,
+    Open: opening(),
+    Opened: Opened(None, False),
+    Refused: Refused(ExitCode.FILE_IO, "disk full"),
+    Start: Start(b"only", Kind.FILE, Metadata(0, 0, 0, 0)),
+    ListingPart: ListingPart(0, b"", 0, True, listing(b"a", b"b")),
+    ListingEnd: END[0],
+    RootRequest: RootRequest((0, 1)),
+    RootAnswer: RootAnswer((1,), (5,), bytes(32)),
+    TreeRequest: TreeRequest((1,), 8),
+    TreeAnswer: TreeAnswer(1, 5, bytes(32), 0, None, b""),
+    NodeRequest: NodeRequest(0, 1, (3, 5), 4),
+    NodeAnswer: NodeAnswer(0, 1, (3,), (b"",)),
+    RangeRequest: RangeRequest(1, (3,), (4,)),
+    FileRequest: FileRequest((0, 1)),
+    Data: Data(1, b"abc", (3,)),
+    FileEnd: FileEnd(1, 0, bytes(32)),
+    FileFailed: FileFailed(1, ExitCode.PARTIAL, "no"),
+    Notice: Notice(ExitCode.OK, b"", "hm"),
+    Item: Item("." * 11, b"a"),
+    Progress: Progress("delete", 1, 2),
+    Plan: Plan(0, 0, 0),
+    Done: RESULT[0],
+    Bye: Bye(0, ExitCode.OK),
+}
+# What must be unanswered for an answer to be one.
+ASKED: dict[type[Message], Message] = {
+    RootAnswer: RootRequest((1,)),
+    TreeAnswer: TreeRequest((1,), 8),
+    NodeAnswer: NodeRequest(0, 1, (3, 5), 4),
+    Data: FileRequest((0, 1)),
+    FileEnd: FileRequest((0, 1)),
+    FileFailed: TreeRequest((1,), 8),
+}
+
+
+def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> Connection:
+    """A connection whose far side has role `sender` and is in `state`; `dials`: the far side dialled.
+
+    The near side is as far ahead as it can be, so that only the far side's state decides about `sample`.
+    """
+    end = Connection(not dials, HELLO)
+    far_is_source = sender is Role.SOURCE
+    lines: list[tuple[bool, Message, int]] = []  # (from the far side, message, round)
+    if state is not State.GREETING:
+        lines.append((True, HELLO, 0))
+    if state is State.OPENING and not dials:
+        lines.append((False, opening(sender), 1))
+    if state not in {State.GREETING, State.OPENING}:
+        lines.append((dials, opening(sender.other if dials else sender), 1))
+        lines.append((not dials, Opened(None, False), 1))
+        if sample not in {ListingPart, Start} or not far_is_source or state is not State.LISTING:
+            lines.append((far_is_source, *LISTED))
+        if not far_is_source or state is not State.LISTING:
+            lines.append((far_is_source, *END))
+        if far_is_source and sample in ASKED:
+            lines.append((False, ASKED[sample], 1))
+        elif far_is_source and state is State.SERVING:
+            lines.append((False, *RESULT))
+        elif state is State.DONE:
+            lines.append((True, *RESULT))
+    if state is State.CLOSED:
+        lines.append((True, SAMPLES[Refused], 1))
+    end.receive_data(PREAMBLE)
+    for far, message, number in lines:
+        if far:
+            end.receive_data(raw(message, number))
+            assert end.next() == Received(message, number)
+        else:
+            end.send(message, number)
+    assert end._them.state is state
+    return end
+
+
+CASES = [
+    (sender, state, dials, sample)
+    for sender in ROLES
+    for state in TRANSITIONS[sender]
+    for dials in (False, True)
+    for sample in SAMPLES
+]
+
+
+@pytest.mark.parametrize(
+    ("sender", "state", "dials", "sample"),
+    CASES,
+    ids=[f"{c[0].name[0]}-{c[1].name}-{'dialler' if c[2] else 'answerer'}-{c[3].__name__}" for c in CASES],
+)
+def test_every_state_and_message_is_legal_or_refused(
+    sender: Role, state: State, dials: bool, sample: type[Message]
+) -> None:
+    end = in_state(sender, state, dials, sample)
+    message = opening(sender.other) if sample is Open else SAMPLES[sample]
+    legal = sample in TRANSITIONS[sender][state]
+    if sample is Open:
+        legal = legal and dials
+    if sample is Opened:
+        legal = legal and not dials
+    number = 0 if sample is Hello else 1
+    end.receive_data(raw(message, number))
+    if legal:
+        assert end.next() == Received(message, number)
+    else:
+        with pytest.raises(ProtocolError, match=sample.__name__):
+            end.next()
+        with pytest.raises(ProtocolError):
+            end.next()
+
+
+def test_done_and_bye_wait_for_the_other_side() -> None:
+    assert {Done: State.SERVING, Bye: State.DONE} == NEEDS
+    early = in_state(Role.SOURCE, State.LISTING, False, Data)
+    with pytest.raises(LocalProtocolError, match="Done"):
+        early.send(*RESULT)
+    early.receive_data(raw(*END))
+    early.next()
+    early.receive_data(raw(SAMPLES[Bye], 1))
+    with pytest.raises(ProtocolError, match="Bye"):
+        early.next()
+
+
+def test_the_roles_agree_until_open_has_named_them() -> None:
+    for state in (State.GREETING, State.OPENING):
+        source, destination = (set(TRANSITIONS[role][state]) for role in Role)
+        assert source == destination
+
+
+def test_opened_without_open_is_refused() -> None:
+    near, _ = connections()
+    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(None, False), 1))
+    near.next()
+    with pytest.raises(ProtocolError, match="Opened"):
+        near.next()
+
+
+# Rounds
+
+
+def test_a_round_that_nothing_can_have_caused_is_refused() -> None:
+    near, _ = connections()
+    near.receive_data(PREAMBLE + raw(HELLO))
+    near.next()
+    near.send(opening(), 1)
+    near.receive_data(raw(Opened(None, True), 2))
+    assert near.next() == Received(Opened(None, True), 2)
+    assert near.max_round == 2
+    near.receive_data(raw(SAMPLES[Notice], 3))
+    with pytest.raises(ProtocolError, match="round 3"):
+        near.next()
+
+
+def test_our_own_rounds_are_held_to_the_same() -> None:
+    near, _ = connections()
+    with pytest.raises(LocalProtocolError, match="round 2"):
+        near.send(opening(), 2)
+    with pytest.raises(LocalProtocolError, match="round -1"):
+        near.send(opening(), -1)
+
+
+# Listings and requests
+
+
+def serving(entries: int = 5) -> Connection:
+    """A destination that dialled, with `entries` files listed."""
+    near, _ = connections()
+    near.send(opening(), 1)
+    names = [b"%03d" % row for row in range(entries)]
+    near.receive_data(
+        PREAMBLE
+        + raw(HELLO)
+        + raw(Opened(Kind.DIRECTORY, True), 1)
+        + raw(ListingPart(0, b"", 0, True, listing(*names)), 1)
+        + raw(ListingEnd(1, entries, entries, 1000 * entries, 0), 1)
+    )
+    everything(near)
+    return near
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [ListingPart(1, b"", 0, True, listing(b"a"))],
+        [ListingPart(0, b"", 1, True, listing(b"a"))],
+        [ListingPart(0, b"", 0, True, listing(b"a")), ListingPart(1, b"x", 0, True, listing(b"a"))],
+        [ListingPart(0, b"", 0, True, listing(b"a")), ListingPart(0, b"", 1, True, listing(b"b"))],
+        [ListingPart(0, b"", 0, False, listing(b"a")), ListingPart(1, b"x", 1, True, listing(b"b"))],
+        [ListingPart(0, b"", 0, False, listing(b"a")), ListingPart(0, b"x", 1, True, listing(b"b"))],
+        [ListingPart(0, b"", 0, False, listing(b"b")), ListingPart(0, b"", 1, True, listing(b"b"))],
+        [ListingPart(0, b"", 0, False, listing(b"a")), ListingEnd(1, 1, 1, 1000, 0)],
+        [ListingPart(0, b"", 0, True, listing(b"a")), ListingEnd(1, 2, 1, 1000, 0)],
+        [ListingPart(0, b"", 0, True, listing(b"a")), ListingEnd(1, 1, 1, 1001, 0)],
+        [ListingPart(0, b"", 0, True, listing(b"a")), ListingEnd(2, 1, 1, 1000, 0)],
+        [ListingPart(0, b"", 0, True, listing(b"a", kind=Kind.SYMLINK)), ListingEnd(1, 1, 1, 0, 0)],
+        [ListingPart(0, b"", 0, True, listing(b"a")), SAMPLES[Start]],
+        [SAMPLES[Start], SAMPLES[Start]],
+    ],
+)
+def test_a_listing_out_of_step_is_refused(parts: list[Message]) -> None:
+    near, _ = connections()
+    near.send(opening(), 1)
+    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(None, True), 1))
+    near.receive_data(b"".join(raw(part, 1) for part in parts))
+    with pytest.raises(ProtocolError, match=parts[-1].name):
+        everything(near)
+
+
+def test_only_listed_files_can_be_asked_for() -> None:
+    for request in (
+        RootRequest((0, 5)),
+        FileRequest((5,)),
+        NodeRequest(5, 0, (0,), 4),
+        RangeRequest(5, (0,), (1,)),
+    ):
+        with pytest.raises(LocalProtocolError, match="file 5 was not listed"):
+            serving().send(request, 2)
+        far = in_state(Role.DESTINATION, State.ASKING, True, Notice)
+        far.receive_data(raw(request, 2))
+        with pytest.raises(ProtocolError, match="file 5 was not listed"):
+            far.next()
+
+
+ROOT = bytes(32)
+LOST = ExitCode.VANISHED
+EXCHANGES: list[tuple[str, Message, list[Message]]] = [
+    (
+        "roots in parts, in any order",
+        RootRequest((1, 2, 4)),
+        [RootAnswer((2,), (0,), ROOT), FileFailed(4, LOST, ""), RootAnswer((1,), (0,), ROOT)],
+    ),
+    (
+        "trees in any order",
+        TreeRequest((0, 3), 8),
+        [TreeAnswer(3, 0, ROOT, 0, None, b""), TreeAnswer(0, 0, ROOT, 0, None, b"")],
+    ),
+    (
+        "nodes in parts",
+        NodeRequest(2, 1, (1, 5, 9), 4),
+        [NodeAnswer(2, 1, (1, 5), (b"", b"")), NodeAnswer(2, 1, (9,), (b"",))],
+    ),
+    (
+        "nodes that fail half-way",
+        NodeRequest(2, 1, (1, 5), 4),
+        [NodeAnswer(2, 1, (1,), (b"",)), FileFailed(2, LOST, "")],
+    ),
+    ("ranges", RangeRequest(3, (1, 1), (2, 3)), [Data(3, b"abc"), Data(3, b"de"), FileEnd(3, 5)]),
+    ("ranges that fail", RangeRequest(3, (1,), (2,)), [FileFailed(3, LOST, "")]),
+    ("an empty file", FileRequest((4,)), [FileEnd(4, 0, ROOT)]),
+    (
+        "files in any order",
+        FileRequest((1, 4)),
+        [Data(4, b"xy", (1, 1)), FileEnd(4, 2, ROOT), Data(1, b"z", (1,)), FileFailed(1, LOST, "")],
+    ),
+]
+
+
+@pytest.mark.parametrize("case", EXCHANGES, ids=[case[0] for case in EXCHANGES])
+def test_a_request_is_over_with_its_last_answer(case: tuple[str, Message, list[Message]]) -> None:
+    _, request, answers = case
+    near = serving()
+    near.send(request, 2)
+    for answer in answers:
+        assert near.outstanding == 1
+        with pytest.raises(LocalProtocolError):
+            near.send(RESULT[0], 2)
+        near.receive_data(raw(answer, 2))
+        assert near.next() == Received(answer, 2)
+    assert near.outstanding == 0
+    near.receive_data(raw(answers[-1], 2))
+    with pytest.raises(ProtocolError, match="no request"):
+        near.next()
+
+
+WRONG: list[tuple[Message, list[Message]]] = [
+    (RootRequest((1,)), [TreeAnswer(1, 0, ROOT, 0, None, b"")]),
+    (RootRequest((1,)), [RootAnswer((2,), (0,), ROOT)]),
+    (RootRequest((1, 2)), [RootAnswer((1,), (0,), ROOT), RootAnswer((1,), (0,), ROOT)]),
+    (RootRequest((1, 2)), [RootAnswer((1,), (0,), ROOT), FileFailed(1, ExitCode.PARTIAL, "")]),
+    (TreeRequest((1,), 8), [RootAnswer((1,), (0,), ROOT)]),
+    (TreeRequest((1,), 8), [FileFailed(0, ExitCode.PARTIAL, "")]),
+    (TreeRequest((1,), 8), [Data(1, b"x", (1,))]),
+    (NodeRequest(1, 2, (3, 4), 4), [NodeAnswer(1, 1, (3,), (b"",))]),
+    (NodeRequest(1, 2, (3, 4), 4), [NodeAnswer(2, 2, (3,), (b"",))]),
+    (NodeRequest(1, 2, (3, 4), 4), [NodeAnswer(1, 2, (4,), (b"",))]),
+    (NodeRequest(1, 2, (3, 4), 4), [NodeAnswer(1, 2, (3, 4, 5), (b"", b"", b""))]),
+    (NodeRequest(1, 2, (3, 4), 4), [FileFailed(2, ExitCode.PARTIAL, "")]),
+    (RangeRequest(1, (0,), (3,)), [Data(1, b"abcd")]),
+    (RangeRequest(1, (0,), (3,)), [Data(2, b"abc")]),
+    (RangeRequest(1, (0,), (3,)), [Data(1, b"abc", (3,))]),
+    (RangeRequest(1, (0,), (3,)), [Data(1, b"ab"), FileEnd(1, 2)]),
+    (RangeRequest(1, (0,), (3,)), [Data(1, b"abc"), FileEnd(1, 2)]),
+    (RangeRequest(1, (0,), (3,)), [Data(1, b"abc"), FileEnd(1, 3, ROOT)]),
+    (FileRequest((1, 2)), [Data(3, b"x", (1,))]),
+    (FileRequest((1, 2)), [Data(1, b"x")]),
+    (FileRequest((1, 2)), [Data(1, b"x", (1,)), Data(2, b"x", (1,))]),
+    (FileRequest((1, 2)), [Data(1, b"x", (1,)), FileEnd(2, 0, ROOT)]),
+    (FileRequest((1, 2)), [Data(1, b"x", (1,)), FileEnd(1, 2, ROOT)]),
+    (FileRequest((1, 2)), [Data(1, b"x", (1,)), FileEnd(1, 1)]),
+    (FileRequest((1, 2)), [FileEnd(1, 0, ROOT), Data(1, b"x", (1,))]),
+    (FileRequest((1, 2)), [RootAnswer((1,), (0,), ROOT)]),
+]
+
+
+@pytest.mark.parametrize("case", range(len(WRONG)))
+def test_an_answer_that_nobody_asked_for_is_refused(case: int) -> None:
+    request, answers = WRONG[case]
+    near = serving()
+    near.send(request, 2)
+    for answer in answers[:-1]:
+        near.receive_data(raw(answer, 2))
+        near.next()
+    near.receive_data(raw(answers[-1], 2))
+    with pytest.raises(ProtocolError, match=answers[-1].name):
+        near.next()
+
+
+def test_requests_are_answered_in_their_order() -> None:
+    near = serving()
+    near.send(TreeRequest((0,), 8), 2)
+    near.send(TreeRequest((1,), 8), 2)
+    near.receive_data(raw(TreeAnswer(1, 0, ROOT, 0, None, b""), 2))
+    with pytest.raises(ProtocolError, match="file 1 is not what the oldest"):
+        near.next()
+
+
+def test_what_is_outstanding_is_bounded() -> None:
+    ledger = Ledger()
+    for _ in range(OUTSTANDING_REQUESTS):
+        ledger.ask(TreeRequest((0,), 8))
+    with pytest.raises(Illegal, match="65536 requests"):
+        ledger.ask(TreeRequest((0,), 8))
+    ledger.answer(TreeAnswer(0, 0, ROOT, 0, None, b""))
+    ledger.ask(TreeRequest((0,), 8))
+    ledger = Ledger()
+    many = RootRequest(tuple(range(16_384)))
+    for _ in range(256):
+        ledger.ask(many)
+    with pytest.raises(Illegal, match="4194304"):
+        ledger.ask(TreeRequest((0,), 8))
+
+
+# Whole streams
+
+
+@given(st.binary(max_size=300))
+def test_any_stream_parses_or_is_refused(data: bytes) -> None:
+    _, end = connections()
+    end.receive_data(PREAMBLE + raw(HELLO) + data)
+    end.receive_eof()
+    with pytest.raises(StreamError):
+        everything(end)
+
+
+@given(st.lists(st.tuples(st.integers(0, 24), st.integers(0, 3), st.binary(max_size=40)), max_size=5))
+def test_any_frames_parse_or_are_refused(items: list[tuple[int, int, bytes]]) -> None:
+    _, end = connections()
+    stream = b"".join(bytes((len(payload), kind, number)) + payload for kind, number, payload in items)
+    end.receive_data(PREAMBLE + raw(HELLO) + raw(opening(), 1) + (raw_block(stream) if stream else b""))
+    end.receive_eof()
+    with pytest.raises(StreamError):
+        everything(end)
+
+
+def sessions_bytes(dialler: Role, compress: bool) -> Iterator[tuple[bool, bytes]]:
+    """A session's bytes, message by message, with who said them."""
+    near, far = connections(compress)
+    yield True, near.data_to_send()
+    yield False, far.data_to_send()
+    near, far = connections(compress)
+    move(near, far)
+    move(far, near)
+    for line in script(dialler):
+        sender, receiver = (near, far) if line.by_dialler else (far, near)
+        sender.send(line.message, line.round)
+        sender.flush()
+        data = sender.data_to_send()
+        receiver.receive_data(data)
+        everything(receiver)
+        yield line.by_dialler, data
+
+
+@given(st.sampled_from(ROLES), st.booleans(), st.booleans(), st.integers(0, 4000), st.integers(0, 7))
+def test_a_flipped_bit_never_does_worse_than_an_error(
+    dialler: Role, compress: bool, of_dialler: bool, position: int, bit: int
+) -> None:
+    """One side of the session follows the script while the other's bytes have a bit flipped."""
+    said = list(sessions_bytes(dialler, compress))
+    total = sum(len(data) for by_dialler, data in said if by_dialler is of_dialler)
+    target = position % total
+    end = Connection(not of_dialler, HELLO, compress)
+    own = iter([line for line in script(dialler) if line.by_dialler is not of_dialler])
+    seen = 0
+    try:
+        for row, (by_dialler, data) in enumerate(said):
+            if by_dialler is not of_dialler:
+                if row > 1:
+                    line = next(own)
+                    end.send(line.message, line.round)
+                continue
+            changed = bytearray(data)
+            if seen <= target < seen + len(data):
+                changed[target - seen] ^= 1 << bit
+            seen += len(data)
+            end.receive_data(bytes(changed))
+            everything(end)
+    except (ProtocolError, IncompatiblePeerError, LocalProtocolError):
+        # Ours too: a message that changed within the rules can leave the script out of step.
+        pass

@@ -1,0 +1,119 @@
+"""PROTOCOL.md says what the code does: its tables are compared with the code's, its example is decoded."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import rdc.protocol
+from rdc import limits
+from rdc.model.entries import Kind
+from rdc.model.sync import SyncOptions
+from rdc.protocol.codec import field_names
+from rdc.protocol.connection import Connection, Received
+from rdc.protocol.messages import Hello, Open, Opened, Role, message_kinds
+from rdc.protocol.states import TRANSITIONS, State
+
+DOCUMENT = (Path(rdc.protocol.__file__).parent / "PROTOCOL.md").read_text()
+
+
+def section(title: str) -> str:
+    return DOCUMENT.split(f"{title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def rows(title: str) -> list[list[str]]:
+    lines = re.findall(r"^\|(.*)\|$", section(title), re.MULTILINE)
+    return [[cell.strip() for cell in line.split("|")] for line in lines[1:] if not line.startswith("---")]
+
+
+MESSAGE_ROWS = [row for row in rows("## 5. Messages") if row[0].isdigit()]
+
+
+def test_the_message_table_names_every_message_and_its_fields_in_order() -> None:
+    documented = {
+        int(row[0]): (row[1], tuple(re.findall(r"(\w+)(?: \([^)]*\))?:", row[3]))) for row in MESSAGE_ROWS
+    }
+    assert documented == {kind: (cls.__name__, field_names(kind)) for kind, cls in message_kinds().items()}
+
+
+def test_the_message_table_says_who_sends() -> None:
+    def senders(name: str) -> set[str]:
+        return {
+            role.name[0]
+            for role in Role
+            for allowed in TRANSITIONS[role].values()
+            if name in {cls.__name__ for cls in allowed}
+        }
+
+    expected = {"both": {"S", "D"}, "dialler": {"S", "D"}, "answerer": {"S", "D"}, "S": {"S"}, "D": {"D"}}
+    for _, name, sender, _ in MESSAGE_ROWS:
+        assert senders(name) == expected[sender], name
+
+
+def test_the_state_table_is_the_code_s() -> None:
+    names = {cls.__name__ for cls in message_kinds().values()}
+    groups = {
+        "answers": "RootAnswer TreeAnswer NodeAnswer Data FileEnd FileFailed",
+        "requests": "RootRequest TreeRequest NodeRequest RangeRequest FileRequest",
+    }
+    listed: dict[str, dict[str, str]] = {}
+    for side, state, may in rows("## 6. States"):
+        if side in {"S", "D"}:
+            allowed = listed.setdefault(f"{side} {state}", {"Refused": "CLOSED"})
+            for item in filter(None, may.split(", ")):
+                message, _, after = item.partition(" → ")
+                for name in groups.get(message, message).split():
+                    assert name in names
+                    allowed[name] = after or state
+    in_code = {
+        f"{role.name[0]} {state.name}": {cls.__name__: after.name for cls, after in allowed.items()}
+        for role in Role
+        for state, allowed in TRANSITIONS[role].items()
+        if state not in {State.GREETING, State.OPENING, State.CLOSED}
+    }
+    assert listed == in_code
+
+
+def test_limits_are_the_code_s() -> None:
+    for value in (
+        limits.FRAME_BYTES,
+        limits.PIECE_BYTES,
+        limits.BLOCK_BYTES,
+        limits.ROUND_LIMIT,
+        limits.RULES_BYTES,
+        limits.PATH_BYTES,
+        limits.FILES_PER_MESSAGE,
+        limits.OUTSTANDING_REQUESTS,
+        limits.OUTSTANDING_ORDINALS,
+    ):
+        assert f"{value:,}" in DOCUMENT, value
+    for value in (limits.DATA_BYTES, limits.RECORDS_BYTES, limits.FILES_PER_MESSAGE, limits.MESSAGE_BYTES):
+        assert str(value) in DOCUMENT, value
+
+
+def example() -> list[bytes]:
+    """The bytes of the example's two listings."""
+    found = []
+    for part in re.findall(r"(?:^    (?:[0-9a-f]{2} ?)+.*\n)+", section("## 8. Example"), re.MULTILINE):
+        digits = [re.match(r"    ((?:[0-9a-f]{2} ?)+)(?: |$)", line) for line in part.splitlines()]
+        found.append(b"".join(bytes.fromhex(match[1]) for match in digits if match))
+    return found
+
+
+def test_the_example_is_what_the_code_sends_and_understands() -> None:
+    dialler_bytes, answer_bytes = example()
+    hello = Hello(1, "rdc 1", b"p" * 32)
+    opening = Open(Role.SOURCE, b"/srv", b"s" * 16, SyncOptions())
+    dialler, answerer = Connection(True, hello), Connection(False, hello)
+    dialler.send(opening, 1)
+    dialler.flush()
+    sent = dialler.data_to_send()
+    assert sent.hex(" ") == dialler_bytes.hex(" ")
+    answerer.receive_data(sent)
+    assert [answerer.next(), answerer.next()] == [Received(hello, 0), Received(opening, 1)]
+    greeting = answerer.data_to_send()
+    assert sent.startswith(greeting)
+    answerer.send(Opened(Kind.DIRECTORY, True), 1)
+    answerer.flush()
+    answer = answerer.data_to_send()
+    assert answer.hex(" ") == answer_bytes.hex(" ")

@@ -1,0 +1,313 @@
+"""Messages: every one survives the wire, every field refuses what it must, garbage costs little."""
+
+from __future__ import annotations
+
+import tracemalloc
+from array import array
+from dataclasses import replace
+
+import msgpack  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rdc.errors import ExitCode, ProtocolError
+from rdc.limits import DATA_BYTES, FRAME_BYTES, MESSAGE_BYTES
+from rdc.model.entries import Kind, Listing
+from rdc.protocol.listings import slice_listing
+from rdc.protocol.messages import (
+    Data,
+    FileRequest,
+    Hello,
+    ListingPart,
+    Message,
+    NodeAnswer,
+    Notice,
+    RangeRequest,
+    Refused,
+    RootAnswer,
+    decode,
+    encode,
+    message_kinds,
+)
+from tests.wire_strategies import BY_KIND, listings, messages
+
+LISTING = Listing(
+    (b"a", b"b", b"c"),
+    bytes((Kind.FILE, Kind.SYMLINK, Kind.DIRECTORY)),
+    array("H", (0o644, 0o777, 0o755)),
+    array("Q", (5, 0, 0)),
+    array("q", (-1, 0, 1)),
+    array("I", (0, 1, 2)),
+    array("I", (3, 4, 0xFFFF_FFFF)),
+    (b"../x",),
+)
+PART = ListingPart(0, b"", 0, True, LISTING)
+
+
+def test_every_kind_of_message_has_a_strategy() -> None:
+    assert set(message_kinds().values()) == set(BY_KIND)
+
+
+@given(messages)
+def test_a_message_survives_the_wire(message: Message) -> None:
+    assert decode(message.kind, encode(message)) == message
+
+
+def parses_or_is_refused(kind: int, payload: bytes) -> None:
+    try:
+        message = decode(kind, payload)
+    except ProtocolError:
+        return
+    # What was accepted is a message like any other.
+    assert decode(kind, encode(message)) == message
+
+
+@given(messages, st.data())
+def test_one_changed_byte_parses_or_is_refused(message: Message, data: st.DataObject) -> None:
+    payload = bytearray(encode(message))
+    position = data.draw(st.integers(0, min(len(payload), 400) - 1))
+    payload[position] = data.draw(st.integers(0, 255))
+    parses_or_is_refused(message.kind, bytes(payload))
+
+
+@given(st.integers(0, 255), st.binary(max_size=200))
+def test_garbage_parses_or_is_refused(kind: int, payload: bytes) -> None:
+    parses_or_is_refused(kind, payload)
+
+
+# Any msgpack value in any place: the types that a field does not expect.
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 63), (1 << 64) - 1)
+    | st.binary(max_size=20)
+    | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=9) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(messages, values, st.data())
+def test_any_value_in_any_field_parses_or_is_refused(
+    message: Message, value: object, data: st.DataObject
+) -> None:
+    fields = msgpack.unpackb(encode(message))
+    where = data.draw(
+        st.sampled_from(sorted(fields)) if isinstance(fields, dict) else st.integers(0, len(fields) - 1)
+    )
+    fields[where] = value
+    try:
+        decode(message.kind, msgpack.packb(fields))
+    except ProtocolError as error:
+        assert type(message).__name__ in str(error)
+
+
+@given(messages)
+def test_a_missing_or_extra_field_is_refused(message: Message) -> None:
+    fields = msgpack.unpackb(encode(message))
+    if isinstance(fields, list):
+        for wrong in (fields[:-1], [*fields, 0], tuple(fields)[1:]):
+            with pytest.raises(ProtocolError, match="expected"):
+                decode(message.kind, msgpack.packb(wrong))
+
+
+def test_hello_ignores_keys_it_does_not_know() -> None:
+    hello = Hello(1, "rdc 1", b"p" * 32)
+    fields = msgpack.unpackb(encode(hello)) | {"zstd": [1, 2], "later": {"x": None}}
+    assert decode(Hello.kind, msgpack.packb(fields)) == hello
+    with pytest.raises(ProtocolError, match=r"Hello\.params"):
+        decode(Hello.kind, msgpack.packb({"v": 1, "s": "rdc"}))
+
+
+def column(*items: int, width: int = 1) -> bytes:
+    return bytes((width,)) + b"".join(item.to_bytes(width, "little") for item in items)
+
+
+ROWS = {"names": 0, "kinds": 1, "modes": 2, "sizes": 3, "mtimes": 4, "uids": 5, "gids": 6, "targets": 7}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("names", b"a\0a\0b\0", "increasing"),
+        ("names", b"b\0a\0c\0", "increasing"),
+        ("names", b"a\0b\0c", "NUL"),
+        ("names", b"a\0b\0c/d\0", "'/'"),
+        ("names", b".\0b\0c\0", "'.'"),
+        ("names", b"..\0b\0c\0", "'.'"),
+        ("names", b"\0b\0c\0", "empty"),
+        ("names", b"a\0b\0" + b"c" * 256 + b"\0", "256 bytes"),
+        ("names", b"a\0b\0", "length"),
+        ("kinds", b"\0\2\4", "kind"),
+        ("kinds", b"\0\2", "length"),
+        ("modes", array("H", (1, 2, 0o10000)).tobytes(), "mode"),
+        ("modes", b"\0" * 5, "whole items"),
+        ("sizes", array("Q", (1 << 63, 0, 0)).tobytes(), "size"),
+        ("sizes", array("Q", (1, 1, 0)).tobytes(), "no regular file"),
+        ("sizes", array("Q", (1, 0, 1)).tobytes(), "no regular file"),
+        ("mtimes", bytes(16), "length"),
+        ("uids", bytes(16), "length"),
+        ("gids", b"", "length"),
+        ("targets", b"", "0 targets for 1"),
+        ("targets", b"x\0y\0", "2 targets for 1"),
+        ("targets", b"\0", "empty"),
+        ("targets", b"x" * 65_537 + b"\0", "65537 bytes"),
+        ("targets", "x", "expected"),
+    ],
+)
+def test_a_listing_refuses(field: str, value: object, reason: str) -> None:
+    fields = msgpack.unpackb(encode(PART))
+    fields[-1][ROWS[field]] = value
+    with pytest.raises(ProtocolError, match=rf"ListingPart\.listing: .*{reason}"):
+        decode(ListingPart.kind, msgpack.packb(fields))
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "reason"),
+    [
+        (ListingPart, [0, b"/etc", 0, True, None], r"path: .*relative"),
+        (ListingPart, [0, b"a/../b", 0, True, None], r"path: .*relative"),
+        (ListingPart, [0, b"a//b", 0, True, None], r"path: .*relative"),
+        (ListingPart, [0, b"a\0b", 0, True, None], "path: holds a NUL"),
+        (ListingPart, [0, b"x" * 65_537, 0, True, None], "path: 65537 bytes"),
+        (ListingPart, [1 << 32, b"", 0, True, None], "directory"),
+        (ListingPart, [True, b"", 0, True, None], "directory: expected int, found bool"),
+        (ListingPart, [0, b"", 0, 1, None], "last: expected bool, found int"),
+        (ListingPart, [0, b"", 0, False, [b""] * 8], "last: a part without entries"),
+        (FileRequest, [b""], "files: empty"),
+        (FileRequest, [b"\1"], "files: a column of no items"),
+        (FileRequest, [column(7, width=1)[:0] + b"\3\0\0\0"], "files: unknown column width 3"),
+        (FileRequest, [b"\2\0"], "files: 1 bytes are not whole"),
+        (FileRequest, [column(0xFFFF_FFFF, 0, width=4)], "files: ordinal 4294967296 past"),
+        (FileRequest, [column(*[0] * 16_385)], "files: more than 16384"),
+        (FileRequest, [column(*[(1 << 64) - 1] * 2, width=8)], "files: ordinal"),
+        (RootAnswer, [column(0), column(1, 2), bytes(32)], "sizes: 2 for 1"),
+        (RootAnswer, [column(0), column(1), bytes(33)], "roots: 33 bytes for 1"),
+        (RootAnswer, [column(0), column(1 << 63, width=8), bytes(32)], "sizes: an item"),
+        (NodeAnswer, [0, 0, column(0), [column(1, 1), b"ab"]], "records: 2 for 1"),
+        (NodeAnswer, [0, 0, column(0), [column(3), b"ab"]], "records: lengths add up to 3, 2"),
+        (NodeAnswer, [0, 0, column(0), [b"ab"]], "records: expected"),
+        (NodeAnswer, [0, 25, column(0), [b"", b""]], "level"),
+        (RangeRequest, [0, b"", b""], "lengths: 0 for 0"),
+        (RangeRequest, [0, column(1, 2), column(1)], "lengths: 1 for 2"),
+        (RangeRequest, [0, column(1), column(0)], "lengths: an item"),
+        (RangeRequest, [0, column((1 << 63) - 1, width=8), column(1)], "lengths: the last range"),
+        (Data, [0, b"", b""], "payload: 0 bytes"),
+        (Data, [0, bytes(DATA_BYTES + 1), b""], "payload: 262145 bytes"),
+        (Data, [0, b"abc", column(1, 1)], "chunks: lengths add up to 2"),
+        (Data, [0, b"abc", column(3, 0)], "chunks: an item"),
+        (Refused, [0, "why"], "code"),
+        (Refused, [3, "why"], "code"),
+        (Refused, [12, b"why"], "message: expected str"),
+        (Refused, [12, "w" * (MESSAGE_BYTES + 1)], "not msgpack within limits"),
+        (Notice, [12, {}, ""], "not msgpack within limits"),
+        (Notice, [12, msgpack.ExtType(5, b"x"), ""], "not msgpack within limits"),
+        (Notice, [12, list(range(17)), ""], "not msgpack within limits"),
+    ],
+)
+def test_a_field_refuses(kind: type[Message], fields: list[object], reason: str) -> None:
+    with pytest.raises(ProtocolError, match=f"{kind.__name__}[. ].*{reason}"):
+        decode(kind.kind, msgpack.packb(fields))
+
+
+def test_unknown_types_are_refused_by_number() -> None:
+    with pytest.raises(ProtocolError, match="unknown type 200"):
+        decode(200, b"\x90")
+
+
+def test_text_is_printable_and_short_when_it_arrives() -> None:
+    sent = Refused(ExitCode.STREAM, "\x1b[2J" + "\u00e9" * MESSAGE_BYTES + "\udcff")
+    message = decode(Refused.kind, encode(sent))
+    assert isinstance(message, Refused)
+    assert message.message.startswith("\\x1b[2J\u00e9")
+    assert message.message.isprintable()
+    assert MESSAGE_BYTES - 4 < len(message.message.encode()) <= MESSAGE_BYTES
+    raw = msgpack.packb([12, "line\nforged \x1b[0m"])
+    assert decode(Refused.kind, raw) == Refused(ExitCode.STREAM, "line\\x0aforged \\x1b[0m")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        FileRequest(tuple(range(16_385))),
+        FileRequest((2, 1)),
+        FileRequest((1, 1)),
+        Data(0, bytes(DATA_BYTES + 1)),
+        Data(0, b"abc", (1, 1)),
+        NodeAnswer(0, 0, tuple(range(20)), (bytes(65_536),) * 20),
+    ],
+)
+def test_the_sender_is_told_what_it_broke(message: Message) -> None:
+    with pytest.raises(ValueError):
+        encode(message)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"\x91" * FRAME_BYTES, b"\xdc\x00\x10" * 300_000, b"\xdf\xff\xff\xff\xff", b"\xc6\xff\xff\xff\xff"],
+)
+@pytest.mark.parametrize("kind", [Hello, RootAnswer])
+def test_hostile_msgpack_costs_little_memory(kind: type[Message], payload: bytes) -> None:
+    tracemalloc.start()
+    with pytest.raises(ProtocolError):
+        decode(kind.kind, payload[:FRAME_BYTES])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 << 20
+
+
+def test_the_densest_msgpack_is_bounded() -> None:
+    # Sixteen one-item arrays an array: the most Python memory a byte of payload can buy.
+    dense = (b"\xdc\x00\x10" + b"\x91\x90" * 16) * ((FRAME_BYTES - 8) // 35)
+    while len(dense) > 16:
+        try:
+            tracemalloc.start()
+            with pytest.raises(ProtocolError):
+                decode(RootAnswer.kind, b"\xdc\x00\x10" + dense)
+            assert tracemalloc.get_traced_memory()[1] < 64 << 20
+        finally:
+            tracemalloc.stop()
+        dense = dense[: len(dense) // 16]
+
+
+@given(listings(max_size=30))
+def test_slices_of_a_listing_are_the_listing(listing: Listing) -> None:
+    assert list(slice_listing(listing)) == [listing]
+
+
+def test_a_large_listing_is_cut_into_parts_that_fit() -> None:
+    count = 30_000
+    names = tuple(b"%05d" % row + b"n" * 200 for row in range(count))
+    kinds = bytes(Kind.SYMLINK if row % 1000 == 0 else Kind.FILE for row in range(count))
+    listing = Listing(
+        names,
+        kinds,
+        array("H", [0o644]) * count,
+        array("Q", [0]) * count,
+        array("q", range(count)),
+        array("I", [0]) * count,
+        array("I", [0]) * count,
+        tuple(b"%d" % row + b"t" * 60_000 for row in range(30)),
+    )
+    parts = list(slice_listing(listing))
+    assert len(parts) > 10
+    first = 0
+    seen: list[bytes] = []
+    targets: list[bytes] = []
+    for part in parts:
+        message = ListingPart(0, b"p" * 65_536, first, part is parts[-1], part)
+        assert decode(ListingPart.kind, encode(message)) == message
+        assert list(part.mtimes) == list(range(first, first + len(part)))
+        first += len(part)
+        seen += part.names
+        targets += part.targets
+    assert (tuple(seen), tuple(targets)) == (listing.names, listing.targets)
+
+
+def test_ranges_and_gaps_agree() -> None:
+    request = RangeRequest.of(3, ((5, 10), (15, 1), (100, 7)))
+    assert request.gaps == (5, 0, 84)
+    assert request.ranges == ((5, 10), (15, 1), (100, 7))
+    with pytest.raises(ValueError):
+        encode(replace(request, gaps=()))

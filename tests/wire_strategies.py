@@ -1,0 +1,194 @@
+"""Hypothesis strategies for everything that travels: listings, options, every kind of message."""
+
+from __future__ import annotations
+
+from array import array
+
+from hypothesis import strategies as st
+
+from rdc.errors import ExitCode
+from rdc.limits import DATA_BYTES, ORDINAL_LIMIT, SIZE_LIMIT
+from rdc.model.entries import Kind, Listing, Metadata
+from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.protocol.messages import (
+    Bye,
+    Data,
+    Done,
+    FileEnd,
+    FileFailed,
+    FileRequest,
+    Hello,
+    Item,
+    ListingEnd,
+    ListingPart,
+    Message,
+    NodeAnswer,
+    NodeRequest,
+    Notice,
+    Open,
+    Opened,
+    Plan,
+    Progress,
+    RangeRequest,
+    Refused,
+    Role,
+    RootAnswer,
+    RootRequest,
+    Start,
+    TreeAnswer,
+    TreeRequest,
+)
+
+ordinals = st.one_of(st.integers(0, 300), st.integers(0, ORDINAL_LIMIT))
+sizes = st.one_of(st.integers(0, 300), st.integers(0, SIZE_LIMIT))
+files = st.sets(ordinals, min_size=1, max_size=20).map(lambda found: tuple(sorted(found)))
+roots = st.binary(min_size=32, max_size=32)
+codes = st.sampled_from(ExitCode)
+failures = codes.filter(bool)
+# What arrives is printable already, so that a message can equal what comes out at the other end.
+lines = st.text(max_size=60).filter(str.isprintable)
+component = st.binary(min_size=1, max_size=40).filter(
+    lambda name: not {0, 0x2F} & set(name) and name not in {b".", b".."}
+)
+paths = st.binary(max_size=60).filter(lambda path: 0 not in path)
+inner_paths = st.lists(component, max_size=4).map(b"/".join)
+
+
+@st.composite
+def listings(draw: st.DrawFn, min_size: int = 0, max_size: int = 12) -> Listing:
+    names = tuple(sorted(draw(st.sets(component, min_size=min_size, max_size=max_size))))
+    count = len(names)
+    kinds = bytes(draw(st.lists(st.sampled_from(Kind), min_size=count, max_size=count)))
+
+    def column(code: str, low: int, high: int) -> array[int]:
+        return array(code, draw(st.lists(st.integers(low, high), min_size=count, max_size=count)))
+
+    lengths = column("Q", 0, SIZE_LIMIT)
+    for row, kind in enumerate(kinds):
+        if kind != Kind.FILE:
+            lengths[row] = 0
+    links = kinds.count(Kind.SYMLINK)
+    target = st.binary(min_size=1, max_size=60).filter(lambda path: 0 not in path)
+    return Listing(
+        names,
+        kinds,
+        column("H", 0, 0o7777),
+        lengths,
+        column("q", -(1 << 63), (1 << 63) - 1),
+        column("I", 0, 0xFFFF_FFFF),
+        column("I", 0, 0xFFFF_FFFF),
+        tuple(draw(st.lists(target, min_size=links, max_size=links))),
+    )
+
+
+rules = st.builds(
+    FilterRule,
+    st.sampled_from(RuleAction),
+    st.binary(min_size=1, max_size=20).filter(lambda pattern: 0 not in pattern),
+)
+options = st.builds(
+    SyncOptions,
+    checksum=st.booleans(),
+    delete=st.booleans(),
+    max_delete=st.none() | sizes,
+    force_empty=st.booleans(),
+    dry_run=st.booleans(),
+    rules=st.lists(rules, max_size=4).map(tuple),
+    fsync=st.booleans(),
+    compress=st.none(),
+    owner=st.none() | st.booleans(),
+)
+hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
+
+
+@st.composite
+def root_answers(draw: st.DrawFn) -> RootAnswer:
+    named = draw(files)
+    count = len(named)
+    return RootAnswer(
+        named,
+        tuple(draw(st.lists(sizes, min_size=count, max_size=count))),
+        draw(st.binary(min_size=32 * count, max_size=32 * count)),
+    )
+
+
+@st.composite
+def node_answers(draw: st.DrawFn) -> NodeAnswer:
+    nodes = draw(files)
+    count = len(nodes)
+    records = draw(st.lists(st.binary(max_size=50), min_size=count, max_size=count))
+    return NodeAnswer(draw(ordinals), draw(st.integers(0, 24)), nodes, tuple(records))
+
+
+@st.composite
+def range_requests(draw: st.DrawFn) -> RangeRequest:
+    ends = sorted(draw(st.sets(st.integers(0, SIZE_LIMIT), min_size=2, max_size=20)))
+    pairs = tuple((a, b - a) for a, b in zip(ends[::2], ends[1::2], strict=False))
+    return RangeRequest.of(draw(ordinals), pairs)
+
+
+@st.composite
+def data(draw: st.DrawFn) -> Data:
+    payload = draw(st.one_of(st.binary(min_size=1, max_size=200), st.just(bytes(DATA_BYTES))))
+    cuts = sorted(draw(st.sets(st.integers(1, len(payload)), max_size=5)) | {len(payload)})
+    chunks = tuple(b - a for a, b in zip([0, *cuts], cuts, strict=False))
+    return Data(draw(ordinals), payload, draw(st.sampled_from([(), chunks])))
+
+
+mtimes = st.none() | st.integers(-(1 << 63), SIZE_LIMIT)
+
+BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
+    Hello: hellos,
+    Open: st.builds(Open, st.sampled_from(Role), paths, st.binary(min_size=16, max_size=16), options),
+    Opened: st.builds(Opened, st.none() | st.sampled_from(Kind), st.booleans()),
+    Refused: st.builds(Refused, failures, lines),
+    Start: st.builds(
+        Start,
+        st.just(b"only"),
+        st.sampled_from(Kind),
+        st.builds(
+            Metadata,
+            st.integers(0, 0o7777),
+            st.integers(-(1 << 63), SIZE_LIMIT),
+            st.integers(0, 0xFFFF_FFFF),
+            st.integers(0, 0xFFFF_FFFF),
+        ),
+    ),
+    ListingPart: st.builds(
+        ListingPart,
+        ordinals,
+        inner_paths,
+        st.integers(0, ORDINAL_LIMIT - 12),
+        st.just(True),
+        listings(),
+    ),
+    ListingEnd: st.builds(ListingEnd, sizes, sizes, sizes, sizes, sizes),
+    RootRequest: st.builds(RootRequest, files),
+    RootAnswer: root_answers(),
+    TreeRequest: st.builds(TreeRequest, files, st.integers(4, 32)),
+    TreeAnswer: st.builds(
+        TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, st.binary(max_size=99)
+    ),
+    NodeRequest: st.builds(NodeRequest, ordinals, st.integers(0, 24), files, st.integers(4, 32)),
+    NodeAnswer: node_answers(),
+    RangeRequest: range_requests(),
+    FileRequest: st.builds(FileRequest, files),
+    Data: data(),
+    FileEnd: st.builds(FileEnd, ordinals, sizes, roots | st.just(b""), mtimes),
+    FileFailed: st.builds(FileFailed, ordinals, failures, lines),
+    Notice: st.builds(Notice, codes, paths, lines),
+    Item: st.builds(
+        Item,
+        st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=11, max_size=11),
+        paths,
+        st.none() | paths,
+    ),
+    Progress: st.builds(
+        Progress, st.sampled_from(["compare", "transfer", "delete"]), sizes, st.none() | sizes
+    ),
+    Plan: st.builds(Plan, sizes, sizes, sizes),
+    Done: st.builds(Done, sizes, sizes, sizes, sizes, sizes, codes),
+    Bye: st.builds(Bye, sizes, codes),
+}
+
+messages: st.SearchStrategy[Message] = st.one_of(*BY_KIND.values())

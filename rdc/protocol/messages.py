@@ -96,6 +96,9 @@ PARAMETER_ID_BYTES = 32
 SECRET_BYTES = 16
 ROOT_BYTES = 32
 REFERENCE_WIDTHS = (4, 32)
+KEYED_WIDTH = 8
+"""A keyed hash has no more bytes; what is wider is the whole digest."""
+
 
 Ordinal: TypeAlias = Annotated[int, Integer(highest=ORDINAL_LIMIT)]
 Size: TypeAlias = Annotated[int, Integer()]
@@ -238,6 +241,12 @@ class RootAnswer(WireMessage):
         return None
 
 
+def _wrong_width(width: int) -> str | None:
+    if KEYED_WIDTH < width < REFERENCE_WIDTHS[1]:
+        return f"width: {width} is neither in {REFERENCE_WIDTHS[0]}..{KEYED_WIDTH} nor {REFERENCE_WIDTHS[1]}"
+    return None
+
+
 @wire(8)
 @dataclass(frozen=True, slots=True)
 class TreeRequest(WireMessage):
@@ -246,6 +255,9 @@ class TreeRequest(WireMessage):
     files: Files
     width: Width
     """Bytes of a reference in the answers."""
+
+    def check(self) -> str | None:
+        return _wrong_width(self.width)
 
 
 @wire(9)
@@ -272,6 +284,9 @@ class NodeRequest(WireMessage):
     nodes: Nodes
     width: Width
     """Bytes of a reference in the answer."""
+
+    def check(self) -> str | None:
+        return _wrong_width(self.width)
 
 
 @wire(11)

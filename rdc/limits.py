@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 __all__ = [
+    "CATALOG_BATCH_BYTES",
+    "CATALOG_BATCH_ENTRIES",
+    "CATALOG_BYTES",
+    "CATALOG_ENTRY_BYTES",
+    "CATALOG_SETTLED",
     "CHUNK_MAX_LIMIT",
     "CHUNK_MIN_LIMIT",
     "CHUNK_RATIO_LIMIT",

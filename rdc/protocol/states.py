@@ -119,5 +119,4 @@ NEEDS: dict[type[Message], State] = {Done: State.SERVING, Bye: State.DONE}
 S says good-bye to a D that is."""
 
 RECALLS: dict[type[Message], tuple[State, State]] = {Describe: (State.SERVING, State.LISTING)}
-"""Messages that also take the OTHER side from one state to another: S offered a manifest and is to list its tree
-after all."""
+"""Messages that also take the OTHER side from a state to another: after a manifest S is to list its tree."""

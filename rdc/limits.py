@@ -110,7 +110,7 @@ SOFTWARE_BYTES = 64
 MESSAGE_BYTES = 4096
 """UTF-8 bytes of a text meant for a person: one line that names a path of usual length."""
 
-DATA_BYTES = 256 << 10
+DATA_BYTES = 524288
 """Bytes of content in one message: large enough that a message's cost (about 10 us) does not show,
 small enough that requests and progress get a turn between two of them."""
 
@@ -169,3 +169,10 @@ ROWS_PER_PART = 4096
 
 SMALL_MANIFEST = 200
 """Entries up to which a manifest that differs is listed whole: about 3 KB, a descent would cost as much."""
+
+SMALL_FILE_BYTES = 16 << 10
+"""Files up to this size share messages. Below every max_size in use, so that each is one chunk; 16 of them at
+least fit one message."""
+
+FILES_PER_BATCH = 1024
+"""Small files in one message: a thousandth of a message's cost each."""

@@ -7,6 +7,7 @@ import os
 import random
 import socket
 import stat
+import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -298,7 +299,7 @@ def test_descriptors_and_memory_are_given_back(tmp_path: Path) -> None:
     top = os.fsencode(tmp_path)
     for i in range(500):
         make(top + b"/%030d" % i, Kind.SYMLINK, 8)
-    make(top + b"/" + temporary_name(), Kind.FILE, 0)
+    make(top + b"/" + temporary_name(b"f"), Kind.FILE, 0)
 
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
@@ -314,6 +315,22 @@ def test_descriptors_and_memory_are_given_back(tmp_path: Path) -> None:
     # 500 readings of 4 MB of targets, and as many that failed half way.
     assert resident() - before < 50 << 20
     assert len(os.listdir("/proc/self/fd")) == before_descriptors
+
+
+def test_what_file_systems_seldom_do(tmp_path: Path) -> None:
+    """Repeated and overlong names, interruptions, failures and lack of memory, under sanitizers."""
+    tests = Path(__file__).parent
+    program = tmp_path / "directory_faults"
+    command = [os.environ.get("CC", "cc"), "-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]
+    command += [
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
+        f"-I{tests.parent / 'rdc' / 'files'}",
+    ]
+    command += [str(tests / "native" / "directory_faults.c"), "-o", str(program)]
+    subprocess.run(command, check=True)
+    result = subprocess.run([program], capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "passed\n", "")
 
 
 @pytest.mark.parametrize(

@@ -54,11 +54,11 @@ def temporaries(root: Root, path: bytes = b"") -> list[bytes]:
 
 @given(st.binary(max_size=30))
 def test_only_our_own_names_are_temporaries(name: bytes) -> None:
-    assert is_temporary(temporary_name())
+    assert is_temporary(temporary_name(b"f"))
     assert not is_temporary(name)
-    assert not is_temporary(temporary_name() + name[:1] + b"~")
-    assert not is_temporary(temporary_name() + b"\n")
-    assert not is_temporary(temporary_name().upper())
+    assert not is_temporary(temporary_name(b"f") + name[:1] + b"~")
+    assert not is_temporary(temporary_name(b"f") + b"\n")
+    assert not is_temporary(temporary_name(b"f").upper())
 
 
 def test_nothing_shows_before_the_flush_and_everything_after(root: Root) -> None:
@@ -250,7 +250,7 @@ def test_a_replacement_belongs_to_its_path(root: Root) -> None:
 
 def test_a_sweep_takes_what_is_stale_and_nothing_else(root: Root, tmp_path: Path) -> None:
     live = Replacement(root, b"f")
-    stale = [tmp_path / os.fsdecode(temporary_name()) for _ in range(5)]
+    stale = [tmp_path / os.fsdecode(temporary_name(b"f")) for _ in range(5)]
     stale[0].write_bytes(b"left behind")
     stale[1].write_bytes(b"read-only")
     stale[1].chmod(0o400)
@@ -321,7 +321,7 @@ def test_a_name_used_again_is_not_swept_for_what_had_it_before(
 ) -> None:
     first = write(root, b"f", b"first")
     name = first.temporary
-    monkeypatch.setattr(replacement_module, "temporary_name", lambda: name)
+    monkeypatch.setattr(replacement_module, "temporary_name", lambda target: name)
     flock = fcntl.flock
     second: list[Replacement] = []
 

@@ -13,7 +13,7 @@ from rdc import limits
 from rdc.kernel import constants as k
 from rdc.kernel import pure
 from rdc.kernel.header import header_text
-from rdc.rabin import Fingerprint, is_primitive, reflect
+from rdc.rabin import Fingerprint, is_primitive, multiply, reflect
 
 KERNEL = Path(rdc.__file__).parent / "kernel"
 
@@ -114,3 +114,41 @@ def test_bounds_in_the_binding_are_those_of_limits() -> None:
         match = re.search(rf"#define {name} (.*)\n", text)
         assert match
         assert eval(match[1]) == getattr(limits, name)  # noqa: S307 - our own source
+
+
+def test_doubling_tables_and_matrices_multiply_by_powers_of_x() -> None:
+    text = (KERNEL / "tables.h").read_text()
+
+    def rows(name: str) -> list[int]:
+        match = re.search(rf"{name}(?:\[\d+\])+ RDC_TABLE = (.*?);\n", text, re.DOTALL)
+        assert match
+        return [int(word, 16) for word in re.findall(r"0x[0-9a-f]+", match[1])]
+
+    lead, halves, matrices = Fingerprint(k.LEAD_POLYNOMIAL), rows("rdc_lead_double"), rows("rdc_lead_matrix")
+    for i, zeros in enumerate((1, 2, 4, 8)):
+        low, high = halves[32 * i : 32 * i + 16], halves[32 * i + 16 : 32 * i + 32]
+        matrix = matrices[i].to_bytes(8, "little")
+        for byte in range(256):
+            product = reflect(lead.window(swapped(bytes((byte,))) + bytes(zeros)), 8)
+            constant = k.LEAD_CONSTANT if zeros == 8 else 0
+            assert low[byte & 15] ^ high[byte >> 4] == product ^ constant
+            assert sum(((matrix[7 - bit] & byte).bit_count() & 1) << bit for bit in range(8)) == product
+
+
+def test_folding_and_reduction_give_the_fingerprint() -> None:
+    """lowrank_x86.h in Python: eight carry-less products, then Montgomery's reduction."""
+
+    def product(a: int, b: int) -> int:
+        return multiply(
+            a, b
+        )  # reflected words: the product of the polynomials times x, in 128 reflected bits
+
+    mask = (1 << 64) - 1
+    fold, (inverse, rest_of_p) = k.fold_multipliers(), k.reduction_multipliers()
+    window = random.Random(8).randbytes(64)
+    v = 0
+    for j in range(8):
+        v ^= product(int.from_bytes(window[8 * j : 8 * j + 8], "little"), fold[j])
+    low, high = v & mask, v >> 64
+    m = product(high, inverse) >> 64 ^ high
+    assert k.mix(low ^ m ^ product(m, rest_of_p) & mask) == low_by_rabin(window)

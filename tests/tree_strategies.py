@@ -136,8 +136,8 @@ def _touched(draw: st.DrawFn, node: Node) -> Node:
 
 
 @st.composite
-def pairs(draw: st.DrawFn, source: st.SearchStrategy[Tree] | None = None) -> tuple[Tree, Tree]:
+def pairs(draw: st.DrawFn, source: st.SearchStrategy[Tree] = trees()) -> tuple[Tree, Tree]:  # noqa: B008
     """What to sync, and what is at the destination: something else, or another version of it."""
-    wanted = draw(source or trees())
-    held = draw(st.one_of(edited(wanted), source or trees()))
+    wanted = draw(source)
+    held = draw(st.one_of(edited(wanted), source))
     return wanted, held

@@ -61,7 +61,10 @@ def parent_of(path: bytes) -> bytes:
     return path.rpartition(b"/")[0]
 
 
-def tree(entries: Mapping[str | bytes, Node | bytes] | None = None, *, top: Directory | None = None) -> Tree:
+Entries = Mapping[str, Node | bytes] | Mapping[str, Node] | Mapping[str, bytes]
+
+
+def tree(entries: Entries | None = None, *, top: Directory | None = None) -> Tree:
     """A Tree from what matters in it: missing directories are added, plain bytes are a file's content."""
     found: Tree = {b"": top or Directory()}
     for name, entry in (entries or {}).items():

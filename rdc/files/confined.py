@@ -175,11 +175,12 @@ class Root:
         made there either.
         """
         try:
-            return kind_of(self._stat(path).st_mode)
-        except FileError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return None
-            raise
+            directory, name = self._locate(path)
+            return kind_of(_lstat(name, directory.fd).st_mode)
+        except FileNotFoundError:
+            return None  # without making an error of it first: for a new file that is the answer
+        except OSError as error:
+            raise self.failure(error, path, "look at it") from error
 
     def open_read(self, path: bytes) -> SourceFile:
         """Open a regular file for reading; FileChangedError for anything else."""
@@ -225,7 +226,7 @@ class Root:
 
         def replace(name: bytes, parent: int) -> None:
             for attempt in range(SYMLINK_ATTEMPTS):
-                temporary = temporary_name()
+                temporary = temporary_name(name)
                 os.symlink(target, temporary, dir_fd=parent)
                 try:
                     if metadata is not None:

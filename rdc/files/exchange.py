@@ -26,7 +26,7 @@ DIRECTORY_ATTEMPTS = 16
 def directory_over_file(name: bytes, directory: int, mode: int) -> None:
     """Make a directory (`mode` less the umask) in place of the file or link `name`. Raises OSError."""
     for attempt in range(DIRECTORY_ATTEMPTS):
-        temporary = temporary_name()
+        temporary = temporary_name(name)
         os.mkdir(temporary, mode, dir_fd=directory)
         try:
             rename_exchange(temporary, name, directory)

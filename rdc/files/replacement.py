@@ -34,6 +34,10 @@ copying."""
 READ_BYTES = 1 << 20
 """Bytes a read of the copy by hand, where copy_file_range does not do it."""
 
+KEEP_BYTES = 64 << 10
+"""What an interrupted run leaves of a file from this size on: below, sending it again costs less than its
+signature."""
+
 NAME_ATTEMPTS = 16
 """A sweep can take a temporary in the moment between its creation and its lock. Once is rare, 16 times is a
 fault."""
@@ -79,15 +83,15 @@ class Replacement:
         self._owned = True
         self._by_hand = False
         self._reserved = 0
-        directory, _ = root.locate(path)
+        directory, target = root.locate(path)
         try:
             try:
-                self._create(directory)
+                self._create(directory, target)
             except FileNotFoundError:
                 # The kept descriptor was of a directory that somebody removed, and perhaps made again.
                 self.abandon()
-                directory, _ = root.locate(path, fresh=True)
-                self._create(directory)
+                directory, target = root.locate(path, fresh=True)
+                self._create(directory, target)
             if expected_size is not None and expected_size > PREALLOCATE_BYTES:
                 self._reserve(expected_size)
         except OSError as error:
@@ -193,6 +197,13 @@ class Replacement:
             with suppress(OSError):
                 os.close(fd)
 
+    def keep(self) -> None:
+        """Close it and leave it under its temporary name: the next run takes up from it. What is too small to
+        be worth that is abandoned."""
+        if self.size >= KEEP_BYTES:
+            self._name = None
+        self.abandon()
+
     def __enter__(self) -> Replacement:
         return self
 
@@ -202,7 +213,7 @@ class Replacement:
         if self._owned:
             self.abandon()
 
-    def _create(self, directory: Directory) -> None:
+    def _create(self, directory: Directory, target: bytes) -> None:
         """Open, lock and make sure that the name still exists: then no sweep can take it any more.
 
         A sweep removes a temporary only while it holds the lock. One that took the lock first makes ours
@@ -210,7 +221,7 @@ class Replacement:
         """
         self.directory = directory
         for _ in range(NAME_ATTEMPTS):
-            name = temporary_name()
+            name = temporary_name(target)
             self._fd = os.open(name, _CREATE, 0o600, dir_fd=directory.fd)
             self._name = name
             if _lock(self._fd):

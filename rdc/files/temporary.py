@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from zlib import crc32
 
-__all__ = ["TEMPORARY_PATTERN", "TEMPORARY_RANGE", "is_temporary", "temporary_name"]
+__all__ = ["TEMPORARY_PATTERN", "TEMPORARY_RANGE", "is_temporary", "is_temporary_of", "temporary_name"]
 
 TEMPORARY_PATTERN = rb"\.rdc-[0-9a-f]{16}\.tmp"
-"""A regular expression for the whole name: hidden, ours, 64 random bits so that two never meet."""
+"""A regular expression for the whole name: hidden, ours, 32 bits of the target's name and 32 random ones. Two
+that meet all the same are told apart by O_EXCL."""
 
 _PREFIX = b".rdc-"
 
@@ -24,5 +26,15 @@ def is_temporary(name: bytes) -> bool:
     return name.startswith(_PREFIX) and _is_temporary(name) is not None
 
 
-def temporary_name() -> bytes:
-    return _PREFIX + os.urandom(8).hex().encode() + b".tmp"
+def temporary_name(target: bytes) -> bytes:
+    """A name for what is to become `target` (one component): half of it says so, half is random."""
+    return _PREFIX + _mark(target) + os.urandom(4).hex().encode() + b".tmp"
+
+
+def is_temporary_of(name: bytes, target: bytes) -> bool:
+    """Whether `name` may be a temporary of `target`: what an interrupted run left of it."""
+    return is_temporary(name) and name.startswith(_PREFIX + _mark(target))
+
+
+def _mark(target: bytes) -> bytes:
+    return b"%08x" % crc32(target)

@@ -66,6 +66,14 @@ static int check_open(stream_state state)
     }
 }
 
+/* Sizes too large for a machine word are as wrong as those that fit. */
+static PyObject *refuse_arguments(void)
+{
+    if (PyErr_ExceptionMatches(PyExc_OverflowError))
+        PyErr_SetString(PyExc_ValueError, "chunk sizes and node sizes fit 64 bits");
+    return NULL;
+}
+
 /* ---- Cutter ---- */
 
 typedef struct {
@@ -89,7 +97,7 @@ static PyObject *cutter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     long long min, max;
     const char *name = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "LL|$z:Cutter", names, &min, &max, &name))
-        return NULL;
+        return refuse_arguments();
     if (min < CHUNK_MIN_LIMIT || min >= max || max > CHUNK_MAX_LIMIT || max > CHUNK_RATIO_LIMIT * min)
         return PyErr_Format(PyExc_ValueError, "chunk sizes %lld to %lld: need %d <= min < max <= %d min, and max <= %d",
                             min, max, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, CHUNK_MAX_LIMIT);
@@ -200,7 +208,7 @@ static PyObject *winnower_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     static char *names[] = {"min_size", "max_size", NULL};
     long long min, max;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "LL:Winnower", names, &min, &max))
-        return NULL;
+        return refuse_arguments();
     if (min < 1 || min >= max || max > WINNOW_MAX_LIMIT)
         return PyErr_Format(PyExc_ValueError, "node sizes %lld to %lld: need 1 <= min < max <= %d", min, max,
                             WINNOW_MAX_LIMIT);

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rdc.rabin import byte_table, power_of_x, reflect
+from collections.abc import Sequence
+
+from rdc.rabin import byte_table, multiply, power_of_x, reflect
 
 __all__ = [
     "FEW_FEATURES_BELOW",
@@ -13,10 +15,13 @@ __all__ = [
     "LEAD_WINDOW",
     "LOW_POLYNOMIAL",
     "LOW_WINDOW",
+    "QUIET_BYTES",
     "TRAIT_COUNT",
     "TRAIT_MULTIPLIERS",
-    "QUIET_BYTES",
+    "bit_matrix",
+    "fold_multipliers",
     "mix",
+    "reduction_multipliers",
     "reflected_table",
     "trait_mix",
 ]
@@ -76,3 +81,31 @@ def reflected_table(polynomial: int, exponent: int) -> tuple[int, ...]:
     k = polynomial.bit_length() - 1
     table = byte_table(power_of_x(exponent, polynomial), polynomial)
     return tuple(reflect(table[reflect(byte, 8)], k) for byte in range(256))
+
+
+def bit_matrix(table: Sequence[int]) -> int:
+    """A linear map of bytes as the 8 x 8 bit matrix that GF2P8AFFINEQB takes: row i is byte 7 - i."""
+    rows = [sum((table[1 << j] >> i & 1) << j for j in range(8)) for i in range(8)]
+    return int.from_bytes(bytes(reversed(rows)), "little")
+
+
+def fold_multipliers() -> list[int]:
+    """x^(64 (7 - j) + 63) for the words j = 0 .. 7 of a window.
+
+    A carry-less product of reflected words is the product times x in 128 reflected bits, and the reduction
+    divides by x^64: hence 63.
+    """
+    return [reflect(power_of_x(64 * (7 - j) + 63, LOW_POLYNOMIAL), 64) for j in range(8)]
+
+
+def reduction_multipliers() -> tuple[int, int]:
+    """(1/P - 1)/x and (P - x^64 - 1)/x modulo x^64, P the low polynomial: Montgomery's reduction.
+
+    For V of degree < 128, V = H x^64 + L: with m = L / P mod x^64 the sum V + m P is divisible by x^64, and
+    the quotient H + m + floor(m (P - x^64) / x^64) is V x^-64 mod P. Both factors have the constant term 1,
+    taken out here and added back as an XOR: the product's own factor x makes up for the division by x.
+    """
+    inverse = 1
+    for _ in range(6):  # Newton: 1/P modulo x^2, x^4, ..., x^64; squares double the precision
+        inverse = multiply(multiply(inverse, inverse), LOW_POLYNOMIAL) & _MASK
+    return reflect(inverse >> 1, 64), reflect((LOW_POLYNOMIAL & _MASK) >> 1, 64)

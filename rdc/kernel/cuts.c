@@ -16,19 +16,17 @@
  *  3. That rest is added (sum_up) when a window without lead 0 must be decided, a normal path for sparse data, and
  *     at the end of a span, because its bytes go away. A position is summed up once: at most twice hashed.
  *  4. In a constant run, once 64 bytes of it have passed, all positions have the same rank; of equal ranks only
- *     the rightmost counts. So a run pushes its last position, and one at each decision, and hashes none.
- *     Its features are one feature, added when the run begins.
+ *     the rightmost counts. So a run pushes its last position, and one at each decision, and hashes none, here
+ *     and in sum_up. Its features are one feature, added when the run begins.
  *  5. Positions up to cut + min are never in a window to come, as the cut only grows: they are not pushed.
  *
  * Every position is scanned once and summed up at most once, every entry comes and goes once, every byte is compared
- * once for runs: linear for all inputs. Dense candidates cost a low() each, which lows() keeps constant.
+ * at most twice for runs: linear for all inputs, which tests/native/compare.c counts. Dense candidates cost a low()
+ * each, which lows() keeps cheap.
  */
 #include "cuts.h"
 
 #include <string.h>
-
-/* Values of low() computed at a time. */
-#define BATCH 256
 
 /* One contiguous piece of the stream while it is worked on. */
 typedef struct piece {
@@ -48,29 +46,116 @@ static int offer(rdc_cutter *c, uint64_t position, uint64_t lead, uint64_t low)
     return position > c->cut + c->min ? rdc_minima_push(&c->minima, position, lead, low) : 0;
 }
 
-/* Complete the ring up to `end`: add the suffix minima of each block, in order. */
-static int sum_up(rdc_cutter *c, piece *s, uint64_t end)
+/* Push the suffix minima of up to RDC_BATCH positions from + at[]. They ascend, and so do their leads, lead[at[k] - 1].
+ * Looking from the end, a new minimum gets rarer and rarer, where single pushes would be mispredicted once each. */
+static int offer_all(rdc_cutter *c, uint64_t from, const uint16_t *at, const uint8_t *lead, const uint64_t *low,
+                     size_t count)
+{
+    uint16_t keep[RDC_BATCH];
+    size_t kept = 0, k = count;
+    uint64_t best_low = UINT64_MAX;
+    unsigned best_lead = 256;
+
+    while (k > 0) {
+        /* Eight at once, of one lead, that are all larger than the best. */
+        if (k >= 8 && lead[at[k - 8] - 1] == best_lead) {
+            int less = 0;
+            for (size_t j = k - 8; j < k; j++)
+                less |= low[j] < best_low;
+            if (!less) {
+                k -= 8;
+                continue;
+            }
+        }
+        for (size_t end = k > 8 ? k - 8 : 0; k > end;) {
+            k--;
+            unsigned first = lead[at[k] - 1];
+            if (first < best_lead || low[k] < best_low) {
+                best_lead = first;
+                best_low = low[k];
+                keep[kept++] = (uint16_t)k;
+            }
+        }
+    }
+    while (kept-- > 0) {
+        k = keep[kept];
+        if (offer(c, from + at[k], lead[at[k] - 1], low[k]))
+            return -1;
+    }
+    return 0;
+}
+
+/* How many bytes from p on equal p[-1], at most n. */
+static size_t run_length(const uint8_t *p, size_t n)
+{
+    size_t i = 0;
+    while (n - i >= 512 && !memcmp(p + i, p + i - 1, 512))
+        i += 512;
+    while (n - i >= 32 && !memcmp(p + i, p + i - 1, 32))
+        i += 32;
+    while (i < n && p[i] == p[-1])
+        i++;
+    return i;
+}
+
+/* Whether a run that covers the window before p goes on for long enough to be worth the special case. */
+static int run_begins(const uint8_t *p, size_t n)
+{
+    return n >= 64 && p[0] == p[-1] && p[63] == p[-64] && !memcmp(p - 64, p - 63, 127);
+}
+
+/* The rank of position 1 after p: lead returned, low stored. */
+static unsigned rank_after(const rdc_cutter *c, const uint8_t *p, uint64_t *low)
+{
+    const uint16_t at = 1;
+    uint16_t none[1]; /* no lead is below 0: nothing is listed */
+    uint8_t lead[64];
+
+    c->form->scan(p, 1, 0, lead, none);
+    c->form->lows(p, &at, 1, low);
+    return lead[0];
+}
+
+/* Push the suffix minima of the n positions after p, which come after `from`. */
+static int sum_up_block(rdc_cutter *c, const uint8_t *p, uint64_t from, size_t n)
 {
     uint8_t lead[RDC_BLOCK];
-    uint16_t at[RDC_BLOCK], ascending[BATCH];
-    uint64_t low[BATCH];
+    uint16_t places[RDC_PLACES];
+    uint64_t low[RDC_BATCH];
 
+    c->form->scan(p, n, 0, lead, places);
+    size_t steps = c->form->stairs(lead, n, places);
+    for (const uint16_t *at = places + RDC_BLOCK - steps; steps > 0;) {
+        size_t batch = steps < RDC_BATCH ? steps : RDC_BATCH;
+        c->form->lows(p, at, batch, low);
+        if (offer_all(c, from, at, lead, low, batch))
+            return -1;
+        at += batch;
+        steps -= batch;
+    }
+    return 0;
+}
+
+/* Complete the ring up to `end`. Constant runs would be one tie after the other: their last position stands for all. */
+static int sum_up(rdc_cutter *c, piece *s, uint64_t end)
+{
     if (s->summed < c->cut + c->min)
         s->summed = smaller(c->cut + c->min, end);
     while (s->summed < end) {
         const uint8_t *p = s->p + (s->summed - s->base);
-        size_t n = (size_t)smaller(end - s->summed, RDC_BLOCK);
-        c->form->scan(p, n, 0, lead, at);
-        size_t steps = c->form->stairs(lead, n, at);
-        while (steps > 0) {
-            size_t batch = steps < BATCH ? steps : BATCH;
-            for (size_t k = 0; k < batch; k++)
-                ascending[k] = at[steps - 1 - k];
-            c->form->lows(p, ascending, batch, low);
-            for (size_t k = 0; k < batch; k++)
-                if (offer(c, s->summed + ascending[k], lead[ascending[k] - 1], low[k]))
-                    return -1;
-            steps -= batch;
+        size_t left = (size_t)(end - s->summed), n;
+        if (run_begins(p, left)) {
+            uint64_t low;
+            unsigned lead = rank_after(c, p, &low);
+            n = run_length(p, left);
+            if (offer(c, s->summed + n, lead, low))
+                return -1;
+        } else {
+            for (n = 64; n < left && n < RDC_BLOCK && !run_begins(p + n, left - n);)
+                n += 64;
+            n = n < left ? n : left;
+            if (sum_up_block(c, p, s->summed, n))
+                return -1;
         }
         s->summed += n;
     }
@@ -90,44 +175,16 @@ static int decide(rdc_cutter *c, piece *s)
     return rdc_ends_append(&c->ends, c->cut);
 }
 
-/* How many bytes from p on equal p[-1], at most n. */
-static size_t run_length(const uint8_t *p, size_t n)
-{
-    size_t i = 0;
-    while (n - i >= 512 && !memcmp(p + i, p + i - 1, 512))
-        i += 512;
-    while (i < n && p[i] == p[-1])
-        i++;
-    return i;
-}
-
-/* Whether a run that covers the window before p goes on for long enough to be worth the special case. */
-static int run_begins(const uint8_t *p, size_t n)
-{
-    return n >= 64 && p[0] == p[-1] && p[63] == p[-64] && !memcmp(p - 64, p - 63, 127);
-}
-
-static void sample(rdc_cutter *c, uint64_t position, unsigned lead, uint64_t low)
-{
-    if (lead == 0)
-        rdc_samples_add(&c->features, low);
-    if (position < RDC_FEW_FEATURES_BELOW)
-        rdc_samples_add(&c->few, low);
-}
-
 /* The positions `from` + 1 to `to` all have the rank of `from`: bytes from - 64 to `to` are equal. */
 static int take_run(rdc_cutter *c, piece *s, uint64_t from, uint64_t to)
 {
-    const uint16_t at = 1;
-    uint16_t ignored;
-    uint8_t lead;
     uint64_t low;
-    const uint8_t *p = s->p + (from - s->base);
+    unsigned lead = rank_after(c, s->p + (from - s->base), &low);
 
-    c->form->scan(p, 1, 0, &lead, &ignored);
-    c->form->lows(p, &at, 1, &low);
-    if (lead < RDC_LEAD_FEW)
-        sample(c, from + 1, lead, low);
+    if (lead == 0)
+        rdc_samples_add(&c->features, &low, 1);
+    if (lead < RDC_LEAD_FEW && from + 1 < RDC_FEW_FEATURES_BELOW)
+        rdc_samples_add(&c->few, &low, 1);
     if (lead > 0 && sum_up(c, s, from))
         return -1;
     s->summed = from;
@@ -143,31 +200,65 @@ static int take_run(rdc_cutter *c, piece *s, uint64_t from, uint64_t to)
     return offer(c, to, lead, low);
 }
 
+/* Take in `count` <= RDC_BATCH positions from + at[], all with lead 0, deciding the windows that end before each. */
+static int take_zeros(rdc_cutter *c, piece *s, uint64_t from, const uint16_t *at, const uint8_t *lead,
+                      const uint64_t *low, size_t count)
+{
+    for (size_t done = 0; done < count;) {
+        uint64_t window_end = c->cut + c->max;
+        size_t next = done;
+        if (from + at[count - 1] <= window_end)
+            next = count;
+        while (next < count && from + at[next] <= window_end)
+            next++;
+        if (next > done) {
+            if (offer_all(c, from, at + done, lead, low + done, next - done))
+                return -1;
+            s->summed = from + at[next - 1];
+        }
+        if (next < count && decide(c, s))
+            return -1;
+        done = next;
+    }
+    return 0;
+}
+
+/* Take the features of the first positions of a stream, with any lead < RDC_LEAD_FEW; leaves those with lead 0 in at[]
+ * and low[] and returns how many they are. */
+static size_t take_few(rdc_cutter *c, uint64_t from, const uint8_t *lead, uint16_t *at, uint64_t *low, size_t count)
+{
+    size_t few = count, zeros = 0;
+
+    while (few > 0 && from + at[few - 1] >= RDC_FEW_FEATURES_BELOW)
+        few--;
+    c->form->sample(&c->few, low, few);
+    for (size_t k = 0; k < count; k++) {
+        unsigned first = lead[at[k] - 1];
+        at[zeros] = at[k];
+        low[zeros] = low[k];
+        zeros += first == 0;
+    }
+    return zeros;
+}
+
 static int take_block(rdc_cutter *c, piece *s, uint64_t from, size_t n)
 {
     uint8_t lead[RDC_BLOCK];
-    uint16_t at[RDC_BLOCK];
-    uint64_t low[BATCH];
+    uint16_t at[RDC_PLACES];
+    uint64_t low[RDC_BATCH];
     const uint8_t *p = s->p + (from - s->base);
-    unsigned below = from < RDC_FEW_FEATURES_BELOW ? RDC_LEAD_FEW : 1;
-    size_t count = c->form->scan(p, n, below, lead, at);
+    const int early = from < RDC_FEW_FEATURES_BELOW;
+    size_t count = c->form->scan(p, n, early ? RDC_LEAD_FEW : 1, lead, at);
 
     for (size_t done = 0; done < count;) {
-        size_t batch = count - done < BATCH ? count - done : BATCH;
-        c->form->lows(p, at + done, batch, low);
-        for (size_t k = 0; k < batch; k++) {
-            uint64_t position = from + at[done + k];
-            unsigned first = lead[at[done + k] - 1];
-            sample(c, position, first, low[k]);
-            if (first)
-                continue;
-            while (position > c->cut + c->max)
-                if (decide(c, s))
-                    return -1;
-            if (offer(c, position, 0, low[k]))
-                return -1;
-            s->summed = position;
-        }
+        size_t batch = count - done < RDC_BATCH ? count - done : RDC_BATCH, zeros = batch;
+        uint16_t *here = at + done;
+        c->form->lows(p, here, batch, low);
+        if (early)
+            zeros = take_few(c, from, lead, here, low, batch);
+        c->form->sample(&c->features, low, zeros);
+        if (take_zeros(c, s, from, here, lead, low, zeros))
+            return -1;
         done += batch;
     }
     while (from + n > c->cut + c->max)

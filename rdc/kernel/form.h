@@ -11,9 +11,16 @@
 #include <stdint.h>
 
 #include "tables.h"
+#include "traits.h"
 
 /* Positions in one call at most: the leads, in bytes, stay in the first-level cache, and a position fits 16 bits. */
 #define RDC_BLOCK 4096
+
+/* Room for the positions of a block: eight more than there can be, as they are written eight at a time. */
+#define RDC_PLACES (RDC_BLOCK + 8)
+
+/* Values of low() in one call at most. */
+#define RDC_BATCH 512
 
 /* Position i lies after byte p[i - 1]. In every call at least RDC_LOW_WINDOW bytes before p are readable, and
  * nothing from p + n on. */
@@ -24,20 +31,34 @@ typedef struct rdc_form {
     int (*usable)(void);
 
     /* For 1 <= i <= n <= RDC_BLOCK: lead[i - 1] = lead(i). Lists in at[], ascending, the i with lead(i) < below
-     * (at most 4); returns how many. lead has room for RDC_BLOCK bytes. */
+     * (at most 4); returns how many; at has room for RDC_PLACES. lead has room for n rounded up to 64 bytes. */
     size_t (*scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, uint16_t *at);
 
-    /* low[k] = low(at[k]) for 0 <= k < count; at[] ascends. */
+    /* low[k] = low(at[k]) for 0 <= k < count <= RDC_BATCH; at[] ascends. */
     void (*lows)(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low);
 
-    /* Lists in at[], DESCENDING, the i with lead[i - 1] <= lead[j] for all j >= i; returns how many. */
+    /* Lists, ascending, the i with lead[i - 1] <= lead[j] for all j >= i; returns how many. at has room for
+     * RDC_BLOCK, of which the list takes the last places, as it is found from the end. */
     size_t (*stairs)(const uint8_t *lead, size_t n, uint16_t *at);
+
+    /* Takes features into the samples; see traits.h. */
+    void (*sample)(rdc_samples *samples, const uint64_t *feature, size_t count);
 } rdc_form;
 
 extern const rdc_form rdc_plain;
 
+/* Each where its architecture is. */
+extern const rdc_form rdc_avx512, rdc_avx2, rdc_ssse3, rdc_neon;
+
 /* The forms compiled in, fastest first, then NULL; rdc_plain is the last. */
 extern const rdc_form *const rdc_forms[];
+
+/* Tests define RDC_ASSUME_OLD to run what a form does on CPUs without the extensions it merely likes. */
+#ifdef RDC_ASSUME_OLD
+#define RDC_NEWER 0
+#else
+#define RDC_NEWER 1
+#endif
 
 /* Whether a form that this CPU can run gives what the plain form gives, on one small block. */
 int rdc_form_agrees(const rdc_form *form);

@@ -15,6 +15,9 @@ from rdc.kernel.constants import (
     LOW_WINDOW,
     TRAIT_COUNT,
     TRAIT_MULTIPLIERS,
+    bit_matrix,
+    fold_multipliers,
+    reduction_multipliers,
     reflected_table,
 )
 
@@ -45,6 +48,23 @@ def _rows(name: str, rows: Sequence[Sequence[int]]) -> str:
     )
     size = f"[{len(rows)}][{len(rows[0])}]"
     return f"static const uint64_t {name}{size} RDC_TABLE = {{\n    {text},\n}};\n"
+
+
+def _rows8(name: str, rows: Sequence[Sequence[int]]) -> str:
+    text = ",\n    ".join(f"{{{_lines([f'0x{value:02x}' for value in row], 16, '     ')}}}" for row in rows)
+    size = f"[{len(rows)}][{len(rows[0])}]"
+    return f"static const uint8_t {name}{size} RDC_TABLE = {{\n    {text},\n}};\n"
+
+
+def _places(byte: int) -> list[int]:
+    places = [i + 1 for i in range(8) if byte >> i & 1]
+    return places + [0] * (8 - len(places))
+
+
+def _doubling(k: int) -> list[int]:
+    table = reflected_table(LEAD_POLYNOMIAL, 8 * k)
+    constant = LEAD_CONSTANT if 2 * k == LEAD_WINDOW else 0
+    return [table[n] ^ constant for n in range(16)] + [table[n << 4] for n in range(16)]
 
 
 def header_text() -> str:
@@ -81,6 +101,18 @@ def header_text() -> str:
             _rows("rdc_low_slice", [reflected_table(LOW_POLYNOMIAL, 64 + 8 * (7 - j)) for j in range(8)]),
             "/* b times x^512 modulo the polynomial of low(). */",
             _words("rdc_low_leaving", reflected_table(LOW_POLYNOMIAL, 8 * LOW_WINDOW)),
+            "/* Doubling k = 1, 2, 4, 8: n and n << 4 times x^(8 k); of k = 8 the first half XOR 0xe6. */",
+            _rows8("rdc_lead_double", [_doubling(k) for k in (1, 2, 4, 8)]),
+            "/* The same products as bit matrices, without the constant. */",
+            _words(
+                "rdc_lead_matrix",
+                [bit_matrix(reflected_table(LEAD_POLYNOMIAL, 8 * k)) for k in (1, 2, 4, 8)],
+            ),
+            "/* The places, from 1, of the bits of a byte. */",
+            _rows8("rdc_bit_places", [_places(byte) for byte in range(256)]),
+            "/* Carry-less multiplication: what the words of a window are multiplied by; reduction. */",
+            _words("rdc_low_fold", fold_multipliers()),
+            _words("rdc_low_reduce", reduction_multipliers()),
             "#endif",
             "",
         ]

@@ -15,6 +15,7 @@ void rdc_samples_clear(rdc_samples *s)
     for (int t = 0; t < RDC_TRAIT_COUNT; t++)
         s->smallest[t] = UINT64_MAX;
     s->any = s->settled = 0;
+    s->reach = UINT64_MAX;
 }
 
 static void add_unsettled(rdc_samples *s, uint64_t feature)
@@ -30,18 +31,44 @@ static void add_unsettled(rdc_samples *s, uint64_t feature)
     s->settled = settled;
 }
 
-void rdc_samples_add(rdc_samples *s, uint64_t feature)
+size_t rdc_samples_settle(rdc_samples *s, const uint64_t *feature, size_t count)
 {
-    if (!s->settled) {
-        add_unsettled(s, feature);
-        return;
-    }
+    size_t k = 0;
+    while (k < count && !s->settled)
+        add_unsettled(s, feature[k++]);
+    return k;
+}
+
+/* A feature that settled samples take in: each product only concerns the trait of its quarter. */
+static void improve(rdc_samples *s, uint64_t feature)
+{
+    uint64_t largest = 0;
     for (int g = 0; g < RDC_TRAIT_COUNT / 4; g++) {
         uint64_t y = feature * rdc_trait_multiplier[g];
         uint64_t *smallest = &s->smallest[4 * g + (y >> QUARTER_SHIFT)];
         uint64_t image = y & ((UINT64_C(1) << QUARTER_SHIFT) - 1);
         if (image < *smallest)
             *smallest = image;
+    }
+    for (int t = 0; t < RDC_TRAIT_COUNT; t++)
+        if (s->smallest[t] > largest)
+            largest = s->smallest[t];
+    s->reach = largest << 2 | 3;
+}
+
+void rdc_samples_add(rdc_samples *s, const uint64_t *feature, size_t count)
+{
+    size_t k = rdc_samples_settle(s, feature, count);
+    const uint64_t m0 = 4 * rdc_trait_multiplier[0], m1 = 4 * rdc_trait_multiplier[1],
+                   m2 = 4 * rdc_trait_multiplier[2];
+    /* Most features improve nothing. Without its two highest bits an image is a product times 4. */
+    for (; k < count; k++) {
+        uint64_t x = feature[k], reach = s->reach;
+        int reached = x * m0 < reach;
+        reached |= x * m1 < reach;
+        reached |= x * m2 < reach;
+        if (reached)
+            improve(s, x);
     }
 }
 

@@ -2,20 +2,25 @@
 #ifndef RDC_TRAITS_H
 #define RDC_TRAITS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tables.h"
 
 typedef struct rdc_samples {
     uint64_t smallest[RDC_TRAIT_COUNT]; /* of PRF_t over the features so far */
+    uint64_t reach;                     /* 4 times the largest of them, and 3: no image from here on counts */
     int any;                            /* whether there was a feature */
     int settled;                        /* whether each sample lies in its own quarter (see traits.c) */
 } rdc_samples;
 
 void rdc_samples_clear(rdc_samples *s);
 
-/* Take in a feature: a value of low(), hence mixed. */
-void rdc_samples_add(rdc_samples *s, uint64_t feature);
+/* Takes features in: values of low(), hence mixed. */
+void rdc_samples_add(rdc_samples *s, const uint64_t *feature, size_t count);
+
+/* Takes features in until the samples are settled; returns how many. */
+size_t rdc_samples_settle(rdc_samples *s, const uint64_t *feature, size_t count);
 
 /* The traits packed little-endian, RDC_TRAIT_BYTES of them; returns how many bytes: 0 without features. */
 int rdc_samples_traits(const rdc_samples *s, uint8_t *out);

@@ -90,6 +90,7 @@ def compare(wanted: Listing, held: Listing | None, *, owner: bool, checksum: boo
         elif kind == Kind.FILE:
             if differing & (Difference.SIZE | (Difference.NONE if checksum else Difference.TIME)):
                 change = Change.CONTENT
+                differing |= Difference.CHECKSUM if checksum else Difference.NONE
             else:
                 change = Change.CHECK if checksum else Change.METADATA
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rdc.errors import ProtocolError
 from rdc.limits import DESCENT_MAP_RECORDS
@@ -20,8 +20,10 @@ __all__ = ["ByteRange", "Descent", "Fetch", "Part", "Repeat", "Reuse", "ReuseChu
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """All chunks of records [first, stop) of the base's level 0, `length` bytes, the whole `count` times."""
+    """All chunks of records [first, stop) of a base's level 0, `length` bytes, the whole `count` times."""
 
+    base: int
+    """Number of the base."""
     first: int
     stop: int
     length: int
@@ -30,8 +32,9 @@ class Reuse:
 
 @dataclass(frozen=True, slots=True)
 class ReuseChunk:
-    """One chunk of record `row` of the base's level 0, `length` bytes, `count` times over."""
+    """One chunk of record `row` of a base's level 0, `length` bytes, `count` times over."""
 
+    base: int
     row: int
     length: int
     count: int
@@ -39,7 +42,7 @@ class ReuseChunk:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A chunk of `length` bytes that the base lacks, `count` times over; `reference` checks what arrives."""
+    """A chunk of `length` bytes that no base has, `count` times over; `reference` checks what arrives."""
 
     reference: bytes
     length: int
@@ -48,7 +51,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The parts, the whole `count` times over (a run of equal nodes that the base lacks)."""
+    """The parts, the whole `count` times over (a run of equal nodes that no base has)."""
 
     parts: tuple[Part, ...]
     length: int
@@ -66,8 +69,18 @@ class ByteRange:
     length: int
 
 
+class _Place(NamedTuple):
+    base: int
+    level: int
+
+
+class _Row(NamedTuple):
+    base: int
+    row: int
+
+
 class _Unknown:
-    """A node the base lacks; its parts replace it once its records arrive."""
+    """A node no base has; its parts replace it once its records arrive."""
 
     __slots__ = ("count", "length", "level", "parts")
 
@@ -79,23 +92,23 @@ class _Unknown:
 
 
 class Descent:
-    """Compares a wanted file's tree, level by level from the top, with a base's tree held here.
+    """Compares a wanted file's tree, level by level from the top, with the trees of the bases held here.
 
     `level` counts down to 0 (chunks); `asking` are the node numbers on `level + 1` whose records are wanted
     next. A matched record settles all below it. Every part's bytes are accounted for: records that do not add
     up to their node's length end in a ProtocolError, so that no recipe is longer than the file.
     """
 
-    def __init__(self, base: SignatureTree, key: bytes, width: int, size: int) -> None:
-        self._base = base
+    def __init__(self, bases: Sequence[SignatureTree], key: bytes, width: int, size: int) -> None:
+        self._bases = bases
         self._key = key
         self._width = width
         self._top = _Unknown(0, size, 1)
-        self._matched: dict[int, set[int]] = {}
+        self._matched: dict[_Place, set[int]] = {}
         self.level = 0
         self._asking: dict[int, _Unknown] = {}
         self._next: dict[int, _Unknown] = {}
-        self._map: dict[bytes, int] = {}
+        self._map: dict[bytes, _Row] = {}
 
     def start(self, height: int, records: NodeRecords) -> None:
         """Takes the wanted file's top level."""
@@ -129,23 +142,26 @@ class Descent:
     def _enter(self, level: int) -> None:
         self.level = level
         self._map = {}
-        if level > self._base.height:
+        # What an earlier base has is taken from there.
+        for number in reversed(range(len(self._bases))):
+            if level <= self._bases[number].height:
+                self._index(number, level)
+
+    def _index(self, number: int, level: int) -> None:
+        base = self._bases[number]
+        held, width = base.levels[level], self._width
+        if held.records <= DESCENT_MAP_RECORDS or level == base.height:
+            references = reference_column(held, self._key, width)
+            for i in reversed(range(held.records)):
+                self._map[references[i * width : (i + 1) * width]] = _Row(number, i)
             return
-        held = self._base.levels[level]
-        rows: Iterable[int]
-        if held.records <= DESCENT_MAP_RECORDS or level == self._base.height:
-            rows = range(held.records)
-            references = reference_column(held, self._key, self._width)
-            width = self._width
-            self._map = {references[i * width : (i + 1) * width]: i for i in reversed(rows)}
-        else:
-            # A level too long to index whole: only what lies under nodes that did not match can be new here.
-            above, matched = self._base.levels[level + 1], self._matched.get(level + 1, set())
-            for parent in range(above.records):
-                if parent not in matched and len(self._map) < DESCENT_MAP_RECORDS:
-                    for row in above.children(parent):
-                        name = reference_column(held, self._key, self._width, range(row, row + 1))
-                        self._map.setdefault(name, row)
+        # A level too long to index whole: only what lies under nodes that did not match can be new here.
+        above, matched = base.levels[level + 1], self._matched.get(_Place(number, level + 1), set())
+        for parent in range(above.records):
+            if parent not in matched and len(self._map) < DESCENT_MAP_RECORDS:
+                for row in above.children(parent):
+                    name = reference_column(held, self._key, width, range(row, row + 1))
+                    self._map.setdefault(name, _Row(number, row))
 
     def _take(self, unknown: _Unknown, records: NodeRecords) -> None:
         total = sum(length * count for length, count in zip(records.lengths, records.counts, strict=True))
@@ -155,10 +171,10 @@ class Descent:
         for i, (reference, length, count) in enumerate(
             zip(records.references, records.lengths, records.counts, strict=True)
         ):
-            row = self._map.get(reference)
-            if row is not None and self._base.levels[self.level].lengths[row] == length:
-                self._matched.setdefault(self.level, set()).add(row)
-                parts.append(self._reuse(row, length, count))
+            found = self._map.get(reference)
+            if found is not None and self._bases[found.base].levels[self.level].lengths[found.row] == length:
+                self._matched.setdefault(_Place(found.base, self.level), set()).add(found.row)
+                parts.append(self._reuse(found, length, count))
             elif self.level == 0:
                 parts.append(Fetch(reference, length, count))
             else:
@@ -168,13 +184,14 @@ class Descent:
                 parts.append(child)
         unknown.parts = parts
 
-    def _reuse(self, row: int, length: int, count: int) -> Part:
+    def _reuse(self, found: _Row, length: int, count: int) -> Part:
+        tree = self._bases[found.base]
         if self.level == 0:
-            if self._base.levels[0].counts[row] != count:
-                return ReuseChunk(row, length, count)
-            return Reuse(row, row + 1, length * count, 1)
-        first, stop = _chunk_rows(self._base, self.level, row)
-        return Reuse(first, stop, length, count)
+            if tree.levels[0].counts[found.row] != count:
+                return ReuseChunk(found.base, found.row, length, count)
+            return Reuse(found.base, found.row, found.row + 1, length * count, 1)
+        first, stop = _chunk_rows(tree, self.level, found.row)
+        return Reuse(found.base, first, stop, length, count)
 
     def _advance(self) -> None:
         self._asking, self._next = self._next, {}
@@ -209,8 +226,8 @@ def _merged(parts: Iterable[Part]) -> Iterator[Part]:
     held: Reuse | None = None
     for part in parts:
         if isinstance(part, Reuse) and part.count == 1:
-            if held is not None and held.stop == part.first:
-                held = Reuse(held.first, part.stop, held.length + part.length, 1)
+            if held is not None and (held.base, held.stop) == (part.base, part.first):
+                held = Reuse(held.base, held.first, part.stop, held.length + part.length, 1)
             else:
                 if held is not None:
                     yield held

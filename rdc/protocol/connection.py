@@ -21,6 +21,7 @@ from rdc.protocol.messages import (
     Data,
     Describe,
     Done,
+    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
@@ -320,7 +321,7 @@ class Connection:
             case NodeRequest() | RangeRequest():
                 self._listed(message.file)
                 self._ledger.ask(message)
-            case RootAnswer() | TreeAnswer() | NodeAnswer() | Data() | FileEnd() | FileFailed():
+            case RootAnswer() | TreeAnswer() | NodeAnswer() | Data() | FileBatch() | FileEnd() | FileFailed():
                 self._ledger.answer(message)
             case Done() if self.outstanding:
                 raise Illegal(f"{self.outstanding} requests are unanswered")

@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
 from rdc.protocol.messages import (
     Data,
+    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
@@ -36,7 +37,9 @@ __all__ = ["Answer", "Ledger", "Request"]
 Request: TypeAlias = (
     RootRequest | TreeRequest | NodeRequest | RangeRequest | FileRequest | TierRequest | RowsRequest
 )
-Answer: TypeAlias = RootAnswer | TreeAnswer | NodeAnswer | Data | FileEnd | FileFailed | TierAnswer | RowsPart
+Answer: TypeAlias = (
+    RootAnswer | TreeAnswer | NodeAnswer | Data | FileBatch | FileEnd | FileFailed | TierAnswer | RowsPart
+)
 
 
 class Ledger:
@@ -132,6 +135,8 @@ class _Whole(_Files):
         self._size = 0
 
     def accept(self, answer: Answer) -> bool:
+        if isinstance(answer, FileBatch) and self._current is None:
+            return self.strike(*answer.files)
         if not isinstance(answer, Data | FileEnd | FileFailed):
             raise Illegal("the oldest request asks for whole files")
         if self._current is None:

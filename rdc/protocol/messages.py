@@ -55,6 +55,7 @@ __all__ = [
     "Data",
     "Describe",
     "Done",
+    "FileBatch",
     "FileEnd",
     "FileFailed",
     "FileRequest",
@@ -546,8 +547,29 @@ class RowsPart(WireMessage):
         return None if self.rows.count else "rows: none"
 
 
+@wire(30)
+@dataclass(frozen=True, slots=True)
+class FileBatch(WireMessage):
+    """S: small files of the oldest FileRequest, each of one chunk, unchanged since they were listed."""
+
+    files: Files
+    sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE, highest=DATA_BYTES)]
+    payload: Annotated[bytes, Blob(0, DATA_BYTES)]
+    """Their contents, one after the other."""
+    digest: Root
+    """BLAKE3 of their roots, one after the other."""
+
+    def check(self) -> str | None:
+        if len(self.sizes) != len(self.files):
+            return f"sizes: {len(self.sizes)} for {len(self.files)} files"
+        if sum(self.sizes) != len(self.payload):
+            return f"payload: {len(self.payload)} bytes for files of {sum(self.sizes)}"
+        return None
+
+
 Message: TypeAlias = (
     Hello
+    | FileBatch
     | Describe
     | Manifest
     | TierRequest

@@ -9,6 +9,7 @@ from rdc.protocol.messages import (
     Data,
     Describe,
     Done,
+    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
@@ -67,7 +68,7 @@ class State(Enum):
 
 _VIEWS = (TierAnswer, RowsPart)
 """Answers about a manifest: there is none while a listing goes on."""
-_ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, Data, FileEnd, FileFailed)
+_ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, FileBatch, Data, FileEnd, FileFailed)
 _REQUESTS = (TierRequest, RowsRequest, RootRequest, TreeRequest, NodeRequest, RangeRequest, FileRequest)
 _REPORTS = (Item, Progress, Plan)
 

@@ -9,6 +9,7 @@ from rdc.files.sweep import sweep
 from rdc.model.entries import Kind
 from rdc.plan.itemize import DELETING
 from rdc.progress import ItemChanged, Problem
+from rdc.session.rights import lend_rights
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class Deletion:
     def _enter(self, path: bytes) -> _Frame:
         try:
             stale: list[bytes] = []
+            if not self._dry:
+                lend_rights(self._root, path)
             listing = self._root.list(path, on_temporary=stale.append)
             if stale and not self._dry:
                 sweep(self._root, path, stale)

@@ -7,6 +7,7 @@ descent find the directories to be compared, from which on both ways are one.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from array import array
 from dataclasses import dataclass, replace
@@ -15,9 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from blake3 import blake3
 
-from rdc.errors import ExitCode, FileError, ProtocolError, printable
+from rdc.errors import ExitCode, FileError, OutOfSpaceError, ProtocolError, RdcError, printable
 from rdc.files.confined import Root
-from rdc.files.replace import sweep
 from rdc.limits import SMALL_MANIFEST
 from rdc.model.entries import Kind, Listing, PackedListing
 from rdc.plan.manifest_descent import ManifestDescent
@@ -39,6 +39,7 @@ from rdc.session.deletion import Deletion
 from rdc.session.directories import Announced, Directories, writing_code
 from rdc.session.driver import Flush, Receive, Send
 from rdc.session.landing import Landing
+from rdc.session.leftovers import Leftovers
 from rdc.session.transfer import Transfers
 from rdc.tree.fold import Fold
 from rdc.tree.manifest import Manifest
@@ -97,8 +98,16 @@ def open_destination(path: bytes, start: Start, *, dry_run: bool) -> Place:
     """Where `path`, as its user wrote it, puts the tree that `start` announces (rsync's rules).
 
     A directory is made when its parent exists. A single file goes INTO a directory, or to the path itself
-    when nothing or no directory is there and no slash follows it.
+    when nothing or no directory is there and no slash follows it. Raises RdcError with rsync's exit code 11
+    when the destination cannot be used at all.
     """
+    try:
+        return _open(path, start, dry_run=dry_run)
+    except FileError as error:
+        raise RdcError(str(error), code=ExitCode.FILE_IO) from error
+
+
+def _open(path: bytes, start: Start, *, dry_run: bool) -> Place:
     single_file = start.only and start.entry is not Kind.DIRECTORY
     if single_file and not path.endswith(b"/") and not os.path.isdir(path):
         parent = os.path.dirname(path) or b"."
@@ -149,8 +158,13 @@ class Destination:
         self._wanted = Manifest()
         self._own: Manifest | None = None
         self._unreadable: set[bytes] = set()
-        self._landing = Landing(place.root, self._wanted, news, fsync=options.fsync, owner=self._owner)
-        self._transfers = Transfers(place.root, self._wanted, self._landing, secret, signer, news)
+        self._landing = Landing(
+            place.root, self._wanted, news, fsync=options.fsync, owner=self._owner, dry=options.dry_run
+        )
+        self._leftovers = Leftovers(place.root)
+        self._transfers = Transfers(
+            place.root, self._wanted, self._landing, self._leftovers, secret, signer, news
+        )
         self._deletion = Deletion(place.root, filters, news, limit=options.max_delete, dry=options.dry_run)
         self._directories = Directories(
             place.root,
@@ -160,6 +174,7 @@ class Destination:
             self._landing,
             self._transfers,
             self._deletion,
+            filters,
             news,
             owner=self._owner,
             new=place.new,
@@ -196,10 +211,12 @@ class Destination:
                 yield from self._transfers.pump(round_)
                 round_ = yield from self._serve(round_)
                 self._landing.flush()
+            if not self._options.dry_run:
+                self._leftovers.sweep()
             self._directories.finish()
-        finally:
-            self._transfers.close()
-            self._landing.abandon()
+        except BaseException as error:
+            self._wind_down(error)
+            raise
         self._remember()
         yield from self._news.tell(round_)
         done = Done(
@@ -217,6 +234,14 @@ class Destination:
                 return done
             if received is not None and not self._news.take(received.message):
                 raise ProtocolError(f"expected Bye, found {type(received.message).__name__}")
+
+    def _wind_down(self, error: BaseException) -> None:
+        """An interruption: what is complete lands, what is not stays for the next run."""
+        self._transfers.close()
+        if not isinstance(error, OutOfSpaceError):
+            with contextlib.suppress(RdcError):
+                self._landing.flush()
+        self._landing.abandon()
 
     # By listing: everything the source has, directory by directory
 
@@ -281,8 +306,8 @@ class Destination:
         except FileError as error:
             self._news.report(Problem(writing_code(error), path, str(error)))
             return None
-        if stale and not self._options.dry_run:
-            sweep(self._root, path, stale)
+        if stale:
+            self._leftovers.note(path, stale)
         return listing
 
     # By manifest: only what differs
@@ -331,7 +356,9 @@ class Destination:
         if self._new:
             return manifest
         only = self._start.only or None
-        walk = PackedWalk(self._root, self._filters, self._note, only=only, on_temporaries=self._sweep)
+        walk = PackedWalk(
+            self._root, self._filters, self._note, only=only, on_temporaries=self._leftovers.note
+        )
         try:
             for path, listing in walk:
                 manifest.add(path, listing)
@@ -345,10 +372,6 @@ class Destination:
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
             self._unreadable.add(event.path)
             self._news.report(replace(event, code=ExitCode.PARTIAL))
-
-    def _sweep(self, path: bytes, names: list[bytes]) -> None:
-        if not self._options.dry_run:
-            sweep(self._root, path, names)
 
     def _descend(self, offer: ManifestMessage, round_: int) -> Conversation[int]:
         """Asks along what differs until `_wanted` holds the source's manifest."""

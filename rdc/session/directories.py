@@ -7,7 +7,6 @@ every directory that was touched, deepest first.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from rdc.model.entries import Kind, Listing, Metadata
 from rdc.plan.compare import Change, Decision, Difference, compare, difference
 from rdc.plan.itemize import itemize
 from rdc.progress import ItemChanged, Problem
+from rdc.session.rights import lend_rights
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rdc.session.landing import Landing
     from rdc.session.news import News
     from rdc.session.transfer import Transfers
+    from rdc.tree.filters import FilterList
     from rdc.tree.manifest import Manifest
 
 __all__ = ["Announced", "Directories", "writing_code"]
@@ -56,6 +57,7 @@ class Directories:
         landing: Landing,
         transfers: Transfers,
         deletion: Deletion,
+        filters: FilterList,
         news: News,
         *,
         owner: bool,
@@ -68,6 +70,7 @@ class Directories:
         self._landing = landing
         self._transfers = transfers
         self._deletion = deletion
+        self._filters = filters
         self._news = news
         self._owner = owner
         self.expected = {b"": Announced(start.metadata, new, False, False)}
@@ -91,7 +94,9 @@ class Directories:
             self._announce_lost(path, listing)
             return
         comparison = compare(listing, held, owner=self._owner, checksum=self._options.checksum)
-        touched = directory.touched or self._make_writable(path, bool(comparison.decisions))
+        changing = comparison.decisions or (self._options.delete and comparison.extra)
+        lent = bool(changing) and not self._options.dry_run and lend_rights(self._root, path)
+        touched = directory.touched or lent
         kinds = {decision.row: decision for decision in comparison.decisions}
         for row, (name, kind) in enumerate(zip(listing.names, listing.kinds, strict=True)):
             decision = kinds.get(row)
@@ -120,19 +125,6 @@ class Directories:
         code = itemize(Kind.DIRECTORY, decision, transferred=top.new, new=top.new)
         self._landing.report(ItemChanged(code, b"./"))
         return replace(top, touched=True)
-
-    def _make_writable(self, path: bytes, needed: bool) -> bool:
-        """Gives the owner of a read-only directory its rights for the time of the run; True when it did."""
-        if not needed or self._options.dry_run or os.geteuid() == 0:
-            return False
-        try:
-            now = self._root.metadata(path)
-            if now.mode & 0o700 == 0o700:
-                return False
-            self._root.set_metadata(path, Kind.DIRECTORY, replace(now, mode=now.mode | 0o700), owner=False)
-        except FileError:
-            return False  # what needs the rights says so by name
-        return True
 
     def _announce_lost(self, path: bytes, listing: Listing) -> None:
         for row, (name, kind) in enumerate(zip(listing.names, listing.kinds, strict=True)):
@@ -169,11 +161,7 @@ class Directories:
             target = listing.target(decision.row)
             return self._symlink(path, target, metadata, decision)
         if decision.change is Change.METADATA:
-            if self._options.dry_run:
-                code = itemize(Kind.FILE, decision, transferred=False, new=False)
-                self._landing.report(ItemChanged(code, path))
-            else:
-                self._landing.settle(path, metadata, decision)
+            self._landing.settle(path, metadata, decision)
             return False
         self._landing.decide(file, decision)
         if decision.change is Change.CHECK:
@@ -225,7 +213,7 @@ class Directories:
         """Removes what is extra, unless the source, of so many entries, makes that look like an accident."""
         if read_errors:
             self._refuse_deletion(f"the source could not be read completely ({read_errors} errors)")
-        elif not entries and self.extra and not self._options.force_empty:
+        elif entries <= bool(self._start.only) and not self._options.force_empty:
             self._refuse_deletion("the source is empty; --force-empty deletes all the same")
         else:
             for path, kind in self.extra:
@@ -233,7 +221,8 @@ class Directories:
         self._deletion.finish()
 
     def _refuse_deletion(self, why: str) -> None:
-        if self.extra:
+        excluded = self._filters.excluded
+        if any(not excluded(path, kind == Kind.DIRECTORY) for path, kind in self.extra):
             self._news.report(Problem(ExitCode.PARTIAL, b"", f"nothing was deleted: {why}"))
 
     def unblock(self, read_errors: int) -> None:

@@ -24,11 +24,14 @@ __all__ = ["Landing"]
 class Landing:
     """Takes verified files and reports each once it is durable. Not durable yet: at most a commit group."""
 
-    def __init__(self, root: Root, entries: Manifest, news: News, *, fsync: bool, owner: bool) -> None:
+    def __init__(
+        self, root: Root, entries: Manifest, news: News, *, fsync: bool, owner: bool, dry: bool
+    ) -> None:
         self._root = root
         self._entries = entries
         self._news = news
         self._owner = owner
+        self._dry = dry
         self._decisions: dict[int, Decision] = {}
         self._landing: dict[bytes, int] = {}
         self._group = CommitGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
@@ -45,11 +48,15 @@ class Landing:
         """A dry run's report of a file that would be fetched."""
         self._account(self._entries.entry(file).path, self._decisions.pop(file, None))
 
-    def differs(self, file: int) -> None:
-        """The comparison of contents found a difference that the quick check had not."""
+    def differs(self, file: int) -> bool:
+        """The comparison of contents found a difference that the quick check had not. True when the new
+        content is to be fetched, False in a dry run, which has reported the file."""
         old = self._decisions[file]
         difference = old.difference | Difference.CHECKSUM
         self._decisions[file] = Decision(Change.CONTENT, old.row, old.held_row, difference)
+        if self._dry:
+            self.rehearse(file)
+        return not self._dry
 
     def same(self, file: int, metadata: Metadata | None) -> None:
         """The content is the wanted one already; `metadata` in place of the listed one where given."""
@@ -62,17 +69,21 @@ class Landing:
     def settle(self, path: bytes, metadata: Metadata, decision: Decision) -> None:
         """Sets the metadata of a file whose content stays."""
         try:
-            self._root.set_metadata(path, Kind.FILE, metadata, owner=self._owner)
+            if not self._dry:
+                self._root.set_metadata(path, Kind.FILE, metadata, owner=self._owner)
         except FileError as error:
             self._failed(error)
             return
         self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=False, new=False), path))
 
+    def is_new(self, file: int) -> bool:
+        """Nothing was at its path when the directories were compared."""
+        return file not in self._decisions
+
     def commit(
-        self, file: int, temporary: Replacement, metadata: Metadata, expected: Identity | None
+        self, file: int, path: bytes, temporary: Replacement, metadata: Metadata, expected: Identity | None
     ) -> None:
         """Takes over a verified temporary; it replaces exactly what `expected` names (None: nothing)."""
-        path = self._entries.entry(file).path
         self._landing[path] = file
         self._group.add(temporary, path, metadata, self._owner, expected)
 
@@ -92,7 +103,7 @@ class Landing:
     def _account(self, path: bytes, decision: Decision | None) -> None:
         if decision is None:
             decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
-        new = decision.change is Change.CREATE
+        new = decision.change in (Change.CREATE, Change.REPLACE)
         self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=True, new=new), path))
 
     def _failed(self, error: RdcError) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from rdc.signature.build import Column
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["Arrival", "MismatchError", "Rebuild"]
+__all__ = ["Arrival", "Base", "MismatchError", "Rebuild"]
 
 READ_BYTES = 1 << 20
 """Base bytes read, hashed and written at a time."""
@@ -72,6 +73,14 @@ class Arrival:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A file held here that a rebuild takes chunks from."""
+
+    source: SourceFile
+    tree: SignatureTree
+
+
 class Rebuild:
     """Writes `temporary` from a recipe. `push` literal bytes in file order; `finish` compares the root.
 
@@ -85,21 +94,19 @@ class Rebuild:
         params: ChunkParams,
         temporary: Replacement,
         parts: Sequence[Part],
-        base: SourceFile,
-        tree: SignatureTree,
+        bases: Sequence[Base],
         reference: Callable[[bytes], bytes],
         column: Callable[[], Column],
     ) -> None:
         self.path = path
         self.temporary = temporary
-        self.base = base
         self.literal_bytes = 0
         self.reused_bytes = 0
-        self._tree = tree
+        self._bases = bases
         self._reference = reference
         self._builder = TreeBuilder(params, column)
         self._inbox = bytearray()
-        self._offsets: array[int] | None = None
+        self._offsets: dict[int, array[int]] = {}
         self._run: Generator[None] | None = self._write(parts)
 
     def start(self) -> None:
@@ -165,7 +172,7 @@ class Rebuild:
         for part in parts:
             for _ in range(part.count):
                 if isinstance(part, Reuse):
-                    level = self._tree.levels[0]
+                    level = self._bases[part.base].tree.levels[0]
                     for row in range(part.first, part.stop):
                         yield from [level.lengths[row]] * level.counts[row]
                 elif isinstance(part, Repeat):
@@ -179,19 +186,21 @@ class Rebuild:
             self.temporary.write(chunk)
 
     def _copy_chunk(self, part: ReuseChunk) -> None:
-        chunk = self._read(self._offset(part.row), part.length)
+        base = self._bases[part.base]
+        chunk = base.source.pread(self._offset(part.base, part.row), part.length)
         self.reused_bytes += part.length * part.count
-        self._put(chunk, self._checked(chunk, part.row), part.count)
+        self._put(chunk, self._checked(chunk, base, part.row), part.count)
 
     def _copy(self, part: Reuse) -> None:
         """Copies whole records in reads of about 1 MiB: one hash a chunk, one write a read."""
-        level = self._tree.levels[0]
+        base = self._bases[part.base]
+        level = base.tree.levels[0]
         self.reused_bytes += part.length
-        at = self._offset(part.first)
+        at = self._offset(part.base, part.first)
         row = part.first
         while row < part.stop:
             if level.counts[row] > 1:
-                self._copy_run(row, at)
+                self._copy_run(base, row, at)
                 at += level.lengths[row] * level.counts[row]
                 row += 1
                 continue
@@ -199,7 +208,7 @@ class Rebuild:
             while stop < part.stop and level.counts[stop] == 1 and (size == 0 or size < READ_BYTES):
                 size += level.lengths[stop]
                 stop += 1
-            data = self._read(at, size)
+            data = base.source.pread(at, size)
             view, digests, lengths, begin = memoryview(data), [], level.lengths[row:stop].tolist(), 0
             for length in lengths:
                 digests.append(blake3(view[begin : begin + length]).digest())
@@ -211,28 +220,25 @@ class Rebuild:
             at += size
             row = stop
 
-    def _copy_run(self, row: int, at: int) -> None:
-        level = self._tree.levels[0]
+    def _copy_run(self, base: Base, row: int, at: int) -> None:
+        level = base.tree.levels[0]
         length, count = level.lengths[row], level.counts[row]
-        chunk = self._read(at, length)
-        self._put(chunk, self._checked(chunk, row), count)
+        chunk = base.source.pread(at, length)
+        self._put(chunk, self._checked(chunk, base, row), count)
 
-    def _checked(self, chunk: bytes, row: int) -> bytes:
+    def _checked(self, chunk: bytes, base: Base, row: int) -> bytes:
         digest = blake3(chunk).digest()
-        if digest != self._tree.levels[0].digest(row):
+        if digest != base.tree.levels[0].digest(row):
             raise self._mismatch("the old file changed while it was used")
         return digest
 
-    def _read(self, offset: int, length: int) -> bytes:
-        return self.base.pread(offset, length)
-
-    def _offset(self, row: int) -> int:
-        """File offset of a record of the base's level 0."""
-        if self._offsets is None:
-            level = self._tree.levels[0]
+    def _offset(self, base: int, row: int) -> int:
+        """File offset of a record of a base's level 0."""
+        if base not in self._offsets:
+            level = self._bases[base].tree.levels[0]
             ends = accumulate(map(mul, level.lengths, level.counts), initial=0)
-            self._offsets = array("Q", ends)
-        return self._offsets[row]
+            self._offsets[base] = array("Q", ends)
+        return self._offsets[base][row]
 
     def _mismatch(self, why: str) -> MismatchError:
         return MismatchError(self.path, f"{printable(self.path)}: {why}")

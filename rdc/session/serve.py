@@ -29,7 +29,8 @@ def greeting(params: ChunkParams) -> Hello:
 def answer(signer: FileSigner) -> Conversation[None]:
     """The conversation of the side that was dialled, whatever its role will be."""
     received = yield Receive()
-    while received is not None and isinstance(received.message, Hello):
+    if received is not None and isinstance(received.message, Hello):
+        # Not in one process, where nobody has to be greeted.
         received = yield Receive()
     if received is None or not isinstance(received.message, Open):
         raise ProtocolError("expected Open")

@@ -7,17 +7,20 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from blake3 import blake3
+
 from rdc.chunking.chunker import Chunker
 from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, printable
 from rdc.files.confined import Root
 from rdc.files.spool import Spool
-from rdc.limits import DATA_BYTES, NODES_PER_ANSWER, SOURCE_TREES_BYTES
+from rdc.limits import DATA_BYTES, FILES_PER_BATCH, NODES_PER_ANSWER, SMALL_FILE_BYTES, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
 from rdc.protocol.messages import (
     Bye,
     Data,
     Describe,
     Done,
+    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
@@ -35,13 +38,14 @@ from rdc.protocol.messages import (
 from rdc.session.description import Description
 from rdc.session.driver import Flush, Receive, Send
 from rdc.session.news import News
-from rdc.signature.build import TreeBuilder
+from rdc.signature.build import TreeBuilder, chunk_root
 from rdc.signature.records import encode_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.catalog.signer import FileSigner
+    from rdc.chunking.params import ChunkParams
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
     from rdc.protocol.connection import Received
@@ -76,7 +80,9 @@ class SourceTree:
     def start(self) -> Start:
         name = b"" if self.only is None else self.only
         found = self.root.metadata(name)
-        kind = self.root.kind(name) or Kind.DIRECTORY
+        kind = self.root.kind(name)
+        if kind is None:
+            raise FileError(name, f"{printable(name)}: vanished before it was synced", code=ExitCode.VANISHED)
         return Start(name, kind, found)
 
 
@@ -84,6 +90,35 @@ class SourceTree:
 class _Signed:
     tree: SignatureTree
     identity: Identity
+
+
+class _Batch:
+    """Small files on their way into one message."""
+
+    __slots__ = ("_params", "_payload", "_roots", "files", "sizes")
+
+    def __init__(self, params: ChunkParams) -> None:
+        self._params = params
+        self.files: list[int] = []
+        self.sizes: list[int] = []
+        self._payload = bytearray()
+        self._roots = bytearray()
+
+    def full(self, size: int) -> bool:
+        """Whether `size` more bytes have no room."""
+        return bool(self.files) and (
+            len(self._payload) + size > DATA_BYTES or len(self.files) >= FILES_PER_BATCH
+        )
+
+    def add(self, file: int, data: bytes) -> None:
+        self.files.append(file)
+        self.sizes.append(len(data))
+        self._payload += data
+        self._roots += chunk_root(data, self._params)
+
+    def message(self) -> FileBatch:
+        digest = blake3(self._roots).digest()
+        return FileBatch(tuple(self.files), tuple(self.sizes), bytes(self._payload), digest)
 
 
 class Source:
@@ -162,8 +197,7 @@ class Source:
             yield from self._answer(message.file, round_, lambda _: self._send_ranges(message, round_))
             self._forget(message.file)
         elif isinstance(message, FileRequest):
-            for file in message.files:
-                yield from self._answer(file, round_, lambda f: self._send_file(f, round_))
+            yield from self._send_files(message.files, round_)
         else:
             raise ProtocolError(f"a source was sent {type(message).__name__}")
 
@@ -206,12 +240,12 @@ class Source:
             with self._open(message.file) as source:
                 signed = self._sign(message.file, source)
         levels = signed.tree.levels
-        if message.level + 1 >= len(levels):
-            raise ProtocolError(f"nodes above level {message.level} of a tree of {len(levels)} levels")
+        # A tree made anew after the file changed may lack what the first one had. Where a peer makes such
+        # numbers up, it is still this file alone that fails.
+        if message.level + 1 >= len(levels) or message.nodes[-1] >= levels[message.level + 1].records:
+            path = self._entry(message.file).path
+            raise FileChangedError(path, f"{printable(path)}: changed while it was synced; run again")
         above, level = levels[message.level + 1], levels[message.level]
-        for node in message.nodes:
-            if node >= above.records:
-                raise ProtocolError(f"node {node} of a level of {above.records} records")
         for start in range(0, len(message.nodes), NODES_PER_ANSWER):
             nodes = message.nodes[start : start + NODES_PER_ANSWER]
             records = tuple(
@@ -235,23 +269,61 @@ class Source:
         # Without a root: the receiver already knows it.
         yield Send(FileEnd(message.file, sum(message.lengths)), round_)
 
+    def _send_files(self, files: tuple[int, ...], round_: int) -> Conversation[None]:
+        """Whole files in the order asked; runs of small ones share a message."""
+        batch = _Batch(self._signer.params)
+        for file in files:
+            entry = self._entry(file)
+            if entry.size <= SMALL_FILE_BYTES:
+                try:
+                    if batch.full(entry.size):
+                        yield Send(batch.message(), round_)
+                        batch = _Batch(self._signer.params)
+                    if self._add_small(batch, file, entry):
+                        continue
+                except FileError as error:
+                    yield Send(FileFailed(file, error.code, str(error)), round_)
+                    continue
+            if batch.files:
+                yield Send(batch.message(), round_)
+                batch = _Batch(self._signer.params)
+            yield from self._answer(file, round_, lambda f: self._send_file(f, round_))
+        if batch.files:
+            yield Send(batch.message(), round_)
+
+    def _add_small(self, batch: _Batch, file: int, entry: Entry) -> bool:
+        """False when the file is not as it was listed, and has to come with its new size and mtime."""
+        with self._tree.root.open_read(entry.path) as source:
+            if (source.size, source.identity.mtime_ns) != (entry.size, entry.metadata.mtime_ns):
+                return False
+            data = source.pread(0, entry.size)
+            source.check_unchanged()
+        batch.add(file, data)
+        return True
+
     def _send_file(self, file: int, round_: int) -> Conversation[None]:
         """Content at once, chunk by chunk, the root as trailer: the file is read once."""
         with self._open(file) as source:
             chunker, builder = Chunker(self._signer.params), TreeBuilder(self._signer.params, Spool)
-            held = bytearray()
-            for span in source.spans(DATA_BYTES // 2):
-                held += span
+            held = b""
+            for span in source.spans(DATA_BYTES - self._signer.params.max_size):
                 columns = chunker.feed_columns(span)
                 builder.add(columns.digests, columns.lengths)
-                if columns.lengths:
-                    size = sum(columns.lengths)
-                    yield Send(Data(file, bytes(held[:size]), tuple(columns.lengths)), round_)
-                    del held[:size]
+                size = sum(columns.lengths)
+                if size > len(held):
+                    with memoryview(span) as view:
+                        payload = b"".join((held, view[: size - len(held)]))
+                        held = bytes(view[size - len(held) :])
+                    yield Send(Data(file, payload, tuple(columns.lengths)), round_)
+                elif size:
+                    yield Send(Data(file, held[:size], tuple(columns.lengths)), round_)
+                    held = held[size:] + span
+                else:
+                    held += span
             columns = chunker.finish_columns()
             builder.add(columns.digests, columns.lengths)
             if held:
-                yield Send(Data(file, bytes(held), tuple(columns.lengths)), round_)
+                yield Send(Data(file, held, tuple(columns.lengths)), round_)
             source.check_unchanged()
             tree, identity = builder.finish(), source.identity
         mtime = self._news_of_mtime(file, identity)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import threading
 from typing import TYPE_CHECKING
 
 from rdc.catalog.signer import FileSigner
@@ -16,6 +15,7 @@ from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Describe, Hello, Open, Opened, Role, Start
 from rdc.session.destination import Destination, is_bare, keeps_owner, open_destination
 from rdc.session.driver import Receive, Send, run
+from rdc.session.local import LocalLink
 from rdc.session.news import News
 from rdc.session.serve import answer, greeting
 from rdc.session.source import Source, SourceTree
@@ -75,33 +75,10 @@ class _Run:
     def here(self) -> SyncReport:
         """Both ends in this process: the source answers from a thread of its own, so that both sides read
         and hash at the same time."""
-        from rdc.transport.memory import pair
-
-        near, far = pair()
-        failures: list[BaseException] = []
-
-        def serve() -> None:
-            signer = FileSigner()
-            try:
-                run(answer(signer), Connection(False, greeting(signer.params), compress=False), far)
-            except RdcError:
-                pass  # this side was told
-            except BaseException as error:  # noqa: BLE001 - carried over to the calling thread
-                failures.append(error)
-            finally:
-                far.close()
-
-        thread = threading.Thread(target=serve, name="rdc source")
-        thread.start()
-        try:
-            connection = Connection(True, greeting(self._signer.params), compress=False)
-            return self._report(run(self._fetch(), connection, near), connection)
-        except StreamError as error:
-            thread.join()
-            raise (failures[0] if failures else error) from None
-        finally:
-            near.close()
-            thread.join()
+        # A mistake in SRC is this side's to tell, not the far side's.
+        SourceTree.open(self._source.path).root.close()
+        link = LocalLink(self._fetch(), answer(FileSigner()))
+        return self._report(link.run(), link)
 
     def remote(self, shell: RemoteShell) -> SyncReport:
         """The other end is a child process: a remote shell that starts rdc there."""
@@ -173,7 +150,7 @@ class _Run:
             if received is None or not isinstance(received.message, Hello):
                 raise ProtocolError("expected Hello and Opened")
 
-    def _report(self, done: Done, connection: Connection) -> SyncReport:
+    def _report(self, done: Done, connection: Connection | LocalLink[Done]) -> SyncReport:
         codes = self._news.codes
         code = next((c for c in PRECEDENCE if c in codes), next(iter(codes), ExitCode.OK))
         return SyncReport(

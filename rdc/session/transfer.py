@@ -9,12 +9,15 @@ fails by name. Nothing is handed over before its 32-byte root was compared.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from blake3 import blake3
+
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.files.replace import Replacement
+from rdc.files.replacement import KEEP_BYTES
 from rdc.files.spool import Spool
 from rdc.kernel import short_references
 from rdc.limits import (
@@ -28,6 +31,7 @@ from rdc.plan.descent import Descent, literal_ranges
 from rdc.progress import Problem, Progressed
 from rdc.protocol.messages import (
     Data,
+    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
@@ -40,7 +44,8 @@ from rdc.protocol.messages import (
     TreeRequest,
 )
 from rdc.session.driver import Send
-from rdc.session.rebuild import Arrival, MismatchError, Rebuild
+from rdc.session.rebuild import Arrival, Base, MismatchError, Rebuild
+from rdc.signature.build import chunk_root
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records
 
@@ -55,6 +60,7 @@ if TYPE_CHECKING:
     from rdc.protocol.connection import Received
     from rdc.session.driver import Conversation
     from rdc.session.landing import Landing
+    from rdc.session.leftovers import Leftovers
     from rdc.session.news import News
     from rdc.signature.tree import SignatureTree
     from rdc.tree.manifest import Manifest
@@ -77,6 +83,15 @@ class _Stage(IntEnum):
         return SHORT_REFERENCE_BYTES if self is _Stage.SHORT else DIGEST_BYTES
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A base as it was when it was signed."""
+
+    path: bytes
+    identity: Identity
+    tree: SignatureTree
+
+
 class _Descending:
     """One file between its TreeRequest and its end."""
 
@@ -85,7 +100,7 @@ class _Descending:
         "estimate",
         "failed",
         "file",
-        "identity",
+        "held",
         "metadata",
         "open_ranges",
         "parts",
@@ -93,9 +108,8 @@ class _Descending:
         "rebuild",
         "root",
         "size",
-        "source",
+        "sources",
         "stage",
-        "tree",
     )
 
     def __init__(self, file: int, path: bytes, estimate: int) -> None:
@@ -103,13 +117,12 @@ class _Descending:
         self.path = path
         self.estimate = estimate
         self.stage = _Stage.SHORT
-        self.tree: SignatureTree | None = None
-        self.identity: Identity | None = None
+        self.held: list[_Held] = []
         self.descent: Descent | None = None
         self.parts: tuple[Part, ...] = ()
         self.open_ranges = 0
         self.rebuild: Rebuild | None = None
-        self.source: SourceFile | None = None
+        self.sources: list[SourceFile] = []
         self.failed = False
         self.root = b""
         self.size = 0
@@ -119,9 +132,10 @@ class _Descending:
         """Gives back what the present attempt holds open."""
         if self.rebuild is not None:
             self.rebuild.temporary.abandon()
-        if self.source is not None:
-            self.source.close()
-        self.rebuild = self.source = self.descent = None
+        for source in self.sources:
+            source.close()
+        self.sources = []
+        self.rebuild = self.descent = None
         self.parts = ()
         self.failed = False
 
@@ -134,11 +148,19 @@ class Transfers:
     """
 
     def __init__(
-        self, root: Root, entries: Manifest, landing: Landing, secret: bytes, signer: FileSigner, news: News
+        self,
+        root: Root,
+        entries: Manifest,
+        landing: Landing,
+        leftovers: Leftovers,
+        secret: bytes,
+        signer: FileSigner,
+        news: News,
     ) -> None:
         self._root = root
         self._entries = entries
         self._landing = landing
+        self._leftovers = leftovers
         self._secret = secret
         self._signer = signer
         self._news = news
@@ -181,9 +203,13 @@ class Transfers:
         self._descents.append(file)
 
     def create(self, file: int) -> None:
-        """Fetch a file whole."""
-        self.total_bytes += self._entries.entry(file).size
-        self._wholes.append(file)
+        """Fetch a file whole, or what an interrupted run did not get of it."""
+        entry = self._entries.entry(file)
+        self.total_bytes += entry.size
+        if entry.size > KEEP_BYTES and self._leftovers.of(entry.path) is not None:
+            self._descents.append(file)
+        else:
+            self._wholes.append(file)
 
     def pump(self, round_: int) -> Conversation[None]:
         """Sends what may be asked for now."""
@@ -215,6 +241,8 @@ class Transfers:
         message, round_ = received.message, received.round + 1
         if isinstance(message, Data):
             self._take_data(message)
+        elif isinstance(message, FileBatch):
+            self._take_batch(message)
         elif isinstance(message, FileEnd):
             yield from self._take_end(message, round_)
         elif isinstance(message, TreeAnswer):
@@ -229,11 +257,14 @@ class Transfers:
             raise ProtocolError(f"a destination was sent {type(message).__name__}")
 
     def close(self) -> None:
-        """Gives everything back; what is not committed is abandoned."""
+        """Gives everything back. What came of unfinished files stays for the next run to go on from."""
         for state in self._descending.values():
+            if state.rebuild is not None:
+                state.rebuild.temporary.keep()
             state.release()
         if self._arrival is not None:
-            self._arrival.temporary.abandon()
+            self._arrival.temporary.keep()
+            self._arrival = None
 
     # Content checks
 
@@ -243,20 +274,13 @@ class Transfers:
             path = self._entries.entry(file).path
             try:
                 with self._root.open_read(path) as held:
-                    same = held.size == message.sizes[row] and self._signer.sign(held).root == message.root(
-                        row
-                    )
-            except FileError as error:
-                self._problem(path, error)
-                continue
-            if same:
+                    root = self._signer.sign(held).root if held.size == message.sizes[row] else None
+            except FileError:
+                root = None  # what cannot be compared is replaced
+            if root == message.root(row):
                 self._landing.same(file, None)
-            else:
-                self._landing.differs(file)
+            elif self._landing.differs(file):
                 self.update(file)
-
-    def _root_of(self, held: SourceFile) -> bytes:
-        return self._signer.sign(held).root
 
     # Files by descent
 
@@ -266,23 +290,34 @@ class Transfers:
             raise ProtocolError(f"a tree of file {message.file} that was not asked for")
         state.root, state.size = message.root, message.size
         state.metadata = self._metadata(message.file, message.mtime_ns)
-        try:
-            with self._root.open_read(state.path) as held:
-                if state.tree is None or state.identity != held.identity:
-                    state.tree, state.identity = self._signer.sign(held), held.identity
-        except FileError:
-            # The base is gone or cannot be read: no reason not to have the new version.
+        if not state.held:
+            self._sign_bases(state)
+        if not state.held:
+            # Gone, or not to be read: no reason not to have the new version.
             self._fetch_whole(state)
             return
-        if state.tree.root == message.root:
+        first = state.held[0]
+        if first.path == state.path and first.tree.root == message.root:
             self._finish(state)
             self._landing.same(message.file, state.metadata)
             self._advance(message.size)
             return
         width = state.stage.width
-        state.descent = Descent(state.tree, self._secret, width, message.size)
+        trees = [held.tree for held in state.held]
+        state.descent = Descent(trees, self._secret, width, message.size)
         state.descent.start(message.height, decode_records(message.records, width))
         yield from self._ask(state, round_)
+
+    def _sign_bases(self, state: _Descending) -> None:
+        """The old version first, then what an interrupted run left of the new one."""
+        for path in (state.path, self._leftovers.of(state.path)):
+            if path is None:
+                continue
+            try:
+                with self._root.open_read(path) as source:
+                    state.held.append(_Held(path, source.identity, self._signer.sign(source)))
+            except FileError:
+                continue  # one base fewer
 
     def _take_nodes(self, message: NodeAnswer, round_: int) -> Conversation[None]:
         state = self._descending.get(message.file)
@@ -314,21 +349,22 @@ class Transfers:
     def _build(self, state: _Descending) -> Rebuild:
         """Starts writing, now that literals come: only a file at work has descriptors open."""
         if state.rebuild is None:
-            if state.tree is None:
-                raise ProtocolError(f"content of file {state.file} before its tree")
-            state.source = self._root.open_read(state.path)
-            if state.source.identity != state.identity:
-                raise MismatchError(
-                    state.path, f"{printable(state.path)}: the old file changed while it was used"
-                )
+            bases = []
+            for held in state.held:
+                source = self._root.open_read(held.path)
+                state.sources.append(source)
+                if source.identity != held.identity:
+                    state.held = []
+                    text = f"{printable(state.path)}: the old file changed while it was used"
+                    raise MismatchError(state.path, text)
+                bases.append(Base(source, held.tree))
             temporary = Replacement(self._root, state.path, expected_size=state.size)
             state.rebuild = Rebuild(
                 state.path,
                 self._signer.params,
                 temporary,
                 state.parts,
-                state.source,
-                state.tree,
+                bases,
                 self._reference(state.stage),
                 Spool,
             )
@@ -358,11 +394,16 @@ class Transfers:
         self.literal_bytes += rebuild.literal_bytes
         self.reused_bytes += rebuild.reused_bytes
         state.rebuild = None  # the commit group owns the temporary now
-        identity, metadata = state.identity, state.metadata
+        identity, metadata = self._replaced(state), state.metadata
         self._finish(state)
         if metadata is not None:
-            self._landing.commit(state.file, rebuild.temporary, metadata, identity)
+            self._landing.commit(state.file, state.path, rebuild.temporary, metadata, identity)
         self._advance(state.size)
+
+    def _replaced(self, state: _Descending) -> Identity | None:
+        """What the new version is going to replace: the old one as it was signed, or nothing."""
+        first = state.held[0]
+        return first.identity if first.path == state.path else self._expected(state.file, state.path)
 
     def _escalate(self, state: _Descending, round_: int) -> Conversation[None]:
         state.release()
@@ -405,6 +446,49 @@ class Transfers:
             self._problem(self._entries.entry(message.file).path, error)
             self._skip(message.file)
 
+    def _take_batch(self, message: FileBatch) -> None:
+        """Small files: nothing of them is written before all their roots were compared."""
+        self._asked_whole -= len(message.files)
+        params = self._signer.params
+        with memoryview(message.payload) as view:
+            contents = []
+            at = 0
+            for size in message.sizes:
+                contents.append(view[at : at + size])
+                at += size
+            if (
+                blake3(b"".join(chunk_root(content, params) for content in contents)).digest()
+                != message.digest
+            ):
+                for file in message.files:
+                    self._retry(file, "the contents that arrived do not have the announced roots")
+                return
+            for file, content in zip(message.files, contents, strict=True):
+                entry = self._entries.entry(file)
+                try:
+                    expected = self._expected(file, entry.path)
+                    temporary = Replacement(self._root, entry.path)
+                    temporary.write(content)
+                    self._landing.commit(file, entry.path, temporary, entry.metadata, expected)
+                except FileError as error:
+                    self._problem(entry.path, error)
+                self.literal_bytes += len(content)
+                self._advance(len(content))
+
+    def _expected(self, file: int, path: bytes) -> Identity | None:
+        """What a whole file is going to replace."""
+        if self._landing.is_new(file) or self._root.kind(path) is None:
+            return None
+        return self._root.identity(path)
+
+    def _retry(self, file: int, why: str) -> None:
+        path = self._entries.entry(file).path
+        if file in self._retried:
+            self._problem(path, MismatchError(path, f"{printable(path)}: {why}"))
+        else:
+            self._retried.add(file)
+            self._wholes.append(file)
+
     def _take_end(self, message: FileEnd, round_: int) -> Conversation[None]:
         state = self._descending.get(message.file)
         if state is not None:
@@ -423,27 +507,23 @@ class Transfers:
         try:
             arrival, self._arrival = self._arriving(message.file), None
             arrival.finish(message.root)
-        except MismatchError as error:
+        except MismatchError:
             arrival.temporary.abandon()
-            if message.file in self._retried:
-                self._problem(path, error)
-            else:
-                self._retried.add(message.file)
-                self._wholes.append(message.file)
+            self._retry(message.file, "the content that arrived does not have the announced root")
             return
         except FileError as error:
             self._problem(path, error)
             return
         self.literal_bytes += message.size
         metadata = self._metadata(message.file, message.mtime_ns)
-        self._landing.commit(message.file, arrival.temporary, metadata, arrival.expected)
+        self._landing.commit(message.file, path, arrival.temporary, metadata, arrival.expected)
         self._advance(message.size)
 
     def _arriving(self, file: int) -> Arrival:
         if self._arrival is None:
             entry = self._entries.entry(file)
             path = entry.path
-            expected = None if self._root.kind(path) is None else self._root.identity(path)
+            expected = self._expected(file, path)
             temporary = Replacement(self._root, path, expected_size=entry.size)
             self._arrival = Arrival(file, path, self._signer.params, temporary, expected, Spool)
         if self._arrival.file != file:

@@ -1,0 +1,77 @@
+/* fast_avx2.c - the vector form in AVX2 with PCLMULQDQ: 32 positions at a time. */
+#include "form.h"
+
+#if defined(__x86_64__)
+
+#include "lowrank_x86.h"
+
+#define FN __attribute__((target("avx2,bmi,popcnt"))) static inline
+#define NAME(f) avx2_##f
+#define V __m256i
+#define W 32
+#define LOAD(q) _mm256_loadu_si256((const __m256i *)(const void *)(q))
+#define STORE(q, v) _mm256_storeu_si256((__m256i *)(void *)(q), v)
+#define SPLAT(byte) _mm256_set1_epi8((char)(byte))
+#define XOR(a, b) _mm256_xor_si256(a, b)
+/* Each half is moved by itself; what it moves in is the half before it. */
+#define MOVE(k, v, before) _mm256_alignr_epi8(v, _mm256_permute2x128_si256(before, v, 0x21), 16 - (k))
+#define HALF(k, at) \
+    _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(rdc_lead_double[k] + (at))))
+#define TABLES                                                                                             \
+    const V low1 = HALF(0, 0), high1 = HALF(0, 16), low2 = HALF(1, 0), high2 = HALF(1, 16);                \
+    const V low4 = HALF(2, 0), high4 = HALF(2, 16), low8 = HALF(3, 0), high8 = HALF(3, 16);                \
+    const V nibble = SPLAT(15);                                                                            \
+    (void)low8, (void)high8;
+#define PRODUCT(k, v) avx2_product(low##k, high##k, nibble, v)
+#define AT_MOST(v, limit) \
+    ((uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(v, limit), v)))
+
+FN V avx2_product(V low, V high, V nibble, V v)
+{
+    return XOR(_mm256_shuffle_epi8(low, _mm256_and_si256(v, nibble)),
+               _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16(v, 4), nibble)));
+}
+
+#include "fast_body.h"
+
+__attribute__((target("avx2,pclmul"))) static void lows(const uint8_t *p, const uint16_t *at, size_t count,
+                                                      uint64_t *low)
+{
+    rdc_lows_x86(p, at, count, low);
+}
+
+/* x * m modulo 2^64 in each lane: AVX2 has products of 32 bits only. */
+__attribute__((target("avx2"))) static inline __m256i product64(__m256i x, __m256i m)
+{
+    __m256i mixed = _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(x, 32), m),
+                                     _mm256_mul_epu32(x, _mm256_srli_epi64(m, 32)));
+    return _mm256_add_epi64(_mm256_mul_epu32(x, m), _mm256_slli_epi64(mixed, 32));
+}
+
+/* As rdc_samples_add, four features a step; comparisons are signed, hence the turned sign. */
+__attribute__((target("avx2"))) static void sample(rdc_samples *s, const uint64_t *feature, size_t count)
+{
+    const __m256i sign = _mm256_set1_epi64x(INT64_MIN);
+    size_t k = rdc_samples_settle(s, feature, count);
+    for (; count - k >= 4; k += 4) {
+        __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(feature + k));
+        __m256i reach = _mm256_set1_epi64x((long long)(s->reach ^ (uint64_t)INT64_MIN)), reached = _mm256_setzero_si256();
+        for (int g = 0; g < RDC_TRAIT_COUNT / 4; g++) {
+            __m256i y = product64(x, _mm256_set1_epi64x((long long)(4 * rdc_trait_multiplier[g])));
+            reached = _mm256_or_si256(reached, _mm256_cmpgt_epi64(reach, _mm256_xor_si256(y, sign)));
+        }
+        if (!_mm256_testz_si256(reached, reached))
+            rdc_samples_add(s, feature + k, 4);
+    }
+    rdc_samples_add(s, feature + k, count - k);
+}
+
+static int usable(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("pclmul") &&
+           __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
+}
+
+const rdc_form rdc_avx2 = {"avx2", usable, avx2_scan, lows, avx2_stairs, sample};
+
+#endif

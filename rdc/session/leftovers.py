@@ -1,0 +1,55 @@
+"""What interrupted runs left of files: bases for the same files now, removed once the run is through."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from rdc.errors import FileError
+from rdc.files.sweep import sweep
+from rdc.files.temporary import is_temporary_of
+from rdc.tree.walk import join
+
+if TYPE_CHECKING:
+    from rdc.files.confined import Root
+
+__all__ = ["Leftovers"]
+
+
+class Leftovers:
+    """Stale temporaries met on the way, by directory."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._names: dict[bytes, list[bytes]] = {}
+
+    def note(self, directory: bytes, names: list[bytes]) -> None:
+        """Takes the temporaries that a listing found in a directory."""
+        self._names[directory] = names
+
+    def of(self, path: bytes) -> bytes | None:
+        """Path of the longest temporary that was to become `path`; None: there is none. Its others go."""
+        if not self._names:
+            return None
+        directory, name = os.path.split(path)
+        mine = [found for found in self._names.get(directory, ()) if is_temporary_of(found, name)]
+        sized = []
+        for found in mine:
+            try:
+                sized.append((self._root.identity(join(directory, found)).size, found))
+            except FileError:
+                continue  # somebody else's run has finished it
+        if not sized:
+            return None
+        sized.sort()
+        sweep(self._root, directory, [found for _, found in sized[:-1]])
+        return join(directory, sized[-1][1])
+
+    def sweep(self) -> None:
+        """Removes all of them: nothing needs them any more."""
+        for directory, names in self._names.items():
+            try:
+                sweep(self._root, directory, names)
+            except FileError:
+                continue  # gone with its directory
+        self._names = {}

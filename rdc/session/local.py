@@ -1,0 +1,154 @@
+"""Both halves of a session in one process: two conversations, each in a thread, without a byte stream.
+
+Messages pass by reference. All but those that carry content are encoded and decoded all the same, so that
+they are as checked, and as counted, as on a wire; content is counted by its length. Like the driver's queues,
+a direction holds a bounded number of bytes before its sender waits.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from rdc.errors import RdcError, StreamError
+from rdc.limits import INBOUND_BYTES
+from rdc.model.sync import MessageCost
+from rdc.protocol.connection import Received
+from rdc.protocol.frames import frame_head
+from rdc.protocol.messages import Data, FileBatch, decode, encode
+from rdc.session.driver import Receive, Send
+
+if TYPE_CHECKING:
+    from rdc.protocol.messages import Message
+    from rdc.session.driver import Command, Conversation
+
+__all__ = ["LocalLink"]
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+CONTENT_OVERHEAD = 16
+"""Bytes a message with content costs beside it on a wire: heads of block and frame, ordinal, length."""
+
+
+class _Direction:
+    """Messages on their way one way; guarded by the link's condition."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[tuple[Received, int]] = deque()
+        self.queued = 0
+        self.bytes = 0
+        self.over = False
+
+
+class LocalLink(Generic[T]):
+    """Runs `near` in the calling thread and `far` in one of its own."""
+
+    def __init__(self, near: Conversation[T], far: Conversation[object]) -> None:
+        self._changed = threading.Condition()
+        self._there = _Direction()
+        self._back = _Direction()
+        self._near = near
+        self._far = far
+        self._failure: BaseException | None = None
+        self._tallies: dict[str, list[int]] = {}
+        self.max_round = 0
+
+    @property
+    def bytes_sent(self) -> int:
+        """Bytes from near to far."""
+        return self._there.bytes
+
+    @property
+    def bytes_received(self) -> int:
+        return self._back.bytes
+
+    @property
+    def costs(self) -> tuple[MessageCost, ...]:
+        """What each kind of message cost, both ways, the most bytes first."""
+        rows = [MessageCost(name, count, size) for name, (count, size) in self._tallies.items()]
+        return tuple(sorted(rows, key=lambda row: (-row.bytes, row.name)))
+
+    def run(self) -> T:
+        """The near conversation's value. Raises what either side raised, the first one of both."""
+        thread = threading.Thread(target=self._run_far, name="rdc source")
+        thread.start()
+        try:
+            return self._perform(self._near, self._there, self._back)
+        except StreamError:
+            thread.join()
+            if self._failure is not None:
+                raise self._failure from None
+            raise
+        finally:
+            self._end(self._there)
+            thread.join()
+
+    def _run_far(self) -> None:
+        try:
+            self._perform(self._far, self._back, self._there)
+        except BaseException as error:  # noqa: BLE001 - raised again by run(), in the calling thread
+            self._failure = error
+        finally:
+            self._end(self._back)
+
+    def _end(self, outward: _Direction) -> None:
+        with self._changed:
+            outward.over = True
+            self._changed.notify_all()
+
+    def _perform(self, conversation: Conversation[V], outward: _Direction, inward: _Direction) -> V:
+        try:
+            command = next(conversation)
+            while True:
+                try:
+                    answer = self._obey(command, outward, inward)
+                except RdcError as error:
+                    command = conversation.throw(error)
+                else:
+                    command = conversation.send(answer)
+        except StopIteration as stop:
+            value: V = stop.value
+            return value
+        finally:
+            conversation.close()
+
+    def _obey(self, command: Command, outward: _Direction, inward: _Direction) -> Received | None:
+        if isinstance(command, Send):
+            self._send(command.message, command.round, outward, inward)
+        elif isinstance(command, Receive):
+            return self._receive(inward, wait=command.wait)
+        return None
+
+    def _send(self, message: Message, round_: int, outward: _Direction, inward: _Direction) -> None:
+        if isinstance(message, Data | FileBatch):
+            size = len(message.payload) + CONTENT_OVERHEAD
+        else:
+            payload = encode(message)
+            size = len(frame_head(message.kind, round_, len(payload))) + len(payload)
+            message = decode(message.kind, payload)
+        with self._changed:
+            while outward.queued > INBOUND_BYTES and not inward.over:
+                self._changed.wait()
+            outward.waiting.append((Received(message, round_), size))
+            outward.queued += size
+            outward.bytes += size
+            self.max_round = max(self.max_round, round_)
+            tally = self._tallies.setdefault(message.name, [0, 0])
+            tally[0] += 1
+            tally[1] += size
+            self._changed.notify_all()
+
+    def _receive(self, inward: _Direction, *, wait: bool) -> Received | None:
+        with self._changed:
+            while not inward.waiting:
+                if inward.over:
+                    raise StreamError("the other half of the session ended early")
+                if not wait:
+                    return None
+                self._changed.wait()
+            received, size = inward.waiting.popleft()
+            inward.queued -= size
+            self._changed.notify_all()
+            return received

@@ -1,0 +1,95 @@
+"""Draw the SVG figures of fixtures/figures from the bench results in fixtures/bench, and from nothing else.
+
+A figure is horizontal bars in groups: no drawing library is worth a dependency for that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+ROOT = Path(__file__).parent.parent
+BENCH, FIGURES = ROOT / "fixtures" / "bench", ROOT / "fixtures" / "figures"
+COLOURS = ("#1f5fa8", "#5b9bd5", "#a9c9e8", "#c9c9c9", "#7f7f7f", "#e0a030", "#b05020", "#404040", "#208050")
+LABEL, PLOT, BAR, GAP = 210, 520, 12, 10
+
+
+def bars(title: str, unit: str, groups: Mapping[str, Mapping[str, float]], start: float = 0) -> str:
+    """Groups of bars from `start` on; every group has the same series, whose colours the legend names."""
+    series = list(next(iter(groups.values())))
+    top = max(value for group in groups.values() for value in group.values())
+    scale = PLOT / (top - start)
+    y, parts = 58 + 18 * ((len(series) + 3) // 4), []
+    for i, name in enumerate(series):
+        x, row = 20 + 185 * (i % 4), 48 + 18 * (i // 4)
+        parts.append(
+            f'<rect x="{x}" y="{row - 9}" width="10" height="10" fill="{COLOURS[i % len(COLOURS)]}"/>'
+        )
+        parts.append(f'<text x="{x + 15}" y="{row}">{escape(name)}</text>')
+    for label, group in groups.items():
+        middle = y + BAR * len(series) / 2 + 4
+        parts.append(f'<text x="{LABEL - 8}" y="{middle:.0f}" text-anchor="end">{escape(label)}</text>')
+        for i, value in enumerate(group.values()):
+            width = max(1.0, (value - start) * scale)
+            colour = COLOURS[i % len(COLOURS)]
+            parts.append(
+                f'<rect x="{LABEL}" y="{y}" width="{width:.1f}" height="{BAR - 2}" fill="{colour}"/>'
+            )
+            parts.append(f'<text x="{LABEL + width + 4:.1f}" y="{y + 9}" class="v">{value:.4g}</text>')
+            y += BAR
+        y += GAP
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{LABEL + PLOT + 70}" height="{y + 10}" '
+        'font-family="sans-serif" font-size="12"><style>.v{font-size:9px;fill:#555}</style>'
+        '<rect width="100%" height="100%" fill="white"/>'
+        f'<text x="20" y="24" font-size="15">{escape(title)}</text>'
+        f'<text x="{LABEL + PLOT + 60}" y="24" text-anchor="end" class="v">{escape(unit)}</text>'
+    )
+    return head + "".join(parts) + "</svg>\n"
+
+
+def kernel_speed(report: Mapping[str, Any]) -> str:
+    """Cuts by input and form at 16 KiB mean; runs of zeros would dwarf the rest and stay out."""
+    rows = report["cuts"]["16 KiB"]
+    groups = {
+        name: {what: speed for what, speed in row.items() if what != "read memory"}
+        for name, row in rows.items()
+        if name != "zeros"
+    }
+    return bars("Cuts and traits, one thread, 16 KiB mean", "GB/s", groups)
+
+
+def dedup(report: Mapping[str, Any]) -> str:
+    """Unique bytes by chunker; fixed blocks, at two to three times FastCDC's, stay out."""
+    groups = {
+        f"{corpus}, {mean}": {
+            label: 100 * values["of FastCDC"] for label, values in row.items() if label != "fixed blocks"
+        }
+        for corpus, means in report.items()
+        for mean, row in means.items()
+    }
+    return bars(
+        "Unique bytes at equal mean, versions of one tree", "% of FastCDC's, from 95", groups, start=95
+    )
+
+
+def figures() -> dict[str, str]:
+    """Every figure by file name."""
+
+    def load(name: str) -> Any:
+        return json.loads((BENCH / name).read_text())
+
+    return {"kernel.svg": kernel_speed(load("kernel.json")), "dedup.svg": dedup(load("dedup.json"))}
+
+
+def main() -> None:
+    FIGURES.mkdir(exist_ok=True)
+    for name, text in figures().items():
+        (FIGURES / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

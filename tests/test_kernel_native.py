@@ -1,0 +1,75 @@
+"""The C kernel outside Python, under sanitizers: every form against the plain one."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+KERNEL = ROOT / "rdc" / "kernel"
+SOURCES = sorted(str(p) for p in KERNEL.glob("*.c") if p.name not in ("binding.c", "siphash.c", "winnow.c"))
+FIXTURES = sorted(str(p) for p in (ROOT / "fixtures" / "kernel").glob("*.bin"))
+
+
+def build(folder: Path, *flags: str, compiler: str = os.environ.get("CC", "cc")) -> Path:
+    program = folder / "compare"
+    command = [compiler, "-std=c11", "-g", "-Wall", "-Wextra", "-Werror", *flags, f"-I{KERNEL}"]
+    subprocess.run(
+        [*command, str(ROOT / "tests" / "native" / "compare.c"), *SOURCES, "-o", str(program)], check=True
+    )
+    return program
+
+
+def agreeing_forms(program: Path, seed: int, count: int, *files: str) -> list[str]:
+    result = subprocess.run([program, str(seed), str(count), *files], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith(f"{count} streams and {len(files)} files")
+    return result.stdout.split("all of ")[1].split()[:-1]
+
+
+@pytest.mark.parametrize("flags", [(), ("-DRDC_ASSUME_OLD",)], ids=["this CPU", "without extensions"])
+def test_forms_agree_under_sanitizers(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    program = build(tmp_path, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *flags)
+    forms = agreeing_forms(program, 1, 150, *FIXTURES)
+    assert forms[-1] == "c"
+    if platform.machine() in ("x86_64", "aarch64"):
+        assert len(forms) > 1
+
+
+def test_forms_agree_on_many_streams(tmp_path: Path) -> None:
+    agreeing_forms(build(tmp_path, "-O2"), 1_000_000, 1000)
+
+
+def test_the_comparison_notices_a_wrong_form(tmp_path: Path) -> None:
+    """One bit of one doubling table turned: the driver must stop, or it proves nothing."""
+    header = (KERNEL / "tables.h").read_text()
+    start = header.index("rdc_lead_double")
+    broken = header[:start] + header[start:].replace("0x", "0x1^0x", 1)
+    for path in KERNEL.iterdir():
+        if path.suffix in (".c", ".h"):
+            (tmp_path / path.name).write_text(broken if path.name == "tables.h" else path.read_text())
+    program = tmp_path / "compare"
+    sources = [str(tmp_path / Path(source).name) for source in SOURCES]
+    driver = ROOT / "tests" / "native"
+    subprocess.run(
+        [
+            "cc",
+            "-O1",
+            f"-I{tmp_path}",
+            f"-I{driver}",
+            str(driver / "compare.c"),
+            *sources,
+            "-o",
+            str(program),
+        ],
+        check=True,
+    )
+    result = subprocess.run([program, "1", "50"], capture_output=True, text=True)
+    if platform.machine() in ("x86_64", "aarch64"):
+        assert result.returncode != 0
+        assert "differs" in result.stderr
+        assert "fails its self-check" in result.stderr  # what importing rdc would have said

@@ -1,0 +1,73 @@
+"""Runs part of a test as somebody whom permissions bind, also where the tests run as root."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import pkgutil
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import rdc
+
+__all__ = ["as_nobody", "place_of_nobody"]
+
+T = TypeVar("T")
+
+NOBODY = 65_534
+"""uid and gid that own nothing."""
+
+
+@contextmanager
+def place_of_nobody() -> Iterator[Path]:
+    """An empty directory that `as_nobody` may work in; pytest's own are closed to others."""
+    place = Path(tempfile.mkdtemp(prefix="rdc-test-"))
+    if os.geteuid() == 0:
+        os.chown(place, NOBODY, NOBODY)
+    try:
+        yield place
+    finally:
+        for directory, _, _ in os.walk(place):
+            os.chmod(directory, 0o700)
+        shutil.rmtree(place)
+
+
+def as_nobody(work: Callable[[], T]) -> T:
+    """What `work` returns or raises when it is done without privileges: in a forked process where this one is
+    root."""
+    if os.geteuid() != 0:
+        return work()
+    # Whoever runs the tests may keep this checkout to themselves: what is imported later must be here now.
+    for module in pkgutil.walk_packages(rdc.__path__, "rdc."):
+        if module.name != "rdc.__main__":
+            importlib.import_module(module.name)
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _answer(work, write_end)
+    os.close(write_end)
+    with open(read_end, "rb") as pipe:
+        answer = pipe.read()
+    os.waitpid(child, 0)
+    value, error = pickle.loads(answer)  # noqa: S301 - our own child's
+    if error is not None:
+        raise error
+    return value  # type: ignore[no-any-return]
+
+
+def _answer(work: Callable[[], T], pipe: int) -> None:
+    try:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+        answer = pickle.dumps((work(), None))
+    except BaseException as error:  # noqa: BLE001 - told to the parent
+        answer = pickle.dumps((None, AssertionError(f"as nobody: {type(error).__name__}: {error}")))
+    with open(pipe, "wb") as file:
+        file.write(answer)
+    os._exit(0)

@@ -15,6 +15,7 @@ from rdc.protocol.messages import (
     Data,
     Describe,
     Done,
+    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
@@ -120,6 +121,13 @@ def root_answers(draw: st.DrawFn) -> RootAnswer:
 
 
 @st.composite
+def batches(draw: st.DrawFn) -> FileBatch:
+    named = draw(files)
+    lengths = draw(st.lists(st.integers(0, 300), min_size=len(named), max_size=len(named)))
+    return FileBatch(named, tuple(lengths), bytes(sum(lengths)), draw(roots))
+
+
+@st.composite
 def node_answers(draw: st.DrawFn) -> NodeAnswer:
     nodes = draw(files)
     count = len(nodes)
@@ -222,6 +230,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     RangeRequest: range_requests(),
     FileRequest: st.builds(FileRequest, files),
     Data: data(),
+    FileBatch: batches(),
     FileEnd: st.builds(FileEnd, ordinals, sizes, roots | st.just(b""), mtimes),
     FileFailed: st.builds(FileFailed, ordinals, failures, lines),
     Notice: st.builds(Notice, codes, paths, lines),

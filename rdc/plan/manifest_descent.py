@@ -97,6 +97,10 @@ class ManifestDescent:
         """Two nodes had one short reference: `assemble` would be wrong, and nothing more is asked for."""
         self._ask(Ask(False, self._level, (), ALL), [self._top])
 
+    def prepare(self) -> None:
+        """Folds our manifest, if that was not done yet: work for the time until the first answer comes."""
+        self._own.prepare()
+
     def asks(self) -> list[Ask]:
         """Requests to be sent now, in this order."""
         asks, self._asks = self._asks, []

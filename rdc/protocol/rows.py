@@ -105,9 +105,12 @@ class RowColumns:
         # Kind.FILE is 0, so the kinds themselves select what is no regular file.
         if sizes and any(compress(decode_fixed("Q", sizes), kinds)):
             raise ValueError("an entry that is no regular file has a size")
-        segments = _segments(text, kinds, targets) if kinds else ()
         if not kinds and (text or targets):
             raise ValueError("names without kinds")
+        # Before any is made: each has a name, and at worst an empty string and a path in front of it.
+        if text.count(0) > 3 * count or targets.count(0) > count:
+            raise ValueError(f"more names or targets than {count} rows have")
+        segments = _segments(text, kinds, targets) if kinds else ()
         if kinds and sum(segment.count for segment in segments) != count:
             raise ValueError(f"names do not make {count} rows")
         return Rows(count, segments, kinds, modes, sizes, uids, gids, mtimes)

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.confined import Root
 from rdc.model.entries import Kind
 
@@ -34,7 +35,7 @@ def is_bare(path: bytes) -> bool:
 
 def wants_listing(path: bytes, options: SyncOptions) -> bool:
     """Whether to ask for the source's whole listing at once: all of it will be new, or all files are to be
-    compared, and manifests do not tell their contents."""
+    compared, and manifests do not tell contents."""
     return options.checksum or is_bare(path)
 
 
@@ -53,8 +54,16 @@ def open_destination(path: bytes, start: Start, *, dry_run: bool) -> Place:
     """Where `path`, as its user wrote it, puts the tree that `start` announces (rsync's rules).
 
     A directory is made when its parent exists. A single file goes INTO a directory, or to the path itself
-    when nothing or no directory is there and no slash follows it.
+    when nothing or no directory is there and no slash follows it. Raises RdcError with rsync's exit code 11
+    when the destination cannot be used at all.
     """
+    try:
+        return _open(path, start, dry_run=dry_run)
+    except FileError as error:
+        raise RdcError(str(error), code=ExitCode.FILE_IO) from error
+
+
+def _open(path: bytes, start: Start, *, dry_run: bool) -> Place:
     single_file = start.only and start.entry is not Kind.DIRECTORY
     if single_file and not path.endswith(b"/") and not os.path.isdir(path):
         parent = os.path.dirname(path) or b"."

@@ -161,6 +161,21 @@ TREES_IN_FLIGHT = 1024
 TREES_IN_FLIGHT_BYTES = 32 << 20
 """Estimated bytes of trees and look-ups of the files in flight by descent, or one file of any size."""
 
+CATALOG_BYTES = 512 << 20
+"""Bytes of the catalog's file before the signatures used longest ago go: those of some two million small
+files, or of 200 GB of large ones."""
+
+CATALOG_ENTRY_BYTES = 64 << 20
+"""Bytes of one encoded signature in the catalog: a file of about 29 GB. Decoding takes twice that in memory,
+where a side may use 250 MB; larger files are signed each time."""
+
+CATALOG_BATCH_BYTES = 4 << 20
+CATALOG_BATCH_ENTRIES = 2_048
+"""Encoded signatures gathered before they are written in one transaction (about 10 ms): what a kill costs."""
+
+CATALOG_SETTLED = 10_000
+"""Pairs of trees remembered as settled, 32 bytes each: more than anybody syncs from one machine."""
+
 TIER_NODES = 1024
 """Manifest nodes in one request: their children, at most 26 each with 14 bytes of references, fit a frame."""
 

@@ -66,8 +66,11 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ([], "rdc: a verb is needed: sync, signature, serve (see rdc --help)"),
-        (["scan", "x"], "rdc: rdc scan is not available yet; there are sync, signature, serve"),
+        ([], "rdc: a verb is needed: sync, index, signature, catalog, serve (see rdc --help)"),
+        (
+            ["scan", "x"],
+            "rdc: rdc scan is not available yet; there are sync, index, signature, catalog, serve",
+        ),
         (["-av", "a", "b"], "rdc: -av stands before any verb; write rdc sync -av ... (see rdc --help)"),
         (["a", "b"], "rdc: rdc has no verb 'a'; to sync, write: rdc sync SRC DST (see rdc --help)"),
         (["serve"], "rdc: rdc serve needs --stdio; listening on a network port is not available yet"),

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rdc.catalog.catalog import Catalog
+from rdc.catalog.location import USER_CATALOG, UserCatalog
+from rdc.catalog.store import SignatureStore
 from rdc.cli import sync
 from rdc.errors import ExitCode, FileError, OutOfSpaceError, RdcError, UsageError
 from rdc.limits import FILTER_BYTES
@@ -57,6 +60,7 @@ class FakeSyncer:
         self.source = self.destination = Location(None, b"?")
         self.options = SyncOptions()
         self.shell = RemoteShell()
+        self.catalog: SignatureStore | UserCatalog | None = None
         self.calls = 0
 
     def __call__(
@@ -67,8 +71,10 @@ class FakeSyncer:
         *,
         shell: RemoteShell,
         reporter: Reporter,
+        catalog: SignatureStore | UserCatalog | None,
     ) -> SyncReport:
         self.source, self.destination, self.options, self.shell = source, destination, options, shell
+        self.catalog = catalog
         self.calls += 1
         reporter(PlanKnown(1, 10, 0))
         reporter(ItemChanged(">f+++++++++", b"a"))
@@ -95,6 +101,16 @@ def test_no_options() -> None:
     assert syncer.destination == Location(None, b"dst")
     assert syncer.options == SyncOptions()
     assert syncer.shell == RemoteShell()
+    assert syncer.catalog is USER_CATALOG
+
+
+def test_the_catalog_is_chosen_beside_the_options(tmp_path: Path) -> None:
+    assert asked("--catalog=x", "--no-catalog").catalog is None
+    chosen = asked("--no-catalog", "--catalog", str(tmp_path)).catalog
+    assert isinstance(chosen, Catalog)
+    assert chosen.database.directory == tmp_path
+    with pytest.raises(UsageError, match="--catalog needs a directory"):
+        asked("--catalog=")
 
 
 @pytest.mark.parametrize(
@@ -339,6 +355,7 @@ def test_trouble_is_told_above_the_bar() -> None:
             *,
             shell: RemoteShell,
             reporter: Reporter,
+            catalog: SignatureStore | UserCatalog | None,
         ) -> SyncReport:
             reporter(PlanKnown(1, 10, 0))
             reporter(Problem(ExitCode.PARTIAL, b"x", "x: cannot be read"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli import main, serve, signature, sync
+from rdc.cli import catalog, index, main, serve, signature, sync
 from rdc.cli.options import Option
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.sync_options import SYNC_OPTIONS, parse_sync, read_request
@@ -66,7 +66,11 @@ def test_each_option_is_in_the_table(option: Option) -> None:
 
 def test_each_option_in_the_text_exists() -> None:
     known = {name for option in OPTIONS for name in option.names} | set(REFUSED_RSYNC_OPTIONS)
-    known |= set(re.findall(r"--\w+", signature.help_text() + serve.help_text())) | {"--version"}
+    known |= set(
+        re.findall(
+            r"--\w+", signature.help_text() + serve.help_text() + index.help_text() + catalog.help_text()
+        )
+    ) | {"--version"}
     text = re.sub(r"-c '[^']*'|ssh -p", "", README)
     used = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text, re.IGNORECASE)) - {"-avn"}
     assert len(used) > 40

@@ -1,46 +1,149 @@
-"""The one way from a file to its signature tree."""
+"""The one way from a file to its signature tree: looked up where it is known, else read, cut and hashed."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
 
-from rdc.chunking.chunker import Chunker
+from rdc.catalog.signing import SignTask, sign_in_order
+from rdc.catalog.store import NoCatalog
+from rdc.chunking.chunker import Chunker, name_pieces
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.files.confined import Root
+from rdc.files.source import SPAN_BYTES
 from rdc.files.spool import Spool
-from rdc.signature.build import TreeBuilder
+from rdc.signature.build import TreeBuilder, sign
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
+    from rdc.catalog.signing import Signed
+    from rdc.catalog.store import SignatureStore
+    from rdc.chunking.chunker import ChunkColumns
     from rdc.chunking.params import ChunkParams
     from rdc.files.source import SourceFile
     from rdc.signature.tree import SignatureTree
 
 __all__ = ["FileSigner", "sign_file"]
 
+K = TypeVar("K")
+
+WORKERS_MAX = 4
+"""Threads at most: one that cuts keeps about two busy with hashing, and the interpreter's lock no more."""
+
+SHARED_BYTES = 4 << 20
+"""Bytes from which on one file's work is shared between threads: below, handing over costs what it saves."""
+
 
 class FileSigner:
-    """Reads, cuts and hashes files in bounded memory; long chunk lists go to a mapped temporary file."""
+    """Reads, cuts and hashes files in bounded memory; long chunk lists go to a mapped temporary file.
 
-    def __init__(self, params: ChunkParams = SYNC_PARAMS) -> None:
+    Threads may share one.
+    """
+
+    def __init__(
+        self,
+        params: ChunkParams = SYNC_PARAMS,
+        catalog: SignatureStore | None = None,
+        workers: int | None = None,
+    ) -> None:
+        """`catalog`: asked before a file is read, told afterwards. `workers`: threads that read and hash,
+        1 is the caller alone; None: the CPUs this process may use, but no more than are worth it."""
         self.params = params
+        self.catalog: SignatureStore = NoCatalog() if catalog is None else catalog
+        self.workers = max(1, min(WORKERS_MAX, _usable_cpus()) if workers is None else workers)
+        self._pool: ThreadPoolExecutor | None = None
 
     def sign(self, source: SourceFile) -> SignatureTree:
-        """Reads `source` from its start to its end.
+        """The signature of `source` as it was opened.
 
         Raises FileChangedError when it changed while it was read, FileError when it cannot be read.
         """
-        chunker, builder = Chunker(self.params), TreeBuilder(self.params, Spool)
-        for span in source.spans():
-            columns = chunker.feed_columns(span)
+        known = self.catalog.get(source, self.params)
+        return self.read(source) if known is None else known
+
+    def root(self, source: SourceFile) -> bytes:
+        """Its signature's root alone, which spares the chunk list where the catalog knows the file."""
+        return self.catalog.root(source, self.params) or self.read(source).root
+
+    def read(self, source: SourceFile, *, shared: bool = True) -> SignatureTree:
+        """As `sign`, without a look into the catalog, which is told. With `shared`, other threads may help:
+        not when one of them is the caller, since they would wait for each other."""
+        began = self.catalog.now()
+        if source.size <= self.params.max_size:
+            tree = sign(source.pread(0, source.size), self.params)
+        elif shared and self.workers > 1 and source.size >= SHARED_BYTES:
+            tree = self._read_shared(source)
+        else:
+            chunker, builder = Chunker(self.params), TreeBuilder(self.params, Spool)
+            for span in source.spans():
+                columns = chunker.feed_columns(span)
+                builder.add(columns.digests, columns.lengths)
+            columns = chunker.finish_columns()
             builder.add(columns.digests, columns.lengths)
+            tree = builder.finish(chunker.traits())
+        source.check_unchanged()
+        self.catalog.put(source, tree, began)
+        return tree
+
+    def sign_many(
+        self, tasks: Iterable[SignTask[K]], *, roots_only: bool = False
+    ) -> Generator[Signed[K], None, None]:
+        """Signs many files at a time; results come in the order of `tasks`, which is taken from as they do.
+
+        A file's own failure is in its result. In flight are a few batches of small files and one large file,
+        whatever there is to come. Leaving the iteration early, by an exception too, stops the threads.
+        `roots_only`: of a file that the catalog knows the root is enough.
+        """
+        return sign_in_order(self, tasks, roots_only=roots_only)
+
+    def pool(self) -> ThreadPoolExecutor:
+        """The threads beside the caller's; they end with this object."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="rdc signer")
+        return self._pool
+
+    def _read_shared(self, source: SourceFile) -> SignatureTree:
+        """This thread reads and cuts; all of them hash.
+
+        Cutting is sequential and takes a third of the time, so a second thread that only hashes would idle or
+        hold up the first. When enough is handed out, this one hashes a span itself. In flight: `ahead` spans.
+        """
+        pool, ahead = self.pool(), 2 * self.workers
+        chunker, builder = Chunker(self.params), TreeBuilder(self.params, Spool)
+        flying: deque[Future[ChunkColumns] | ChunkColumns] = deque()
+
+        def land(most: int) -> None:
+            while len(flying) > most:
+                first = flying.popleft()
+                columns = first.result() if isinstance(first, Future) else first
+                builder.add(columns.digests, columns.lengths)
+
+        try:
+            for span in source.spans(SPAN_BYTES):
+                pieces = chunker.pieces(span)
+                waiting = sum(1 for one in flying if isinstance(one, Future) and not one.done())
+                flying.append(
+                    pool.submit(name_pieces, pieces) if waiting < ahead - 1 else name_pieces(pieces)
+                )
+                land(ahead)
+            land(0)
+        finally:
+            for one in flying:
+                if isinstance(one, Future):
+                    one.cancel()
         columns = chunker.finish_columns()
         builder.add(columns.digests, columns.lengths)
-        source.check_unchanged()
         return builder.finish(chunker.traits())
 
 
-def sign_file(path: str | bytes | os.PathLike[str], params: ChunkParams = SYNC_PARAMS) -> SignatureTree:
+def sign_file(
+    path: str | bytes | os.PathLike[str],
+    params: ChunkParams = SYNC_PARAMS,
+    catalog: SignatureStore | None = None,
+) -> SignatureTree:
     """The signature tree of the regular file at `path`, symlinks followed.
 
     Raises FileError when it cannot be read, FileChangedError when it changed while it was read.
@@ -49,6 +152,13 @@ def sign_file(path: str | bytes | os.PathLike[str], params: ChunkParams = SYNC_P
     root = Root.open(directory)
     try:
         with root.open_read(name) as source:
-            return FileSigner(params).sign(source)
+            return FileSigner(params, catalog).sign(source)
     finally:
         root.close()
+
+
+def _usable_cpus() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS
+        return os.cpu_count() or 1

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rdc.chunking.params import ChunkParams
 
-__all__ = ["Chunk", "ChunkColumns", "Chunker", "chunks", "cuts"]
+__all__ = ["Chunk", "ChunkColumns", "Chunker", "chunks", "cuts", "name_pieces"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,25 @@ class Chunker:
         self._held = bytearray()
         self._start = 0  # stream offset of _held, and of the next chunk
 
+    def pieces(self, span: Buffer) -> list[Buffer]:
+        """The chunks that `span` completes, cut and not yet hashed: for who hashes elsewhere meanwhile.
+
+        They are views of `span` where possible, so it must stay as it is until they were used.
+        """
+        view = memoryview(span).cast("B")
+        return self._take(self._cutter.feed(view), view)
+
+    def last_pieces(self) -> list[Buffer]:
+        """The rest of the stream, at most one chunk; the chunker is used up."""
+        return self._take(self._cutter.finish(), memoryview(b""))
+
     def feed_columns(self, span: Buffer) -> ChunkColumns:
         """The chunks that `span` completes."""
-        with memoryview(span).cast("B") as view:
-            return self._take(self._cutter.feed(view), view)
+        return name_pieces(self.pieces(span))
 
     def finish_columns(self) -> ChunkColumns:
         """The rest of the stream, at most one chunk; the chunker is used up."""
-        with memoryview(b"") as view:
-            return self._take(self._cutter.finish(), view)
+        return name_pieces(self.last_pieces())
 
     def feed(self, span: Buffer) -> list[Chunk]:
         """The chunks that `span` completes, in stream order."""
@@ -73,23 +83,18 @@ class Chunker:
         """After the finish: the stream's similarity samples, 9 bytes, or b'' where it has no feature."""
         return self._cutter.traits()
 
-    def _take(self, ends: list[int], view: memoryview) -> ChunkColumns:
+    def _take(self, ends: list[int], view: memoryview) -> list[Buffer]:
         # Stream offsets [start, start + held) lie in _held, the rest in view; a chunk may span both.
         held, start = self._held, self._start
         border = start + len(held)
-        lengths: list[int] = []
-        digests: list[bytes] = []
+        pieces: list[Buffer] = []
         for end in ends:
             if start >= border:
-                digests.append(blake3(view[start - border : end - border]).digest())
+                pieces.append(view[start - border : end - border])
             else:
-                # Only while _held lasts, that is for at most a few chunks of a span.
+                # Copied only while _held lasts, that is for at most a few chunks of a span.
                 origin = border - len(held)
-                hasher = blake3(bytes(held[start - origin : end - origin]))
-                if end > border:
-                    hasher.update(view[: end - border])
-                digests.append(hasher.digest())
-            lengths.append(end - start)
+                pieces.append(bytes(held[start - origin : end - origin]) + view[: max(0, end - border)])
             start = end
         if start >= border:
             self._held = bytearray(view[start - border :])
@@ -97,7 +102,12 @@ class Chunker:
             del held[: start - self._start]
             held += view
         self._start = start
-        return ChunkColumns(lengths, digests)
+        return pieces
+
+
+def name_pieces(pieces: list[Buffer]) -> ChunkColumns:
+    """The chunks with these bytes. Threads may name pieces of one stream side by side."""
+    return ChunkColumns([len(p) for p in pieces], [blake3(p).digest() for p in pieces])  # type: ignore[arg-type]
 
 
 def _rows(start: int, columns: ChunkColumns) -> list[Chunk]:

@@ -16,7 +16,7 @@ from rdc.errors import ExitCode, RdcError, UsageError, printable
 
 __all__ = ["VERBS", "entry", "run"]
 
-VERBS = ("sync", "signature", "serve")
+VERBS = ("sync", "index", "signature", "catalog", "serve")
 """Each is a module of rdc.cli, loaded when it is asked for."""
 
 _NOT_YET = ("scan", "dupes", "similar", "dedupe", "watch", "daemon")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rdc.cli.environment import Environment, OutputClosedError
 from rdc.cli.options import options_help
@@ -17,7 +17,11 @@ from rdc.progress import Reporter
 from rdc.report.sync_json import SyncJson
 from rdc.report.sync_terminal import SyncTerminal
 
-__all__ = ["SUMMARY", "Syncer", "help_text", "run"]
+if TYPE_CHECKING:
+    from rdc.catalog.location import UserCatalog
+    from rdc.catalog.store import SignatureStore
+
+__all__ = ["SUMMARY", "Syncer", "help_text", "read_rule_file", "run"]
 
 SUMMARY = "bring a directory or file up to another, here or over ssh"
 
@@ -54,6 +58,7 @@ class Syncer(Protocol):
         *,
         shell: RemoteShell,
         reporter: Reporter,
+        catalog: SignatureStore | UserCatalog | None,
     ) -> SyncReport: ...
 
 
@@ -75,7 +80,7 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
         if parsed.has("--help"):
             environment.data(help_text())
             return ExitCode.OK
-        request = read_request(parsed, lambda name: _read_rule_file(name, environment))
+        request = read_request(parsed, lambda name: read_rule_file(name, environment))
     except RdcError as error:
         # A program that reads events is told of every failure in one form, this early one included.
         if "--json" in words:
@@ -92,9 +97,15 @@ def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> 
     output = _json_output(environment) if request.json else _terminal_output(request, environment)
     try:
         output.start()
-        report = syncer(
-            request.source, request.destination, request.options, shell=request.shell, reporter=output
-        )
+        with request.catalog.store() as catalog:
+            report = syncer(
+                request.source,
+                request.destination,
+                request.options,
+                shell=request.shell,
+                reporter=output,
+                catalog=catalog,
+            )
         output.finish(report)
     except OutputClosedError:
         raise
@@ -128,7 +139,8 @@ def _terminal_output(request: SyncRequest, environment: Environment) -> _Output:
     return SyncTerminal(style, environment.data, environment.talk, bar)
 
 
-def _read_rule_file(name: str, environment: Environment) -> bytes:
+def read_rule_file(name: str, environment: Environment) -> bytes:
+    """The content of a file of patterns, '-' being stdin. Raises RdcError."""
     if name == "-":
         data = environment.stdin.read(FILTER_BYTES + 1)
     else:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options import Option, OptionGroup, Words, parse_words
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.errors import UsageError
@@ -13,7 +14,18 @@ from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.report.sync_terminal import TerminalStyle
 
-__all__ = ["SYNC_OPTIONS", "ReadRuleFile", "SyncRequest", "read_request"]
+__all__ = ["FILTER_GROUP", "SYNC_OPTIONS", "ReadRuleFile", "SyncRequest", "read_request", "read_rules"]
+
+FILTER_GROUP = OptionGroup(
+    "Choosing files (one list in the order given, the first rule that matches decides)",
+    (
+        Option(("--exclude",), "leave out what matches", "PATTERN"),
+        Option(("--include",), "take what matches", "PATTERN"),
+        Option(("--exclude-from",), "one pattern a line, ';' and '#' begin comments", "FILE"),
+        Option(("--include-from",), "the same for --include ('-' is stdin)", "FILE"),
+        Option(("-f", "--filter"), "'- PATTERN' or '+ PATTERN'", "RULE"),
+    ),
+)
 
 SYNC_OPTIONS = (
     OptionGroup(
@@ -42,16 +54,7 @@ SYNC_OPTIONS = (
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
         ),
     ),
-    OptionGroup(
-        "Choosing files (one list in the order given, the first rule that matches decides)",
-        (
-            Option(("--exclude",), "leave out what matches", "PATTERN"),
-            Option(("--include",), "take what matches", "PATTERN"),
-            Option(("--exclude-from",), "one pattern a line, ';' and '#' begin comments", "FILE"),
-            Option(("--include-from",), "the same for --include ('-' is stdin)", "FILE"),
-            Option(("-f", "--filter"), "'- PATTERN' or '+ PATTERN'", "RULE"),
-        ),
-    ),
+    FILTER_GROUP,
     OptionGroup(
         "The connection",
         (
@@ -61,6 +64,7 @@ SYNC_OPTIONS = (
             Option(("--no-compress", "--no-z"), "never compress"),
         ),
     ),
+    CATALOG_GROUP,
     OptionGroup(
         "What is shown",
         (
@@ -86,6 +90,7 @@ class SyncRequest:
     shell: RemoteShell
     style: TerminalStyle
     json: bool
+    catalog: CatalogChoice
 
 
 ReadRuleFile = Callable[[str], bytes]
@@ -109,7 +114,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile) -> SyncRequest:
             max_delete=_max_delete(words),
             force_empty=words.has("--force-empty"),
             dry_run=words.has("--dry-run"),
-            rules=_rules(words, read_rule_file),
+            rules=read_rules(words, read_rule_file),
             fsync=_choice(words, "--fsync", "--no-fsync") is not False,
             compress=_choice(words, "--compress", "--no-compress"),
             owner=_choice(words, "--owner", "--no-owner"),
@@ -124,6 +129,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile) -> SyncRequest:
             dry_run=words.has("--dry-run"),
         ),
         json=words.has("--json"),
+        catalog=read_choice(words),
     )
 
 
@@ -173,7 +179,8 @@ def _shell(words: Words) -> RemoteShell:
     return RemoteShell(argv, shell.program if program is None else program.value)
 
 
-def _rules(words: Words, read_rule_file: ReadRuleFile) -> tuple[FilterRule, ...]:
+def read_rules(words: Words, read_rule_file: ReadRuleFile) -> tuple[FilterRule, ...]:
+    """The rules of all options of FILTER_GROUP, in order. Raises RdcError."""
     keys = {"--exclude", "--include", "--exclude-from", "--include-from", "--filter"}
     chosen = [given for given in words.given if given.key in keys]
     if not chosen:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from rdc import __version__
+from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.protocol.connection import Connection
@@ -56,7 +58,17 @@ def answer(signer: FileSigner) -> Conversation[None]:
         raise ProtocolError("expected Start")
     place = open_destination(path, received.message, dry_run=open_.options.dry_run)
     try:
-        half = Destination(place, received.message, options, filters, open_.secret, signer, news, whole=whole)
+        half = Destination(
+            place,
+            received.message,
+            options,
+            filters,
+            open_.secret,
+            signer,
+            news,
+            whole=whole,
+            settlements=signer.catalog,
+        )
         yield from half.run(received.round + 1)
     finally:
         place.root.close()
@@ -66,7 +78,8 @@ def serve_stdio() -> ExitCode:
     """Answers one session on stdin and stdout; the exit code is for the remote shell to pass on."""
     from rdc.transport.stdio import StdioTransport
 
-    signer = FileSigner()
+    catalog = user_catalog(os.environ)
+    signer = FileSigner(catalog=catalog)
     transport = StdioTransport()
     try:
         run(answer(signer), Connection(False, greeting(signer.params)), transport)
@@ -75,4 +88,5 @@ def serve_stdio() -> ExitCode:
         return error.code
     finally:
         transport.close()
+        catalog.close()
     return ExitCode.OK

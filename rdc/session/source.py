@@ -216,13 +216,16 @@ class Source:
         for file in message.files:
             try:
                 with self._open(file) as source:
-                    signed = self._sign(file, source)
+                    # A root that the catalog knows spares its chunk list too.
+                    known = self._signer.catalog.root(source, self._signer.params)
+                    root = known or self._sign(file, source).tree.root
+                    size = source.size
             except FileError as error:
                 yield Send(FileFailed(file, error.code, str(error)), round_)
                 continue
             files.append(file)
-            sizes.append(signed.tree.size)
-            roots += signed.tree.root
+            sizes.append(size)
+            roots += root
         if files:
             yield Send(RootAnswer(tuple(files), tuple(sizes), bytes(roots)), round_)
 
@@ -303,7 +306,9 @@ class Source:
 
     def _send_file(self, file: int, round_: int) -> Conversation[None]:
         """Content at once, chunk by chunk, the root as trailer: the file is read once."""
+        catalog = self._signer.catalog
         with self._open(file) as source:
+            began = catalog.now()
             chunker, builder = Chunker(self._signer.params), TreeBuilder(self._signer.params, Spool)
             held = b""
             for span in source.spans(DATA_BYTES - self._signer.params.max_size):
@@ -325,7 +330,8 @@ class Source:
             if held:
                 yield Send(Data(file, held, tuple(columns.lengths)), round_)
             source.check_unchanged()
-            tree, identity = builder.finish(), source.identity
+            tree, identity = builder.finish(chunker.traits()), source.identity
+            catalog.put(source, tree, began)
         mtime = self._news_of_mtime(file, identity)
         yield Send(FileEnd(file, tree.size, tree.root, mtime), round_)
 

@@ -6,6 +6,7 @@ import contextlib
 import secrets
 from typing import TYPE_CHECKING
 
+from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import CommandMissingError, ExitCode, ProtocolError, RdcError, StreamError, UsageError
 from rdc.model.location import Location, RemoteShell, parse_location
@@ -23,6 +24,7 @@ from rdc.session.source import Source, SourceTree
 from rdc.tree.filters import FilterList
 
 if TYPE_CHECKING:
+    from rdc.catalog.store import SignatureStore
     from rdc.progress import Reporter
     from rdc.protocol.messages import Done
     from rdc.session.driver import Conversation
@@ -41,27 +43,36 @@ def sync(
     *,
     shell: RemoteShell | None = None,
     reporter: Reporter = silent,
+    catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
 ) -> SyncReport:
     """Brings `destination` up to `source`, as `rdc sync` does; strings are read as on the command line.
 
     Problems with single files go to `reporter` and into the report's exit code. Raises RdcError when the run
     as a whole cannot go on; every path at the destination is then as it was, or as it was to become.
+    `catalog`: where signatures of local files are remembered: by default where RDC_CATALOG says or in the
+    user's cache directory; None for nowhere. One that is passed in is flushed and stays open.
     """
     source = parse_location(source) if isinstance(source, str) else source
     destination = parse_location(destination) if isinstance(destination, str) else destination
-    run_ = _Run(source, destination, options or SyncOptions(), reporter)
     if source.host is not None and destination.host is not None:
         raise UsageError("one of source and destination must be on this machine")
-    if source.host is None and destination.host is None:
-        return run_.here()
-    return run_.remote(shell or RemoteShell())
+    with opened_catalog(catalog, reporter) as store:
+        run_ = _Run(source, destination, options or SyncOptions(), reporter, store)
+        if source.host is None and destination.host is None:
+            return run_.here()
+        return run_.remote(shell or RemoteShell())
 
 
 class _Run:
     """One sync as its dialling side sees it."""
 
     def __init__(
-        self, source: Location, destination: Location, options: SyncOptions, reporter: Reporter
+        self,
+        source: Location,
+        destination: Location,
+        options: SyncOptions,
+        reporter: Reporter,
+        catalog: SignatureStore,
     ) -> None:
         self._source = source
         self._destination = destination
@@ -69,7 +80,7 @@ class _Run:
         self._news = News(reporter)
         self._secret = secrets.token_bytes(SECRET_BYTES)
         self._filters = FilterList(options.rules)
-        self._signer = FileSigner()
+        self._signer = FileSigner(catalog=catalog)
         self._files = 0
         self._bytes = 0
 
@@ -78,7 +89,7 @@ class _Run:
         and hash at the same time."""
         # A mistake in SRC is this side's to tell, not the far side's.
         SourceTree.open(self._source.path).root.close()
-        link = LocalLink(self._fetch(), answer(FileSigner()))
+        link = LocalLink(self._fetch(), answer(FileSigner(catalog=self._signer.catalog)))
         return self._report(link.run(), link)
 
     def remote(self, shell: RemoteShell) -> SyncReport:
@@ -102,7 +113,10 @@ class _Run:
             try:
                 done = run(conversation, connection, transport)
             except StreamError as error:
-                raise _explained(error, host, shell, transport.wait()) from error
+                # Of a far side that never spoke the exit status says why; nothing else is worth a wait.
+                transport.close_write()
+                status = transport.wait() if error.before_hello else None
+                raise _explained(error, host, shell, status) from error
             return self._report(done, connection)
 
     def _fetch(self) -> Conversation[Done]:
@@ -125,6 +139,7 @@ class _Run:
                 self._signer,
                 self._news,
                 whole=whole,
+                settlements=self._signer.catalog,
             )
             done = yield from half.run(received.round + 1)
         finally:

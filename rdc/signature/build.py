@@ -12,7 +12,7 @@ from blake3 import blake3
 
 from rdc.chunking.chunker import Chunker
 from rdc.errors import UsageError
-from rdc.kernel import Winnower
+from rdc.kernel import Cutter, Winnower
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
 from rdc.signature.digests import DIGEST_BYTES, node_digest, root_digest
 from rdc.signature.tree import Level, SignatureTree
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _ONE = (1).to_bytes(8, "little")
 
-__all__ = ["Column", "MemoryColumn", "TreeBuilder", "chunk_root", "sign"]
+__all__ = ["Column", "MemoryColumn", "TreeBuilder", "chunk_root", "one_chunk_tree", "sign"]
 
 
 class Column(Protocol):
@@ -227,7 +227,30 @@ def chunk_root(data: Buffer, params: ChunkParams) -> bytes:
 
 def sign(data: Buffer, params: ChunkParams) -> SignatureTree:
     """The signature tree of `data`."""
+    with memoryview(data).cast("B") as view:
+        if 0 < len(view) <= params.max_size:
+            return _sign_chunk(view, params)
     chunker, builder = Chunker(params), TreeBuilder(params)
     for columns in (chunker.feed_columns(data), chunker.finish_columns()):
         builder.add(columns.digests, columns.lengths)
     return builder.finish(chunker.traits())
+
+
+def _sign_chunk(chunk: memoryview, params: ChunkParams) -> SignatureTree:
+    """The tree of a stream that is one chunk because nothing of at most max_size bytes is cut."""
+    cutter = Cutter(params.min_size, params.max_size)
+    cutter.feed(chunk)
+    cutter.finish()
+    return one_chunk_tree(blake3(chunk).digest(), len(chunk), params, cutter.traits())
+
+
+def one_chunk_tree(digest: bytes, length: int, params: ChunkParams, traits: bytes) -> SignatureTree:
+    """What TreeBuilder makes of a single chunk, without its machinery: most files of most trees are small."""
+    lengths = memoryview(array("Q", (length,)))
+    root = root_digest(params.id, length, 0, digest, lengths, _ONE)
+    level = Level(memoryview(digest), lengths, memoryview(_ONE).cast("Q"), _NO_STARTS, _NO_SIZES)
+    return SignatureTree(root, length, params, (level,), traits)
+
+
+_NO_STARTS = memoryview(array("Q"))
+_NO_SIZES = memoryview(b"\0")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rdc.chunking.params import ChunkParams
 from rdc.errors import RdcError, UsageError
-from rdc.signature.build import MemoryColumn, TreeBuilder
+from rdc.signature.build import MemoryColumn, TreeBuilder, one_chunk_tree
 from rdc.signature.digests import DIGEST_BYTES
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ def _build(
     traits: bytes,
     column: Callable[[], Column],
 ) -> SignatureTree:
+    if len(lengths) == 1 and counts[0] == 1:
+        return one_chunk_tree(digests, lengths[0], params, traits)
     builder = TreeBuilder(params, column)
     for start in range(0, len(lengths), _BATCH):
         stop = min(start + _BATCH, len(lengths))

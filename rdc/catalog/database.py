@@ -1,0 +1,323 @@
+"""The SQLite file: opened when first needed, shared with other processes, never a reason for a job to fail.
+
+What may go wrong, and what is done: damaged - moved aside once, and a new one begun; locked for longer than
+BUSY_SECONDS - this one reading or writing is skipped; read-only, full, unreachable - read as far as it goes,
+written no more; made by something else or by a newer rdc, or owned by another user - left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote
+
+from rdc.errors import printable
+
+if TYPE_CHECKING:
+    import sqlite3
+
+__all__ = ["FILE_NAME", "Database"]
+
+T = TypeVar("T")
+
+FILE_NAME = "catalog.sqlite"
+
+BUSY_SECONDS = 2.0
+"""How long to wait for another process's transaction, which takes some 10 ms: after that something is wrong
+there, and signing again costs less than waiting on."""
+
+APPLICATION_ID = 0x72646363
+"""SQLite's application_id: "rdcc"."""
+
+SCHEMA_VERSION = 1
+
+_SCHEMA = (
+    # An id of its own keeps rows in the order they came: insertions append, whatever the inodes are.
+    """CREATE TABLE signature (
+        id INTEGER PRIMARY KEY, file_system INTEGER NOT NULL, inode INTEGER NOT NULL, params INTEGER NOT NULL,
+        used INTEGER NOT NULL, size INTEGER NOT NULL, path BLOB NOT NULL, root BLOB NOT NULL,
+        stamp BLOB NOT NULL, value BLOB NOT NULL)""",
+    "CREATE UNIQUE INDEX signature_of_file ON signature (file_system, inode, params)",
+    "CREATE INDEX signature_by_use ON signature (used)",
+    # AUTOINCREMENT: ids never come again, so the lowest are the oldest.
+    "CREATE TABLE settled (id INTEGER PRIMARY KEY AUTOINCREMENT, key BLOB NOT NULL UNIQUE)",
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
+)
+
+# Primary result codes of sqlite3.h.
+_BUSY, _LOCKED, _READONLY, _CORRUPT, _CANTOPEN, _NOTADB = 5, 6, 8, 11, 14, 26
+_SHORT_READ = 522  # SQLITE_IOERR_SHORT_READ: the file ends before its own page count
+
+
+class _UnusableError(Exception):
+    """The file is there and must be left alone; the text says why."""
+
+
+class Database:
+    """One catalog file. Not for several threads at once; the caller sees to that.
+
+    `read` and `write` run a function on the connection and return None or False where that was not possible.
+    Such a function may run twice: again on a new file after damage was found.
+    """
+
+    def __init__(self, directory: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self.directory = directory
+        self.path = directory / FILE_NAME
+        self.notices: list[str] = []
+        self._busy_seconds = busy_seconds
+        self._connection: sqlite3.Connection | None = None
+        self._inode: tuple[int, int] | None = None
+        self._writable = True
+        self._usable = True
+
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        """The function's result; None also when there is no catalog yet."""
+        return self._attempt(work, create=False)
+
+    def write(self, work: Callable[[sqlite3.Connection], None]) -> bool:
+        """Runs the function in one transaction; False when nothing of it was kept."""
+
+        def transaction(connection: sqlite3.Connection) -> bool:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                work(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            return True
+
+        return self._writable and bool(self._attempt(transaction, create=True))
+
+    def perform(self, statement: str) -> bool:
+        """One statement outside a transaction, such as VACUUM."""
+        return (
+            self._writable and self._attempt(lambda c: bool(c.execute(statement)), create=False) is not None
+        )
+
+    def close(self) -> None:
+        import sqlite3
+
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.close()
+            except sqlite3.Error:
+                return  # the last one out merges the log; if that fails now, the next one does it
+
+    def _attempt(self, work: Callable[[sqlite3.Connection], T], *, create: bool) -> T | None:
+        if not self._usable or (self._connection is None and not create and not os.path.exists(self.path)):
+            return None
+        try:
+            import sqlite3
+        except ImportError:  # a Python built without it
+            self._usable = False
+            return None
+        for _ in range(2):
+            try:
+                if self._connection is None:
+                    self._connection = self._open()
+                return work(self._connection)
+            except sqlite3.Error as error:
+                if not self._damage(error):
+                    self._give_up(error)
+                    return None
+                if not self._move_aside():
+                    return None
+            except _UnusableError as error:
+                self._refuse(str(error))
+                return None
+            except OSError:
+                # No such directory, no right to make it, a full disk: there is no catalog here.
+                self._usable = False
+                return None
+        # Damaged again at once: the disk below is at fault, and not ours to mend.
+        self._usable = False
+        return None
+
+    # Opening
+
+    def _open(self) -> sqlite3.Connection:
+        import sqlite3
+
+        self._prepare()
+        found = os.stat(self.path)
+        self._inode = (found.st_dev, found.st_ino)
+        connection = self._connect("mode=rw")
+        try:
+            self._check(connection)
+        except sqlite3.Error as error:
+            connection.close()
+            if _primary(error) not in (_READONLY, _CANTOPEN):
+                raise
+        except BaseException:
+            connection.close()
+            raise
+        else:
+            return connection
+        # A directory that may not be written has no room for the log's index: without it the file can be read
+        # as it is, and rows that change under us fail their stamp.
+        self._writable = False
+        connection = self._connect("mode=ro&immutable=1")
+        try:
+            self._check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        import sqlite3
+
+        return sqlite3.connect(
+            f"file:{quote(os.fsencode(self.path))}?{mode}",
+            uri=True,
+            timeout=self._busy_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+    def _prepare(self) -> None:
+        """Makes directory and file where they are missing, for their owner only. Raises OSError."""
+        euid = os.geteuid()
+        try:
+            owner = os.stat(self.directory).st_uid
+        except FileNotFoundError:
+            self._make_directory(euid)
+            owner = euid
+        if owner != euid:
+            raise _UnusableError(f"its directory belongs to user {owner}")
+        if not os.path.exists(self.path):
+            with contextlib.suppress(FileExistsError):
+                # Never opened by us when it is there: closing any descriptor of a file drops all of a
+                # process's locks on it.
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        owner = os.stat(self.path).st_uid
+        if owner != euid:
+            raise _UnusableError(f"it belongs to user {owner}")
+
+    def _make_directory(self, euid: int) -> None:
+        above = next(parent for parent in self.directory.absolute().parents if parent.exists())
+        # Root with another user's HOME (sudo) would leave a directory there that its owner cannot write.
+        if euid == 0 and os.stat(above).st_uid != 0:
+            raise _UnusableError(f"{above} belongs to another user")
+        os.makedirs(self.directory.parent, exist_ok=True)
+        try:
+            os.mkdir(self.directory, 0o700)
+        except FileExistsError:
+            return  # another process was faster
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        """Makes the tables in a new file; _UnusableError for a file that is not ours to use."""
+        import sqlite3
+
+        # A file may be anybody's: its schema must not run anything, and cells must lie inside their pages.
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+        version = self._version(connection)
+        if version == 0:
+            self._create(connection)
+            version = self._version(connection)
+        if version != SCHEMA_VERSION:
+            raise _UnusableError(f"it is of version {version}, this rdc knows {SCHEMA_VERSION}")
+        if self._writable and connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+            # Readers and one writer at a time without waiting for each other. Where the file system cannot do
+            # it (no shared memory over a network), SQLite keeps its other journal, which is as safe.
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                # Another process is at it this moment, or at work without it.
+                if _primary(error) not in (_BUSY, _LOCKED):
+                    raise
+        # A power cut may cost the last transactions: signatures, which can be made again.
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+    @staticmethod
+    def _version(connection: sqlite3.Connection) -> int:
+        """0 for an empty file."""
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if application == APPLICATION_ID:
+            return int(version)
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if application or version or tables:
+            raise _UnusableError("it is some other program's database")
+        return 0
+
+    def _create(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if self._version(connection) == 0:
+                for statement in _SCHEMA:
+                    connection.execute(statement)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    # Failures
+
+    @staticmethod
+    def _damage(error: sqlite3.Error) -> bool:
+        code = getattr(error, "sqlite_errorcode", 0)
+        return code & 0xFF in (_CORRUPT, _NOTADB) or code == _SHORT_READ or "no such table" in str(error)
+
+    def _give_up(self, error: sqlite3.Error) -> None:
+        code = _primary(error)
+        if code in (_BUSY, _LOCKED):
+            return
+        self._writable = False
+        if self._connection is None:
+            self._usable = False
+
+    def _refuse(self, why: str) -> None:
+        self._usable = False
+        self.notices.append(printable(f"{self.path}: not used as catalog: {why}"))
+
+    def _move_aside(self) -> bool:
+        """Puts the damaged file out of the way, unless another process did: then its new one is ours too."""
+        self.close()
+        try:
+            directory = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                # One mover at a time: a second one would find the first one's new file, and move that.
+                fcntl.flock(directory, fcntl.LOCK_EX)
+                self._rename_damaged(directory)
+            finally:
+                os.close(directory)
+        except OSError:
+            self._usable = False
+            self.notices.append(printable(f"{self.path}: the catalog is damaged and cannot be moved aside"))
+            return False
+        return True
+
+    def _rename_damaged(self, directory: int) -> None:
+        try:
+            found = os.stat(FILE_NAME, dir_fd=directory)
+        except FileNotFoundError:
+            return
+        if (found.st_dev, found.st_ino) != self._inode:
+            return
+        damaged = FILE_NAME + ".damaged"
+        # The log goes first: a new file of that name must never meet the old one's log. A process that still
+        # has the damaged file open may, when it closes, remove the new one's log: that costs entries, and a
+        # row that a lost log leaves half changed fails its stamp.
+        for suffix in ("-wal", "-shm", ""):
+            try:
+                os.rename(FILE_NAME + suffix, damaged + suffix, src_dir_fd=directory, dst_dir_fd=directory)
+            except FileNotFoundError:
+                continue
+        self.notices.append(
+            printable(f"{self.path}: the catalog was damaged and is now {damaged}; a new one begins empty")
+        )
+
+
+def _primary(error: sqlite3.Error) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF

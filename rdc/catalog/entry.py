@@ -1,0 +1,67 @@
+"""One remembered signature: which state of which file it belongs to, and the proof that both go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+if TYPE_CHECKING:
+    from rdc.model.entries import Identity
+
+__all__ = ["Entry", "FileState", "signed64"]
+
+_CONTEXT = b"rdc catalog 1 stamp"
+STAMP_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file as it was at one moment: equal states have equal content (rdc.catalog.racy says when)."""
+
+    file_system: int
+    """FileSystem.id."""
+    identity: Identity
+    """Its `device` is not part of the state: another number after a reboot is the same file system."""
+    params: bytes
+    """32 bytes: ChunkParams.id."""
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """Where it is kept: file system, inode, parameters as signed 64-bit numbers. A file's new state takes
+        the place of its old one."""
+        return (
+            signed64(self.file_system),
+            signed64(self.identity.inode),
+            int.from_bytes(self.params[:8], "little", signed=True),
+        )
+
+    def stamp(self, root: bytes) -> bytes:
+        """16 bytes over all of the state and the root that belongs to it.
+
+        Rows are compared by it alone. It also finds damage: a flipped bit or a mixed-up page matches no file,
+        where damaged plain columns could match the wrong one.
+        """
+        i = self.identity
+        numbers = (self.file_system, i.inode, i.size, i.mtime_ns, i.ctime_ns)
+        state = b"".join([n.to_bytes(16, "little", signed=True) for n in numbers])
+        return blake3(_CONTEXT + state + self.params + root).digest(STAMP_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one row of the table holds."""
+
+    state: FileState
+    path: bytes
+    """Where the file was when it was signed: for people and for pruning, never looked up by. May be b""."""
+    root: bytes
+    value: bytes
+    """rdc.signature.codec's encoding."""
+
+
+def signed64(number: int) -> int:
+    """An unsigned 64-bit number as SQLite's signed one."""
+    number &= 0xFFFF_FFFF_FFFF_FFFF
+    return number - (1 << 64) if number >> 63 else number

@@ -1,0 +1,77 @@
+"""What the signer needs of a catalog, and the catalog that remembers nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rdc.chunking.params import ChunkParams
+    from rdc.files.source import SourceFile
+    from rdc.signature.tree import SignatureTree
+
+__all__ = ["NoCatalog", "SignatureStore"]
+
+
+class SignatureStore(Protocol):
+    """Remembers signatures of files by what fstat says of them. Threads may share one.
+
+    No method raises because of the store's own troubles: what cannot be found is signed anew, what cannot be
+    kept is forgotten.
+    """
+
+    def now(self) -> int:
+        """Nanoseconds by the clock that stamps files; read BEFORE a file's first byte, for `put`."""
+
+    def get(self, source: SourceFile, params: ChunkParams) -> SignatureTree | None:
+        """The signature of exactly this state of the file, or None."""
+
+    def root(self, source: SourceFile, params: ChunkParams) -> bytes | None:
+        """Its root alone: what a comparison needs, without the chunk list."""
+
+    def put(self, source: SourceFile, tree: SignatureTree, began: int) -> None:
+        """Keep the signature of what was read from `source` since `began`, found unchanged after."""
+
+    def settle(self, key: bytes) -> None:
+        """Remember 32 bytes that name a state of two trees in which nothing was left to do."""
+
+    def is_settled(self, key: bytes) -> bool: ...
+
+    def flush(self) -> None:
+        """Write what was gathered."""
+
+    def close(self) -> None:
+        """Flush and give everything back; later calls may open it again."""
+
+    def take_notices(self) -> list[str]:
+        """What a person should know of the store, each once: one printable line each."""
+
+
+class NoCatalog:
+    """A SignatureStore that remembers nothing."""
+
+    def now(self) -> int:
+        return 0
+
+    def get(self, source: SourceFile, params: ChunkParams) -> SignatureTree | None:
+        return None
+
+    def root(self, source: SourceFile, params: ChunkParams) -> bytes | None:
+        return None
+
+    def put(self, source: SourceFile, tree: SignatureTree, began: int) -> None:
+        pass
+
+    def settle(self, key: bytes) -> None:
+        pass
+
+    def is_settled(self, key: bytes) -> bool:
+        return False
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def take_notices(self) -> list[str]:
+        return []

@@ -1,0 +1,189 @@
+"""Looking at a catalog and clearing it up: what it holds, what is gone or unused, what is to be forgotten."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from rdc.catalog.catalog import DAY_NS
+from rdc.catalog.entry import signed64
+from rdc.catalog.eviction import shrink
+from rdc.errors import ExitCode, RdcError
+from rdc.files.filesystem import file_system_of
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rdc.catalog.catalog import Catalog
+    from rdc.catalog.database import Database
+
+T = TypeVar("T")
+
+__all__ = ["Pruned", "Summary", "forget", "forget_all", "prune", "summary"]
+
+PAGE = 1_000
+"""Rows looked at between two statements: other processes' writes get their turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    path: Path
+    bytes: int
+    """Of the file, free pages included."""
+    entries: int
+    covered: int
+    """Bytes of the files whose signatures are kept."""
+    settled: int
+    first_used: int | None
+    """The day, counted from 1970-01-01, on which the entry unused for longest was last used."""
+    last_used: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    gone: int
+    """Entries of files that are no longer where they were, or were replaced."""
+    unused: int
+    evicted: int
+    """Entries that made room."""
+
+
+def summary(catalog: Catalog) -> Summary | None:
+    """What `catalog` holds; None where there is none. Raises RdcError when it cannot be read."""
+    database = catalog.database
+    if not database.path.exists():
+        return None
+
+    def look(connection: sqlite3.Connection) -> Summary:
+        entries, covered, first, last = connection.execute(
+            "SELECT count(*), coalesce(sum(size), 0), min(used), max(used) FROM signature"
+        ).fetchone()
+        (settled,) = connection.execute("SELECT count(*) FROM settled").fetchone()
+        size = database.path.stat().st_size
+        return Summary(database.path, size, entries, covered, settled, first, last)
+
+    return _must(database, database.read(look), "read")
+
+
+def prune(catalog: Catalog, *, unused_days: int, max_bytes: int | None = None) -> Pruned:
+    """Drops entries of files that are gone, those not used for `unused_days`, and the least recently used
+    ones above `max_bytes`; then gives the space back. Raises RdcError when that is not possible."""
+    database = catalog.database
+    before = catalog.now() // DAY_NS - unused_days
+    gone = 0
+    for rows in _pages(database):
+        ids = [row.id for row in rows if row.is_gone()]
+        gone += _delete(database, "DELETE FROM signature WHERE id = ?", [(id_,) for id_ in ids])
+    unused = _delete(database, "DELETE FROM signature WHERE used < ?", [(before,)])
+    evicted: list[int] = []
+    if max_bytes is not None:
+        cap = max_bytes
+        done = database.write(lambda c: evicted.append(shrink(c, cap, keep=1.0)))
+        _must(database, done or None, "written")
+    if gone or unused or any(evicted):
+        _must(database, database.perform("VACUUM") or None, "written")
+    return Pruned(gone, unused, sum(evicted))
+
+
+def forget_all(catalog: Catalog) -> int:
+    """Drops every entry, settled trees too; how many signatures that were."""
+    count = _delete(catalog.database, "DELETE FROM signature", [()])
+    _delete(catalog.database, "DELETE FROM settled", [()])
+    if count:
+        catalog.database.perform("VACUUM")
+    return count
+
+
+def forget(catalog: Catalog, path: bytes) -> int:
+    """Drops the entries of the file `path`, or of the files that were below it when they were signed."""
+    whole = os.path.realpath(path)
+    below = whole.rstrip(b"/") + b"/"
+    # Bytes sort as they are: what starts with "a/" lies between "a/" and "a0".
+    return _delete(
+        catalog.database,
+        "DELETE FROM signature WHERE path = ? OR (path >= ? AND path < ?)",
+        [(whole, below, below[:-1] + b"0")],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    id: int
+    file_system: int
+    inode: int
+    path: bytes
+
+    def is_gone(self) -> bool:
+        """Whether its file system is there and the file is not, or is another one.
+
+        What lies on a disk that is not mounted now is not gone.
+        """
+        if not self.path:
+            return False
+        try:
+            found = os.lstat(self.path)
+        except OSError:
+            return _file_system_above(self.path) == self.file_system
+        return signed64(found.st_ino) != self.inode and _file_system_above(self.path) == self.file_system
+
+
+def _file_system_above(path: bytes) -> int | None:
+    """The file system of the directory that `path` is in, or of the nearest one that is still there."""
+    while path != b"/":
+        path = os.path.dirname(path)
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            return None
+        try:
+            return signed64(file_system_of(fd).id)
+        finally:
+            os.close(fd)
+    return None
+
+
+def _pages(database: Database) -> Iterator[list[_Row]]:
+    after = 0
+    while True:
+        at = after
+
+        def page(connection: sqlite3.Connection, at: int = at) -> list[_Row]:
+            rows = connection.execute(
+                "SELECT id, file_system, inode, path FROM signature WHERE id > ? ORDER BY id LIMIT ?",
+                (at, PAGE),
+            )
+            return [_Row(*row) for row in rows]
+
+        rows = _must(database, database.read(page), "read")
+        if not rows:
+            return
+        yield rows
+        after = rows[-1].id
+
+
+def _delete(database: Database, statement: str, rows: list[tuple[object, ...]]) -> int:
+    count = 0
+
+    def work(connection: sqlite3.Connection) -> None:
+        nonlocal count
+        count = connection.executemany(statement, rows).rowcount
+
+    if rows:
+        _must(database, database.write(work) or None, "written")
+    return max(0, count)
+
+
+def _must(database: Database, result: T | None, what: str) -> T:
+    """A job that is about the catalog itself fails where others go on without it."""
+    if result is None:
+        raise RdcError(
+            f"{database.path}: the catalog cannot be {what}; check its owner and permissions, the disk,"
+            " and whether another process holds it",
+            code=ExitCode.FILE_IO,
+        )
+    return result

@@ -1,0 +1,75 @@
+"""--catalog and --no-catalog: where signatures are remembered, for every verb that signs files."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rdc.cli.options import Option, OptionGroup, Words
+from rdc.errors import UsageError
+
+if TYPE_CHECKING:
+    from rdc.catalog.catalog import Catalog
+    from rdc.catalog.location import UserCatalog
+    from rdc.catalog.store import SignatureStore
+
+__all__ = ["CATALOG_GROUP", "CATALOG_OPTION", "CatalogChoice", "read_choice"]
+
+CATALOG_OPTION = Option(
+    ("--catalog",), "keep it in DIR (default: RDC_CATALOG, or your cache directory)", "DIR"
+)
+
+CATALOG_GROUP = OptionGroup(
+    "The catalog (signatures of files that were read before, on this side)",
+    (CATALOG_OPTION, Option(("--no-catalog",), "read every file anew and remember nothing")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogChoice:
+    directory: str | None = None
+    """As given; None: the user's own."""
+    off: bool = False
+
+    @contextlib.contextmanager
+    def store(self) -> Iterator[SignatureStore | UserCatalog | None]:
+        """What rdc.session.sync.sync takes, for the time of one job."""
+        from rdc.catalog.location import USER_CATALOG
+
+        if self.off:
+            yield None
+        elif self.directory is None:
+            yield USER_CATALOG
+        else:
+            from rdc.catalog.catalog import Catalog
+
+            with Catalog(Path(self.directory)) as catalog:
+                yield catalog
+
+    def catalog(self, environ: Mapping[str, str]) -> Catalog:
+        """For a verb that is about the catalog itself. Raises UsageError where it is turned off."""
+        from rdc.catalog.catalog import Catalog
+        from rdc.catalog.location import VARIABLE, catalog_directory
+
+        directory = Path(self.directory) if self.directory is not None else catalog_directory(environ)
+        if directory is None:
+            raise UsageError(
+                f"there is no catalog ({VARIABLE} is {environ.get(VARIABLE, 'not set, nor is HOME')});"
+                " name its directory with --catalog=DIR"
+            )
+        return Catalog(directory)
+
+
+def read_choice(words: Words) -> CatalogChoice:
+    """The last of the two options decides. Raises UsageError."""
+    last = words.last("--catalog", "--no-catalog")
+    if last is None:
+        return CatalogChoice()
+    if last.key == "--no-catalog":
+        return CatalogChoice(off=True)
+    if not last.value:
+        raise UsageError("--catalog needs a directory, such as: --catalog=/var/cache/rdc")
+    return CatalogChoice(last.value)

@@ -1,0 +1,109 @@
+"""The file system that an open file lies on: a lasting name for it, and what its change times are worth."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+
+__all__ = ["ChangeTimes", "FileSystem", "file_system_of", "path_of"]
+
+
+class ChangeTimes(Enum):
+    """What an unchanged ctime proves."""
+
+    LOCAL = "local"
+    """Every change sets it, from this kernel's own clock (CLOCK_REALTIME_COARSE)."""
+    DISTANT = "distant"
+    """Every change sets it, from a clock that is not ours: a file server's."""
+    NONE = "none"
+    """Nothing: the file system keeps no change time, or what it calls so can be set back."""
+
+    @property
+    def proves_nothing(self) -> bool:
+        return self is ChangeTimes.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystem:
+    id: int
+    """64 bits, the same after a reboot wherever the file system has a name of its own."""
+    change_times: ChangeTimes
+
+
+# f_type of statfs(2), from linux/magic.h and the file systems' own headers. Local: this kernel keeps inodes
+# and their ctimes. A type that is not listed counts as distant, which only costs patience.
+_LOCAL = {
+    0xEF53: "ext2, ext3, ext4",
+    0x58465342: "xfs",
+    0x9123683E: "btrfs",
+    0x01021994: "tmpfs",
+    0x858458F6: "ramfs",
+    0xF2F52010: "f2fs",
+    0x2FC12FC1: "zfs",
+    0xCA451A4E: "bcachefs",
+    0x794C7630: "overlayfs",
+    0x3153464A: "jfs",
+    0x52654973: "reiserfs",
+    0x3434: "nilfs2",
+}
+# FAT has no change time; FUSE and SMB answer with whatever their servers made up, often the mtime.
+_NONE = {
+    0x4D44: "vfat",
+    0x2011BAB0: "exfat",
+    0x65735546: "fuse",
+    0xFF534D42: "cifs",
+    0xFE534D42: "smb2",
+    0x517B: "smbfs",
+}
+
+_STATFS_BYTES = 512
+"""Room for struct statfs of any architecture (120 bytes on x86-64)."""
+
+
+def file_system_of(fd: int) -> FileSystem:
+    """The file system that `fd` is on. Raises OSError.
+
+    `id` is statfs's f_fsid: made from the volume's UUID by ext4, btrfs, f2fs, zfs and others, from the device
+    number by xfs. Where it is 0 (some network file systems) st_dev stands in. Both may change over a reboot
+    and then cost a look-up that finds nothing. Neither can mislead: for a false match another file system
+    would need a file of the same inode number, size, mtime and ctime to the nanosecond, and nobody sets a
+    ctime but by copying the volume whole, content included.
+    """
+    id_ = os.fstatvfs(fd).f_fsid or os.fstat(fd).st_dev
+    kind = _type_of(fd)
+    times = (
+        ChangeTimes.LOCAL if kind in _LOCAL else ChangeTimes.NONE if kind in _NONE else ChangeTimes.DISTANT
+    )
+    return FileSystem(id_ & 0xFFFF_FFFF_FFFF_FFFF, times)
+
+
+def path_of(fd: int) -> bytes:
+    """The absolute path `fd` was opened by, as this system sees it now; b"" where it cannot tell."""
+    try:
+        return os.readlink(b"/proc/self/fd/%d" % fd)
+    except OSError:
+        return b""
+
+
+@cache
+def _fstatfs() -> ctypes._NamedFuncPointer | None:
+    # Only Linux has the type as a number in the structure's first word.
+    if not sys.platform.startswith("linux"):
+        return None
+    function = ctypes.CDLL(None, use_errno=True)["fstatfs"]
+    function.argtypes = (ctypes.c_int, ctypes.c_char_p)
+    function.restype = ctypes.c_int
+    return function
+
+
+def _type_of(fd: int) -> int:
+    """f_type, 0 where it cannot be asked."""
+    function = _fstatfs()
+    buffer = ctypes.create_string_buffer(_STATFS_BYTES)
+    if function is None or function(fd, buffer) != 0:
+        return 0
+    return int.from_bytes(buffer.raw[: ctypes.sizeof(ctypes.c_long)], sys.byteorder) & 0xFFFF_FFFF

@@ -1,0 +1,65 @@
+"""What `rdc index` tells people: trouble as it comes, a bar, and the counts at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rdc.errors import ExitCode, FileError, printable
+from rdc.progress import Problem, Progressed
+from rdc.report.sizes import counted, size_text
+
+if TYPE_CHECKING:
+    from rdc.progress import Event
+    from rdc.report.progress_bar import ProgressBar
+
+__all__ = ["IndexTerminal"]
+
+
+class IndexTerminal:
+    """Counts and shows; `talk` writes whole lines to stderr."""
+
+    def __init__(self, talk: Callable[[str], None], bar: ProgressBar | None) -> None:
+        self._talk = talk
+        self._bar = bar
+        self._files = 0
+        self._known = 0
+        self._bytes_read = 0
+        self._failed = 0
+        self.code = ExitCode.OK
+
+    def report(self, event: Event, /) -> None:
+        """A Reporter for the walk."""
+        if isinstance(event, Problem) and event.code is not ExitCode.OK:
+            self._problem(event.code, event.message)
+
+    def signed(self, size: int, *, known: bool) -> None:
+        self._files += 1
+        self._known += known
+        self._bytes_read += 0 if known else size
+        if self._bar is not None:
+            self._bar.follow(Progressed("compare", self._files, None))
+
+    def failed(self, error: FileError) -> None:
+        self._problem(error.code, str(error))
+
+    def summary(self, lost: int) -> str:
+        read = self._files - self._known
+        text = f"{counted(self._files, 'file')}: {self._known:,} known, {read:,} read"
+        text += f" ({size_text(self._bytes_read)})"
+        if self._failed:
+            text += f", {self._failed:,} failed"
+        return text + (f", {lost:,} not kept" if lost else "")
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def _problem(self, code: ExitCode, message: str) -> None:
+        self._failed += 1
+        # What could not be read outweighs what went away by itself, as in a sync.
+        if self.code is not ExitCode.PARTIAL:
+            self.code = code
+        line = f"rdc: {printable(message)}"
+        if self._bar is None or not self._bar.line(line):
+            self._talk(line + "\n")

@@ -1,0 +1,179 @@
+"""What can be wrong with files and places: one clear line each, rsync's exit code, all else synced."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from rdc.errors import ExitCode
+from tests.small_disk import read_only, small_disk
+from tests.syncing import FAR, PSEUDO_SSH, Ended, command
+from tests.trees import Directory, File, Tree, describe, litter, read_tree, tree, write_tree
+from tests.unprivileged import as_nobody, place_of_nobody
+
+WANTED = tree({"a": b"a", "d/b": b"b", "z": b"z"})
+
+REMOTE = ("-e", PSEUDO_SSH, "--remote-path", FAR)
+
+
+def check_line(ended: Ended, code: ExitCode, *parts: str) -> None:
+    """One line on stderr besides the summary, for people and without a traceback."""
+    assert ended.code == code, ended
+    assert len(ended.complaints) == 1, ended.err
+    line = ended.complaints[0]
+    assert line.startswith("rdc: ") and "internal error" not in line
+    for part in parts:
+        assert part in line, line
+
+
+def test_an_unreadable_file_is_named_and_the_others_synced() -> None:
+    with place_of_nobody() as place:
+
+        def work() -> tuple[Ended, Tree]:
+            source = write_tree(place / "source", WANTED | {b"d/b": File(b"b", 0o000)})
+            (place / "destination").mkdir()
+            ended = command("sync", f"{source}/", place / "destination")
+            return ended, read_tree(place / "destination")
+
+        ended, found = as_nobody(work)
+        check_line(ended, ExitCode.PARTIAL, "source/d/b: cannot open it for reading: found Permission denied")
+        assert describe({path: WANTED[path] for path in WANTED if path != b"d/b"}, found) == []
+
+
+def test_an_unwritable_directory_is_named_and_the_others_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when it is another user's, who alone could lend its rights."""
+    monkeypatch.setattr("rdc.session.directories.lend_rights", lambda root, path: False)
+    with place_of_nobody() as place:
+
+        def work() -> tuple[Ended, Tree]:
+            source = write_tree(place / "source", WANTED)
+            destination = write_tree(place / "destination", tree({"d": Directory(0o555)}))
+            return command("sync", f"{source}/", destination), read_tree(destination)
+
+        ended, found = as_nobody(work)
+        check_line(ended, ExitCode.PARTIAL, "d/b: cannot make a temporary file beside it: found Permission")
+        assert set(found) == {b"", b"a", b"d", b"z"}
+
+
+def read_top_anew(top: Path, wanted: Tree) -> Tree:
+    """`wanted` after something was put into its top directory."""
+    return wanted | {b"": Directory(0o755, top.stat().st_mtime_ns)}
+
+
+def test_a_special_file_is_noted_and_skipped(tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "source", WANTED)
+    os.mkfifo(source / "fifo")
+    wanted = read_top_anew(source, WANTED)
+    ended = command("sync", f"{source}/", tmp_path / "destination")
+    check_line(ended, ExitCode.OK, "note: fifo: skipped, neither file, directory nor symlink")
+    assert describe(wanted, read_tree(tmp_path / "destination")) == []
+
+
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_missing_source(far: bool, slash: str, tmp_path: Path) -> None:
+    where = f"{tmp_path}/nowhere/src{slash}"
+    ended = command("sync", *REMOTE, f"far:{where}" if far else where, tmp_path)
+    check_line(ended, ExitCode.PARTIAL, "nowhere")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_a_missing_parent_of_the_destination(far: bool, tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "source", WANTED)
+    where = tmp_path / "nowhere" / "new"
+    ended = command("sync", *REMOTE, f"{source}/", f"far:{where}" if far else where)
+    check_line(ended, ExitCode.FILE_IO, f"{where}: cannot open it: expected a directory, found nothing")
+    assert os.listdir(tmp_path) == ["source"]
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_a_file_where_the_destination_should_be(far: bool, tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "source", WANTED)
+    (tmp_path / "plain").write_bytes(b"mine")
+    where = tmp_path / "plain"
+    ended = command("sync", *REMOTE, f"{source}/", f"far:{where}" if far else where)
+    check_line(ended, ExitCode.FILE_IO, f"{where}: cannot open it: expected a directory, found a file")
+    assert where.read_bytes() == b"mine"
+
+
+OLD = tree({name: File(random.Random(name).randbytes(400_000), 0o640, 1) for name in "abcdef"})
+
+
+@pytest.mark.parametrize("fsync", ["--fsync", "--no-fsync"])
+@pytest.mark.parametrize("size", [400_000, 1_400_000])
+def test_a_full_disk_leaves_old_files_whole(
+    size: int, fsync: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of `size` bytes: from a megabyte on, space is reserved before anything is written."""
+    new = tree({name: random.Random(-size).randbytes(size) for name in "abcdef"})
+    source = write_tree(tmp_path / "source", new)
+    with small_disk(tmp_path / "small", 3_900_000, monkeypatch) as place:
+        destination = write_tree(place / "destination", OLD)
+        ended = command("sync", fsync, f"{source}/", destination)
+        check_line(ended, ExitCode.FILE_IO, "No space left on device", "every file is whole, old or new")
+        found = read_tree(destination)
+        assert litter(found) == []
+        assert set(found) == set(OLD)
+        assert all(found[path] in (OLD[path], new[path]) for path in OLD if path)
+        monkeypatch.undo()
+
+
+def test_a_full_disk_at_the_far_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason crosses the wire. Where nothing can be mounted, a child would not see what is patched: both
+    ends are then in this process."""
+    new = tree({name: random.Random(name + "new").randbytes(1_400_000) for name in "abcdef"})
+    source = write_tree(tmp_path / "source", new)
+    with small_disk(tmp_path / "small", 3_900_000, monkeypatch) as place:
+        far = "far:" if place.is_mount() else ""
+        destination = write_tree(place / "destination", OLD)
+        ended = command("sync", *REMOTE, f"{source}/", f"{far}{destination}")
+        check_line(ended, ExitCode.FILE_IO, "No space left on device")
+        found = read_tree(destination)
+        assert litter(found) == [] and all(found[path] in (OLD[path], new[path]) for path in OLD if path)
+
+
+def test_a_read_only_destination_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = write_tree(tmp_path / "source", WANTED)
+    destination = write_tree(tmp_path / "destination", OLD)
+    with read_only(destination, monkeypatch):
+        ended = command("sync", "--delete", f"{source}/", destination)
+        check_line(ended, ExitCode.FILE_IO, "Read-only file system", "mount the destination read-write")
+        far = "far:" if destination.is_mount() else ""
+        ended = command("sync", *REMOTE, "--delete", f"{source}/", f"{far}{destination}")
+        check_line(ended, ExitCode.FILE_IO, "Read-only file system")
+        # What would be done can still be shown.
+        assert command("sync", "-n", f"{source}/", destination).code == ExitCode.OK
+        assert describe(OLD, read_tree(destination)) == []
+
+
+@pytest.mark.parametrize("depth", [0, 17])
+def test_hostile_names_cannot_forge_output(depth: int) -> None:
+    """Line ends and escape sequences, in items and errors, also at paths past every buffer."""
+    evil = b"/".join([b"y" * 255] * depth + [b"\x1b[2J\nrdc: all is well\r"])
+    with place_of_nobody() as place:
+
+        def work() -> Ended:
+            source = write_tree(place / "source", tree({os.fsdecode(evil): File(b"", 0o000), "\n": b"2"}))
+            return command("sync", "-i", f"{source}/", place / "destination")
+
+        ended = as_nobody(work)
+        check_line(ended, ExitCode.PARTIAL, "/source/")
+        assert set(ended.err) <= {"\n", *map(chr, range(32, 127))}
+        assert depth or r"\x1b[2J\x0ardc: all is well\x0d: cannot open it" in ended.err
+        assert all(re.fullmatch(r"[>c][fd]\+{9} [ -~]+", line) for line in ended.out.splitlines())
+        assert r">f+++++++++ \x0a" in ended.out.splitlines()
+
+
+def test_as_a_process(tmp_path: Path) -> None:
+    """The same through a real command line: exit status, stdout for data, stderr for talk."""
+    source = write_tree(tmp_path / "source", WANTED)
+    ended = command("sync", "-v", f"{source}/", tmp_path / "new", process=True)
+    assert (ended.code, sorted(ended.out.split())) == (0, ["./", "a", "d/", "d/b", "z"])
+    assert ended.complaints == [] and ended.err.startswith("sent ")
+    missing = command("sync", tmp_path / "nothing", tmp_path / "new", process=True)
+    check_line(missing, ExitCode.PARTIAL, "nothing there to sync from")

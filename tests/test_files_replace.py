@@ -263,17 +263,20 @@ def test_a_replacement_belongs_to_its_path(root: Root) -> None:
 
 def test_a_sweep_takes_what_is_stale_and_nothing_else(root: Root, tmp_path: Path) -> None:
     live = Replacement(root, b"f")
-    stale = [tmp_path / os.fsdecode(temporary_name(b"f")) for _ in range(4)]
+    stale = [tmp_path / os.fsdecode(temporary_name(b"f")) for _ in range(5)]
     stale[0].write_bytes(b"left behind")
     stale[1].write_bytes(b"read-only")
     stale[1].chmod(0o400)
     stale[2].symlink_to("/etc")
     stale[3].mkdir()
+    (stale[4] / "somebody's").mkdir(parents=True)
     (tmp_path / "file").touch()
     names = [os.fsencode(name) for name in os.listdir(tmp_path)]
-    assert sweep(root, b"", names) == 3
-    assert sorted(os.listdir(tmp_path)) == sorted(["file", stale[3].name, os.fsdecode(live.temporary)])
+    assert sweep(root, b"", names) == 4
+    # What is in a directory is nobody's litter.
+    assert sorted(os.listdir(tmp_path)) == sorted(["file", stale[4].name, os.fsdecode(live.temporary)])
     assert sweep(root, b"", names) == 0
+    assert (stale[4] / "somebody's").is_dir()
     live.abandon()
     assert root.list(b"").names == (b"file",)
 

@@ -75,16 +75,30 @@ class Tier:
 
 
 class Fold:
-    """The tiers over a manifest, from rows upwards, until one has at most 26 nodes; none for no rows."""
+    """The tiers over a manifest, from rows upwards, until one has at most 26 nodes; none for no rows.
+
+    Made when they are first asked for: most manifests equal their counterpart and are never folded.
+    """
 
     def __init__(self, manifest: Manifest, *, owner: bool) -> None:
         self.manifest = manifest
         self._owner = owner
-        self.tiers: list[Tier] = []
-        if len(manifest):
-            self.tiers.append(self._ground())
-            while len(self.tiers[-1]) > NODE_RECORDS_MAX:
-                self.tiers.append(_above(self.tiers[-1]))
+        self._tiers: list[Tier] | None = None
+
+    @property
+    def tiers(self) -> list[Tier]:
+        """Tier 0 first."""
+        return self.prepare()
+
+    def prepare(self) -> list[Tier]:
+        """Folds now, unless that was done."""
+        if self._tiers is None:
+            self._tiers = tiers = []
+            if len(self.manifest):
+                tiers.append(self._ground())
+                while len(tiers[-1]) > NODE_RECORDS_MAX:
+                    tiers.append(_above(tiers[-1]))
+        return self._tiers
 
     def _ground(self) -> Tier:
         manifest = self.manifest

@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -108,15 +108,26 @@ class Manifest:
         self.gids += listing.gids
         self.targets += listing.targets
 
-    def is_directory(self, path: bytes) -> bool:
-        """Whether an entry says that a directory is at `path`."""
+    def row(self, path: bytes) -> int | None:
+        """The row of the entry at `path`; None: there is none."""
         parent, _, name = path.rpartition(b"/")
         number = self.number(parent)
         if number is None:
-            return False
-        listing = self.listing(number)
-        at = bisect_left(listing.names, name)
-        return at < len(listing) and listing.names[at] == name and listing.kinds[at] == Kind.DIRECTORY
+            return None
+        names = self.listing(number).names
+        at = bisect_left(names, name)
+        return self.firsts[number] + at if names[at : at + 1] == (name,) else None
+
+    def is_directory(self, path: bytes) -> bool:
+        """Whether an entry says that a directory is at `path`."""
+        row = self.row(path)
+        return row is not None and self.kinds[row] == Kind.DIRECTORY
+
+    def same(self, directory: int, other: Manifest, theirs: int, *, owner: bool) -> bool:
+        """Whether a directory has the entries that `theirs` of another manifest has; without `owner` those
+        of others may belong to anybody."""
+        a, b = self.packed(directory), other.packed(theirs)
+        return a == (b if owner else replace(b, uids=a.uids, gids=a.gids))
 
     def end(self, directory: int) -> int:
         """The row after a directory's last."""

@@ -19,6 +19,7 @@ from rdc.protocol.ledger import Ledger
 from rdc.protocol.messages import (
     PROTOCOL_VERSION,
     Data,
+    Describe,
     Done,
     FileBatch,
     FileEnd,
@@ -48,7 +49,7 @@ from rdc.protocol.messages import (
     decode,
     encode,
 )
-from rdc.protocol.states import NEEDS, TRANSITIONS, Illegal, State
+from rdc.protocol.states import NEEDS, RECALLS, TRANSITIONS, Illegal, State
 
 __all__ = ["MAGIC", "Connection", "LocalProtocolError", "Received"]
 
@@ -297,13 +298,18 @@ class Connection:
         if need is not None and other.state is not need:
             raise Illegal(f"the other side is not yet in state {need.value}")
         match message:
+            case Describe() if self.outstanding:
+                raise Illegal(f"{self.outstanding} requests are unanswered")
+            case Describe():
+                self._census.describe(message)
             case Start():
-                self._census.top()
+                self._census.start()
             case ListingPart():
                 self._census.add(message)
             case Manifest():
                 self._census.offer(message)
             case TierRequest() | RowsRequest():
+                self._census.look()
                 self._ledger.ask(message)
             case TierAnswer() | RowsPart():
                 self._ledger.answer(message)
@@ -322,6 +328,9 @@ class Connection:
             case Open() | Opened():
                 after = self._open(sender, other, message)
         sender.state = after
+        before, recalled = RECALLS.get(type(message), (None, None))
+        if recalled is not None and other.state is before:
+            other.state = recalled
 
     def _open(self, sender: _End, other: _End, message: Open | Opened) -> State:
         if isinstance(message, Open) != ((sender is self._us) == self.dialler):

@@ -11,9 +11,10 @@ from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Role, Start
-from rdc.session.destination import Destination, is_bare, keeps_owner, open_destination
+from rdc.session.destination import Destination
 from rdc.session.driver import Receive, Send, run
 from rdc.session.news import News
+from rdc.session.place import keeps_owner, open_destination, wants_listing
 from rdc.session.source import Source, SourceTree
 from rdc.tree.filters import FilterList
 
@@ -49,7 +50,7 @@ def answer(signer: FileSigner) -> Conversation[None]:
             tree.root.close()
         return
     options = open_.options
-    whole = is_bare(path)
+    whole = wants_listing(path, options)
     yield Send(Opened(None, keeps_owner(options)), round_)
     yield Send(Describe(whole, keeps_owner(options)), round_)
     received = yield Receive()

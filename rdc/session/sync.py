@@ -14,10 +14,11 @@ from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import silent
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Describe, Hello, Open, Opened, Role, Start
-from rdc.session.destination import Destination, is_bare, keeps_owner, open_destination
+from rdc.session.destination import Destination
 from rdc.session.driver import Receive, Send, run
 from rdc.session.local import LocalLink
 from rdc.session.news import News
+from rdc.session.place import keeps_owner, open_destination, wants_listing
 from rdc.session.serve import answer, greeting
 from rdc.session.source import Source, SourceTree
 from rdc.tree.filters import FilterList
@@ -121,7 +122,7 @@ class _Run:
     def _fetch(self) -> Conversation[Done]:
         """The far side is the source."""
         # The source starts on this without waiting for anything more.
-        owner, whole = keeps_owner(self._options), is_bare(self._destination.path)
+        owner, whole = keeps_owner(self._options), wants_listing(self._destination.path, self._options)
         yield from self._open(Role.SOURCE, self._source.path, Describe(whole, owner))
         received = yield Receive()
         if received is None or not isinstance(received.message, Start):

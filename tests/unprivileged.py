@@ -7,6 +7,7 @@ import os
 import pickle
 import pkgutil
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,8 +33,10 @@ def place_of_nobody() -> Iterator[Path]:
     try:
         yield place
     finally:
-        for directory, _, _ in os.walk(place):
-            os.chmod(directory, 0o700)
+        for _, names, _, fd in os.fwalk(place):
+            for name in names:
+                if stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
+                    os.chmod(name, 0o700, dir_fd=fd)
         shutil.rmtree(place)
 
 

@@ -67,7 +67,7 @@ class BlockWriter:
         return ready
 
     def put_raw(self, piece: bytes) -> None:
-        """A block that goes raw whatever the level."""
+        """A block that goes raw whatever the level; an empty one is a mere sign of life."""
         self._append(encode_varint(len(piece) << 1 | 1), piece)
 
     def _emit(self, piece: bytes) -> None:
@@ -137,7 +137,8 @@ class BlockReader:
         self._buffer += data
 
     def next(self) -> bytes | None:
-        """The frame stream of the next whole block, or None when more bytes are needed.
+        """The frame stream of the next whole block (of a sign of life: nothing), or None when more bytes are
+        needed.
 
         Raises ProtocolError for a block past BLOCK_BYTES (seen in its header), one that expands past
         PIECE_BYTES, and one that zstd cannot decode.
@@ -148,7 +149,7 @@ class BlockReader:
             return None
         header, start = head
         length, raw = header >> 1, header & 1
-        if length == 0:
+        if length == 0 and not raw:
             raise ProtocolError("the far side sent an empty block")
         if raw and length > PIECE_BYTES:
             raise ProtocolError(

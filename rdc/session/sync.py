@@ -15,7 +15,7 @@ from rdc.progress import silent
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Describe, Hello, Open, Opened, Role, Start
 from rdc.session.destination import Destination, is_bare, keeps_owner, open_destination
-from rdc.session.driver import Receive, Send, run
+from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.local import LocalLink
 from rdc.session.news import News
 from rdc.session.serve import answer, greeting
@@ -155,6 +155,7 @@ class _Run:
         return done
 
     def _open(self, role: Role, path: bytes, describe: Describe | None) -> Conversation[None]:
+        yield Pace(self._options.bandwidth, self._options.timeout)
         yield Send(Open(role, path, self._secret, self._options), 0)
         if describe is not None:
             yield Send(describe, 0)

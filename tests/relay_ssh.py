@@ -2,7 +2,7 @@
 
 Counts go to a file as JSON, with the peak memory and CPU seconds of COMMAND, and how often the direction of
 the stream turned. A cut kills COMMAND and ends both streams; after junk both end, and COMMAND is left to find
-out. A signal goes to COMMAND, to who started this, or to both, once so many bytes have passed; all else goes on.
+out. A signal goes to COMMAND, to who started this, or to both, once so many bytes have passed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import random
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 
 READ_BYTES = 1 << 16
@@ -113,6 +114,7 @@ def main() -> None:
                 "turns": turns,
                 "rss": usage.ru_maxrss * 1024,
                 "cpu": usage.ru_utime + usage.ru_stime,
+                "relay_cpu": time.process_time(),
             }
             with open(given.account, "w") as file:
                 json.dump(account, file)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.signing import SignTask, sign_in_order
@@ -18,6 +17,7 @@ from rdc.signature.build import TreeBuilder, sign
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
+    from concurrent.futures import Future, ThreadPoolExecutor
 
     from rdc.catalog.signing import Signed
     from rdc.catalog.store import SignatureStore
@@ -119,6 +119,8 @@ class FileSigner:
     def pool(self) -> ThreadPoolExecutor:
         """The threads beside the caller's; they end with this object."""
         if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
             self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="rdc signer")
         return self._pool
 
@@ -128,6 +130,8 @@ class FileSigner:
         Cutting is sequential and takes a third of the time, so a second thread that only hashes would idle or
         hold up the first. When enough is handed out, this one hashes a span itself. In flight: `ahead` spans.
         """
+        from concurrent.futures import Future
+
         pool, ahead = self.pool(), 2 * self.workers
         chunker, builder = Chunker(self.params), TreeBuilder(self.params, Spool)
         flying: deque[Future[ChunkColumns] | ChunkColumns] = deque()

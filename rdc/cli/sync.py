@@ -14,7 +14,6 @@ from rdc.limits import FILTER_BYTES
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import Reporter
-from rdc.report.sync_json import SyncJson
 from rdc.report.sync_terminal import SyncTerminal
 
 if TYPE_CHECKING:
@@ -126,6 +125,8 @@ def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> 
 
 
 def _json_output(environment: Environment) -> _Output:
+    from rdc.report.sync_json import SyncJson
+
     return SyncJson(environment.data, environment.flush, environment.clock)
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options import Option, OptionGroup, Words, parse_words
@@ -176,7 +174,7 @@ def _max_delete(words: Words) -> int | None:
     return int(last.value)
 
 
-_RATE = re.compile(r"(\d{1,15}(?:\.\d{0,9})?|\.\d{1,9})(?:(b)|([kmgt])(b|ib)?)?", re.ASCII | re.IGNORECASE)
+_RATE = r"(\d{1,15}(?:\.\d{0,9})?|\.\d{1,9})(?:(b)|([kmgt])(b|ib)?)?"
 
 
 def _bandwidth(words: Words) -> int:
@@ -184,15 +182,19 @@ def _bandwidth(words: Words) -> int:
     last = words.last("--bwlimit")
     if last is None:
         return 0
-    found = _RATE.fullmatch(last.value)
+    found = re.fullmatch(_RATE, last.value, re.ASCII | re.IGNORECASE)
     if found is None:
         raise UsageError(
             f"--bwlimit={last.value}: a rate is expected, such as 500 (KiB a second), 1.5m or 2MB"
         )
     number, plain, unit, ending = found.groups()
     base = 1000 if (ending or "").lower() == "b" else 1024
-    rate = int(Fraction(number) * (1 if plain else base ** ("kmgt".index((unit or "k").lower()) + 1)))
-    if 0 < rate < BANDWIDTH_LEAST or (not rate and Fraction(number)):
+    whole, _, decimals = number.partition(".")
+    # In integers: nothing is lost to rounding but what is less than a byte.
+    mantissa = int(whole + decimals)
+    exponent = 0 if plain else "kmgt".index((unit or "k").lower()) + 1
+    rate: int = mantissa * base**exponent // 10 ** len(decimals)
+    if mantissa and rate < BANDWIDTH_LEAST:
         raise UsageError(f"--bwlimit={last.value} is too small: {BANDWIDTH_LEAST} bytes a second at least")
     return min(rate, SIZE_LIMIT)
 
@@ -211,6 +213,8 @@ def _shell(words: Words) -> RemoteShell:
     shell = RemoteShell()
     argv = shell.command
     if command is not None:
+        import shlex
+
         try:
             argv = tuple(shlex.split(command.value))
         except ValueError as error:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import zstandard
+from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.limits import BLOCK_BYTES, PIECE_BYTES, WINDOW_LOG
 from rdc.protocol.varint import decode_varint, encode_varint
+
+if TYPE_CHECKING:
+    import zstandard
 
 __all__ = ["DEFAULT_LEVEL", "MAX_LEVEL", "BlockReader", "BlockWriter"]
 
@@ -82,6 +85,8 @@ class BlockWriter:
         self._ready_bytes += len(head) + len(body)
 
     def _compress(self, piece: bytes) -> bytes:
+        import zstandard
+
         before = b""
         if self._stream is not None and self._stream_level != self.level:
             before = self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_FINISH)
@@ -164,6 +169,8 @@ class BlockReader:
         return body if raw else self._decompress(body)
 
     def _decompress(self, body: bytes) -> bytes:
+        import zstandard
+
         if self._stream is None:
             # One byte more than a piece may have: zstd keeps what its output buffer has no room for until
             # the next block, and would hide there that this one was too large.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 from typing import TYPE_CHECKING
 
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
@@ -77,7 +77,7 @@ class _Run:
         self._destination = destination
         self._options = options
         self._news = News(reporter)
-        self._secret = secrets.token_bytes(SECRET_BYTES)
+        self._secret = os.urandom(SECRET_BYTES)
         self._filters = FilterList(options.rules)
         self._signer = FileSigner(catalog=catalog)
         self._files = 0

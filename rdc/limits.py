@@ -40,6 +40,7 @@ __all__ = [
     "RULES_BYTES",
     "SIZE_LIMIT",
     "SOFTWARE_BYTES",
+    "TIMEOUT_SECONDS",
     "WINDOW_LOG",
 ]
 
@@ -204,3 +205,9 @@ least fit one message."""
 
 FILES_PER_BATCH = 1024
 """Small files in one message: a thousandth of a message's cost each."""
+
+TIMEOUT_SECONDS = 1_000_000
+"""--timeout at most: eleven days. poll(2) counts milliseconds in 31 bits, which end after 24."""
+
+BANDWIDTH_LEAST = 512
+"""Bytes a second, rsync's own least --bwlimit: below it a session's first messages would take minutes."""

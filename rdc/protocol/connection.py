@@ -146,6 +146,10 @@ class Connection:
         self._count(message, len(head) + len(payload))
         self._blocks_out.write(head, payload)
 
+    def beat(self) -> None:
+        """Queue a sign of life: an empty block, which means nothing."""
+        self._blocks_out.put_raw(b"")
+
     @property
     def can_refuse(self) -> bool:
         """Refused would be legal and understood: the session is open and the far side has spoken rdc."""

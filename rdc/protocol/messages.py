@@ -126,7 +126,7 @@ class Role(IntEnum):
 
 
 @wire(0, keys=("v", "s", "p"))
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Hello(WireMessage):
     """Both sides, first, in the preamble's raw block; unknown keys are ignored."""
 
@@ -139,7 +139,7 @@ class Hello(WireMessage):
 
 
 @wire(1)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Open(WireMessage):
     """Dialler, right after its Hello without waiting: what the session is about."""
 
@@ -153,7 +153,7 @@ class Open(WireMessage):
 
 
 @wire(2)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Opened(WireMessage):
     """Answerer, after its Hello: it takes the role."""
 
@@ -163,7 +163,7 @@ class Opened(WireMessage):
 
 
 @wire(3)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Refused(WireMessage):
     """Either side, any time: the session is over, for this reason."""
 
@@ -172,7 +172,7 @@ class Refused(WireMessage):
 
 
 @wire(4)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ListingPart(WireMessage):
     """S: some or all entries of one directory, in order."""
 
@@ -195,7 +195,7 @@ class ListingPart(WireMessage):
 
 
 @wire(5)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ListingEnd(WireMessage):
     """S: every directory was listed; the totals of what was."""
 
@@ -210,7 +210,7 @@ class ListingEnd(WireMessage):
 
 
 @wire(6)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RootRequest(WireMessage):
     """D: the root digests of these files."""
 
@@ -218,7 +218,7 @@ class RootRequest(WireMessage):
 
 
 @wire(7)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RootAnswer(WireMessage):
     """S: some or all files of the oldest RootRequest; those that failed come as FileFailed."""
 
@@ -239,7 +239,7 @@ class RootAnswer(WireMessage):
 
 
 @wire(8)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TreeRequest(WireMessage):
     """D: the top of the signature trees of these files."""
 
@@ -249,7 +249,7 @@ class TreeRequest(WireMessage):
 
 
 @wire(9)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TreeAnswer(WireMessage):
     """S: one file of the oldest TreeRequest."""
 
@@ -263,7 +263,7 @@ class TreeAnswer(WireMessage):
 
 
 @wire(10)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NodeRequest(WireMessage):
     """D: the children of these nodes of a file's tree."""
 
@@ -275,7 +275,7 @@ class NodeRequest(WireMessage):
 
 
 @wire(11)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NodeAnswer(WireMessage):
     """S: the next nodes of the oldest NodeRequest, in its order."""
 
@@ -292,7 +292,7 @@ class NodeAnswer(WireMessage):
 
 
 @wire(12)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RangeRequest(WireMessage):
     """D: these bytes of a file, in this order."""
 
@@ -331,7 +331,7 @@ class RangeRequest(WireMessage):
 
 
 @wire(13)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileRequest(WireMessage):
     """D: these files whole."""
 
@@ -339,7 +339,7 @@ class FileRequest(WireMessage):
 
 
 @wire(14)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Data(WireMessage):
     """S: the next bytes of a file or of its ranges."""
 
@@ -355,7 +355,7 @@ class Data(WireMessage):
 
 
 @wire(15)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileEnd(WireMessage):
     """S: all Data of the request for this file was sent."""
 
@@ -373,7 +373,7 @@ class FileEnd(WireMessage):
 
 
 @wire(16)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileFailed(WireMessage):
     """S, in place of an answer about this file."""
 
@@ -383,7 +383,7 @@ class FileFailed(WireMessage):
 
 
 @wire(17)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Notice(WireMessage):
     """Either side: a problem with one path that the other side's user must see; the session goes on."""
 
@@ -394,7 +394,7 @@ class Notice(WireMessage):
 
 
 @wire(18)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Item(WireMessage):
     """D: an entry was changed (or would be)."""
 
@@ -404,7 +404,7 @@ class Item(WireMessage):
 
 
 @wire(19)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Progress(WireMessage):
     """D: how far it is."""
 
@@ -414,7 +414,7 @@ class Progress(WireMessage):
 
 
 @wire(20)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Plan(WireMessage):
     """D: what it will do."""
 
@@ -424,7 +424,7 @@ class Plan(WireMessage):
 
 
 @wire(21)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Done(WireMessage):
     """D: nothing more is wanted; its result."""
 
@@ -437,7 +437,7 @@ class Done(WireMessage):
 
 
 @wire(22)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Bye(WireMessage):
     """S: the last message, after Done."""
 
@@ -446,7 +446,7 @@ class Bye(WireMessage):
 
 
 @wire(23)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Start(WireMessage):
     """S, before any listing: what is going to be listed."""
 
@@ -465,7 +465,7 @@ class Start(WireMessage):
 
 
 @wire(24)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Describe(WireMessage):
     """D: how S is to describe its tree; first of all, and once more where the manifest does not pay."""
 
@@ -476,7 +476,7 @@ class Describe(WireMessage):
 
 
 @wire(25)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Manifest(WireMessage):
     """S, after Start, where no listing was asked for: the tree's digest and totals."""
 
@@ -492,7 +492,7 @@ class Manifest(WireMessage):
 
 
 @wire(26)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TierRequest(WireMessage):
     """D: the children, in tier `level`, of these nodes of the tier above; without nodes the whole tier, or
     the topmost there is."""
@@ -504,7 +504,7 @@ class TierRequest(WireMessage):
 
 
 @wire(27)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TierAnswer(WireMessage):
     """S: the answer to the oldest TierRequest, one entry a node asked for (one for a whole tier)."""
 
@@ -522,7 +522,7 @@ class TierAnswer(WireMessage):
 
 
 @wire(28)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RowsRequest(WireMessage):
     """D: the entries below these nodes of tier `level`."""
 
@@ -532,7 +532,7 @@ class RowsRequest(WireMessage):
 
 
 @wire(29)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RowsPart(WireMessage):
     """S: the next entries below the next node of the oldest RowsRequest."""
 
@@ -548,7 +548,7 @@ class RowsPart(WireMessage):
 
 
 @wire(30)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileBatch(WireMessage):
     """S: small files of the oldest FileRequest, each of one chunk, unchanged since they were listed."""
 

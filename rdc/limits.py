@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 __all__ = [
+    "BLOCKS_PER_MESSAGE",
+    "BLOCK_SIZE_MAX",
+    "BLOCK_SIZE_MIN",
     "CHUNK_MAX_LIMIT",
     "CHUNK_MIN_LIMIT",
     "CHUNK_RATIO_LIMIT",
@@ -191,3 +194,10 @@ least fit one message."""
 
 FILES_PER_BATCH = 1024
 """Small files in one message: a thousandth of a message's cost each."""
+
+BLOCK_SIZE_MIN = 16
+BLOCK_SIZE_MAX = 64 << 10
+"""Bytes of a block below the chunk: a fingerprint has 4 to 8 bytes, so that smaller blocks gain nothing."""
+
+BLOCKS_PER_MESSAGE = 65_536
+"""Blocks whose fingerprints one answer holds: 512 KiB at 8 bytes each, half a frame."""

@@ -1,4 +1,4 @@
-"""Keyed fingerprints of blocks and the search for them: C as Python defines it, and what the hash promises."""
+"""Keyed fingerprints of blocks and the search for them: C as Python defines it, and what they promise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ sizes = st.integers(1, 40)
 widths = st.integers(1, 8)
 # Few letters: blocks that occur twice, runs, and near misses are then common.
 texts = st.one_of(
-    st.binary(max_size=400), st.lists(st.sampled_from([0, 1, 255]), max_size=400).map(bytes), st.just(bytes(300))
+    st.binary(max_size=400),
+    st.lists(st.sampled_from([0, 1, 255]), max_size=400).map(bytes),
+    st.just(bytes(300)),
 )
 
 
@@ -42,7 +44,9 @@ def test_both_make_the_same_fingerprints(key: bytes, data: bytes, size: int, wid
 
 @settings(max_examples=300)
 @given(keys, texts, st.data(), sizes, widths)
-def test_both_find_the_same_offsets(key: bytes, base: bytes, data: st.DataObject, size: int, width: int) -> None:
+def test_both_find_the_same_offsets(
+    key: bytes, base: bytes, data: st.DataObject, size: int, width: int
+) -> None:
     pieces = data.draw(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 60)), max_size=6))
     blocks = b"".join(base[start : start + length] for start, length in pieces) + data.draw(texts)
     fingerprints = pure.block_fingerprints(key, blocks, size, width)
@@ -52,7 +56,9 @@ def test_both_find_the_same_offsets(key: bytes, base: bytes, data: st.DataObject
 
 
 @given(keys, texts, st.integers(0, 400), sizes)
-def test_what_is_there_is_found_and_what_is_found_is_there(key: bytes, base: bytes, at: int, size: int) -> None:
+def test_what_is_there_is_found_and_what_is_found_is_there(
+    key: bytes, base: bytes, at: int, size: int
+) -> None:
     wanted = base[at:]
     for row, offset in enumerate(search(_kernel, key, base, wanted, size)):
         block = wanted[row * size : (row + 1) * size]

@@ -300,7 +300,7 @@ _NOWHERE = _MASK
 
 
 class _BlockHash:
-    """f(d) = (b + a * (d[0] x^(s-1) + ... + d[s-1])) mod p, p = 2^61 - 1, with x, a, b from the session's key.
+    """f(d) = (b + a * (d[0] x^(s-1) + ... + d[s-1])) mod p, p = 2^61 - 1; x, a, b come from the key.
 
     Two blocks of s bytes that differ have the same sum for at most s - 1 of the 2^56 points x (Rabin, Karp;
     Carter, Wegman's polynomial hash); where their sums differ, a and b make their values a uniformly random

@@ -12,6 +12,8 @@ from typing import Protocol, TypeAlias
 
 from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
 from rdc.protocol.messages import (
+    BlockAnswer,
+    BlockRequest,
     Data,
     FileBatch,
     FileEnd,
@@ -35,11 +37,13 @@ from rdc.protocol.states import Illegal
 __all__ = ["Answer", "Ledger", "Request"]
 
 Request: TypeAlias = (
-    RootRequest | TreeRequest | NodeRequest | RangeRequest | FileRequest | TierRequest | RowsRequest
-)
+    RootRequest | TreeRequest | NodeRequest | BlockRequest | RangeRequest | FileRequest
+    | TierRequest | RowsRequest
+)  # fmt: skip
 Answer: TypeAlias = (
-    RootAnswer | TreeAnswer | NodeAnswer | Data | FileBatch | FileEnd | FileFailed | TierAnswer | RowsPart
-)
+    RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
+    | TierAnswer | RowsPart
+)  # fmt: skip
 
 
 class Ledger:
@@ -185,6 +189,24 @@ class _Ranges:
         return True
 
 
+class _Blocks:
+    """BlockRequest: one answer with a fingerprint for each block."""
+
+    __slots__ = ("_bytes", "_file", "ordinals")
+
+    def __init__(self, request: BlockRequest) -> None:
+        self._file = request.file
+        self._bytes = request.blocks * request.width
+        self.ordinals = 1
+
+    def accept(self, answer: Answer) -> bool:
+        if not isinstance(answer, BlockAnswer | FileFailed) or answer.file != self._file:
+            raise Illegal(f"the oldest request asks for blocks of file {self._file}")
+        if isinstance(answer, BlockAnswer) and len(answer.fingerprints) != self._bytes:
+            raise Illegal(f"{len(answer.fingerprints)} bytes of fingerprints, {self._bytes} were asked for")
+        return True
+
+
 class _Nodes:
     """NodeRequest: answers take its nodes in order."""
 
@@ -263,6 +285,8 @@ def _pending(request: Request) -> _Pending:
             return _Whole(request.files)
         case RangeRequest():
             return _Ranges(request)
+        case BlockRequest():
+            return _Blocks(request)
         case NodeRequest():
             return _Nodes(request)
         case TierRequest():

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 import msgpack  # type: ignore[import-untyped]
 
 from rdc.errors import ExitCode
 from rdc.limits import (
+    BLOCK_SIZE_MAX,
+    BLOCK_SIZE_MIN,
+    BLOCKS_PER_MESSAGE,
     CHUNK_MIN_LIMIT,
     DATA_BYTES,
     FILES_PER_MESSAGE,
@@ -49,8 +52,13 @@ from rdc.protocol.fields import (
 from rdc.protocol.listings import ListingColumns
 from rdc.protocol.rows import ALL_GROUPS, RowColumns, Rows
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 __all__ = [
     "PROTOCOL_VERSION",
+    "BlockAnswer",
+    "BlockRequest",
     "Bye",
     "Data",
     "Describe",
@@ -96,6 +104,7 @@ PARAMETER_ID_BYTES = 32
 SECRET_BYTES = 16
 ROOT_BYTES = 32
 REFERENCE_WIDTHS = (4, 32)
+FINGERPRINT_WIDTHS = (4, 8)
 
 Ordinal: TypeAlias = Annotated[int, Integer(highest=ORDINAL_LIMIT)]
 Size: TypeAlias = Annotated[int, Integer()]
@@ -291,26 +300,14 @@ class NodeAnswer(WireMessage):
         return None
 
 
-@wire(12)
-@dataclass(frozen=True, slots=True)
-class RangeRequest(WireMessage):
-    """D: these bytes of a file, in this order."""
+class _Ranged:
+    """Increasing, disjoint byte ranges of a file, by the gaps before them and their lengths."""
 
-    file: Ordinal
-    gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
-    """Bytes between the end of the range before (or the file's start) and each range: increasing and disjoint
-    by construction."""
-    lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
+    __slots__ = ()
 
-    @classmethod
-    def of(cls, file: int, ranges: tuple[tuple[int, int], ...]) -> RangeRequest:
-        """From increasing, disjoint (offset, length) pairs."""
-        gaps = []
-        end = 0
-        for offset, length in ranges:
-            gaps.append(offset - end)
-            end = offset + length
-        return cls(file, tuple(gaps), tuple(length for _, length in ranges))
+    file: int
+    gaps: tuple[int, ...]
+    lengths: tuple[int, ...]
 
     @property
     def ranges(self) -> tuple[tuple[int, int], ...]:
@@ -322,12 +319,41 @@ class RangeRequest(WireMessage):
             end += gap + length
         return tuple(found)
 
-    def check(self) -> str | None:
+    def _check_ranges(self) -> str | None:
         if not self.gaps or len(self.gaps) != len(self.lengths):
             return f"lengths: {len(self.lengths)} for {len(self.gaps)} offsets"
         if sum(self.gaps) + sum(self.lengths) > SIZE_LIMIT:
             return f"lengths: the last range ends past {SIZE_LIMIT}"
         return None
+
+
+def _gaps(ranges: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    gaps = []
+    end = 0
+    for offset, length in ranges:
+        gaps.append(offset - end)
+        end = offset + length
+    return tuple(gaps)
+
+
+@wire(12)
+@dataclass(frozen=True, slots=True)
+class RangeRequest(_Ranged, WireMessage):
+    """D: these bytes of a file, in this order."""
+
+    file: Ordinal
+    gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
+    """Bytes between the end of the range before (or the file's start) and each range: increasing and disjoint
+    by construction."""
+    lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
+
+    @classmethod
+    def of(cls, file: int, ranges: Sequence[tuple[int, int]]) -> RangeRequest:
+        """From increasing, disjoint (offset, length) pairs."""
+        return cls(file, _gaps(ranges), tuple(length for _, length in ranges))
+
+    def check(self) -> str | None:
+        return self._check_ranges()
 
 
 @wire(13)
@@ -567,9 +593,51 @@ class FileBatch(WireMessage):
         return None
 
 
+@wire(31)
+@dataclass(frozen=True, slots=True)
+class BlockRequest(_Ranged, WireMessage):
+    """D: fingerprints of the blocks that these ranges of a file are made of."""
+
+    file: Ordinal
+    gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
+    lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
+    size: Annotated[int, Integer(BLOCK_SIZE_MIN, BLOCK_SIZE_MAX)]
+    """Bytes of a block, counted from each range's start; the rest of a range is a shorter one."""
+    width: Annotated[int, Integer(*FINGERPRINT_WIDTHS)]
+    """Bytes of a fingerprint."""
+
+    @classmethod
+    def of(cls, file: int, ranges: Sequence[tuple[int, int]], size: int, width: int) -> BlockRequest:
+        """From increasing, disjoint (offset, length) pairs."""
+        return cls(file, _gaps(ranges), tuple(length for _, length in ranges), size, width)
+
+    @property
+    def blocks(self) -> int:
+        """How many fingerprints answer it."""
+        return sum(-(-length // self.size) for length in self.lengths)
+
+    def check(self) -> str | None:
+        problem = self._check_ranges()
+        if problem is None and self.blocks > BLOCKS_PER_MESSAGE:
+            return f"lengths: {self.blocks} blocks, the limit is {BLOCKS_PER_MESSAGE}"
+        return problem
+
+
+@wire(32)
+@dataclass(frozen=True, slots=True)
+class BlockAnswer(WireMessage):
+    """S: the whole answer to the oldest BlockRequest."""
+
+    file: Ordinal
+    fingerprints: Annotated[bytes, Blob(FINGERPRINT_WIDTHS[0], FINGERPRINT_WIDTHS[1] * BLOCKS_PER_MESSAGE)]
+    """Keyed, `width` bytes a block, in order."""
+
+
 Message: TypeAlias = (
     Hello
     | FileBatch
+    | BlockRequest
+    | BlockAnswer
     | Describe
     | Manifest
     | TierRequest

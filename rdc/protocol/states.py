@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 
 from rdc.protocol.messages import (
+    BlockAnswer,
+    BlockRequest,
     Bye,
     Data,
     Describe,
@@ -66,9 +68,21 @@ class State(Enum):
     """Nothing more."""
 
 
-_ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, TierAnswer, RowsPart, FileBatch, Data, FileEnd, FileFailed)
+_ANSWERS = (
+    RootAnswer,
+    TreeAnswer,
+    NodeAnswer,
+    TierAnswer,
+    RowsPart,
+    FileBatch,
+    BlockAnswer,
+    Data,
+    FileEnd,
+    FileFailed,
+)
 _REQUESTS = (
     Describe, RootRequest, TreeRequest, NodeRequest, RangeRequest, FileRequest, TierRequest, RowsRequest,
+    BlockRequest,
 )  # fmt: skip
 _REPORTS = (Item, Progress, Plan)
 

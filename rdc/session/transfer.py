@@ -30,6 +30,7 @@ from rdc.limits import (
 from rdc.plan.descent import Descent, literal_ranges
 from rdc.progress import Problem, Progressed
 from rdc.protocol.messages import (
+    BlockAnswer,
     Data,
     FileBatch,
     FileEnd,
@@ -44,6 +45,7 @@ from rdc.protocol.messages import (
     TreeRequest,
 )
 from rdc.session.driver import Send
+from rdc.session.gaps import Gaps, open_base
 from rdc.session.rebuild import Arrival, Base, MismatchError, Rebuild
 from rdc.signature.build import chunk_root
 from rdc.signature.digests import DIGEST_BYTES
@@ -100,9 +102,10 @@ class _Descending:
         "estimate",
         "failed",
         "file",
+        "gaps",
         "held",
         "metadata",
-        "open_ranges",
+        "open_requests",
         "parts",
         "path",
         "rebuild",
@@ -120,7 +123,9 @@ class _Descending:
         self.held: list[_Held] = []
         self.descent: Descent | None = None
         self.parts: tuple[Part, ...] = ()
-        self.open_ranges = 0
+        self.gaps: Gaps | None = None
+        self.open_requests = 0
+        """Answers to come: of blocks, then of ranges."""
         self.rebuild: Rebuild | None = None
         self.sources: list[SourceFile] = []
         self.failed = False
@@ -135,7 +140,7 @@ class _Descending:
         for source in self.sources:
             source.close()
         self.sources = []
-        self.rebuild = self.descent = None
+        self.rebuild = self.descent = self.gaps = None
         self.parts = ()
         self.failed = False
 
@@ -249,6 +254,8 @@ class Transfers:
             yield from self._take_tree(message, round_)
         elif isinstance(message, NodeAnswer):
             yield from self._take_nodes(message, round_)
+        elif isinstance(message, BlockAnswer):
+            yield from self._take_blocks(message, round_)
         elif isinstance(message, RootAnswer):
             self._take_roots(message)
         elif isinstance(message, FileFailed):
@@ -339,9 +346,48 @@ class Transfers:
                 yield Send(NodeRequest(state.file, descent.level, nodes, state.stage.width), round_)
             return
         state.parts, state.descent = descent.recipe(), None
+        if state.stage is _Stage.SHORT:
+            bases = [(held.path, held.identity) for held in state.held]
+            trees = [held.tree for held in state.held]
+            state.gaps = Gaps(state.file, self._root, self._secret, state.parts, bases, trees)
+            yield from self._ask_below(state, state.gaps, round_)
+        else:
+            yield from self._ask_ranges(state, round_)
+
+    def _ask_below(self, state: _Descending, gaps: Gaps, round_: int) -> Conversation[None]:
+        """Smaller blocks of what is still unknown; where none pay, its bytes."""
+        state.open_requests = yield from gaps.ask(round_)
+        if not state.open_requests:
+            state.parts, state.gaps = gaps.parts(), None
+            yield from self._ask_ranges(state, round_)
+
+    def _take_blocks(self, message: BlockAnswer, round_: int) -> Conversation[None]:
+        state = self._descending.get(message.file)
+        if state is None:
+            self._expire(message.file)
+            return
+        if state.gaps is None:
+            raise ProtocolError(f"blocks of file {message.file} that were not asked for")
+        state.open_requests -= 1
+        try:
+            if not state.failed:
+                state.gaps.take(message.fingerprints)
+        except FileError:
+            # The base has changed or gone: the next stage signs it anew, or does without.
+            state.held = []
+            state.failed = True
+        if state.open_requests:
+            return
+        if state.failed:
+            yield from self._escalate(state, round_)
+        else:
+            yield from self._ask_below(state, state.gaps, round_)
+
+    def _ask_ranges(self, state: _Descending, round_: int) -> Conversation[None]:
+        """The ranges that no base has, or nothing more."""
         ranges = [(found.offset, found.length) for found in literal_ranges(state.parts)]
         for i in range(0, len(ranges), RANGES_PER_MESSAGE):
-            state.open_ranges += 1
+            state.open_requests += 1
             yield Send(RangeRequest.of(state.file, tuple(ranges[i : i + RANGES_PER_MESSAGE])), round_)
         if not ranges:
             yield from self._conclude(state, round_)
@@ -351,12 +397,12 @@ class Transfers:
         if state.rebuild is None:
             bases = []
             for held in state.held:
-                source = self._root.open_read(held.path)
-                state.sources.append(source)
-                if source.identity != held.identity:
+                try:
+                    source = open_base(self._root, held.path, held.identity)
+                except MismatchError:
                     state.held = []
-                    text = f"{printable(state.path)}: the old file changed while it was used"
-                    raise MismatchError(state.path, text)
+                    raise
+                state.sources.append(source)
                 bases.append(Base(source, held.tree))
             temporary = Replacement(self._root, state.path, expected_size=state.size)
             state.rebuild = Rebuild(
@@ -418,8 +464,8 @@ class Transfers:
         self._wholes.append(state.file)
 
     def _finish(self, state: _Descending) -> None:
-        if state.open_ranges:
-            self._stale[state.file] = state.open_ranges
+        if state.open_requests:
+            self._stale[state.file] = state.open_requests
         state.release()
         del self._descending[state.file]
         self._estimates -= state.estimate
@@ -492,8 +538,8 @@ class Transfers:
     def _take_end(self, message: FileEnd, round_: int) -> Conversation[None]:
         state = self._descending.get(message.file)
         if state is not None:
-            state.open_ranges -= 1
-            if not state.open_ranges:
+            state.open_requests -= 1
+            if not state.open_requests:
                 yield from self._conclude(state, round_)
             return
         if not message.root:
@@ -539,7 +585,7 @@ class Transfers:
     def _take_failure(self, message: FileFailed) -> None:
         state = self._descending.get(message.file)
         if state is not None:
-            state.open_ranges = max(0, state.open_ranges - 1)
+            state.open_requests = max(0, state.open_requests - 1)
             self._finish(state)
         elif message.file in self._stale:
             self._expire(message.file)

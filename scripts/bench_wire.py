@@ -1,7 +1,7 @@
-"""Bytes on the wire from one version of a tree to the next: rdc against rsync.  bench_wire.py OLD NEW [OLD NEW...]
+"""Bytes on the wire from one version of a tree to the next, rdc against rsync: bench_wire.py OLD NEW...
 
-Each pair runs with the mtimes as they are and with fresh ones (every file of the old version touched). The bytes
-are those of both directions, as a counting stand-in for ssh saw them. Trees are copied to --scratch first.
+Each pair runs with the mtimes as they are and with fresh ones (every file of the old version touched). The
+bytes are those of both directions, as a counting stand-in for ssh saw them. OLD is copied to --scratch first.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def test_the_message_table_says_who_sends() -> None:
 def test_the_state_table_is_the_code_s() -> None:
     names = {cls.__name__ for cls in message_kinds().values()}
     groups = {
-        "answers": "RootAnswer TreeAnswer NodeAnswer Data FileEnd FileFailed",
-        "requests": "RootRequest TreeRequest NodeRequest RangeRequest FileRequest",
+        "answers": "RootAnswer TreeAnswer NodeAnswer BlockAnswer Data FileEnd FileFailed",
+        "requests": "RootRequest TreeRequest NodeRequest BlockRequest RangeRequest FileRequest",
     }
     listed: dict[str, dict[str, str]] = {}
     for side, state, may in rows("## 6. States"):

@@ -39,7 +39,10 @@ def open_base(root: Root, path: bytes, identity: Identity) -> SourceFile:
 
 
 class Gaps:
-    """One file's search for blocks. `bases`: path and identity of each base, numbered as in `parts`."""
+    """One file's search for blocks. `bases`: path and identity of each base, numbered as in `parts`.
+
+    `rounds`: how many round trips it may take.
+    """
 
     def __init__(
         self,
@@ -49,12 +52,13 @@ class Gaps:
         parts: Sequence[Part],
         bases: Sequence[tuple[bytes, Identity]],
         trees: Sequence[SignatureTree],
+        rounds: int,
     ) -> None:
         self._file = file
         self._root = root
         self._secret = secret
         self._bases = bases
-        self._search = BlockSearch(parts, trees)
+        self._search = BlockSearch(parts, trees, rounds)
 
     def ask(self, round_: int) -> Conversation[int]:
         """Sends the next requests; how many there were. None: `parts` has all that can be found."""

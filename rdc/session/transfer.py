@@ -69,6 +69,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Transfers"]
 
+ROUND_TRIPS = 10
+"""Round trips that a session should take at most, whatever it has to do."""
+
 PROGRESS_BYTES = 1 << 20
 """Content bytes between two progress events: some tens a second on a fast disk."""
 
@@ -349,7 +352,9 @@ class Transfers:
         if state.stage is _Stage.SHORT:
             bases = [(held.path, held.identity) for held in state.held]
             trees = [held.tree for held in state.held]
-            state.gaps = Gaps(state.file, self._root, self._secret, state.parts, bases, trees)
+            # A message and its answer are two rounds; literals and the end of the session take one trip each.
+            rounds = max(1, (2 * ROUND_TRIPS - 3 - round_) // 2)
+            state.gaps = Gaps(state.file, self._root, self._secret, state.parts, bases, trees, rounds)
             yield from self._ask_below(state, state.gaps, round_)
         else:
             yield from self._ask_ranges(state, round_)

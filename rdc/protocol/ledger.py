@@ -114,14 +114,17 @@ class _Files:
 class _Batch(_Files):
     """RootRequest and TreeRequest."""
 
-    __slots__ = ("_wanted",)
+    __slots__ = ("_wanted", "_width")
 
-    def __init__(self, files: tuple[int, ...], wanted: type[Message]) -> None:
-        super().__init__(files)
+    def __init__(self, request: RootRequest | TreeRequest, wanted: type[Message]) -> None:
+        super().__init__(request.files)
         self._wanted = wanted
+        self._width = request.width
 
     def accept(self, answer: Answer) -> bool:
         if isinstance(answer, RootAnswer) and self._wanted is RootAnswer:
+            if answer.width != self._width:
+                raise Illegal(f"roots of {answer.width} bytes, {self._width} were asked for")
             return self.strike(*answer.files)
         if isinstance(answer, FileFailed) or (isinstance(answer, TreeAnswer) and self._wanted is TreeAnswer):
             return self.strike(answer.file)
@@ -278,9 +281,9 @@ class _Rows:
 def _pending(request: Request) -> _Pending:
     match request:
         case RootRequest():
-            return _Batch(request.files, RootAnswer)
+            return _Batch(request, RootAnswer)
         case TreeRequest():
-            return _Batch(request.files, TreeAnswer)
+            return _Batch(request, TreeAnswer)
         case FileRequest():
             return _Whole(request.files)
         case RangeRequest():

@@ -221,9 +221,11 @@ class ListingEnd(WireMessage):
 @wire(6)
 @dataclass(frozen=True, slots=True)
 class RootRequest(WireMessage):
-    """D: the root digests of these files."""
+    """D: references of the root digests of these files."""
 
     files: Files
+    width: Width = ROOT_BYTES
+    """Bytes of a reference in the answer: as short as 4 under the session's key, or the root itself."""
 
 
 @wire(7)
@@ -233,16 +235,20 @@ class RootAnswer(WireMessage):
 
     files: Files
     sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE)]
-    roots: Annotated[bytes, Blob(ROOT_BYTES, ROOT_BYTES * FILES_PER_MESSAGE)]
-    """32 bytes a file, in the order of `files`."""
+    roots: Annotated[bytes, Blob(REFERENCE_WIDTHS[0], ROOT_BYTES * FILES_PER_MESSAGE)]
+    """As many bytes a file as were asked for, in the order of `files`."""
+
+    @property
+    def width(self) -> int:
+        return len(self.roots) // len(self.files)
 
     def root(self, row: int) -> bytes:
-        return self.roots[row * ROOT_BYTES : (row + 1) * ROOT_BYTES]
+        return self.roots[row * self.width : (row + 1) * self.width]
 
     def check(self) -> str | None:
         if len(self.sizes) != len(self.files):
             return f"sizes: {len(self.sizes)} for {len(self.files)} files"
-        if len(self.roots) != ROOT_BYTES * len(self.files):
+        if len(self.roots) % len(self.files) or not REFERENCE_WIDTHS[0] <= self.width <= ROOT_BYTES:
             return f"roots: {len(self.roots)} bytes for {len(self.files)} files"
         return None
 

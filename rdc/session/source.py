@@ -42,7 +42,7 @@ from rdc.session.description import Description
 from rdc.session.driver import Flush, Receive, Send
 from rdc.session.news import News
 from rdc.signature.build import TreeBuilder, chunk_root
-from rdc.signature.records import encode_records
+from rdc.signature.records import encode_records, root_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -230,7 +230,7 @@ class Source:
                 continue
             files.append(file)
             sizes.append(size)
-            roots += root
+            roots += root_reference(root, self._secret, message.width)
         if files:
             yield Send(RootAnswer(tuple(files), tuple(sizes), bytes(roots)), round_)
 

@@ -8,6 +8,9 @@ __all__ = [
     "CATALOG_BYTES",
     "CATALOG_ENTRY_BYTES",
     "CATALOG_SETTLED",
+    "BLOCKS_PER_MESSAGE",
+    "BLOCK_SIZE_MAX",
+    "BLOCK_SIZE_MIN",
     "CHUNK_MAX_LIMIT",
     "CHUNK_MIN_LIMIT",
     "CHUNK_RATIO_LIMIT",
@@ -211,3 +214,10 @@ TIMEOUT_SECONDS = 1_000_000
 
 BANDWIDTH_LEAST = 512
 """Bytes a second, rsync's own least --bwlimit: below it a session's first messages would take minutes."""
+
+BLOCK_SIZE_MIN = 16
+BLOCK_SIZE_MAX = 64 << 10
+"""Bytes of a block below the chunk: a fingerprint has 4 to 8 bytes, so that smaller blocks gain nothing."""
+
+BLOCKS_PER_MESSAGE = 65_536
+"""Blocks whose fingerprints one answer holds: 512 KiB at 8 bytes each, half a frame."""

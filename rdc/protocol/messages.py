@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 import msgpack  # type: ignore[import-untyped]
 
 from rdc.errors import ExitCode
 from rdc.limits import (
+    BLOCK_SIZE_MAX,
+    BLOCK_SIZE_MIN,
+    BLOCKS_PER_MESSAGE,
     CHUNK_MIN_LIMIT,
     DATA_BYTES,
     FILES_PER_MESSAGE,
@@ -49,8 +52,13 @@ from rdc.protocol.fields import (
 from rdc.protocol.listings import ListingColumns
 from rdc.protocol.rows import ALL_GROUPS, RowColumns, Rows
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 __all__ = [
     "PROTOCOL_VERSION",
+    "BlockAnswer",
+    "BlockRequest",
     "Bye",
     "Data",
     "Describe",
@@ -96,6 +104,7 @@ PARAMETER_ID_BYTES = 32
 SECRET_BYTES = 16
 ROOT_BYTES = 32
 REFERENCE_WIDTHS = (4, 32)
+FINGERPRINT_WIDTHS = (4, 8)
 
 Ordinal: TypeAlias = Annotated[int, Integer(highest=ORDINAL_LIMIT)]
 Size: TypeAlias = Annotated[int, Integer()]
@@ -212,9 +221,11 @@ class ListingEnd(WireMessage):
 @wire(6)
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RootRequest(WireMessage):
-    """D: the root digests of these files."""
+    """D: references of the root digests of these files."""
 
     files: Files
+    width: Width = ROOT_BYTES
+    """Bytes of a reference in the answer: as short as 4 under the session's key, or the root itself."""
 
 
 @wire(7)
@@ -224,16 +235,20 @@ class RootAnswer(WireMessage):
 
     files: Files
     sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE)]
-    roots: Annotated[bytes, Blob(ROOT_BYTES, ROOT_BYTES * FILES_PER_MESSAGE)]
-    """32 bytes a file, in the order of `files`."""
+    roots: Annotated[bytes, Blob(REFERENCE_WIDTHS[0], ROOT_BYTES * FILES_PER_MESSAGE)]
+    """As many bytes a file as were asked for, in the order of `files`."""
+
+    @property
+    def width(self) -> int:
+        return len(self.roots) // len(self.files)
 
     def root(self, row: int) -> bytes:
-        return self.roots[row * ROOT_BYTES : (row + 1) * ROOT_BYTES]
+        return self.roots[row * self.width : (row + 1) * self.width]
 
     def check(self) -> str | None:
         if len(self.sizes) != len(self.files):
             return f"sizes: {len(self.sizes)} for {len(self.files)} files"
-        if len(self.roots) != ROOT_BYTES * len(self.files):
+        if len(self.roots) % len(self.files) or not REFERENCE_WIDTHS[0] <= self.width <= ROOT_BYTES:
             return f"roots: {len(self.roots)} bytes for {len(self.files)} files"
         return None
 
@@ -291,26 +306,14 @@ class NodeAnswer(WireMessage):
         return None
 
 
-@wire(12)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RangeRequest(WireMessage):
-    """D: these bytes of a file, in this order."""
+class _Ranged:
+    """Increasing, disjoint byte ranges of a file, by the gaps before them and their lengths."""
 
-    file: Ordinal
-    gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
-    """Bytes between the end of the range before (or the file's start) and each range: increasing and disjoint
-    by construction."""
-    lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
+    __slots__ = ()
 
-    @classmethod
-    def of(cls, file: int, ranges: tuple[tuple[int, int], ...]) -> RangeRequest:
-        """From increasing, disjoint (offset, length) pairs."""
-        gaps = []
-        end = 0
-        for offset, length in ranges:
-            gaps.append(offset - end)
-            end = offset + length
-        return cls(file, tuple(gaps), tuple(length for _, length in ranges))
+    file: int
+    gaps: tuple[int, ...]
+    lengths: tuple[int, ...]
 
     @property
     def ranges(self) -> tuple[tuple[int, int], ...]:
@@ -322,12 +325,41 @@ class RangeRequest(WireMessage):
             end += gap + length
         return tuple(found)
 
-    def check(self) -> str | None:
+    def _check_ranges(self) -> str | None:
         if not self.gaps or len(self.gaps) != len(self.lengths):
             return f"lengths: {len(self.lengths)} for {len(self.gaps)} offsets"
         if sum(self.gaps) + sum(self.lengths) > SIZE_LIMIT:
             return f"lengths: the last range ends past {SIZE_LIMIT}"
         return None
+
+
+def _gaps(ranges: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    gaps = []
+    end = 0
+    for offset, length in ranges:
+        gaps.append(offset - end)
+        end = offset + length
+    return tuple(gaps)
+
+
+@wire(12)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RangeRequest(_Ranged, WireMessage):
+    """D: these bytes of a file, in this order."""
+
+    file: Ordinal
+    gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
+    """Bytes between the end of the range before (or the file's start) and each range: increasing and disjoint
+    by construction."""
+    lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
+
+    @classmethod
+    def of(cls, file: int, ranges: Sequence[tuple[int, int]]) -> RangeRequest:
+        """From increasing, disjoint (offset, length) pairs."""
+        return cls(file, _gaps(ranges), tuple(length for _, length in ranges))
+
+    def check(self) -> str | None:
+        return self._check_ranges()
 
 
 @wire(13)
@@ -567,9 +599,51 @@ class FileBatch(WireMessage):
         return None
 
 
+@wire(31)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BlockRequest(_Ranged, WireMessage):
+    """D: fingerprints of the blocks that these ranges of a file are made of."""
+
+    file: Ordinal
+    gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
+    lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
+    size: Annotated[int, Integer(BLOCK_SIZE_MIN, BLOCK_SIZE_MAX)]
+    """Bytes of a block, counted from each range's start; the rest of a range is a shorter one."""
+    width: Annotated[int, Integer(*FINGERPRINT_WIDTHS)]
+    """Bytes of a fingerprint."""
+
+    @classmethod
+    def of(cls, file: int, ranges: Sequence[tuple[int, int]], size: int, width: int) -> BlockRequest:
+        """From increasing, disjoint (offset, length) pairs."""
+        return cls(file, _gaps(ranges), tuple(length for _, length in ranges), size, width)
+
+    @property
+    def blocks(self) -> int:
+        """How many fingerprints answer it."""
+        return sum(-(-length // self.size) for length in self.lengths)
+
+    def check(self) -> str | None:
+        problem = self._check_ranges()
+        if problem is None and self.blocks > BLOCKS_PER_MESSAGE:
+            return f"lengths: {self.blocks} blocks, the limit is {BLOCKS_PER_MESSAGE}"
+        return problem
+
+
+@wire(32)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BlockAnswer(WireMessage):
+    """S: the whole answer to the oldest BlockRequest."""
+
+    file: Ordinal
+    fingerprints: Annotated[bytes, Blob(FINGERPRINT_WIDTHS[0], FINGERPRINT_WIDTHS[1] * BLOCKS_PER_MESSAGE)]
+    """Keyed, `width` bytes a block, in order."""
+
+
 Message: TypeAlias = (
     Hello
     | FileBatch
+    | BlockRequest
+    | BlockAnswer
     | Describe
     | Manifest
     | TierRequest

@@ -30,6 +30,7 @@ from rdc.limits import (
 from rdc.plan.descent import Descent, literal_ranges
 from rdc.progress import Problem, Progressed
 from rdc.protocol.messages import (
+    BlockAnswer,
     Data,
     FileBatch,
     FileEnd,
@@ -44,10 +45,11 @@ from rdc.protocol.messages import (
     TreeRequest,
 )
 from rdc.session.driver import Flush, Send
+from rdc.session.gaps import Gaps, open_base
 from rdc.session.rebuild import Arrival, Base, MismatchError, Rebuild
 from rdc.signature.build import chunk_root
 from rdc.signature.digests import DIGEST_BYTES
-from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records
+from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records, root_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +68,16 @@ if TYPE_CHECKING:
     from rdc.tree.manifest import Manifest
 
 __all__ = ["Transfers"]
+
+ROUND_TRIPS = 10
+"""Round trips that a session should take at most, whatever it has to do."""
+
+ALIKE_FILES = 32
+"""Files with another mtime and the same size from which on short references of all roots are compared first:
+8 bytes a file, where a tree's top has 60, and a round trip more for those that differ."""
+
+FILES_PER_CHECK = 1024
+"""Files in one such request: the far side signs the next while this one compares."""
 
 PROGRESS_BYTES = 1 << 20
 """Content bytes between two progress events: some tens a second on a fast disk."""
@@ -100,9 +112,10 @@ class _Descending:
         "estimate",
         "failed",
         "file",
+        "gaps",
         "held",
         "metadata",
-        "open_ranges",
+        "open_requests",
         "outgrown",
         "parts",
         "path",
@@ -121,7 +134,9 @@ class _Descending:
         self.held: list[_Held] = []
         self.descent: Descent | None = None
         self.parts: tuple[Part, ...] = ()
-        self.open_ranges = 0
+        self.gaps: Gaps | None = None
+        self.open_requests = 0
+        """Answers to come: of blocks, then of ranges."""
         self.rebuild: Rebuild | None = None
         self.sources: list[SourceFile] = []
         self.failed = False
@@ -143,7 +158,7 @@ class _Descending:
         for source in self.sources:
             source.close()
         self.sources = []
-        self.rebuild = self.descent = None
+        self.rebuild = self.descent = self.gaps = None
         self.parts = ()
         self.failed = False
 
@@ -173,6 +188,10 @@ class Transfers:
         self._signer = signer
         self._news = news
         self._checks: deque[int] = deque()
+        self._alike: deque[int] = deque()
+        self._touched: set[int] = (
+            set()
+        )  # of those being checked: not because the user wants contents compared
         self._descents: deque[int] = deque()
         self._wholes: deque[int] = deque()
         self._checking: set[int] = set()
@@ -198,6 +217,7 @@ class Transfers:
     def idle(self) -> bool:
         return not (
             self._checks
+            or self._alike
             or self._descents
             or self._wholes
             or self._checking
@@ -211,12 +231,12 @@ class Transfers:
         self.compare_bytes += self._entries.entry(file).size
         self._checks.append(file)
 
-    def update(self, file: int) -> None:
-        """Bring the content of a file up to date from the version at its path."""
+    def update(self, file: int, *, same_size: bool = False) -> None:
+        """Bring the content of a file up to date from the version at its path; `same_size`: as listed."""
         size = self._entries.entry(file).size
         self.total_bytes += size
         self.compare_bytes += size
-        self._descents.append(file)
+        (self._alike if same_size else self._descents).append(file)
 
     def create(self, file: int) -> None:
         """Fetch a file whole, or what an interrupted run did not get of it."""
@@ -240,6 +260,14 @@ class Transfers:
             files = _drain(self._checks, FILES_PER_MESSAGE)
             self._checking.update(files)
             yield Send(RootRequest(files), round_)
+        if len(self._alike) < ALIKE_FILES:
+            self._descents.extend(self._alike)
+            self._alike.clear()
+        while self._alike:
+            files = _drain(self._alike, FILES_PER_CHECK)
+            self._checking.update(files)
+            self._touched.update(files)
+            yield Send(RootRequest(files, SHORT_REFERENCE_BYTES), round_)
         starting = []
         while self._descents and (
             not self._descending
@@ -277,6 +305,8 @@ class Transfers:
             yield from self._take_tree(message, round_)
         elif isinstance(message, NodeAnswer):
             yield from self._take_nodes(message, round_)
+        elif isinstance(message, BlockAnswer):
+            yield from self._take_blocks(message, round_)
         elif isinstance(message, RootAnswer):
             yield from self._take_roots(message, round_)
         elif isinstance(message, FileFailed):
@@ -309,8 +339,16 @@ class Transfers:
             except FileError:
                 root = None  # what cannot be compared is replaced
             self._count_compared(entry.size)
+            if root is not None:
+                root = root_reference(root, self._secret, message.width)
+            touched = file in self._touched
+            self._touched.discard(file)
             if root == message.root(row):
                 self._landing.same(file, None)
+                if touched:
+                    self._advance(message.sizes[row])
+            elif touched:
+                self._descents.append(file)
             elif self._landing.differs(file):
                 self.update(file)
 
@@ -398,9 +436,50 @@ class Transfers:
                 yield Send(NodeRequest(state.file, descent.level, nodes, state.stage.width), round_)
             return
         state.parts, state.descent = descent.recipe(), None
+        if state.stage is _Stage.SHORT:
+            bases = [(held.path, held.identity) for held in state.held]
+            trees = [held.tree for held in state.held]
+            # A message and its answer are two rounds; literals and the end of the session take one trip each.
+            rounds = max(1, (2 * ROUND_TRIPS - 3 - round_) // 2)
+            state.gaps = Gaps(state.file, self._root, self._secret, state.parts, bases, trees, rounds)
+            yield from self._ask_below(state, state.gaps, round_)
+        else:
+            yield from self._ask_ranges(state, round_)
+
+    def _ask_below(self, state: _Descending, gaps: Gaps, round_: int) -> Conversation[None]:
+        """Smaller blocks of what is still unknown; where none pay, its bytes."""
+        state.open_requests = yield from gaps.ask(round_)
+        if not state.open_requests:
+            state.parts, state.gaps = gaps.parts(), None
+            yield from self._ask_ranges(state, round_)
+
+    def _take_blocks(self, message: BlockAnswer, round_: int) -> Conversation[None]:
+        state = self._descending.get(message.file)
+        if state is None:
+            self._expire(message.file)
+            return
+        if state.gaps is None:
+            raise ProtocolError(f"blocks of file {message.file} that were not asked for")
+        state.open_requests -= 1
+        try:
+            if not state.failed:
+                state.gaps.take(message.fingerprints)
+        except FileError:
+            # The base has changed or gone: the next stage signs it anew, or does without.
+            state.held = []
+            state.failed = True
+        if state.open_requests:
+            return
+        if state.failed:
+            yield from self._escalate(state, round_)
+        else:
+            yield from self._ask_below(state, state.gaps, round_)
+
+    def _ask_ranges(self, state: _Descending, round_: int) -> Conversation[None]:
+        """The ranges that no base has, or nothing more."""
         ranges = [(found.offset, found.length) for found in literal_ranges(state.parts)]
         for i in range(0, len(ranges), RANGES_PER_MESSAGE):
-            state.open_ranges += 1
+            state.open_requests += 1
             yield Send(RangeRequest.of(state.file, tuple(ranges[i : i + RANGES_PER_MESSAGE])), round_)
         if not ranges:
             yield from self._conclude(state, round_)
@@ -410,12 +489,12 @@ class Transfers:
         if state.rebuild is None:
             bases = []
             for held in state.held:
-                source = self._root.open_read(held.path)
-                state.sources.append(source)
-                if source.identity != held.identity:
+                try:
+                    source = open_base(self._root, held.path, held.identity)
+                except MismatchError:
                     state.held = []
-                    text = f"{printable(state.path)}: the old file changed while it was used"
-                    raise MismatchError(state.path, text)
+                    raise
+                state.sources.append(source)
                 bases.append(Base(source, held.tree))
             temporary = Replacement(self._root, state.path, expected_size=state.size)
             state.rebuild = Rebuild(
@@ -487,8 +566,8 @@ class Transfers:
         self._wholes.append(state.file)
 
     def _finish(self, state: _Descending) -> None:
-        if state.open_ranges:
-            self._stale[state.file] = state.open_ranges
+        if state.open_requests:
+            self._stale[state.file] = state.open_requests
         state.release()
         del self._descending[state.file]
         self._estimates -= state.estimate
@@ -566,8 +645,8 @@ class Transfers:
     def _take_end(self, message: FileEnd, round_: int) -> Conversation[None]:
         state = self._descending.get(message.file)
         if state is not None:
-            state.open_ranges -= 1
-            if not state.open_ranges:
+            state.open_requests -= 1
+            if not state.open_requests:
                 yield from self._conclude(state, round_)
             return
         if not message.root:
@@ -613,13 +692,14 @@ class Transfers:
     def _take_failure(self, message: FileFailed) -> None:
         state = self._descending.get(message.file)
         if state is not None:
-            state.open_ranges = max(0, state.open_ranges - 1)
+            state.open_requests = max(0, state.open_requests - 1)
             self._finish(state)
         elif message.file in self._stale:
             self._expire(message.file)
             return
         elif message.file in self._checking:
             self._checking.discard(message.file)
+            self._touched.discard(message.file)
             self._count_compared(self._entries.entry(message.file).size)
         elif self._asked_whole:
             self._asked_whole -= 1

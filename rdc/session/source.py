@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -132,6 +132,7 @@ class Source:
         self._signer = signer
         self._news = news
         self._description = Description(tree, filters, secret, news)
+        self._heard: deque[Received] = deque()
         self._signed: OrderedDict[int, _Signed] = OrderedDict()
         self._signed_bytes = 0
 
@@ -145,7 +146,7 @@ class Source:
             yield Flush()
             yield from self._description.offer(describe.owner, round_)
         while True:
-            received = yield Receive()
+            received = self._heard.popleft() if self._heard else (yield Receive())
             if received is None:
                 continue
             if isinstance(received.message, Done):
@@ -173,8 +174,16 @@ class Source:
         return self._description.bytes
 
     def _poll(self) -> Conversation[None]:
-        while (received := (yield Receive(wait=False))) is not None:
+        while (received := self._heard.popleft() if self._heard else (yield Receive(wait=False))) is not None:
             yield from self._serve(received)
+
+    def _listen(self) -> Conversation[None]:
+        """Shows the user what the destination tells meanwhile; what it asks has to wait for its turn. Open
+        requests are bounded by the protocol, so what is heard is too."""
+        if self._news.shown:
+            while (received := (yield Receive(wait=False))) is not None:
+                if not self._news.take(received.message):
+                    self._heard.append(received)
 
     def _serve(self, received: Received) -> Conversation[None]:
         message, round_ = received.message, received.round + 1
@@ -268,6 +277,7 @@ class Source:
                 for at in range(offset, offset + length, DATA_BYTES):
                     payload = source.pread(at, min(DATA_BYTES, offset + length - at))
                     yield Send(Data(message.file, payload, ()), round_)
+                    yield from self._listen()
             source.check_unchanged()
         # Without a root: the receiver already knows it.
         yield Send(FileEnd(message.file, sum(message.lengths)), round_)
@@ -325,6 +335,7 @@ class Source:
                     held = held[size:] + span
                 else:
                     held += span
+                yield from self._listen()
             columns = chunker.finish_columns()
             builder.add(columns.digests, columns.lengths)
             if held:

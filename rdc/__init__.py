@@ -1,5 +1,63 @@
-"""rdc: file sync and deduplication by content-defined chunking."""
+"""rdc: file sync and deduplication by content-defined chunking.
+
+    >>> import rdc
+    >>> report = rdc.sync("src/", "backup/")
+    >>> tree = rdc.sign_file("disk.img")
+
+Public names are imported when first used, so that `import rdc` costs nothing.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Chunk",
+    "ChunkParams",
+    "Chunker",
+    "SignatureTree",
+    "SyncOptions",
+    "SyncReport",
+    "__version__",
+    "chunks",
+    "cuts",
+    "kernel_name",
+    "sign",
+    "sign_file",
+    "sync",
+]
+
+_HOMES = {
+    "Chunk": "rdc.chunking.chunker",
+    "ChunkParams": "rdc.chunking.params",
+    "Chunker": "rdc.chunking.chunker",
+    "SignatureTree": "rdc.signature.tree",
+    "SyncOptions": "rdc.model.sync",
+    "SyncReport": "rdc.model.sync",
+    "chunks": "rdc.chunking.chunker",
+    "cuts": "rdc.chunking.chunker",
+    "kernel_name": "rdc.kernel",
+    "sign": "rdc.signature.build",
+    "sign_file": "rdc.catalog.signer",
+    "sync": "rdc.session.sync",
+}
+
+if TYPE_CHECKING:
+    from rdc.catalog.signer import sign_file
+    from rdc.chunking.chunker import Chunk, Chunker, chunks, cuts
+    from rdc.chunking.params import ChunkParams
+    from rdc.kernel import kernel_name
+    from rdc.model.sync import SyncOptions, SyncReport
+    from rdc.session.sync import sync
+    from rdc.signature.build import sign
+    from rdc.signature.tree import SignatureTree
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'rdc' has no attribute {name!r}")
+    return getattr(import_module(home), name)

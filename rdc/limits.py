@@ -6,6 +6,11 @@ __all__ = [
     "BLOCKS_PER_MESSAGE",
     "BLOCK_SIZE_MAX",
     "BLOCK_SIZE_MIN",
+    "CATALOG_BATCH_BYTES",
+    "CATALOG_BATCH_ENTRIES",
+    "CATALOG_BYTES",
+    "CATALOG_ENTRY_BYTES",
+    "CATALOG_SETTLED",
     "CHUNK_MAX_LIMIT",
     "CHUNK_MIN_LIMIT",
     "CHUNK_RATIO_LIMIT",
@@ -38,6 +43,7 @@ __all__ = [
     "RULES_BYTES",
     "SIZE_LIMIT",
     "SOFTWARE_BYTES",
+    "TIMEOUT_SECONDS",
     "WINDOW_LOG",
 ]
 
@@ -182,8 +188,16 @@ CATALOG_SETTLED = 10_000
 TIER_NODES = 1024
 """Manifest nodes in one request: their children, at most 26 each with 14 bytes of references, fit a frame."""
 
+TIER_NODES_WHOLE = 65_536
+"""Manifest nodes in an answer that holds a whole tier: 14 bytes of references each, 896 KiB of a frame. A
+descent starts far above such tiers."""
+
 ROWS_PER_PART = 4096
-"""Manifest entries in one answer, about 200 KiB; fewer where names or link targets are long."""
+"""Manifest entries in one answer, about 200 KiB."""
+
+ROWS_TEXT_BYTES = 512 << 10
+"""Bytes of paths, names and link targets in one answer with several manifest entries: half a frame, so that
+the 27 bytes an entry beside them fit. One entry alone has 128 KiB of them at most."""
 
 SMALL_MANIFEST = 200
 """Entries up to which a manifest that differs is listed whole: about 3 KB, a descent would cost as much."""
@@ -201,3 +215,9 @@ BLOCK_SIZE_MAX = 64 << 10
 
 BLOCKS_PER_MESSAGE = 65_536
 """Blocks whose fingerprints one answer holds: 512 KiB at 8 bytes each, half a frame."""
+
+TIMEOUT_SECONDS = 1_000_000
+"""--timeout at most: eleven days. poll(2) counts milliseconds in 31 bits, which end after 24."""
+
+BANDWIDTH_LEAST = 512
+"""Bytes a second, rsync's own least --bwlimit: below it a session's first messages would take minutes."""

@@ -7,7 +7,9 @@ import fcntl
 import os
 import resource
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,6 +81,17 @@ def test_nothing_shows_before_the_flush_and_everything_after(root: Root) -> None
     assert temporaries(root) == []
     group.flush()
     assert len(committed) == 2
+
+
+def test_the_mtime_is_set_also_where_the_temporary_had_it_by_chance(root: Root) -> None:
+    """A source written in the tick of the clock in which its copy was begun."""
+    replacement = Replacement(root, b"f")
+    wanted = replace(PLAIN, mtime_ns=os.fstat(replacement.fileno()).st_mtime_ns)
+    time.sleep(0.02)
+    replacement.write(b"x")
+    with CommitGroup(root, on_commit=lambda _: None) as group:
+        group.add(replacement, b"f", wanted, False, None)
+    assert root.metadata(b"f") == wanted
 
 
 def test_a_group_flushes_when_it_is_full(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,17 +263,20 @@ def test_a_replacement_belongs_to_its_path(root: Root) -> None:
 
 def test_a_sweep_takes_what_is_stale_and_nothing_else(root: Root, tmp_path: Path) -> None:
     live = Replacement(root, b"f")
-    stale = [tmp_path / os.fsdecode(temporary_name(b"f")) for _ in range(4)]
+    stale = [tmp_path / os.fsdecode(temporary_name(b"f")) for _ in range(5)]
     stale[0].write_bytes(b"left behind")
     stale[1].write_bytes(b"read-only")
     stale[1].chmod(0o400)
     stale[2].symlink_to("/etc")
     stale[3].mkdir()
+    (stale[4] / "somebody's").mkdir(parents=True)
     (tmp_path / "file").touch()
     names = [os.fsencode(name) for name in os.listdir(tmp_path)]
-    assert sweep(root, b"", names) == 3
-    assert sorted(os.listdir(tmp_path)) == sorted(["file", stale[3].name, os.fsdecode(live.temporary)])
+    assert sweep(root, b"", names) == 4
+    # What is in a directory is nobody's litter.
+    assert sorted(os.listdir(tmp_path)) == sorted(["file", stale[4].name, os.fsdecode(live.temporary)])
     assert sweep(root, b"", names) == 0
+    assert (stale[4] / "somebody's").is_dir()
     live.abandon()
     assert root.list(b"").names == (b"file",)
 

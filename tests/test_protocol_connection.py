@@ -18,7 +18,9 @@ from rdc.protocol.messages import (
     BlockRequest,
     Bye,
     Data,
+    Describe,
     Done,
+    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
@@ -26,6 +28,7 @@ from rdc.protocol.messages import (
     Item,
     ListingEnd,
     ListingPart,
+    Manifest,
     Message,
     NodeAnswer,
     NodeRequest,
@@ -39,15 +42,21 @@ from rdc.protocol.messages import (
     Role,
     RootAnswer,
     RootRequest,
+    RowsPart,
+    RowsRequest,
     Start,
+    TierAnswer,
+    TierRequest,
     TreeAnswer,
     TreeRequest,
     message_kinds,
 )
-from rdc.protocol.states import NEEDS, TRANSITIONS, Illegal, State
+from rdc.protocol.states import NEEDS, RECALLS, TRANSITIONS, Illegal, State
 from tests.wire_script import (
     HELLO,
+    NAMED,
     PREAMBLE,
+    TIMES,
     connections,
     frame,
     listing,
@@ -92,7 +101,7 @@ def test_a_session_arrives_as_it_was_said(dialler: Role, compress: bool, step: i
     assert near.peer == far.peer == HELLO
     assert near.finished
     assert far.finished
-    assert near.max_round == far.max_round == 4
+    assert near.max_round == far.max_round == 16
     assert near.bytes_sent == far.bytes_received > 0
     assert far.bytes_sent == near.bytes_received > 0
     assert near.pending == far.pending == near.buffered == far.buffered == 0
@@ -222,6 +231,10 @@ def test_the_end_before_a_word_is_marked() -> None:
 
 # States
 
+WHOLE = Describe(True, False)
+BY_DIGEST = Describe(False, False)
+START = Start(b"only", Kind.FILE, Metadata(0, 0, 0, 0))
+OFFER = Manifest(bytes(32), 2, 2, 2000, 0)
 LISTED = (ListingPart(0, b"", 0, True, listing(b"a", b"b")), 1)
 END = (ListingEnd(1, 2, 2, 2000, 0), 1)
 RESULT = (Done(0, 0, 0, 0, 0, ExitCode.OK), 1)
@@ -231,8 +244,14 @@ SAMPLES: dict[type[Message], Message] = {
     Open: opening(),
     Opened: Opened(None, False),
     Refused: Refused(ExitCode.FILE_IO, "disk full"),
-    Start: Start(b"only", Kind.FILE, Metadata(0, 0, 0, 0)),
-    ListingPart: ListingPart(0, b"", 0, True, listing(b"a", b"b")),
+    Describe: WHOLE,
+    Start: START,
+    Manifest: OFFER,
+    TierRequest: TierRequest(0, (), 7),
+    TierAnswer: TierAnswer(0, (0,), (2,), bytes(28)),
+    RowsRequest: RowsRequest(0, (3,), 7),
+    RowsPart: RowsPart(3, 0, True, NAMED),
+    ListingPart: LISTED[0],
     ListingEnd: END[0],
     RootRequest: RootRequest((0, 1)),
     RootAnswer: RootAnswer((1,), (5,), bytes(32)),
@@ -244,6 +263,7 @@ SAMPLES: dict[type[Message], Message] = {
     BlockRequest: BlockRequest(1, (3,), (40,), 16, 4),
     FileRequest: FileRequest((0, 1)),
     Data: Data(1, b"abc", (3,)),
+    FileBatch: FileBatch((1,), (3,), b"abc", bytes(32)),
     FileEnd: FileEnd(1, 0, bytes(32)),
     FileFailed: FileFailed(1, ExitCode.PARTIAL, "no"),
     Notice: Notice(ExitCode.OK, b"", "hm"),
@@ -259,9 +279,14 @@ ASKED: dict[type[Message], Message] = {
     TreeAnswer: TreeRequest((1,), 8),
     NodeAnswer: NodeRequest(0, 1, (3, 5), 4),
     Data: FileRequest((0, 1)),
+    FileBatch: FileRequest((0, 1)),
     FileEnd: FileRequest((0, 1)),
     FileFailed: TreeRequest((1,), 8),
+    TierAnswer: TierRequest(0, (), 7),
+    RowsPart: RowsRequest(0, (3,), 7),
 }
+LOOKS = {TierRequest, RowsRequest, TierAnswer, RowsPart}
+"""What belongs to a manifest; the other requests and answers to a listing."""
 
 
 def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> Connection:
@@ -270,7 +295,6 @@ def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> 
     The near side is as far ahead as it can be, so that only the far side's state decides about `sample`.
     """
     end = Connection(not dials, HELLO)
-    far_is_source = sender is Role.SOURCE
     lines: list[tuple[bool, Message, int]] = []  # (from the far side, message, round)
     if state is not State.GREETING:
         lines.append((True, HELLO, 0))
@@ -279,11 +303,10 @@ def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> 
     if state not in {State.GREETING, State.OPENING}:
         lines.append((dials, opening(sender.other if dials else sender), 1))
         lines.append((not dials, Opened(None, False), 1))
-        if sample not in {ListingPart, Start} or not far_is_source or state is not State.LISTING:
-            lines.append((far_is_source, *LISTED))
-        if not far_is_source or state is not State.LISTING:
-            lines.append((far_is_source, *END))
-        if far_is_source and sample in ASKED:
+        far_is_source = sender is Role.SOURCE
+        if far_is_source or sample is not Describe or state is not State.ASKING:
+            lines += _described(far_is_source, state, sample)
+        if far_is_source and sample in ASKED and not (sample in LOOKS and state is State.LISTING):
             lines.append((False, ASKED[sample], 1))
         elif far_is_source and state is State.SERVING:
             lines.append((False, *RESULT))
@@ -300,6 +323,23 @@ def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> 
             end.send(message, number)
     assert end._them.state is state
     return end
+
+
+def _described(far_is_source: bool, state: State, sample: type[Message]) -> list[tuple[bool, Message, int]]:
+    """As much of the tree's description as `state` and `sample` leave room for."""
+    listing_state = far_is_source and state is State.LISTING
+    digest = sample is Manifest or (sample in LOOKS and not listing_state)
+    lines: list[tuple[bool, Message, int]] = [(not far_is_source, BY_DIGEST if digest else WHOLE, 1)]
+    if sample is Start and listing_state:
+        return lines
+    lines.append((far_is_source, START, 1))
+    if digest:
+        return lines if listing_state else [*lines, (far_is_source, OFFER, 1)]
+    if sample is not ListingPart or not listing_state:
+        lines.append((far_is_source, *LISTED))
+    if not listing_state:
+        lines.append((far_is_source, *END))
+    return lines
 
 
 CASES = [
@@ -339,6 +379,7 @@ def test_every_state_and_message_is_legal_or_refused(
 
 def test_done_and_bye_wait_for_the_other_side() -> None:
     assert {Done: State.SERVING, Bye: State.DONE} == NEEDS
+    assert {Describe: (State.SERVING, State.LISTING)} == RECALLS
     early = in_state(Role.SOURCE, State.LISTING, False, Data)
     with pytest.raises(LocalProtocolError, match="Done"):
         early.send(*RESULT)
@@ -393,12 +434,14 @@ def test_our_own_rounds_are_held_to_the_same() -> None:
 def serving(entries: int = 5) -> Connection:
     """A destination that dialled, with `entries` files listed."""
     near, _ = connections()
-    near.send(opening(), 1)
+    near.send(opening(), 0)
+    near.send(WHOLE, 0)
     names = [b"%03d" % row for row in range(entries)]
     near.receive_data(
         PREAMBLE
         + raw(HELLO)
         + raw(Opened(Kind.DIRECTORY, True), 1)
+        + raw(START, 1)
         + raw(ListingPart(0, b"", 0, True, listing(*names)), 1)
         + raw(ListingEnd(1, entries, entries, 1000 * entries, 0), 1)
     )
@@ -421,16 +464,111 @@ def serving(entries: int = 5) -> Connection:
         [ListingPart(0, b"", 0, True, listing(b"a")), ListingEnd(1, 1, 1, 1001, 0)],
         [ListingPart(0, b"", 0, True, listing(b"a")), ListingEnd(2, 1, 1, 1000, 0)],
         [ListingPart(0, b"", 0, True, listing(b"a", kind=Kind.SYMLINK)), ListingEnd(1, 1, 1, 0, 0)],
-        [ListingPart(0, b"", 0, True, listing(b"a")), SAMPLES[Start]],
-        [SAMPLES[Start], SAMPLES[Start]],
+        [ListingEnd(0, 0, 0, 0, 0)],
+        [ListingPart(0, b"", 0, True, listing(b"a")), START],
+        [OFFER],
     ],
 )
 def test_a_listing_out_of_step_is_refused(parts: list[Message]) -> None:
     near, _ = connections()
-    near.send(opening(), 1)
-    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(None, True), 1))
+    near.send(opening(), 0)
+    near.send(WHOLE, 0)
+    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(None, True), 1) + raw(START, 1))
     near.receive_data(b"".join(raw(part, 1) for part in parts))
     with pytest.raises(ProtocolError, match=parts[-1].name):
+        everything(near)
+
+
+def asked(*messages: Message) -> Connection:
+    """A destination that dialled and said `messages`, each answered by what an honest source answers."""
+    answers: dict[Message, list[Message]] = {
+        BY_DIGEST: [START, OFFER],
+        WHOLE: [LISTED[0], END[0]] if BY_DIGEST in messages else [START, LISTED[0], END[0]],
+        TierRequest(0, (), 7): [TierAnswer(0, (0,), (2,), bytes(28))],
+    }
+    near, _ = connections()
+    near.send(opening(), 0)
+    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(None, True), 1))
+    for message in messages:
+        near.send(message, 1)
+        near.receive_data(b"".join(raw(answer, 1) for answer in answers[message]))
+        everything(near)
+    return near
+
+
+@pytest.mark.parametrize(
+    ("said", "then"),
+    [
+        ([], TierRequest(0, (), 7)),
+        ([WHOLE], WHOLE),
+        ([WHOLE], BY_DIGEST),
+        ([WHOLE], TierRequest(0, (), 7)),
+        ([WHOLE], RowsRequest(0, (0,), 7)),
+        ([BY_DIGEST], BY_DIGEST),
+        ([BY_DIGEST], RootRequest((2,))),
+        ([BY_DIGEST, WHOLE], WHOLE),
+        ([BY_DIGEST, WHOLE], BY_DIGEST),
+        ([BY_DIGEST, WHOLE], TierRequest(0, (), 7)),
+        ([BY_DIGEST, WHOLE], RowsRequest(0, (0,), 7)),
+        ([BY_DIGEST, TierRequest(0, (), 7), WHOLE], WHOLE),
+    ],
+)
+def test_a_destination_asks_for_one_description_and_looks_only_into_a_manifest(
+    said: list[Message], then: Message
+) -> None:
+    with pytest.raises(LocalProtocolError, match=then.name):
+        asked(*said).send(then, 1)
+
+
+def test_a_listing_replaces_a_manifest_once_its_questions_are_answered() -> None:
+    near = asked(BY_DIGEST)
+    near.send(RootRequest((1,)), 1)
+    with pytest.raises(LocalProtocolError, match="1 requests are unanswered"):
+        near.send(WHOLE, 1)
+    near = asked(BY_DIGEST)
+    near.send(WHOLE, 1)
+    with pytest.raises(LocalProtocolError, match="not yet in state serving"):
+        near.send(*RESULT)
+    with pytest.raises(LocalProtocolError, match="file 1 was not listed"):
+        near.send(RootRequest((1,)), 1)
+    near = asked(BY_DIGEST, TierRequest(0, (), 7), WHOLE)
+    near.send(RootRequest((0, 1)), 1)
+    assert near.outstanding == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "unasked"),
+    [
+        ([], START),
+        ([], LISTED[0]),
+        ([], OFFER),
+        ([BY_DIGEST], OFFER),
+        ([BY_DIGEST], START),
+        ([BY_DIGEST], LISTED[0]),
+        ([BY_DIGEST], END[0]),
+        ([BY_DIGEST], TierAnswer(0, (0,), (2,), bytes(28))),
+        ([WHOLE], LISTED[0]),
+        ([WHOLE], OFFER),
+        ([BY_DIGEST, WHOLE], OFFER),
+        ([BY_DIGEST, WHOLE], START),
+        ([BY_DIGEST, WHOLE], LISTED[0]),
+    ],
+)
+def test_a_source_describes_no_more_than_it_was_asked_to(said: list[Message], unasked: Message) -> None:
+    near = asked(*said)
+    near.receive_data(raw(unasked, 1))
+    with pytest.raises(ProtocolError, match=unasked.name):
+        everything(near)
+
+
+@pytest.mark.parametrize("describe", [WHOLE, BY_DIGEST])
+@pytest.mark.parametrize("first", [LISTED[0], END[0], OFFER])
+def test_a_description_begins_with_its_start(describe: Describe, first: Message) -> None:
+    near, _ = connections()
+    near.send(opening(), 0)
+    near.send(describe, 0)
+    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(None, True), 1) + raw(first, 1))
+    with pytest.raises(ProtocolError, match=first.name):
         everything(near)
 
 
@@ -472,6 +610,24 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
         NodeRequest(2, 1, (1, 5), 4),
         [NodeAnswer(2, 1, (1,), (b"",)), FileFailed(2, LOST, "")],
     ),
+    (
+        "small files among others",
+        FileRequest((0, 1, 2, 3, 4)),
+        [
+            FileBatch((1, 4), (2, 0), b"ab", ROOT),
+            Data(2, b"z", (1,)),
+            FileEnd(2, 1, ROOT),
+            FileFailed(3, LOST, ""),
+            FileBatch((0,), (1,), b"c", ROOT),
+        ],
+    ),
+    ("a whole tier", TierRequest(3, (), 7), [TierAnswer(1, (0,), (20,), bytes(280))]),
+    ("tiers of nodes", TierRequest(1, (3, 8), 4), [TierAnswer(1, (40, 130), (16, 9), bytes(100))]),
+    (
+        "rows in parts",
+        RowsRequest(2, (1, 7), 4),
+        [RowsPart(1, 5, False, TIMES), RowsPart(1, 7, True, TIMES), RowsPart(7, 90, True, TIMES)],
+    ),
     ("ranges", RangeRequest(3, (1, 1), (2, 3)), [Data(3, b"abc"), Data(3, b"de"), FileEnd(3, 5)]),
     ("blocks", BlockRequest(3, (1, 1), (40, 16), 16, 5), [BlockAnswer(3, bytes(20))]),
     ("blocks that fail", BlockRequest(3, (1,), (2,), 16, 5), [FileFailed(3, LOST, "")]),
@@ -488,7 +644,7 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
 @pytest.mark.parametrize("case", EXCHANGES, ids=[case[0] for case in EXCHANGES])
 def test_a_request_is_over_with_its_last_answer(case: tuple[str, Message, list[Message]]) -> None:
     _, request, answers = case
-    near = serving()
+    near = asked(BY_DIGEST) if type(request) in LOOKS else serving()
     near.send(request, 2)
     for answer in answers:
         assert near.outstanding == 1
@@ -536,13 +692,29 @@ WRONG: list[tuple[Message, list[Message]]] = [
     (FileRequest((1, 2)), [Data(1, b"x", (1,)), FileEnd(1, 1)]),
     (FileRequest((1, 2)), [FileEnd(1, 0, ROOT), Data(1, b"x", (1,))]),
     (FileRequest((1, 2)), [RootAnswer((1,), (0,), ROOT)]),
+    (FileRequest((1, 2)), [FileBatch((1, 3), (0, 0), b"", ROOT)]),
+    (FileRequest((1, 2)), [Data(1, b"x", (1,)), FileBatch((1, 2), (0, 0), b"", ROOT)]),
+    (FileRequest((1, 2)), [FileBatch((1,), (0,), b"", ROOT), FileBatch((1,), (0,), b"", ROOT)]),
+    (RootRequest((1, 2)), [FileBatch((1, 2), (0, 0), b"", ROOT)]),
+    (TierRequest(2, (), 7), [TierAnswer(3, (0,), (2,), bytes(28))]),
+    (TierRequest(2, (), 7), [TierAnswer(2, (0, 2), (2, 2), bytes(28))]),
+    (TierRequest(2, (), 7), [RowsPart(0, 0, True, TIMES)]),
+    (TierRequest(2, (1, 3), 7), [TierAnswer(1, (0, 9), (2, 2), bytes(28))]),
+    (TierRequest(2, (1, 3), 7), [TierAnswer(2, (0,), (2,), bytes(28))]),
+    (TierRequest(2, (1, 3), 7), [TierAnswer(2, (0, 9, 11), (2, 2, 2), bytes(28))]),
+    (RowsRequest(2, (1, 3), 7), [RowsPart(2, 0, True, TIMES)]),
+    (RowsRequest(2, (1, 3), 7), [RowsPart(1, 0, False, TIMES), RowsPart(1, 3, True, TIMES)]),
+    (RowsRequest(2, (1, 3), 7), [RowsPart(1, 0, False, TIMES), RowsPart(3, 2, True, TIMES)]),
+    (RowsRequest(2, (1, 3), 7), [RowsPart(1, 0, True, TIMES), RowsPart(1, 2, True, TIMES)]),
+    (RowsRequest(2, (1, 3), 7), [TierAnswer(2, (0, 9), (2, 2), bytes(28))]),
+    (RowsRequest(2, (1, 3), 7), [FileFailed(1, ExitCode.PARTIAL, "")]),
 ]
 
 
 @pytest.mark.parametrize("case", range(len(WRONG)))
 def test_an_answer_that_nobody_asked_for_is_refused(case: int) -> None:
     request, answers = WRONG[case]
-    near = serving()
+    near = asked(BY_DIGEST) if type(request) in LOOKS else serving()
     near.send(request, 2)
     for answer in answers[:-1]:
         near.receive_data(raw(answer, 2))
@@ -589,7 +761,7 @@ def test_any_stream_parses_or_is_refused(data: bytes) -> None:
         everything(end)
 
 
-@given(st.lists(st.tuples(st.integers(0, 24), st.integers(0, 3), st.binary(max_size=40)), max_size=5))
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3), st.binary(max_size=40)), max_size=5))
 def test_any_frames_parse_or_are_refused(items: list[tuple[int, int, bytes]]) -> None:
     _, end = connections()
     stream = b"".join(bytes((len(payload), kind, number)) + payload for kind, number, payload in items)

@@ -9,6 +9,7 @@ import rdc.protocol
 from rdc import limits
 from rdc.model.entries import Kind
 from rdc.model.sync import SyncOptions
+from rdc.plan.manifest_descent import FIRST_NODES
 from rdc.protocol.codec import field_names
 from rdc.protocol.connection import Connection, Received
 from rdc.protocol.messages import Hello, Open, Opened, Role, message_kinds
@@ -53,8 +54,10 @@ def test_the_message_table_says_who_sends() -> None:
 def test_the_state_table_is_the_code_s() -> None:
     names = {cls.__name__ for cls in message_kinds().values()}
     groups = {
-        "answers": "RootAnswer TreeAnswer NodeAnswer BlockAnswer Data FileEnd FileFailed",
-        "requests": "RootRequest TreeRequest NodeRequest BlockRequest RangeRequest FileRequest",
+        "manifest answers": "TierAnswer RowsPart",
+        "file answers": "RootAnswer TreeAnswer NodeAnswer BlockAnswer FileBatch Data FileEnd FileFailed",
+        "requests": "TierRequest RowsRequest RootRequest TreeRequest NodeRequest BlockRequest RangeRequest"
+        " FileRequest",
     }
     listed: dict[str, dict[str, str]] = {}
     for side, state, may in rows("## 6. States"):
@@ -85,16 +88,33 @@ def test_limits_are_the_code_s() -> None:
         limits.FILES_PER_MESSAGE,
         limits.OUTSTANDING_REQUESTS,
         limits.OUTSTANDING_ORDINALS,
+        limits.DATA_BYTES,
+        limits.ROWS_PER_PART,
+        limits.TIER_NODES_WHOLE,
+        FIRST_NODES << 8,
+        FIRST_NODES << 12,
     ):
         assert f"{value:,}" in DOCUMENT, value
-    for value in (limits.DATA_BYTES, limits.RECORDS_BYTES, limits.FILES_PER_MESSAGE, limits.MESSAGE_BYTES):
-        assert str(value) in DOCUMENT, value
+    for field in (
+        f"payload: bytes[1..{limits.DATA_BYTES}]",
+        f"chunks: column[{limits.DATA_BYTES // limits.CHUNK_MIN_LIMIT + 1}]",
+        f"payload: bytes[0..{limits.DATA_BYTES}]",
+        f"records: bytes[0..{limits.RECORDS_BYTES}]",
+        f"files: increasing[{limits.FILES_PER_MESSAGE}]",
+        f"nodes: increasing[{limits.TIER_NODES}]",
+        f"nodes: increasing[0..{limits.TIER_NODES}]",
+        f"references: bytes[1..{limits.FRAME_BYTES}]",
+        f"message: text[{limits.MESSAGE_BYTES}]",
+        f"up to {limits.SMALL_MANIFEST} entries",
+        f"about {FIRST_NODES} nodes",
+    ):
+        assert field in DOCUMENT, field
 
 
 def example() -> list[bytes]:
     """The bytes of the example's two listings."""
     found = []
-    for part in re.findall(r"(?:^    (?:[0-9a-f]{2} ?)+.*\n)+", section("## 8. Example"), re.MULTILINE):
+    for part in re.findall(r"(?:^    (?:[0-9a-f]{2} ?)+.*\n)+", section("## 9. Example"), re.MULTILINE):
         digits = [re.match(r"    ((?:[0-9a-f]{2} ?)+)(?: |$)", line) for line in part.splitlines()]
         found.append(b"".join(bytes.fromhex(match[1]) for match in digits if match))
     return found
@@ -105,12 +125,12 @@ def test_the_example_is_what_the_code_sends_and_understands() -> None:
     hello = Hello(1, "rdc 1", b"p" * 32)
     opening = Open(Role.SOURCE, b"/srv", b"s" * 16, SyncOptions())
     dialler, answerer = Connection(True, hello), Connection(False, hello)
-    dialler.send(opening, 1)
+    dialler.send(opening, 0)
     dialler.flush()
     sent = dialler.data_to_send()
     assert sent.hex(" ") == dialler_bytes.hex(" ")
     answerer.receive_data(sent)
-    assert [answerer.next(), answerer.next()] == [Received(hello, 0), Received(opening, 1)]
+    assert [answerer.next(), answerer.next()] == [Received(hello, 0), Received(opening, 0)]
     greeting = answerer.data_to_send()
     assert sent.startswith(greeting)
     answerer.send(Opened(Kind.DIRECTORY, True), 1)

@@ -18,19 +18,27 @@ from rdc.protocol.listings import slice_listing
 from rdc.protocol.messages import (
     BlockRequest,
     Data,
+    Describe,
+    FileBatch,
     FileRequest,
     Hello,
     ListingPart,
+    Manifest,
     Message,
     NodeAnswer,
     Notice,
     RangeRequest,
     Refused,
     RootAnswer,
+    RowsPart,
+    RowsRequest,
+    TierAnswer,
+    TierRequest,
     decode,
     encode,
     message_kinds,
 )
+from tests.wire_script import NAMED
 from tests.wire_strategies import BY_KIND, listings, messages
 
 LISTING = Listing(
@@ -164,6 +172,78 @@ def test_a_listing_refuses(field: str, value: object, reason: str) -> None:
         decode(ListingPart.kind, msgpack.packb(fields))
 
 
+ENTRIES = RowsPart(3, 7, True, NAMED)
+"""Three entries: a file and a link in the root, a file in "sub"."""
+
+COLUMNS = {
+    "count": 0,
+    "text": 1,
+    "kinds": 2,
+    "targets": 3,
+    "modes": 4,
+    "sizes": 5,
+    "uids": 6,
+    "gids": 7,
+    "mtimes": 8,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"count": 0}, "0 rows"),
+        ({"count": -1}, "-1 rows"),
+        ({"count": 4097}, "4097 rows"),
+        ({"count": 2}, "of 3 bytes for 2 rows"),
+        ({"count": True}, "expected"),
+        ({"kinds": b"\0\2"}, "kinds of 2 bytes for 3"),
+        ({"kinds": b"\0\2\4"}, "unknown kind"),
+        ({"kinds": b""}, "names without kinds"),
+        ({"kinds": b"", "text": b""}, "names without kinds"),
+        ({"modes": b""}, "one column of a group"),
+        ({"sizes": b""}, "one column of a group"),
+        ({"uids": b""}, "one column of a group"),
+        ({"gids": b""}, "one column of a group"),
+        ({"modes": b"", "sizes": b""}, "one column of a group"),
+        ({"modes": bytes(5)}, "modes of 5 bytes"),
+        ({"modes": array("H", (1, 2, 0o10000)).tobytes()}, "mode has more"),
+        ({"sizes": array("Q", (1 << 63, 0, 0)).tobytes()}, "size past"),
+        ({"sizes": array("Q", (0, 1, 0)).tobytes()}, "no regular file"),
+        ({"mtimes": bytes(16)}, "mtimes of 16 bytes"),
+        ({"targets": b""}, "do not match the symlinks"),
+        ({"targets": b"x\0y\0"}, "do not match the symlinks"),
+        ({"targets": b"\0"}, "do not match the symlinks"),
+        ({"targets": b"x"}, "do not match the symlinks"),
+        ({"targets": b"x" * 65_537 + b"\0"}, "too long"),
+        ({"text": b""}, "do not begin"),
+        ({"text": b"a\0link\0"}, "do not begin"),
+        ({"text": b"\0\0a\0link\0\0sub\0x"}, "do not begin"),
+        ({"text": b"\0\0a\0link\0\0sub\0"}, "without names"),
+        ({"text": b"\0\0a\0link\0\0"}, "."),
+        ({"text": b"\0\0a\0b\0link\0\0sub\0x\0"}, "do not make 3 rows"),
+        ({"text": b"\0\0a\0link\0"}, "do not make 3 rows"),
+        ({"text": b"\0\0" + b"a\0" * 9}, "more names or targets than 3"),
+        ({"targets": b"x\0" * 4}, "more names or targets than 3"),
+        ({"text": b"\0\0link\0a\0\0sub\0x\0"}, "increasing"),
+        ({"text": b"\0\0a\0a\0\0sub\0x\0"}, "increasing"),
+        ({"text": b"\0\0a\0link\0\0sub\0" + b"x" * 256 + b"\0"}, "too long"),
+        ({"text": b"\0\0a\0link\0\0sub\0..\0"}, "'..'"),
+        ({"text": b"\0\0a\0link\0\0sub\0.\0"}, "'.'"),
+        ({"text": b"\0\0a\0link\0\0sub\0x/y\0"}, "'/'"),
+        ({"text": b"\0\0a\0link\0\0../sub\0x\0"}, "plain and relative"),
+        ({"text": b"\0\0a\0link\0\0/sub\0x\0"}, "plain and relative"),
+        ({"text": b"\0\0a\0link\0\0sub//a\0x\0"}, "plain and relative"),
+        ({"text": b"\0\0a\0link\0\0" + b"s" * 65_537 + b"\0x\0"}, "plain and relative"),
+    ],
+)
+def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
+    fields = msgpack.unpackb(encode(ENTRIES))
+    for column_, value in changes.items():
+        fields[-1][COLUMNS[column_]] = value
+    with pytest.raises(ProtocolError, match=rf"RowsPart\.rows: .*({reason})"):
+        decode(RowsPart.kind, msgpack.packb(fields))
+
+
 @pytest.mark.parametrize(
     ("kind", "fields", "reason"),
     [
@@ -203,9 +283,23 @@ def test_a_listing_refuses(field: str, value: object, reason: str) -> None:
         (RangeRequest, [0, column(1), column(0)], "lengths: an item"),
         (RangeRequest, [0, column((1 << 63) - 1, width=8), column(1)], "lengths: the last range"),
         (Data, [0, b"", b""], "payload: 0 bytes"),
-        (Data, [0, bytes(DATA_BYTES + 1), b""], "payload: 262145 bytes"),
+        (Data, [0, bytes(DATA_BYTES + 1), b""], f"payload: {DATA_BYTES + 1} bytes"),
         (Data, [0, b"abc", column(1, 1)], "chunks: lengths add up to 2"),
         (Data, [0, b"abc", column(3, 0)], "chunks: an item"),
+        (FileBatch, [column(0), column(1, 2), b"abc", bytes(32)], "sizes: 2 for 1"),
+        (FileBatch, [column(0), column(2), b"abc", bytes(32)], "payload: 3 bytes for files of 2"),
+        (FileBatch, [column(0), column(3), b"abc", bytes(31)], "digest: 31 bytes"),
+        (Manifest, [bytes(31), 0, 0, 0, 0], "root: 31 bytes"),
+        (Manifest, [bytes(32), 1 << 32, 0, 0, 0], "entries"),
+        (Describe, [1, True], "whole: expected bool"),
+        (TierRequest, [25, b"", 7], "level"),
+        (TierRequest, [0, column(*[0] * 1025, width=2), 7], "nodes: more than 1024"),
+        (TierRequest, [0, b"", 0], "groups"),
+        (TierRequest, [0, b"", 8], "groups"),
+        (TierAnswer, [0, column(0, 5), column(5), b"x"], "counts: 1 for 2"),
+        (TierAnswer, [0, column(0), column(0), b"x"], "counts: an item"),
+        (TierAnswer, [0, column(0), column(1), b""], "references: 0 bytes"),
+        (RowsRequest, [0, b"", 7], "nodes: empty"),
         (Refused, [0, "why"], "code"),
         (Refused, [3, "why"], "code"),
         (Refused, [12, b"why"], "message: expected str"),

@@ -20,11 +20,12 @@ from rdc.errors import (
     StreamError,
 )
 from rdc.limits import DATA_BYTES, INBOUND_BYTES
-from rdc.model.entries import Kind
+from rdc.model.entries import Kind, Metadata
 from rdc.protocol.connection import Connection, LocalProtocolError, Received
 from rdc.protocol.messages import (
     Bye,
     Data,
+    Describe,
     Done,
     FileEnd,
     FileRequest,
@@ -35,8 +36,9 @@ from rdc.protocol.messages import (
     Opened,
     Refused,
     Role,
+    Start,
 )
-from rdc.session.driver import Command, Conversation, Receive, Send, run, run_pair
+from rdc.session.driver import Command, Conversation, Flush, Receive, Send, run, run_pair
 from rdc.transport.base import Exchange, Transport
 from rdc.transport.memory import pair
 from rdc.transport.pipes import PipeTransport
@@ -161,6 +163,8 @@ def source(count: int, poll: bool) -> Talk:
     yield Send(opening(Role.DESTINATION), 1)
     assert wanted((yield Receive())) == HELLO
     assert isinstance(wanted((yield Receive())), Opened)
+    assert isinstance(wanted((yield Receive())), Describe)
+    yield Send(Start(b"", Kind.DIRECTORY, Metadata(0o755, 0, 0, 0)), 1)
     yield Send(ListingPart(0, b"", 0, True, listing(b"big")), 1)
     yield Send(ListingEnd(1, 1, 1, 1000, 0), 1)
     assert isinstance(wanted((yield Receive())), FileRequest)
@@ -181,6 +185,7 @@ def destination(count: int, notices: int) -> Talk:
     assert wanted((yield Receive())) == HELLO
     yield Receive()
     yield Send(Opened(Kind.DIRECTORY, True), 1)
+    yield Send(Describe(True, True), 1)
     while not isinstance(wanted((yield Receive())), ListingEnd):
         pass
     yield Send(FileRequest((0,)), 1)
@@ -242,7 +247,7 @@ def test_what_is_queued_is_bounded_and_leaves_before_a_wait() -> None:
     def talk() -> Talk:
         yield Send(opening(Role.DESTINATION), 1)
         for row in range(200):
-            yield Send(ListingPart(row, b"d" * row, row, True, listing(b"n" * 200)), 1)
+            yield Send(Notice(ExitCode.OK, b"d" * row, "n" * 200), 1)
             yield Send(Notice(ExitCode.OK, b"x" * 60_000, ""), 1)
             assert connection.pending <= (256 << 10) + 70_000
         yield Receive()
@@ -531,6 +536,39 @@ def test_a_glance_sees_what_is_there_and_does_not_wait() -> None:
             return super().exchange(outgoing, want_input, timeout)
 
     assert run(talk(), Connection(True, HELLO), Slow(stream, 5)) == [HELLO, Opened(None, True)]
+
+
+@pytest.mark.parametrize("link", ["memory", "pipes"])
+def test_a_flush_lets_the_far_side_begin_before_long_work(link: str) -> None:
+    """Nothing is received between what was sent and the work, and yet the far side has it by then."""
+    heard = threading.Event()
+
+    def working() -> Talk:
+        yield Send(opening(Role.DESTINATION), 0)
+        yield Flush()
+        return heard.wait(LIMIT)
+
+    def listening() -> Talk:
+        assert wanted((yield Receive())) == HELLO
+        assert wanted((yield Receive())) == opening(Role.DESTINATION)
+        heard.set()
+        return None
+
+    near, far = both_threads(working(), listening(), LINKS[link]())
+    assert near is True
+    assert far is None
+
+
+def test_a_flush_in_turns_has_nothing_to_wait_for() -> None:
+    def talk(dials: bool) -> Talk:
+        if dials:
+            yield Send(opening(Role.DESTINATION), 0)
+        yield Flush()
+        yield Flush()
+        return wanted((yield Receive()))
+
+    ends = Connection(True, HELLO), Connection(False, HELLO)
+    assert run_pair(talk(True), ends[0], talk(False), ends[1]) == (HELLO, HELLO)
 
 
 def test_the_value_is_the_conversations() -> None:

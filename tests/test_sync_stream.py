@@ -17,6 +17,7 @@ from rdc.errors import ExitCode, RdcError
 from rdc.model.sync import SyncOptions
 from rdc.transport.base import Transport
 from tests.damaged_transport import DamagedTransport
+from tests.old_or_new import check_old_or_new
 from tests.syncing import Way, run_sync, shell
 from tests.trees import File, Link, Tree, describe, litter, read_tree, tree, write_tree
 
@@ -58,20 +59,8 @@ def places(tmp_path: Path) -> tuple[Path, Path]:
     return write_tree(tmp_path / "source", WANTED), write_tree(tmp_path / "destination", HELD)
 
 
-def check_old_or_new(destination: Path, *, killed: bool = False) -> Tree:
-    """Whatever happened: every path is wholly as before or wholly as wanted. Directories get their own
-    metadata last, so of these only their being there counts. Only who was killed leaves temporaries."""
-    found = read_tree(destination)
-    if not killed:
-        assert litter(found) == []
-    for path in litter(found):
-        del found[path]
-    for path in found.keys() | HELD.keys() | WANTED.keys():
-        node, old, new = found.get(path), HELD.get(path), WANTED.get(path)
-        assert type(node) in {type(old), type(new)}, path
-        if isinstance(node, File | Link):
-            assert node in (old, new), path
-    return found
+def check(destination: Path, *, killed: bool = False) -> Tree:
+    return check_old_or_new(read_tree(destination), HELD, WANTED, killed=killed)
 
 
 def finish(source: Path, destination: Path) -> None:
@@ -124,7 +113,7 @@ def test_a_stream_cut_anywhere(end: int, places: tuple[Path, Path]) -> None:
     for position in positions:
         with damaged(end, cut=position):
             code = attempt(places)
-        found = check_old_or_new(places[1])
+        found = check(places[1])
         # The last bytes may be missed by nobody: everything is in place then.
         assert code == ExitCode.STREAM or found == WANTED, (position, total)
         if position % 7 == 0:
@@ -166,7 +155,7 @@ def test_a_far_side_that_dies(
             run_sync(*places, OPTIONS, way=way, remote=relay)
         except RdcError as error:
             assert error.code in {ExitCode.STREAM, ExitCode.INCOMPATIBLE}, error
-            check_old_or_new(places[1], killed=damage == "cut")
+            check(places[1], killed=damage == "cut")
         else:
             # It had said that everything was in place, and missed no more than the good-bye.
             assert position == total - 2

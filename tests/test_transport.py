@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import CommandMissingError, ExitCode, RdcError, UsageError
+from rdc.model.location import RemoteShell
 from rdc.transport.base import Transport
 from rdc.transport.memory import pair
 from rdc.transport.pipes import PipeTransport
@@ -282,35 +283,40 @@ def test_the_child_is_in_our_process_group_and_keeps_no_stray_descriptor(tmp_pat
 @pytest.mark.parametrize(
     ("host", "shell", "program", "argv"),
     [
-        ("h", "ssh", "rdc", ["ssh", "h", "rdc", "serve", "--stdio"]),
+        ("h", ("ssh",), "rdc", ["ssh", "h", "rdc", "serve", "--stdio"]),
         (
             "u@h",
-            "ssh -p 22 -i 'my key'",
+            ("ssh", "-p", "22", "-i", "my key"),
             "sudo rdc",
             ["ssh", "-p", "22", "-i", "my key", "u@h", "sudo", "rdc", "serve", "--stdio"],
         ),
-        ("h", "ssh", "~/bin/rdc", ["ssh", "h", "~/bin/rdc", "serve", "--stdio"]),
-        ("h;id", "ssh", "$(id)", ["ssh", "h;id", "$(id)", "serve", "--stdio"]),
+        ("h", ("ssh",), "~/bin/rdc", ["ssh", "h", "~/bin/rdc", "serve", "--stdio"]),
+        ("h;id", ("ssh",), "$(id)", ["ssh", "h;id", "$(id)", "serve", "--stdio"]),
+        ("h", ("ssh",), "'my rdc'", ["ssh", "h", "my rdc", "serve", "--stdio"]),
     ],
 )
-def test_the_remote_command(host: str, shell: str, program: str, argv: list[str]) -> None:
-    assert remote_argv(host, shell, program) == argv
+def test_the_remote_command(host: str, shell: tuple[str, ...], program: str, argv: list[str]) -> None:
+    assert remote_argv(host, RemoteShell(shell, program)) == argv
 
 
 @pytest.mark.parametrize(
     ("host", "shell", "program"),
     [
-        ("-oProxyCommand=id", "ssh", "rdc"),
-        ("", "ssh", "rdc"),
-        ("h", "", "rdc"),
-        ("h", "ssh", " "),
-        ("h", "ssh 'x", "rdc"),
-        ("h\0", "ssh", "rdc"),
+        ("-oProxyCommand=id", ("ssh",), "rdc"),
+        ("", ("ssh",), "rdc"),
+        ("h", (), "rdc"),
+        ("h", ("ssh",), " "),
+        ("h", ("ssh",), "rdc 'x"),
+        ("h\0", ("ssh",), "rdc"),
+        ("h", ("ssh", "a\0"), "rdc"),
+        ("h", ("ssh",), "rdc\0"),
     ],
 )
-def test_a_remote_command_that_makes_no_sense_is_a_usage_error(host: str, shell: str, program: str) -> None:
+def test_a_remote_command_that_makes_no_sense_is_a_usage_error(
+    host: str, shell: tuple[str, ...], program: str
+) -> None:
     with pytest.raises(UsageError):
-        remote_argv(host, shell, program)
+        remote_argv(host, RemoteShell(shell, program))
 
 
 def test_a_stand_in_for_ssh_runs_the_program(tmp_path: Path) -> None:
@@ -320,13 +326,13 @@ def test_a_stand_in_for_ssh_runs_the_program(tmp_path: Path) -> None:
     program = tmp_path / "rdc"
     program.write_text('#!/bin/sh\necho "$@"\n')
     program.chmod(0o755)
-    transport = ChildTransport(remote_argv("anywhere", str(shell), str(program)))
+    transport = ChildTransport(remote_argv("anywhere", RemoteShell((str(shell),), str(program))))
     data = b""
     while not (step := transport.exchange(NOTHING, True, LIMIT)).eof:
         data += step.received
     transport.close()
     assert data == b"serve --stdio\n"
-    transport = ChildTransport(remote_argv("anywhere", str(shell), "/no/such/rdc"))
+    transport = ChildTransport(remote_argv("anywhere", RemoteShell((str(shell),), "/no/such/rdc")))
     assert transport.exchange(NOTHING, True, LIMIT).eof
     assert transport.wait() == 127
     transport.close()

@@ -11,9 +11,13 @@ from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.connection import Connection
 from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import (
+    BlockAnswer,
+    BlockRequest,
     Bye,
     Data,
+    Describe,
     Done,
+    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
@@ -21,6 +25,7 @@ from rdc.protocol.messages import (
     Item,
     ListingEnd,
     ListingPart,
+    Manifest,
     Message,
     NodeAnswer,
     NodeRequest,
@@ -33,11 +38,16 @@ from rdc.protocol.messages import (
     Role,
     RootAnswer,
     RootRequest,
+    RowsPart,
+    RowsRequest,
     Start,
+    TierAnswer,
+    TierRequest,
     TreeAnswer,
     TreeRequest,
     encode,
 )
+from rdc.protocol.rows import Rows, Segment
 from rdc.protocol.varint import encode_varint
 
 HELLO = Hello(1, "rdc test", b"p" * 32)
@@ -72,45 +82,74 @@ def opening(answerer: Role = Role.SOURCE) -> Open:
 
 PAYLOAD = bytes(range(256)) * 4
 
+NAMED = Rows(
+    3,
+    (Segment(b"", 2, b"a\0link\0", b"../target\0"), Segment(b"sub", 1, b"x\0", b"")),
+    bytes((Kind.FILE, Kind.SYMLINK, Kind.FILE)),
+    bytes(6),
+    bytes(24),
+    bytes(12),
+    bytes(12),
+    bytes(24),
+)
+"""All columns of three entries."""
+
+TIMES = Rows(2, (), b"", b"", b"", b"", b"", bytes(16))
+"""Only the mtimes of two."""
+
 AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
-    (Role.SOURCE, Start(b"", Kind.DIRECTORY, Metadata(0o755, -5, 0, 0)), 1),
-    (Role.SOURCE, ListingPart(0, b"", 0, False, listing(b"a", b"b")), 1),
-    (Role.SOURCE, ListingPart(0, b"", 2, True, listing(b"c", b"link", kind=Kind.SYMLINK)), 1),
-    (Role.SOURCE, ListingPart(1, b"sub/dir", 4, True, listing(b"a")), 1),
-    (Role.SOURCE, ListingPart(2, b"sub/empty", 5, True, listing()), 1),
-    (Role.DESTINATION, RootRequest((0, 1, 4)), 2),
-    (Role.SOURCE, ListingEnd(3, 5, 3, 3000, 1), 1),
-    (Role.DESTINATION, TreeRequest((0,), 8), 2),
-    (Role.DESTINATION, Plan(3, 3000, 0), 2),
-    (Role.SOURCE, RootAnswer((0, 4), (1000, 1024), b"r" * 64), 2),
-    (Role.SOURCE, FileFailed(1, ExitCode.VANISHED, "b: vanished"), 2),
-    (Role.SOURCE, TreeAnswer(0, 1000, b"r" * 32, 2, None, b"records" * 20), 2),
-    (Role.DESTINATION, NodeRequest(0, 1, (0, 3, 700), 6), 3),
-    (Role.SOURCE, NodeAnswer(0, 1, (0, 3), (b"one", b"three")), 3),
-    (Role.SOURCE, Notice(ExitCode.OK, b"sub/socket", "skipping a socket"), 3),
-    (Role.SOURCE, NodeAnswer(0, 1, (700,), (b"",)), 3),
-    (Role.DESTINATION, RangeRequest.of(0, ((5, 20), (500, 100))), 4),
-    (Role.DESTINATION, FileRequest((0, 4)), 4),
-    (Role.SOURCE, Data(0, PAYLOAD[:120]), 4),
-    (Role.SOURCE, FileEnd(0, 120), 4),
-    (Role.SOURCE, Data(4, PAYLOAD, (1000, 24)), 4),
-    (Role.DESTINATION, Item(">f+++++++++", b"sub/dir/a"), 4),
-    (Role.DESTINATION, Item("cL+++++++++", b"link", b"../target"), 4),
-    (Role.SOURCE, Data(4, PAYLOAD, (1024,)), 4),
-    (Role.SOURCE, FileEnd(4, 2048, b"R" * 32), 4),
-    (Role.SOURCE, Data(0, b"part", (4,)), 4),
-    (Role.SOURCE, FileFailed(0, ExitCode.VANISHED, "a: changed while it was read"), 4),
-    (Role.DESTINATION, Progress("transfer", 2048, None), 4),
-    (Role.DESTINATION, Notice(ExitCode.PARTIAL, b"a", "a: no space"), 4),
-    (Role.DESTINATION, Done(2, 0, 2048, 12, 1, ExitCode.PARTIAL), 4),
-    (Role.SOURCE, Bye(1, ExitCode.VANISHED), 4),
+    (Role.DESTINATION, Describe(False, True), 1),
+    (Role.SOURCE, Start(b"", Kind.DIRECTORY, Metadata(0o755, -5, 0, 0)), 2),
+    (Role.SOURCE, Manifest(b"m" * 32, 5000, 3, 3000, 1), 2),
+    (Role.DESTINATION, TierRequest(2, (), 7), 3),
+    (Role.SOURCE, TierAnswer(1, (0,), (20,), b"r" * 280), 4),
+    (Role.DESTINATION, TierRequest(0, (3, 8), 4), 5),
+    (Role.DESTINATION, RowsRequest(1, (5, 19), 7), 5),
+    (Role.SOURCE, TierAnswer(0, (40, 130), (16, 9), b"t" * 100), 6),
+    (Role.SOURCE, RowsPart(5, 700, False, NAMED), 6),
+    (Role.SOURCE, RowsPart(5, 703, True, TIMES), 6),
+    (Role.SOURCE, RowsPart(19, 2000, True, NAMED), 6),
+    (Role.DESTINATION, Describe(True, True), 7),
+    (Role.SOURCE, ListingPart(0, b"", 0, False, listing(b"a", b"b")), 8),
+    (Role.SOURCE, ListingPart(0, b"", 2, True, listing(b"c", b"link", kind=Kind.SYMLINK)), 8),
+    (Role.SOURCE, ListingPart(1, b"sub/dir", 4, True, listing(b"a")), 8),
+    (Role.SOURCE, ListingPart(2, b"sub/empty", 5, True, listing()), 8),
+    (Role.DESTINATION, RootRequest((0, 1, 4)), 9),
+    (Role.SOURCE, ListingEnd(3, 5, 3, 3000, 1), 8),
+    (Role.DESTINATION, TreeRequest((0,), 8), 9),
+    (Role.DESTINATION, Plan(3, 3000, 0), 9),
+    (Role.SOURCE, RootAnswer((0, 4), (1000, 1024), b"r" * 64), 10),
+    (Role.SOURCE, FileFailed(1, ExitCode.VANISHED, "b: vanished"), 10),
+    (Role.SOURCE, TreeAnswer(0, 1000, b"r" * 32, 2, None, b"records" * 20), 10),
+    (Role.DESTINATION, NodeRequest(0, 1, (0, 3, 700), 6), 11),
+    (Role.SOURCE, NodeAnswer(0, 1, (0, 3), (b"one", b"three")), 12),
+    (Role.SOURCE, Notice(ExitCode.OK, b"sub/socket", "skipping a socket"), 12),
+    (Role.SOURCE, NodeAnswer(0, 1, (700,), (b"",)), 12),
+    (Role.DESTINATION, BlockRequest.of(0, ((5, 200), (500, 10)), 64, 5), 4),
+    (Role.SOURCE, BlockAnswer(0, bytes(25)), 4),
+    (Role.DESTINATION, RangeRequest.of(0, ((5, 20), (500, 100))), 13),
+    (Role.DESTINATION, FileRequest((0, 1, 2, 4)), 13),
+    (Role.SOURCE, Data(0, PAYLOAD[:120]), 14),
+    (Role.SOURCE, FileEnd(0, 120), 14),
+    (Role.SOURCE, FileBatch((1, 2), (5, 0), b"small", b"d" * 32), 14),
+    (Role.SOURCE, Data(4, PAYLOAD, (1000, 24)), 14),
+    (Role.DESTINATION, Item(">f+++++++++", b"sub/dir/a"), 15),
+    (Role.DESTINATION, Item("cL+++++++++", b"link", b"../target"), 15),
+    (Role.SOURCE, Data(4, PAYLOAD, (1024,)), 14),
+    (Role.SOURCE, FileEnd(4, 2048, b"R" * 32), 14),
+    (Role.SOURCE, Data(0, b"part", (4,)), 14),
+    (Role.SOURCE, FileFailed(0, ExitCode.VANISHED, "a: changed while it was read"), 14),
+    (Role.DESTINATION, Progress("transfer", 2048, None), 15),
+    (Role.DESTINATION, Notice(ExitCode.PARTIAL, b"a", "a: no space"), 15),
+    (Role.DESTINATION, Done(2, 0, 2048, 12, 1, ExitCode.PARTIAL), 15),
+    (Role.SOURCE, Bye(1, ExitCode.VANISHED), 16),
 )
 
 
 def script(dialler: Role) -> tuple[Line, ...]:
     """A whole session after the two Hellos, dialled by either side."""
     return (
-        Line(True, opening(dialler.other), 1),
+        Line(True, opening(dialler.other), 0),
         Line(False, Opened(Kind.DIRECTORY, True), 1),
         *(Line(role is dialler, message, number) for role, message, number in AFTER_OPENING),
     )

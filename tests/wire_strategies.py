@@ -15,7 +15,9 @@ from rdc.protocol.messages import (
     BlockRequest,
     Bye,
     Data,
+    Describe,
     Done,
+    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
@@ -23,6 +25,7 @@ from rdc.protocol.messages import (
     Item,
     ListingEnd,
     ListingPart,
+    Manifest,
     Message,
     NodeAnswer,
     NodeRequest,
@@ -36,10 +39,15 @@ from rdc.protocol.messages import (
     Role,
     RootAnswer,
     RootRequest,
+    RowsPart,
+    RowsRequest,
     Start,
+    TierAnswer,
+    TierRequest,
     TreeAnswer,
     TreeRequest,
 )
+from rdc.protocol.rows import ALL_GROUPS, ATTRIBUTES, MTIMES, NAMES, Rows, Segment
 
 ordinals = st.one_of(st.integers(0, 300), st.integers(0, ORDINAL_LIMIT))
 sizes = st.one_of(st.integers(0, 300), st.integers(0, SIZE_LIMIT))
@@ -115,6 +123,13 @@ def root_answers(draw: st.DrawFn) -> RootAnswer:
 
 
 @st.composite
+def batches(draw: st.DrawFn) -> FileBatch:
+    named = draw(files)
+    lengths = draw(st.lists(st.integers(0, 300), min_size=len(named), max_size=len(named)))
+    return FileBatch(named, tuple(lengths), bytes(sum(lengths)), draw(roots))
+
+
+@st.composite
 def node_answers(draw: st.DrawFn) -> NodeAnswer:
     nodes = draw(files)
     count = len(nodes)
@@ -151,6 +166,41 @@ def data(draw: st.DrawFn) -> Data:
     return Data(draw(ordinals), payload, draw(st.sampled_from([(), chunks])))
 
 
+@st.composite
+def rows(draw: st.DrawFn) -> Rows:
+    """Any groups of the entries of one to three directories."""
+    groups = draw(st.integers(1, ALL_GROUPS))
+    found = [
+        (draw(inner_paths), draw(listings(min_size=1, max_size=5)).packed())
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+
+    def column(name: str, wanted: object) -> bytes:
+        return b"".join(getattr(listing, name) for _, listing in found) if wanted else b""
+
+    owner = groups & ATTRIBUTES and draw(st.booleans())
+    segments = tuple(Segment(path, len(part), part.names, part.targets) for path, part in found)
+    return Rows(
+        sum(len(part) for _, part in found),
+        segments if groups & NAMES else (),
+        column("kinds", groups & NAMES),
+        column("modes", groups & ATTRIBUTES),
+        column("sizes", groups & ATTRIBUTES),
+        column("uids", owner),
+        column("gids", owner),
+        column("mtimes", groups & MTIMES),
+    )
+
+
+@st.composite
+def tier_answers(draw: st.DrawFn) -> TierAnswer:
+    firsts = draw(st.lists(ordinals, min_size=1, max_size=20))
+    counts = draw(st.lists(st.integers(1, 300), min_size=len(firsts), max_size=len(firsts)))
+    return TierAnswer(
+        draw(st.integers(0, 24)), tuple(firsts), tuple(counts), draw(st.binary(min_size=1, max_size=99))
+    )
+
+
 mtimes = st.none() | st.integers(-(1 << 63), SIZE_LIMIT)
 
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
@@ -158,6 +208,12 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Open: st.builds(Open, st.sampled_from(Role), paths, st.binary(min_size=16, max_size=16), options),
     Opened: st.builds(Opened, st.none() | st.sampled_from(Kind), st.booleans()),
     Refused: st.builds(Refused, failures, lines),
+    Describe: st.builds(Describe, st.booleans(), st.booleans()),
+    Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes),
+    TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
+    TierAnswer: tier_answers(),
+    RowsRequest: st.builds(RowsRequest, st.integers(0, 24), files, st.integers(1, ALL_GROUPS)),
+    RowsPart: st.builds(RowsPart, ordinals, ordinals, st.booleans(), rows()),
     Start: st.builds(
         Start,
         st.just(b"only"),
@@ -192,6 +248,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     BlockAnswer: st.builds(BlockAnswer, ordinals, st.binary(min_size=4, max_size=200)),
     FileRequest: st.builds(FileRequest, files),
     Data: data(),
+    FileBatch: batches(),
     FileEnd: st.builds(FileEnd, ordinals, sizes, roots | st.just(b""), mtimes),
     FileFailed: st.builds(FileFailed, ordinals, failures, lines),
     Notice: st.builds(Notice, codes, paths, lines),

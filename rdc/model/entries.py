@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Identity", "Kind", "Listing", "Metadata", "PackedListing", "strings"]
+__all__ = ["EMPTY_LISTING", "Identity", "Kind", "Listing", "Metadata", "PackedListing", "strings"]
 
 
 class Kind(IntEnum):
@@ -89,7 +89,7 @@ class Listing:
 
     def rows(self, rows: Sequence[int]) -> Listing:
         """The listing of these rows only; `rows` increases."""
-        links = [row for row, kind in enumerate(self.kinds) if kind == Kind.SYMLINK]
+        links = self.rows_of(Kind.SYMLINK)
         chosen = set(rows)
         return Listing(
             tuple(self.names[i] for i in rows),
@@ -106,12 +106,23 @@ class Listing:
         """The same entries under other names."""
         return replace(self, names=names)
 
+    def rows_of(self, kind: Kind) -> list[int]:
+        """The rows of one kind, in order."""
+        return _rows_of(self.kinds, kind)
+
+    def links(self) -> dict[int, bytes]:
+        """Where the symlinks point, by row: for whoever looks at many of them."""
+        return dict(zip(self.rows_of(Kind.SYMLINK), self.targets, strict=True)) if self.targets else {}
+
     def target(self, row: int) -> bytes:
-        """Where the symlink in `row` points."""
+        """Where the symlink in `row` points; costs a look at all kinds before it."""
         return self.targets[self.kinds.count(Kind.SYMLINK, 0, row)]
 
     def metadata(self, row: int) -> Metadata:
         return Metadata(self.modes[row], self.mtimes[row], self.uids[row], self.gids[row])
+
+
+EMPTY_LISTING = Listing((), b"", array("H"), array("Q"), array("q"), array("I"), array("I"), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +166,15 @@ class PackedListing:
             tuple(strings(self.targets)),
         )
 
+    @property
+    def total_size(self) -> int:
+        """Bytes of all its files."""
+        return sum(_integers("Q", self.sizes))
+
+    def rows_of(self, kind: Kind) -> list[int]:
+        """The rows of one kind, in order."""
+        return _rows_of(self.kinds, kind)
+
     def rows(self, rows: Sequence[int]) -> PackedListing:
         """The listing of these rows only; `rows` increases."""
         return self.unpacked().rows(rows).packed()
@@ -165,6 +185,16 @@ def strings(terminated: bytes) -> list[bytes]:
     split = terminated.split(b"\0")
     split.pop()
     return split
+
+
+def _rows_of(kinds: bytes, kind: Kind) -> list[int]:
+    """Found at the speed of a search for a byte."""
+    rows = []
+    row = kinds.find(kind)
+    while row >= 0:
+        rows.append(row)
+        row = kinds.find(kind, row + 1)
+    return rows
 
 
 def _terminated(parts: tuple[bytes, ...]) -> bytes:

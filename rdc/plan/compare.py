@@ -68,6 +68,7 @@ def compare(wanted: Listing, held: Listing | None, *, owner: bool, checksum: boo
     if not checksum and _equal(wanted, held, owner=owner):
         # Column comparison settles an unchanged directory without a step per entry.
         return Comparison((), ())
+    links, held_links = wanted.links(), held.links()
     decisions = []
     places = {name: row for row, name in enumerate(held.names)}
     for row, name in enumerate(wanted.names):
@@ -85,7 +86,7 @@ def compare(wanted: Listing, held: Listing | None, *, owner: bool, checksum: boo
         if wanted.sizes[row] != held.sizes[held_row]:
             differing |= Difference.SIZE
         if kind == Kind.SYMLINK:
-            same = wanted.target(row) == held.target(held_row)
+            same = links[row] == held_links[held_row]
             change = Change.METADATA if same else Change.CONTENT
         elif kind == Kind.FILE:
             if differing & (Difference.SIZE | (Difference.NONE if checksum else Difference.TIME)):

@@ -4,12 +4,13 @@ in the end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import deque
+from dataclasses import dataclass, replace
+from itertools import accumulate, compress
 from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
-from rdc.limits import TIER_NODES
-from rdc.model.entries import PackedListing
+from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TIER_NODES
 from rdc.tree.fold import GROUPS, Group
 
 if TYPE_CHECKING:
@@ -19,13 +20,28 @@ if TYPE_CHECKING:
     from rdc.tree.fold import Fold, Tier
     from rdc.tree.manifest import Manifest
 
-__all__ = ["Ask", "ManifestDescent"]
+__all__ = ["Ask", "ManifestDescent", "first_tier"]
 
 ALL = Group.NAMES | Group.ATTRIBUTES | Group.MTIMES
 
 FIRST_NODES = 64
 """The descent starts at the finest tier with at most so many nodes: they cost about 900 bytes and save one or
 two round trips."""
+
+FIRST_TIER = 2
+"""Above a quarter of a million entries the first tier may have more nodes instead, 14 bytes for each 4,096
+entries, so that four exchanges always suffice."""
+
+FIRST_NODES_MAX = 16_384
+"""Nodes of the first tier in any case: 230 KB, in one answer."""
+
+
+def first_tier(entries: int) -> int:
+    """The tier at which a descent over a manifest of so many entries starts: about 16 to a node."""
+    level = 0
+    while entries >> 4 * (level + 1) > (FIRST_NODES if level < FIRST_TIER else FIRST_NODES_MAX):
+        level += 1
+    return level
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,33 +65,41 @@ class _Node:
     """Our node of the same tier with the same names."""
     differing: Group
     children: list[_Node] | None = None
-    rows: list[Rows] = field(default_factory=list)
+    rows: tuple[Rows, ...] = ()
 
 
 class ManifestDescent:
     """Goes down the source's fold along what our own manifest lacks. Pure: `asks` out, answers in.
 
-    Where names match, only differing column groups are followed; where most of a node's children differ, the
-    rows below it are asked for at once.
+    Where names match, only differing column groups are followed. It goes down to the lowest tier whatever
+    differs: the references on the way cost 4 bytes (14 where names differ) for each 16 entries, and asking
+    for entries earlier would save them where all differ, but cost several times as much where some do.
+
+    A manifest that nobody has cannot make it ask for more: of each tier at most as many nodes are taken as
+    `entries` can have, and of entries at most `entries`.
     """
 
-    def __init__(self, own: Fold, entries: int, key: bytes) -> None:
+    def __init__(self, own: Fold, entries: int, key: bytes, *, owner: bool) -> None:
+        """`entries`: of the source's manifest, at least 1. `key`: the session's, for short references."""
         self._own = own
         self._entries = entries
         self._key = key
-        # About 16 to a node: the finest tier that should have few enough. The source starts at its topmost
-        # where it has none so high.
-        start = 0
-        while entries >> 4 * (start + 1) > FIRST_NODES:
-            start += 1
-        self._level = start
+        self._owner = owner
+        self._level = first_tier(entries)
         self._top = _Node(0, None, ALL)
-        # In the order asked: what each outstanding request is about.
-        self._waiting: list[tuple[Ask, list[_Node]]] = []
+        # In the order asked: what each outstanding request is about, and how far its answer is.
+        self._waiting: deque[tuple[Ask, deque[_Node]]] = deque()
         self._asks: list[Ask] = []
         self._maps: dict[int, dict[bytes, int]] = {}
-        self._row_node: list[_Node] = []
-        self._ask(Ask(False, start, (), ALL), [self._top])
+        self._nodes_left: dict[int, int] = {}
+        self._rows_left = entries
+        self.collided = False
+        """Two nodes had one short reference: `assemble` would be wrong, and nothing more is asked for."""
+        self._ask(Ask(False, self._level, (), ALL), [self._top])
+
+    def prepare(self) -> None:
+        """Folds our manifest, if that was not done yet: work for the time until the first answer comes."""
+        self._own.prepare()
 
     def asks(self) -> list[Ask]:
         """Requests to be sent now, in this order."""
@@ -84,57 +108,103 @@ class ManifestDescent:
 
     @property
     def complete(self) -> bool:
+        """Every request was answered, and there is none to send."""
         return not self._waiting
 
     def take_tier(self, level: int, firsts: Sequence[int], counts: Sequence[int], references: bytes) -> None:
         """The answer to the oldest request, which was for nodes."""
         ask, parents = self._oldest(rows=False)
+        if level != ask.level and (ask.nodes or level > ask.level):
+            raise ProtocolError(f"manifest nodes of tier {level} where {ask.level} was asked for")
         if not ask.nodes:
             self._level = level
+        self._check_shape(ask, level, firsts, counts)
         groups = [group for group in GROUPS if group & ask.groups]
         total = sum(counts)
-        if len(counts) != len(parents) or len(references) != total * sum(group.width for group in groups):
+        if len(references) != total * sum(group.width for group in groups):
             raise ProtocolError(f"{len(references)} bytes of references for {total} manifest nodes")
+        del self._waiting[0]
+        if self.collided:
+            return
         columns, at = {}, 0
         for group in groups:
             columns[group] = references[at : at + total * group.width]
             at += total * group.width
-        begin = 0
-        for parent, first, count in zip(parents, firsts, counts, strict=True):
-            if first + count > self._entries:
-                raise ProtocolError(f"manifest node {first + count} over {self._entries} entries")
+        begins = accumulate(counts, initial=0)
+        for parent, first, count, begin in zip(parents, firsts, counts, begins, strict=False):
             parent.children = self._children(parent, level, first, range(begin, begin + count), columns)
-            begin += count
         self._descend(level, parents)
+
+    def _check_shape(self, ask: Ask, level: int, firsts: Sequence[int], counts: Sequence[int]) -> None:
+        """Which nodes they are: as many as a fold can have, in order."""
+        asked = len(ask.nodes) or 1
+        if len(firsts) != asked or len(counts) != asked:
+            raise ProtocolError(f"manifest nodes below {len(counts)} of {asked} nodes that were asked for")
+        if not ask.nodes and firsts[0]:
+            raise ProtocolError(f"manifest tier {level} starts at node {firsts[0]}")
+        if ask.nodes and not 0 < min(counts) <= max(counts) <= NODE_RECORDS_MAX:
+            raise ProtocolError(f"a manifest node of {min(counts)} or {max(counts)} nodes")
+        ends = [first + count for first, count in zip(firsts, counts, strict=True)]
+        most = self._most(level)
+        if ends[-1] > most or any(end > first for end, first in zip(ends, firsts[1:], strict=False)):
+            raise ProtocolError(
+                f"manifest nodes out of order or past {most}, which {self._entries} entries have"
+            )
+        left = self._nodes_left.get(level, most) - sum(counts)
+        if left < 0:
+            raise ProtocolError(f"more nodes of manifest tier {level} than {self._entries} entries can have")
+        self._nodes_left[level] = left
+
+    def _most(self, level: int) -> int:
+        """Nodes that a tier can have: all but the last of each tier have more than NODE_RECORDS_MIN."""
+        most = self._entries
+        for _ in range(level + 1):
+            most = (most - 1) // (NODE_RECORDS_MIN + 1) + 1
+        return most
 
     def take_rows(self, rows: Rows, *, last: bool) -> None:
         """The next part of the answer to the oldest request, which was for rows."""
-        ask, nodes = self._waiting[0]
-        if not self._row_node:
-            self._row_node = list(nodes)
-        node = self._row_node[0]
+        ask, nodes = self._oldest(rows=True)
+        self._check_columns(ask, rows)
+        self._rows_left -= rows.count
+        if self._rows_left < 0:
+            raise ProtocolError(f"more rows than the manifest's {self._entries}")
+        node = nodes[0]
+        if not self.collided:
+            node.rows += (rows,)
+            if last and node.own is not None and not self._fits(node.rows, ask.level, node.own):
+                self._collide()
+        if last:
+            nodes.popleft()
+            if not nodes:
+                del self._waiting[0]
+
+    def _check_columns(self, ask: Ask, rows: Rows) -> None:
         for group, column in (
             (Group.NAMES, rows.kinds),
-            (Group.ATTRIBUTES, rows.sizes),
+            (Group.ATTRIBUTES, rows.modes),
             (Group.MTIMES, rows.mtimes),
         ):
             if bool(column) != bool(group & ask.groups):
                 raise ProtocolError("a manifest answer with other columns than were asked for")
-        node.rows.append(rows)
-        if last:
-            del self._row_node[0]
-            if node.own is not None:
-                held = len(self._own.tiers[ask.level].span(node.own))
-                if sum(part.count for part in node.rows) != held:
-                    raise ProtocolError(f"columns for a node of {held} entries have other lengths")
-            if not self._row_node:
-                del self._waiting[0]
+        if bool(rows.uids) != bool(self._owner and Group.ATTRIBUTES & ask.groups):
+            raise ProtocolError("a manifest answer with owners that are not kept, or without")
+
+    def _fits(self, parts: Sequence[Rows], level: int, own: int) -> bool:
+        """Whether columns that came for a node of ours can be columns of its entries."""
+        span = self._own.tiers[level].span(own)
+        if sum(rows.count for rows in parts) != len(span):
+            return False
+        # Kind.FILE is 0, so the kinds themselves select what is no regular file and has no size.
+        sizes = memoryview(b"".join(rows.sizes for rows in parts)).cast("Q")
+        return not any(compress(sizes, self._own.manifest.kinds[span.start : span.stop]))
 
     def assemble(self, into: Manifest) -> None:
         """Appends the source's manifest, from our rows where they are the same and from what came."""
         held: range | None = None
-        for span, node, level in self._leaves(self._top, self._level + 1):
-            if span is not None:
+        for node, level in self._leaves(self._top, self._level + 1):
+            if node.own is not None and not node.differing:
+                span = self._own.tiers[level].span(node.own)
                 if held is not None and held.stop == span.start:
                     held = range(held.start, span.stop)
                     continue
@@ -159,55 +229,48 @@ class ManifestDescent:
                     into.extend(segment.path, listing)
             return
         span = self._own.tiers[level].span(node.own)
-        columns = {
-            name: b"".join(getattr(rows, name) for rows in node.rows)
-            for name in ("modes", "sizes", "uids", "gids", "mtimes")
-        }
+        modes, sizes, mtimes, uids, gids = (
+            b"".join(getattr(rows, name) for rows in node.rows)
+            for name in ("modes", "sizes", "mtimes", "uids", "gids")
+        )
         at = 0
         for path, part in self._own.manifest.parts(span.start, span.stop):
             to = at + part.count
-
-            def pick(name: str, width: int, own: bytes, at: int = at, to: int = to) -> bytes:
-                return columns[name][width * at : width * to] or own
-
-            listing = PackedListing(
-                part.count,
-                part.names,
-                part.kinds,
-                pick("modes", 2, part.modes),
-                pick("sizes", 8, part.sizes),
-                pick("mtimes", 8, part.mtimes),
-                pick("uids", 4, part.uids),
-                pick("gids", 4, part.gids),
-                part.targets,
+            patched = replace(
+                part,
+                modes=modes[2 * at : 2 * to] or part.modes,
+                sizes=sizes[8 * at : 8 * to] or part.sizes,
+                mtimes=mtimes[8 * at : 8 * to] or part.mtimes,
+                uids=uids[4 * at : 4 * to] or part.uids,
+                gids=gids[4 * at : 4 * to] or part.gids,
             )
-            into.extend(path, listing)
+            into.extend(path, patched)
             at = to
 
-    def _leaves(self, node: _Node, level: int) -> Iterator[tuple[range | None, _Node, int]]:
-        """The settled nodes in order: (our rows, ...) or (None, the node whose rows came, its tier)."""
-        if node.children is not None:
+    def _leaves(self, node: _Node, level: int) -> Iterator[tuple[_Node, int]]:
+        """The nodes without children in order, each with its tier. Recursion: as deep as there are tiers."""
+        if node.children is None:
+            yield node, level
+        else:
             for child in node.children:
                 yield from self._leaves(child, level - 1)
-        elif node.own is not None and not node.differing:
-            yield self._own.tiers[level].span(node.own), node, level
-        else:
-            yield None, node, level
 
     def _children(
         self, parent: _Node, level: int, first: int, places: range, columns: dict[Group, bytes]
     ) -> list[_Node]:
-        own = self._own.tiers[level] if level < len(self._own.tiers) else None
-        if parent.own is None:
+        tiers = self._own.tiers
+        own = tiers[level] if level < len(tiers) else None
+        if parent.own is None or own is None:
             return [self._found(own, level, first + i, place, columns) for i, place in enumerate(places)]
         # The names below match as a whole, and boundaries depend on names alone: children pair up.
-        held = self._own.tiers[level + 1].children(parent.own)
-        if own is None or len(held) != len(places):
-            raise ProtocolError("a manifest node has other children than the one it equals")
-        out = []
-        for i, (mine, place) in enumerate(zip(held, places, strict=True)):
-            out.append(_Node(first + i, mine, self._difference(own, mine, place, columns)))
-        return out
+        held = tiers[level + 1].children(parent.own)
+        if len(held) != len(places):
+            self._collide()
+            return []
+        return [
+            _Node(first + i, mine, self._difference(own, mine, place, columns))
+            for i, (mine, place) in enumerate(zip(held, places, strict=True))
+        ]
 
     def _found(
         self, own: Tier | None, level: int, number: int, place: int, columns: dict[Group, bytes]
@@ -239,27 +302,33 @@ class ManifestDescent:
             self._maps[level] = places
         return self._maps[level]
 
-    def _descend(self, level: int, parents: list[_Node]) -> None:
+    def _descend(self, level: int, parents: Sequence[_Node]) -> None:
         """Requests for what the children in tier `level` still leave open."""
-        open_: dict[tuple[bool, Group], list[_Node]] = {}
+        if self.collided:
+            return
+        open_: dict[Group, list[_Node]] = {}
         for parent in parents:
-            children = parent.children or []
-            differing = [child for child in children if child.differing]
-            # Where most differ, another level of references would cost more than it settles.
-            dense = level == 0 or 2 * len(differing) > len(children) > 1
-            for child in differing:
-                open_.setdefault((dense, child.differing), []).append(child)
-        for (rows, groups), nodes in open_.items():
+            for child in parent.children or ():
+                if child.differing:
+                    open_.setdefault(child.differing, []).append(child)
+        for groups, nodes in open_.items():
             for start in range(0, len(nodes), TIER_NODES):
                 batch = nodes[start : start + TIER_NODES]
                 numbers = tuple(node.number for node in batch)
-                self._ask(Ask(rows, level if rows else level - 1, numbers, groups), batch)
+                self._ask(Ask(level == 0, max(level - 1, 0), numbers, groups), batch)
 
-    def _ask(self, ask: Ask, nodes: list[_Node]) -> None:
+    def _collide(self) -> None:
+        """What is on its way is still awaited, what was not sent yet is not asked any more."""
+        self.collided = True
+        for _ in self._asks:
+            self._waiting.pop()
+        self._asks = []
+
+    def _ask(self, ask: Ask, nodes: Sequence[_Node]) -> None:
         self._asks.append(ask)
-        self._waiting.append((ask, nodes))
+        self._waiting.append((ask, deque(nodes)))
 
-    def _oldest(self, *, rows: bool) -> tuple[Ask, list[_Node]]:
+    def _oldest(self, *, rows: bool) -> tuple[Ask, deque[_Node]]:
         if not self._waiting or self._waiting[0][0].rows != rows:
             raise ProtocolError("a manifest answer that was not asked for")
-        return self._waiting.pop(0)
+        return self._waiting[0]

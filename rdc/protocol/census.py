@@ -1,9 +1,9 @@
-"""What has been listed so far: listings must follow one another without gaps, and their totals must agree."""
+"""What S has said of its tree so far: as it was asked to, listings without gaps, totals that agree."""
 
 from __future__ import annotations
 
 from rdc.model.entries import Kind
-from rdc.protocol.messages import ListingEnd, ListingPart, Manifest
+from rdc.protocol.messages import Describe, ListingEnd, ListingPart, Manifest
 from rdc.protocol.states import Illegal
 
 __all__ = ["Census"]
@@ -16,28 +16,46 @@ class Census:
         self.entries = 0
         self.files = 0
         self.bytes = 0
-        self._topped = False
-        self._offered = 0
+        self._asked: Describe | None = None
+        self._started = False
+        self._offered: int | None = None
+        """Entries of the manifest that stands for a listing."""
         self._unfinished: ListingPart | None = None
         """The last part, when its directory goes on."""
-
-    def offer(self, manifest: Manifest) -> None:
-        """A manifest stands for a listing: its entries may be asked for."""
-        self._offered = manifest.entries
 
     @property
     def known(self) -> int:
         """Entries that may be asked for."""
-        return max(self.entries, self._offered)
+        return self.entries if self._offered is None else self._offered
 
-    def top(self) -> None:
-        """The root itself: Illegal a second time or after a listing."""
-        if self._topped or self.directories:
-            raise Illegal("the root was described already, or a listing came before")
-        self._topped = True
+    def describe(self, message: Describe) -> None:
+        """Illegal a second time, but for a listing after a manifest, which it replaces."""
+        if self._asked is not None and (self._offered is None or not message.whole):
+            raise Illegal("the tree is being described already")
+        self._asked = message
+        self._offered = None
+
+    def start(self) -> None:
+        """Illegal unasked or a second time."""
+        if self._asked is None or self._started:
+            raise Illegal("nobody asked for it" if self._asked is None else "it came already")
+        self._started = True
+
+    def offer(self, manifest: Manifest) -> None:
+        """Illegal unless a manifest was asked for."""
+        if self._asked is None or self._asked.whole or not self._started:
+            raise Illegal("no manifest was asked for, or its Start is missing")
+        self._offered = manifest.entries
+
+    def look(self) -> None:
+        """Illegal unless there is a manifest to look into."""
+        if self._offered is None:
+            raise Illegal("no manifest was offered")
 
     def add(self, part: ListingPart) -> None:
-        """Raises Illegal unless `part` goes on where the listing stands."""
+        """Raises Illegal unless a listing was asked for and `part` goes on where it stands."""
+        if self._asked is None or not self._asked.whole or not self._started:
+            raise Illegal("no listing was asked for, or its Start is missing")
         if part.first != self.entries:
             raise Illegal(f"a listing's first entry is {part.first}, expected {self.entries}")
         before = self._unfinished
@@ -55,6 +73,8 @@ class Census:
         self._unfinished = None if part.last else part
 
     def end(self, totals: ListingEnd) -> None:
+        if self._asked is None or not self._asked.whole or not self.directories:
+            raise Illegal("the root was not listed")
         if self._unfinished is not None:
             raise Illegal(f"the listing of directory {self._unfinished.directory} is not complete")
         stated = (totals.directories, totals.entries, totals.files, totals.bytes)

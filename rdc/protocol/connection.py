@@ -21,6 +21,7 @@ from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
     Data,
+    Describe,
     Done,
     FileBatch,
     FileEnd,
@@ -50,7 +51,7 @@ from rdc.protocol.messages import (
     decode,
     encode,
 )
-from rdc.protocol.states import NEEDS, TRANSITIONS, Illegal, State
+from rdc.protocol.states import NEEDS, RECALLS, TRANSITIONS, Illegal, State
 
 __all__ = ["MAGIC", "Connection", "LocalProtocolError", "Received"]
 
@@ -146,6 +147,10 @@ class Connection:
         head = frame_head(message.kind, round, len(payload))
         self._count(message, len(head) + len(payload))
         self._blocks_out.write(head, payload)
+
+    def beat(self) -> None:
+        """Queue a sign of life: an empty block, which means nothing."""
+        self._blocks_out.put_raw(b"")
 
     @property
     def can_refuse(self) -> bool:
@@ -299,13 +304,18 @@ class Connection:
         if need is not None and other.state is not need:
             raise Illegal(f"the other side is not yet in state {need.value}")
         match message:
+            case Describe() if self.outstanding:
+                raise Illegal(f"{self.outstanding} requests are unanswered")
+            case Describe():
+                self._census.describe(message)
             case Start():
-                self._census.top()
+                self._census.start()
             case ListingPart():
                 self._census.add(message)
             case Manifest():
                 self._census.offer(message)
             case TierRequest() | RowsRequest():
+                self._census.look()
                 self._ledger.ask(message)
             case TierAnswer() | RowsPart():
                 self._ledger.answer(message)
@@ -327,6 +337,9 @@ class Connection:
             case Open() | Opened():
                 after = self._open(sender, other, message)
         sender.state = after
+        before, recalled = RECALLS.get(type(message), (None, None))
+        if recalled is not None and other.state is before:
+            other.state = recalled
 
     def _open(self, sender: _End, other: _End, message: Open | Opened) -> State:
         if isinstance(message, Open) != ((sender is self._us) == self.dialler):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
-from itertools import compress
+from itertools import compress, pairwise
 
 from rdc.limits import FRAME_BYTES, NAME_BYTES, PATH_BYTES, SIZE_LIMIT
 from rdc.model.entries import Kind, Listing
 from rdc.protocol.columns import decode_fixed, encode_fixed, increasing
 from rdc.protocol.fields import of_items
 
-__all__ = ["ListingColumns", "slice_listing"]
+__all__ = ["ListingColumns", "join_listing", "slice_listing"]
 
 KINDS = bytes(sorted(Kind))
 MODE_LIMIT = 0o7777
@@ -110,3 +111,29 @@ def slice_listing(listing: Listing) -> Iterator[Listing]:
             listing.gids[start:row],
             listing.targets[first_target:target],
         )
+
+
+def join_listing(parts: list[Listing]) -> Listing:
+    """One directory's parts as one listing. ValueError unless names go on increasing."""
+    if len(parts) == 1:
+        return parts[0]
+    for before, after in pairwise(parts):
+        if before.names and after.names and before.names[-1] >= after.names[0]:
+            raise ValueError("a directory's names do not increase from part to part")
+    return Listing(
+        tuple(name for part in parts for name in part.names),
+        b"".join(part.kinds for part in parts),
+        _concatenated("H", [part.modes for part in parts]),
+        _concatenated("Q", [part.sizes for part in parts]),
+        _concatenated("q", [part.mtimes for part in parts]),
+        _concatenated("I", [part.uids for part in parts]),
+        _concatenated("I", [part.gids for part in parts]),
+        tuple(target for part in parts for target in part.targets),
+    )
+
+
+def _concatenated(typecode: str, columns: list[array[int]]) -> array[int]:
+    joined: array[int] = array(typecode)
+    for column in columns:
+        joined.extend(column)
+    return joined

@@ -135,7 +135,7 @@ class Role(IntEnum):
 
 
 @wire(0, keys=("v", "s", "p"))
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Hello(WireMessage):
     """Both sides, first, in the preamble's raw block; unknown keys are ignored."""
 
@@ -148,7 +148,7 @@ class Hello(WireMessage):
 
 
 @wire(1)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Open(WireMessage):
     """Dialler, right after its Hello without waiting: what the session is about."""
 
@@ -162,7 +162,7 @@ class Open(WireMessage):
 
 
 @wire(2)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Opened(WireMessage):
     """Answerer, after its Hello: it takes the role."""
 
@@ -172,7 +172,7 @@ class Opened(WireMessage):
 
 
 @wire(3)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Refused(WireMessage):
     """Either side, any time: the session is over, for this reason."""
 
@@ -181,7 +181,7 @@ class Refused(WireMessage):
 
 
 @wire(4)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ListingPart(WireMessage):
     """S: some or all entries of one directory, in order."""
 
@@ -204,7 +204,7 @@ class ListingPart(WireMessage):
 
 
 @wire(5)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ListingEnd(WireMessage):
     """S: every directory was listed; the totals of what was."""
 
@@ -219,7 +219,7 @@ class ListingEnd(WireMessage):
 
 
 @wire(6)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RootRequest(WireMessage):
     """D: references of the root digests of these files."""
 
@@ -229,7 +229,7 @@ class RootRequest(WireMessage):
 
 
 @wire(7)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RootAnswer(WireMessage):
     """S: some or all files of the oldest RootRequest; those that failed come as FileFailed."""
 
@@ -254,7 +254,7 @@ class RootAnswer(WireMessage):
 
 
 @wire(8)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TreeRequest(WireMessage):
     """D: the top of the signature trees of these files."""
 
@@ -264,7 +264,7 @@ class TreeRequest(WireMessage):
 
 
 @wire(9)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TreeAnswer(WireMessage):
     """S: one file of the oldest TreeRequest."""
 
@@ -278,7 +278,7 @@ class TreeAnswer(WireMessage):
 
 
 @wire(10)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NodeRequest(WireMessage):
     """D: the children of these nodes of a file's tree."""
 
@@ -290,7 +290,7 @@ class NodeRequest(WireMessage):
 
 
 @wire(11)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NodeAnswer(WireMessage):
     """S: the next nodes of the oldest NodeRequest, in its order."""
 
@@ -343,7 +343,7 @@ def _gaps(ranges: Sequence[tuple[int, int]]) -> tuple[int, ...]:
 
 
 @wire(12)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RangeRequest(_Ranged, WireMessage):
     """D: these bytes of a file, in this order."""
 
@@ -363,7 +363,7 @@ class RangeRequest(_Ranged, WireMessage):
 
 
 @wire(13)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileRequest(WireMessage):
     """D: these files whole."""
 
@@ -371,7 +371,7 @@ class FileRequest(WireMessage):
 
 
 @wire(14)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Data(WireMessage):
     """S: the next bytes of a file or of its ranges."""
 
@@ -387,7 +387,7 @@ class Data(WireMessage):
 
 
 @wire(15)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileEnd(WireMessage):
     """S: all Data of the request for this file was sent."""
 
@@ -405,7 +405,7 @@ class FileEnd(WireMessage):
 
 
 @wire(16)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileFailed(WireMessage):
     """S, in place of an answer about this file."""
 
@@ -415,7 +415,7 @@ class FileFailed(WireMessage):
 
 
 @wire(17)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Notice(WireMessage):
     """Either side: a problem with one path that the other side's user must see; the session goes on."""
 
@@ -426,7 +426,7 @@ class Notice(WireMessage):
 
 
 @wire(18)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Item(WireMessage):
     """D: an entry was changed (or would be)."""
 
@@ -436,7 +436,7 @@ class Item(WireMessage):
 
 
 @wire(19)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Progress(WireMessage):
     """D: how far it is."""
 
@@ -446,7 +446,7 @@ class Progress(WireMessage):
 
 
 @wire(20)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Plan(WireMessage):
     """D: what it will do."""
 
@@ -456,7 +456,7 @@ class Plan(WireMessage):
 
 
 @wire(21)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Done(WireMessage):
     """D: nothing more is wanted; its result."""
 
@@ -469,7 +469,7 @@ class Done(WireMessage):
 
 
 @wire(22)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Bye(WireMessage):
     """S: the last message, after Done."""
 
@@ -478,7 +478,7 @@ class Bye(WireMessage):
 
 
 @wire(23)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Start(WireMessage):
     """S, before any listing: what is going to be listed."""
 
@@ -497,7 +497,7 @@ class Start(WireMessage):
 
 
 @wire(24)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Describe(WireMessage):
     """D: how S is to describe its tree; first of all, and once more where the manifest does not pay."""
 
@@ -508,7 +508,7 @@ class Describe(WireMessage):
 
 
 @wire(25)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Manifest(WireMessage):
     """S, after Start, where no listing was asked for: the tree's digest and totals."""
 
@@ -524,7 +524,7 @@ class Manifest(WireMessage):
 
 
 @wire(26)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TierRequest(WireMessage):
     """D: the children, in tier `level`, of these nodes of the tier above; without nodes the whole tier, or
     the topmost there is."""
@@ -536,7 +536,7 @@ class TierRequest(WireMessage):
 
 
 @wire(27)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TierAnswer(WireMessage):
     """S: the answer to the oldest TierRequest, one entry a node asked for (one for a whole tier)."""
 
@@ -554,7 +554,7 @@ class TierAnswer(WireMessage):
 
 
 @wire(28)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RowsRequest(WireMessage):
     """D: the entries below these nodes of tier `level`."""
 
@@ -564,7 +564,7 @@ class RowsRequest(WireMessage):
 
 
 @wire(29)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RowsPart(WireMessage):
     """S: the next entries below the next node of the oldest RowsRequest."""
 
@@ -580,7 +580,7 @@ class RowsPart(WireMessage):
 
 
 @wire(30)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileBatch(WireMessage):
     """S: small files of the oldest FileRequest, each of one chunk, unchanged since they were listed."""
 
@@ -600,7 +600,7 @@ class FileBatch(WireMessage):
 
 
 @wire(31)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BlockRequest(_Ranged, WireMessage):
     """D: fingerprints of the blocks that these ranges of a file are made of."""
 
@@ -630,7 +630,7 @@ class BlockRequest(_Ranged, WireMessage):
 
 
 @wire(32)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BlockAnswer(WireMessage):
     """S: the whole answer to the oldest BlockRequest."""
 

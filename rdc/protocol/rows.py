@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import compress
 
-from rdc.limits import NAME_BYTES, PATH_BYTES, SIZE_LIMIT
+from rdc.limits import NAME_BYTES, PATH_BYTES, ROWS_PER_PART, SIZE_LIMIT
 from rdc.model.entries import Kind, PackedListing
 from rdc.protocol.columns import decode_fixed, increasing
 from rdc.protocol.fields import of_items
@@ -84,22 +85,33 @@ class RowColumns:
 
     def unpack(self, raw: object) -> Rows:
         count, text, kinds, targets, modes, sizes, uids, gids, mtimes = of_items(raw, int, *[bytes] * 8)
+        if not 0 < count <= ROWS_PER_PART:
+            raise ValueError(f"{count} rows, the limit is {ROWS_PER_PART}")
         for name, column, width in (
             ("kinds", kinds, 1), ("modes", modes, 2), ("sizes", sizes, 8),
             ("uids", uids, 4), ("gids", gids, 4), ("mtimes", mtimes, 8),
         ):  # fmt: skip
             if column and len(column) != count * width:
                 raise ValueError(f"{name} of {len(column)} bytes for {count} rows")
+        # A group is there as a whole or not at all; owners are a part of theirs that both ends must keep.
+        if bool(modes) != bool(sizes) or bool(uids) != bool(gids) or (uids and not modes):
+            raise ValueError("one column of a group without the others")
         if kinds.translate(None, KINDS):
             raise ValueError("unknown kind of entry")
         if modes and max(decode_fixed("H", modes)) > MODE_LIMIT:
             raise ValueError("a mode has more than permission bits")
         if sizes and max(decode_fixed("Q", sizes)) > SIZE_LIMIT:
             raise ValueError(f"a size past {SIZE_LIMIT}")
-        segments = _segments(text, kinds, targets) if kinds else ()
+        # Kind.FILE is 0, so the kinds themselves select what is no regular file.
+        if sizes and any(compress(decode_fixed("Q", sizes), kinds)):
+            raise ValueError("an entry that is no regular file has a size")
         if not kinds and (text or targets):
             raise ValueError("names without kinds")
-        if not count > 0 or (kinds and sum(segment.count for segment in segments) != count):
+        # Before any is made: each has a name, and at worst an empty string and a path in front of it.
+        if text.count(0) > 3 * count or targets.count(0) > count:
+            raise ValueError(f"more names or targets than {count} rows have")
+        segments = _segments(text, kinds, targets) if kinds else ()
+        if kinds and sum(segment.count for segment in segments) != count:
             raise ValueError(f"names do not make {count} rows")
         return Rows(count, segments, kinds, modes, sizes, uids, gids, mtimes)
 

@@ -42,7 +42,7 @@ from rdc.protocol.messages import (
     TreeRequest,
 )
 
-__all__ = ["NEEDS", "TRANSITIONS", "Illegal", "State"]
+__all__ = ["NEEDS", "RECALLS", "TRANSITIONS", "Illegal", "State"]
 
 
 class Illegal(Exception):  # noqa: N818 - not an error until the connection knows whose fault it is
@@ -57,7 +57,7 @@ class State(Enum):
     OPENING = "opening"
     """The dialler's Open, the answerer's Opened."""
     LISTING = "listing"
-    """S: listings, and answers already."""
+    """S: its tree as it was asked to describe it, and answers already."""
     SERVING = "serving"
     """S: answers only."""
     ASKING = "asking"
@@ -68,22 +68,19 @@ class State(Enum):
     """Nothing more."""
 
 
-_ANSWERS = (
-    RootAnswer,
-    TreeAnswer,
-    NodeAnswer,
-    TierAnswer,
-    RowsPart,
-    FileBatch,
-    BlockAnswer,
-    Data,
-    FileEnd,
-    FileFailed,
-)
+_VIEWS = (TierAnswer, RowsPart)
+"""Answers about a manifest: there is none while a listing goes on."""
+_ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd, FileFailed)
 _REQUESTS = (
-    Describe, RootRequest, TreeRequest, NodeRequest, RangeRequest, FileRequest, TierRequest, RowsRequest,
+    TierRequest,
+    RowsRequest,
+    RootRequest,
+    TreeRequest,
+    NodeRequest,
+    RangeRequest,
+    FileRequest,
     BlockRequest,
-)  # fmt: skip
+)
 _REPORTS = (Item, Progress, Plan)
 
 
@@ -107,9 +104,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
             Refused: State.CLOSED,
         },
         State.SERVING: {
-            ListingPart: State.LISTING,
-            ListingEnd: State.SERVING,
-            **dict.fromkeys(_ANSWERS, State.SERVING),
+            **dict.fromkeys((*_VIEWS, *_ANSWERS), State.SERVING),
             Notice: State.SERVING,
             Bye: State.CLOSED,
             Refused: State.CLOSED,
@@ -119,6 +114,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.DESTINATION: {
         **_begin(State.ASKING),
         State.ASKING: {
+            Describe: State.ASKING,
             **dict.fromkeys(_REQUESTS, State.ASKING),
             **dict.fromkeys(_REPORTS, State.ASKING),
             Notice: State.ASKING,
@@ -133,3 +129,6 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
 NEEDS: dict[type[Message], State] = {Done: State.SERVING, Bye: State.DONE}
 """Messages that also need the OTHER side to be in a state: D has seen the whole listing when it is done, and
 S says good-bye to a D that is."""
+
+RECALLS: dict[type[Message], tuple[State, State]] = {Describe: (State.SERVING, State.LISTING)}
+"""Messages that also take the OTHER side from a state to another: after a manifest S is to list its tree."""

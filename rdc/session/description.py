@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rdc.errors import ProtocolError
-from rdc.limits import ROWS_PER_PART
+from rdc.errors import ExitCode, ProtocolError
+from rdc.limits import ROWS_PER_PART, ROWS_TEXT_BYTES, TIER_NODES_WHOLE
 from rdc.model.entries import Kind
-from rdc.progress import silent
+from rdc.progress import Problem
 from rdc.protocol.listings import slice_listing
 from rdc.protocol.messages import ListingEnd, ListingPart, RowsPart, RowsRequest, TierAnswer, TierRequest
 from rdc.protocol.messages import Manifest as ManifestMessage
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.model.entries import PackedListing
+    from rdc.progress import Event
     from rdc.session.driver import Conversation
     from rdc.session.news import News
     from rdc.session.source import SourceTree
@@ -41,29 +42,35 @@ class Description:
         self.manifest = Manifest()
         self._fold: Fold | None = None
         self._owner = False
-        self._walked = False
+        self._reported: set[bytes] = set()
         self.read_errors = 0
+        """Directories that could not be read, in whatever walk."""
         self.files = 0
         self.bytes = 0
 
     def _walk(self) -> PackedWalk:
-        # A second walk, where the manifest did not do, repeats no reports.
-        report = silent if self._walked else self._news.report
-        self._walked = True
         self.manifest.clear()
+        self._fold = None
         self.files = self.bytes = 0
-        return PackedWalk(self._tree.root, self._filters, report, self._tree.only)
+        return PackedWalk(self._tree.root, self._filters, self._report, self._tree.only)
+
+    def _report(self, event: Event) -> None:
+        """A second walk, where the manifest did not do, repeats no reports, and makes good for no error of
+        the first: what was missing once may be missing again."""
+        if isinstance(event, Problem) and event.path not in self._reported:
+            self._reported.add(event.path)
+            self.read_errors += event.code is not ExitCode.OK
+            self._news.report(event)
 
     def _add(self, path: bytes, listing: PackedListing) -> None:
         self.manifest.add(path, listing)
         self.files += listing.kinds.count(Kind.FILE)
-        self.bytes += sum(memoryview(listing.sizes).cast("Q"))
+        self.bytes += listing.total_size
 
     def send_listing(self, round_: int, serve: Callable[[], Conversation[None]]) -> Conversation[None]:
         """The listing, directory by directory; `serve` answers after each what is asked of it."""
-        walk = self._walk()
         directories = 0
-        for path, packed in walk:
+        for path, packed in self._walk():
             at = len(self.manifest)
             self._add(path, packed)
             parts = list(slice_listing(packed.unpacked()))
@@ -73,17 +80,14 @@ class Description:
             directories += 1
             yield from self._news.tell(round_)
             yield from serve()
-        self.read_errors += walk.read_errors
         yield from self._news.tell(round_)
         totals = (directories, len(self.manifest), self.files, self.bytes, self.read_errors)
         yield Send(ListingEnd(*totals), round_)
 
     def offer(self, owner: bool, round_: int) -> Conversation[None]:
         """The manifest's root, to be looked into only where it differs."""
-        walk = self._walk()
-        for path, listing in walk:
+        for path, listing in self._walk():
             self._add(path, listing)
-        self.read_errors += walk.read_errors
         self._owner = owner
         yield from self._news.tell(round_)
         top = None if self._tree.only is not None else self._tree.root.metadata(b"")
@@ -104,6 +108,10 @@ class Description:
         level = min(message.level, len(tiers) - 1)
         tier = tiers[level]
         spans = [range(len(tier))]
+        if len(tier) > TIER_NODES_WHOLE and not message.nodes:
+            raise ProtocolError(
+                f"the far side asked for all {len(tier)} nodes of manifest tier {level} at once"
+            )
         if message.nodes:
             above = tiers[level + 1]
             if message.nodes[-1] >= len(above):
@@ -126,12 +134,20 @@ class Description:
             raise ProtocolError(
                 f"the far side asked for rows of tier {message.level}, node {message.nodes[-1]}"
             )
+        groups, most = Group(message.groups), ROWS_PER_PART
         for node in message.nodes:
             span = tiers[message.level].span(node)
-            for first in range(span.start, span.stop, ROWS_PER_PART):
-                stop = min(first + ROWS_PER_PART, span.stop)
-                rows = self._rows(first, stop, Group(message.groups))
-                yield Send(RowsPart(node, first, stop == span.stop, rows), round_)
+            first = span.start
+            while first < span.stop:
+                rows = self._rows(first, min(first + most, span.stop), groups)
+                size = sum(len(s.path) + len(s.names) + len(s.targets) for s in rows.segments)
+                if size > ROWS_TEXT_BYTES and rows.count > 1:
+                    # Paths, names or targets of thousands of bytes.
+                    most = rows.count // 2
+                    continue
+                yield Send(RowsPart(node, first, first + rows.count == span.stop, rows), round_)
+                first += rows.count
+                most = min(2 * most, ROWS_PER_PART)
 
     def _rows(self, first: int, stop: int, groups: Group) -> Rows:
         manifest = self.manifest

@@ -8,114 +8,48 @@ descent find the directories to be compared, from which on both ways are one.
 from __future__ import annotations
 
 import contextlib
-import os
-from array import array
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
-
-from blake3 import blake3
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, OutOfSpaceError, ProtocolError, RdcError, printable
-from rdc.files.confined import Root
 from rdc.limits import SMALL_MANIFEST
-from rdc.model.entries import Kind, Listing, PackedListing
-from rdc.plan.manifest_descent import ManifestDescent
+from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import PlanKnown, Problem
+from rdc.protocol.columns import increasing
+from rdc.protocol.listings import join_listing
 from rdc.protocol.messages import (
     Bye,
     Describe,
     Done,
     ListingEnd,
     ListingPart,
-    RowsPart,
-    RowsRequest,
-    Start,
-    TierAnswer,
-    TierRequest,
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.session.deletion import Deletion
 from rdc.session.directories import Announced, Directories, writing_code
+from rdc.session.discovery import discover, next_message
 from rdc.session.driver import Flush, Receive, Send
 from rdc.session.landing import Landing
 from rdc.session.leftovers import Leftovers
+from rdc.session.place import keeps_owner
+from rdc.session.settlement import Settlement
 from rdc.session.transfer import Transfers
-from rdc.tree.fold import Fold
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
+    from rdc.model.entries import Listing
     from rdc.model.sync import SyncOptions
     from rdc.progress import Event
-    from rdc.protocol.connection import Received
+    from rdc.protocol.messages import Start
     from rdc.session.driver import Conversation
     from rdc.session.news import News
+    from rdc.session.place import Place
+    from rdc.session.settlement import Settlements
     from rdc.tree.filters import FilterList
 
-__all__ = ["Destination", "Settlements", "is_bare", "keeps_owner", "open_destination"]
-
-EMPTY = Listing((), b"", array("H"), array("Q"), array("q"), array("I"), array("I"), ())
-
-
-class Settlements(Protocol):
-    """Remembers pairs of trees that a clean run found to need nothing: a cache, never needed."""
-
-    def is_settled(self, key: bytes) -> bool: ...
-
-    def settle(self, key: bytes) -> None: ...
-
-
-def keeps_owner(options: SyncOptions) -> bool:
-    """Whether this side, as the destination, sets uid and gid."""
-    return os.geteuid() == 0 if options.owner is None else options.owner
-
-
-def is_bare(path: bytes) -> bool:
-    """Nothing is at `path`, or an empty directory: everything the source has will be new."""
-    try:
-        with os.scandir(path) as entries:
-            return next(entries, None) is None
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the tree goes."""
-
-    root: Root
-    name: bytes | None
-    """What a single entry is to be called there; None: as at the source."""
-    new: bool
-    """The directory is made by this run, so nothing is in it; in a dry run `root` is the one above it."""
-
-
-def open_destination(path: bytes, start: Start, *, dry_run: bool) -> Place:
-    """Where `path`, as its user wrote it, puts the tree that `start` announces (rsync's rules).
-
-    A directory is made when its parent exists. A single file goes INTO a directory, or to the path itself
-    when nothing or no directory is there and no slash follows it. Raises RdcError with rsync's exit code 11
-    when the destination cannot be used at all.
-    """
-    try:
-        return _open(path, start, dry_run=dry_run)
-    except FileError as error:
-        raise RdcError(str(error), code=ExitCode.FILE_IO) from error
-
-
-def _open(path: bytes, start: Start, *, dry_run: bool) -> Place:
-    single_file = start.only and start.entry is not Kind.DIRECTORY
-    if single_file and not path.endswith(b"/") and not os.path.isdir(path):
-        parent = os.path.dirname(path) or b"."
-        return Place(Root.open(parent, writable=not dry_run), os.path.basename(path), False)
-    new = not os.path.lexists(path)
-    if dry_run and new:
-        return Place(Root.open(os.path.dirname(path.rstrip(b"/")) or b"."), None, True)
-    return Place(Root.open(path, create=not dry_run, writable=not dry_run), None, new)
+__all__ = ["Destination"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +87,12 @@ class Destination:
         self._secret = secret
         self._news = news
         self._whole = whole
-        self._settlements = settlements
         self._owner = keeps_owner(options)
+        self._settlement = Settlement(settlements, place.root, start, options, filters, owner=self._owner)
         self._wanted = Manifest()
         self._own: Manifest | None = None
+        self._equal = False
+        """The manifests' roots were enough."""
         self._unreadable: set[bytes] = set()
         self._landing = Landing(
             place.root, self._wanted, news, fsync=options.fsync, owner=self._owner, dry=options.dry_run
@@ -217,7 +153,8 @@ class Destination:
         except BaseException as error:
             self._wind_down(error)
             raise
-        self._remember()
+        if self._may_settle:
+            self._settlement.settle(self._wanted, self._own, self._directories.changed)
         yield from self._news.tell(round_)
         done = Done(
             self._landing.changed,
@@ -269,13 +206,16 @@ class Destination:
         self._parts.append(part.listing)
         if not part.last:
             return
-        listing = self._parts[0] if len(self._parts) == 1 else _joined(self._parts)
+        try:
+            listing = join_listing(self._parts)
+        except ValueError as error:
+            raise ProtocolError(str(error)) from error
         self._parts = []
         self._listed += 1
         path, first = part.path, len(self._wanted)
         listing = self._renamed(path, listing)
         self._wanted.add(path, listing.packed())
-        held = EMPTY if self._directories.expected[path].new else self._held(path)
+        held = EMPTY_LISTING if self._directories.expected[path].new else self._held(path)
         self._directories.compare(path, first, listing, held)
 
     def _renamed(self, path: bytes, listing: Listing) -> Listing:
@@ -297,6 +237,7 @@ class Destination:
         self._totals = totals
         self._directories.give_up()
         deletes = len(self._directories.extra) if self._options.delete else 0
+        self._transfers.plan_known()
         self._news.report(PlanKnown(self._landing.planned, self._transfers.total_bytes, deletes))
 
     def _held(self, path: bytes) -> Listing | None:
@@ -316,42 +257,48 @@ class Destination:
         """Walks while the source does, compares the two manifests, and serves what follows from it."""
         yield Flush()
         own = self._own = self._walk()
-        received = yield from self._next_message()
+        received = yield from next_message(self._news)
         offer = received.message
         if not isinstance(offer, ManifestMessage):
             raise ProtocolError(f"expected Manifest, found {type(offer).__name__}")
         round_ = received.round + 1
         totals = _Totals(offer.entries, offer.files, offer.bytes, offer.read_errors)
-        if self._options.checksum or self._name is not None:
-            # Every file is to be compared, or the names are not the same: the manifests cannot tell.
+        if self._name is not None:
+            # One file under another name: a manifest cannot tell.
             return (yield from self._list_all(round_))
         top = None if self._start.only else self._root.metadata(b"")
         own_root = own.root(top, owner=self._owner)
-        if own_root == offer.root or self._is_settled(offer.root, own_root):
-            self._settle(offer.root, own_root, offer.read_errors)
+        if own_root == offer.root or self._settlement.is_settled(offer.root, own_root):
+            self._equal = True
+            self._settlement.again(offer.root, own_root)
             self._directories.expected.clear()
             self._conclude(totals)
             return round_
         if offer.entries <= SMALL_MANIFEST:
             return (yield from self._list_all(round_))
-        round_ = yield from self._descend(offer, round_)
+        round_ = yield from discover(
+            own, offer.entries, self._wanted, self._secret, self._news, round_, owner=self._owner
+        )
         theirs = None if self._start.only else self._start.metadata
-        if len(self._wanted) != offer.entries or self._wanted.root(theirs, owner=self._owner) != offer.root:
-            # A short reference collided. It costs the listing, never a wrong tree.
+        root = self._wanted.root(theirs, owner=self._owner)
+        if (len(self._wanted), root) != (offer.entries, offer.root):
+            # A collision of short references costs the listing, never a wrong tree.
             self._wanted.clear()
             return (yield from self._list_all(round_))
-        self._compare_all()
+        yield from self._compare_all(own, round_)
         self._conclude(totals)
         yield from self._transfers.pump(round_)
         yield from self._news.tell(round_)
         return (yield from self._serve(round_))
 
     def _list_all(self, round_: int) -> Conversation[int]:
+        # Directories are read again as their listings come: what the walk found is old by then.
+        self._own = None
         yield Send(Describe(True, self._owner), round_)
         return (yield from self._serve(round_))
 
     def _walk(self) -> Manifest:
-        """Our own tree as a manifest; stale temporaries on the way are removed."""
+        """Our own tree as a manifest."""
         manifest = Manifest()
         if self._new:
             return manifest
@@ -373,156 +320,53 @@ class Destination:
             self._unreadable.add(event.path)
             self._news.report(replace(event, code=ExitCode.PARTIAL))
 
-    def _descend(self, offer: ManifestMessage, round_: int) -> Conversation[int]:
-        """Asks along what differs until `_wanted` holds the source's manifest."""
-        if not offer.entries:
-            return round_
-        own = self._own or Manifest()
-        descent = ManifestDescent(Fold(own, owner=self._owner), offer.entries, self._secret)
-        while True:
-            for ask in descent.asks():
-                kind = RowsRequest if ask.rows else TierRequest
-                yield Send(kind(ask.level, ask.nodes, int(ask.groups)), round_)
-            if descent.complete:
-                break
-            received = yield from self._next_message()
-            round_ = max(round_, received.round + 1)
-            message = received.message
-            if isinstance(message, TierAnswer):
-                descent.take_tier(message.level, message.firsts, message.counts, message.references)
-            elif isinstance(message, RowsPart):
-                descent.take_rows(message.rows, last=message.last)
-            else:
-                raise ProtocolError(f"expected manifest nodes, found {type(message).__name__}")
-        descent.assemble(self._wanted)
-        return round_
+    def _compare_all(self, own: Manifest, round_: int) -> Conversation[None]:
+        """Compares the directories in which the two manifests differ, parents first.
 
-    def _next_message(self) -> Conversation[Received]:
-        while True:
-            received = yield Receive()
-            if received is not None and not self._news.take(received.message):
-                return received
-
-    def _compare_all(self) -> None:
-        """Compares the directories in which the two manifests differ, parents first."""
-        wanted, own = self._wanted, self._own or Manifest()
+        The source's may be anything that has the digest it announced: what is acted on is checked here.
+        """
+        wanted, expected = self._wanted, self._directories.expected
         ours = {path: number for number, path in enumerate(own.directories)}
-        expected = self._directories.expected
         for number, path in enumerate(wanted.directories):
+            if wanted.number(path) != number:
+                raise ProtocolError(f"two listings of {printable(path)!r}")
             mine = ours.pop(path, None)
-            if path not in expected and path:
-                if mine is not None and self._same(wanted.packed(number), own.packed(mine)):
+            if path and path not in expected:
+                if mine is not None and wanted.same(number, own, mine, owner=self._owner):
                     continue
                 expected[path] = self._announced(path)
-            held = EMPTY if mine is None else own.listing(mine)
-            directory = expected[path]
             if path in self._unreadable:
-                expected[path] = replace(directory, lost=True)
-            self._directories.compare(path, wanted.firsts[number], wanted.listing(number), held)
+                expected[path] = replace(expected[path], lost=True)
+            listing = wanted.listing(number)
+            if not increasing(listing.names):
+                raise ProtocolError(f"names in {printable(path)!r} are not strictly increasing")
+            held = EMPTY_LISTING if mine is None else own.listing(mine)
+            self._directories.compare(path, wanted.firsts[number], listing, held)
+            yield from self._news.tell(round_)
         for path, mine in ours.items():
             # Directories that have entries here and none there: emptied, or gone with their parent's entry.
             if path in expected or wanted.is_directory(path):
                 expected.setdefault(path, self._announced(path))
-                self._directories.compare(path, len(wanted), EMPTY, own.listing(mine))
+                self._directories.compare(path, len(wanted), EMPTY_LISTING, own.listing(mine))
+                yield from self._news.tell(round_)
 
     def _announced(self, path: bytes) -> Announced:
         """A directory whose parent has no differences of its own: it is there, and its metadata are right."""
-        parent, _, name = path.rpartition(b"/")
-        number = self._wanted.number(parent)
-        listing = None if number is None else self._wanted.listing(number)
-        if listing is None or name not in listing.names:
+        row = self._wanted.row(path)
+        entry = None if row is None else self._wanted.entry(row)
+        if entry is None or entry.kind != Kind.DIRECTORY:
             raise ProtocolError(f"a listing of {printable(path)!r}, which was not announced")
-        return Announced(listing.metadata(listing.names.index(name)), False, False, False)
-
-    def _same(self, a: PackedListing, b: PackedListing) -> bool:
-        if not self._owner:
-            a = replace(a, uids=b.uids, gids=b.gids)
-        return a == b
+        return Announced(entry.metadata, False, False, False)
 
     # Pairs of trees that need nothing
 
-    def _remember(self) -> None:
-        """After a clean run: where our tree does not equal the source's in what is compared, having extra
-        entries or failing to keep something, remember the two as they are now.
-        """
-        clean = not self._news.codes and not self._options.dry_run and not self._options.checksum
-        if self._settlements is None or not clean or self._name is not None or self._totals is None:
-            return
-        if not (self._landing.changed or self._deletion.deleted) and self._own is None:
-            return
-        theirs = None if self._start.only else self._start.metadata
-        if self._own is not None and not len(self._wanted) and self._totals.entries:
-            return  # equal or settled before
-        source_root = self._wanted.root(theirs, owner=self._owner)
-        own = self._again()
-        if own is None:
-            return
-        own_root = own.root(None if self._start.only else self._root.metadata(b""), owner=self._owner)
-        if own_root != source_root:
-            self._settle(source_root, own_root, self._totals.read_errors)
-
-    def _again(self) -> Manifest | None:
-        """Our manifest as this run left it; directories that it did not change are not read again."""
-        before = self._own or Manifest()
-        known = {path: number for number, path in enumerate(before.directories)}
-        changed = self._directories.changed | {parent_of(path) for path, _ in self._directories.extra}
-        manifest = Manifest()
-        walk = PackedWalk(
-            self._root,
-            self._filters,
-            lambda event: None,
-            only=self._start.only or None,
-            known=lambda path: None if path in changed or path not in known else before.packed(known[path]),
+    @property
+    def _may_settle(self) -> bool:
+        """Whether the run was clean, and left two trees that may differ all the same: entries of ours that
+        the source does not have, special files of the source's."""
+        return (
+            not (self._equal or self._news.codes or self._options.dry_run or self._name is not None)
+            and self._totals is not None
+            and not self._totals.read_errors
+            and (self._directories.surplus or Kind.SPECIAL in self._wanted.kinds)
         )
-        try:
-            for path, listing in walk:
-                manifest.add(path, listing)
-        except FileError:
-            return None
-        return None if walk.read_errors else manifest
-
-    def _key(self, source_root: bytes, own_root: bytes) -> bytes:
-        options = repr((self._options.delete, self._owner, self._start.only)).encode()
-        return blake3(b"rdc settled 1" + source_root + own_root + options).digest()
-
-    def _is_settled(self, source_root: bytes, own_root: bytes) -> bool:
-        return self._settlements is not None and self._settlements.is_settled(
-            self._key(source_root, own_root)
-        )
-
-    def _settle(self, source_root: bytes, own_root: bytes, read_errors: int) -> None:
-        if (
-            self._settlements is not None
-            and own_root != source_root
-            and not read_errors
-            and not self._unreadable
-        ):
-            self._settlements.settle(self._key(source_root, own_root))
-
-
-def parent_of(path: bytes) -> bytes:
-    return path.rpartition(b"/")[0]
-
-
-def _joined(parts: list[Listing]) -> Listing:
-    """One directory's parts as one listing; names still strictly increase, or it is refused."""
-    for before, after in pairwise(parts):
-        if before.names[-1] >= after.names[0]:
-            raise ProtocolError("a directory's names do not increase from part to part")
-    return Listing(
-        tuple(name for part in parts for name in part.names),
-        b"".join(part.kinds for part in parts),
-        _concatenated("H", [part.modes for part in parts]),
-        _concatenated("Q", [part.sizes for part in parts]),
-        _concatenated("q", [part.mtimes for part in parts]),
-        _concatenated("I", [part.uids for part in parts]),
-        _concatenated("I", [part.gids for part in parts]),
-        tuple(target for part in parts for target in part.targets),
-    )
-
-
-def _concatenated(typecode: str, columns: list[array[int]]) -> array[int]:
-    joined: array[int] = array(typecode)
-    for column in columns:
-        joined.extend(column)
-    return joined

@@ -19,6 +19,8 @@ from rdc.session.rights import lend_rights
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rdc.files.confined import Root
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
@@ -78,7 +80,9 @@ class Directories:
         self.extra: list[tuple[bytes, int]] = []
         """Path and kind of what the source does not have."""
         self.changed: set[bytes] = set()
-        """Directories whose entries this run changes: those to be looked at again."""
+        """Directories in which something was to be done: those to be looked at again."""
+        self.surplus = False
+        """Something was found that the source does not have, whether it is to be deleted or not."""
         self._touched: list[tuple[bytes, Metadata]] = []
         self._blocked: list[tuple[int, Decision]] = []
 
@@ -97,19 +101,23 @@ class Directories:
         changing = comparison.decisions or (self._options.delete and comparison.extra)
         lent = bool(changing) and not self._options.dry_run and lend_rights(self._root, path)
         touched = directory.touched or lent
-        kinds = {decision.row: decision for decision in comparison.decisions}
-        for row, (name, kind) in enumerate(zip(listing.names, listing.kinds, strict=True)):
-            decision = kinds.get(row)
-            if kind == Kind.DIRECTORY:
-                touched = self._directory(join(path, name), listing.metadata(row), decision) or touched
+        decisions = {decision.row: decision for decision in comparison.decisions}
+        links = listing.links() if decisions else {}
+        # Most entries of most directories need nothing: no step for those.
+        for row in sorted(decisions.keys() | set(listing.rows_of(Kind.DIRECTORY))):
+            entry, decision = join(path, listing.names[row]), decisions.get(row)
+            if listing.kinds[row] == Kind.DIRECTORY:
+                touched = self._directory(entry, listing.metadata(row), decision) or touched
             elif decision is not None:
-                touched = self._entry(first + row, join(path, name), listing, decision) or touched
-        if self._options.delete and not (path == b"" and self._start.only):
-            for row in comparison.extra:
-                self.extra.append((join(path, held.names[row]), held.kinds[row]))
+                touched = self._entry(first + row, entry, listing, links, decision) or touched
+        if comparison.extra and not (path == b"" and self._start.only):
+            self.surplus = True
+            if self._options.delete:
+                self.extra += [(join(path, held.names[row]), held.kinds[row]) for row in comparison.extra]
                 touched = True
-        if touched:
+        if touched or decisions:
             self.changed.add(path)
+        if touched:
             self._touched.append((path, directory.metadata))
 
     def _top(self, top: Announced) -> Announced:
@@ -127,9 +135,9 @@ class Directories:
         return replace(top, touched=True)
 
     def _announce_lost(self, path: bytes, listing: Listing) -> None:
-        for row, (name, kind) in enumerate(zip(listing.names, listing.kinds, strict=True)):
-            if kind == Kind.DIRECTORY:
-                self.expected[join(path, name)] = Announced(listing.metadata(row), False, False, True)
+        for row in listing.rows_of(Kind.DIRECTORY):
+            below = join(path, listing.names[row])
+            self.expected[below] = Announced(listing.metadata(row), False, False, True)
 
     def _directory(self, path: bytes, metadata: Metadata, decision: Decision | None) -> bool:
         """Makes or keeps a subdirectory; True when that touches its parent."""
@@ -151,15 +159,16 @@ class Directories:
             self._landing.report(ItemChanged(code, path + b"/"))
         return new
 
-    def _entry(self, file: int, path: bytes, listing: Listing, decision: Decision) -> bool:
+    def _entry(
+        self, file: int, path: bytes, listing: Listing, links: Mapping[int, bytes], decision: Decision
+    ) -> bool:
         """Starts what a file or symlink needs; True when that touches its directory."""
         kind, metadata = listing.kinds[decision.row], listing.metadata(decision.row)
         if decision.change is Change.REPLACE and self._is_directory(path):
             self._blocked.append((file, decision))
             return True
         if kind == Kind.SYMLINK:
-            target = listing.target(decision.row)
-            return self._symlink(path, target, metadata, decision)
+            return self._symlink(path, links[decision.row], metadata, decision)
         if decision.change is Change.METADATA:
             self._landing.settle(path, metadata, decision)
             return False

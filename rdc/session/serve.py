@@ -11,9 +11,10 @@ from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Role, Start
-from rdc.session.destination import Destination, is_bare, keeps_owner, open_destination
-from rdc.session.driver import Receive, Send, run
+from rdc.session.destination import Destination
+from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.news import News
+from rdc.session.place import keeps_owner, open_destination, wants_listing
 from rdc.session.source import Source, SourceTree
 from rdc.tree.filters import FilterList
 
@@ -37,6 +38,7 @@ def answer(signer: FileSigner) -> Conversation[None]:
     if received is None or not isinstance(received.message, Open):
         raise ProtocolError("expected Open")
     open_, round_ = received.message, received.round + 1
+    yield Pace(open_.options.bandwidth, open_.options.timeout)
     filters = FilterList(open_.options.rules)
     news = News(None)
     path = open_.path or b"."
@@ -49,7 +51,7 @@ def answer(signer: FileSigner) -> Conversation[None]:
             tree.root.close()
         return
     options = open_.options
-    whole = is_bare(path)
+    whole = wants_listing(path, options)
     yield Send(Opened(None, keeps_owner(options)), round_)
     yield Send(Describe(whole, keeps_owner(options)), round_)
     received = yield Receive()
@@ -85,6 +87,9 @@ def serve_stdio() -> ExitCode:
     except RdcError as error:
         # The far side was told, and its user reads it there.
         return error.code
+    except KeyboardInterrupt:
+        # A Ctrl-C that reaches both sides is answered by the one that was typed at.
+        return ExitCode.INTERRUPTED
     finally:
         transport.close()
         catalog.close()

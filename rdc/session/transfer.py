@@ -44,7 +44,7 @@ from rdc.protocol.messages import (
     TreeAnswer,
     TreeRequest,
 )
-from rdc.session.driver import Send
+from rdc.session.driver import Flush, Send
 from rdc.session.gaps import Gaps, open_base
 from rdc.session.rebuild import Arrival, Base, MismatchError, Rebuild
 from rdc.signature.build import chunk_root
@@ -116,6 +116,7 @@ class _Descending:
         "held",
         "metadata",
         "open_requests",
+        "outgrown",
         "parts",
         "path",
         "rebuild",
@@ -139,9 +140,16 @@ class _Descending:
         self.rebuild: Rebuild | None = None
         self.sources: list[SourceFile] = []
         self.failed = False
+        self.outgrown = False
+        """The leftover is gone: what is written holds more by now."""
         self.root = b""
         self.size = 0
         self.metadata: Metadata | None = None
+
+    @property
+    def leftover(self) -> _Held | None:
+        """The base that an interrupted run left."""
+        return next((held for held in self.held if held.path != self.path), None)
 
     def release(self) -> None:
         """Gives back what the present attempt holds open."""
@@ -195,6 +203,11 @@ class Transfers:
         self._arrival: Arrival | None = None
         self._skipping: int | None = None
         self._shown = 0
+        self._compared = 0
+        self._compare_shown = 0
+        self.compare_bytes = 0
+        """Bytes of files held here that are read to learn what differs, by the size of their new versions."""
+        self._compare_total: int | None = None
         self.literal_bytes = 0
         self.reused_bytes = 0
         self.total_bytes = 0
@@ -215,11 +228,14 @@ class Transfers:
 
     def check(self, file: int) -> None:
         """Compare the content of a file that both sides have, then go on as needed."""
+        self.compare_bytes += self._entries.entry(file).size
         self._checks.append(file)
 
     def update(self, file: int, *, same_size: bool = False) -> None:
         """Bring the content of a file up to date from the version at its path; `same_size`: as listed."""
-        self.total_bytes += self._entries.entry(file).size
+        size = self._entries.entry(file).size
+        self.total_bytes += size
+        self.compare_bytes += size
         (self._alike if same_size else self._descents).append(file)
 
     def create(self, file: int) -> None:
@@ -227,9 +243,16 @@ class Transfers:
         entry = self._entries.entry(file)
         self.total_bytes += entry.size
         if entry.size > KEEP_BYTES and self._leftovers.of(entry.path) is not None:
+            self.compare_bytes += entry.size
             self._descents.append(file)
         else:
             self._wholes.append(file)
+
+    def plan_known(self) -> None:
+        """Everything is listed: how much there is to compare is known."""
+        if self.compare_bytes:
+            self._compare_total = self.compare_bytes
+            self._news.report(Progressed("compare", self._compared, self._compare_total))
 
     def pump(self, round_: int) -> Conversation[None]:
         """Sends what may be asked for now."""
@@ -259,6 +282,11 @@ class Transfers:
             starting.append(file)
         if starting:
             yield Send(TreeRequest(tuple(sorted(starting)), _Stage.SHORT.width), round_)
+            # The source signs its versions now, so ours are signed at the same time.
+            yield Flush()
+            for file in starting:
+                yield from self._sign_bases(self._descending[file], round_)
+                self._count_compared(self._entries.entry(file).size)
         while self._wholes:
             files = _drain(self._wholes, FILES_PER_MESSAGE)
             self._asked_whole += len(files)
@@ -280,7 +308,7 @@ class Transfers:
         elif isinstance(message, BlockAnswer):
             yield from self._take_blocks(message, round_)
         elif isinstance(message, RootAnswer):
-            self._take_roots(message)
+            yield from self._take_roots(message, round_)
         elif isinstance(message, FileFailed):
             self._take_failure(message)
         else:
@@ -289,7 +317,8 @@ class Transfers:
     def close(self) -> None:
         """Gives everything back. What came of unfinished files stays for the next run to go on from."""
         for state in self._descending.values():
-            if state.rebuild is not None:
+            # A file has one temporary: the one that holds more of it.
+            if state.rebuild is not None and (state.outgrown or state.leftover is None):
                 state.rebuild.temporary.keep()
             state.release()
         if self._arrival is not None:
@@ -298,25 +327,29 @@ class Transfers:
 
     # Content checks
 
-    def _take_roots(self, message: RootAnswer) -> None:
+    def _take_roots(self, message: RootAnswer, round_: int) -> Conversation[None]:
         for row, file in enumerate(message.files):
             self._checking.discard(file)
-            path = self._entries.entry(file).path
+            entry, root = self._entries.entry(file), None
             try:
-                with self._root.open_read(path) as held:
-                    root = self._signer.root(held) if held.size == message.sizes[row] else None
+                with self._root.open_read(entry.path) as held:
+                    if held.size == message.sizes[row]:
+                        root = self._signer.catalog.root(held, self._signer.params)
+                        root = root or (yield from self._sign(held, entry.size, round_)).root
             except FileError:
                 root = None  # what cannot be compared is replaced
             if root is not None:
                 root = root_reference(root, self._secret, message.width)
             touched = file in self._touched
             self._touched.discard(file)
+            if touched and root != message.root(row):
+                self._descents.append(file)
+                continue
+            self._count_compared(entry.size)
             if root == message.root(row):
                 self._landing.same(file, None)
                 if touched:
                     self._advance(message.sizes[row])
-            elif touched:
-                self._descents.append(file)
             elif self._landing.differs(file):
                 self.update(file)
 
@@ -329,7 +362,7 @@ class Transfers:
         state.root, state.size = message.root, message.size
         state.metadata = self._metadata(message.file, message.mtime_ns)
         if not state.held:
-            self._sign_bases(state)
+            yield from self._sign_bases(state, round_)
         if not state.held:
             # Gone, or not to be read: no reason not to have the new version.
             self._fetch_whole(state)
@@ -346,16 +379,43 @@ class Transfers:
         state.descent.start(message.height, decode_records(message.records, width))
         yield from self._ask(state, round_)
 
-    def _sign_bases(self, state: _Descending) -> None:
+    def _sign_bases(self, state: _Descending, round_: int) -> Conversation[None]:
         """The old version first, then what an interrupted run left of the new one."""
+        size = self._entries.entry(state.file).size
         for path in (state.path, self._leftovers.of(state.path)):
             if path is None:
                 continue
             try:
                 with self._root.open_read(path) as source:
-                    state.held.append(_Held(path, source.identity, self._signer.sign(source)))
+                    tree = yield from self._sign(source, size, round_)
+                    state.held.append(_Held(path, source.identity, tree))
             except FileError:
                 continue  # one base fewer
+
+    def _sign(self, source: SourceFile, size: int, round_: int) -> Conversation[SignatureTree]:
+        """Its signature; while it is read, the user is told how far that is."""
+        work = self._signer.signing(source)
+        try:
+            while True:
+                done = next(work)
+                self._show_compared(self._compared + min(done, size))
+                if self._news.waits:
+                    yield from self._news.tell(round_)
+                    yield Flush()
+        except StopIteration as stop:
+            tree: SignatureTree = stop.value
+            return tree
+        finally:
+            work.close()
+
+    def _count_compared(self, size: int) -> None:
+        self._compared += size
+        self._show_compared(self._compared)
+
+    def _show_compared(self, done: int) -> None:
+        if done - self._compare_shown >= PROGRESS_BYTES or done == self._compare_total:
+            self._compare_shown = done
+            self._news.report(Progressed("compare", done, self._compare_total))
 
     def _take_nodes(self, message: NodeAnswer, round_: int) -> Conversation[None]:
         state = self._descending.get(message.file)
@@ -450,6 +510,14 @@ class Transfers:
             state.rebuild.start()
         return state.rebuild
 
+    def _outgrow(self, state: _Descending, size: int) -> None:
+        """Removes the leftover once as much is written as it has: files are written front to back, so it
+        holds nothing more, and its content stays open as a base. A kill then leaves one temporary."""
+        leftover = None if state.outgrown else state.leftover
+        if leftover is not None and size >= leftover.tree.size:
+            state.outgrown = True
+            self._leftovers.remove(leftover.path)
+
     def _reference(self, stage: _Stage) -> Callable[[bytes], bytes]:
         if stage is _Stage.SHORT:
             return lambda digest: short_references(self._secret, digest, DIGEST_BYTES, SHORT_REFERENCE_BYTES)
@@ -486,6 +554,8 @@ class Transfers:
 
     def _escalate(self, state: _Descending, round_: int) -> Conversation[None]:
         state.release()
+        if state.outgrown:
+            state.held = [held for held in state.held if held.path == state.path]
         if state.stage is _Stage.SHORT:
             state.stage = _Stage.FULL
             yield Send(TreeRequest((state.file,), state.stage.width), round_)
@@ -510,7 +580,10 @@ class Transfers:
         if state is not None:
             if not state.failed:
                 try:
-                    self._build(state).push(message.payload)
+                    rebuild = self._build(state)
+                    rebuild.push(message.payload)
+                    self._outgrow(state, rebuild.temporary.size)
+                    self._show(self.done_bytes + rebuild.temporary.size)
                 except MismatchError:
                     state.failed = True
                 except FileError as error:
@@ -520,7 +593,9 @@ class Transfers:
         if message.file in (self._skipping, *self._stale):
             return
         try:
-            self._arriving(message.file).push(message.payload, message.chunks)
+            arrival = self._arriving(message.file)
+            arrival.push(message.payload, message.chunks)
+            self._show(self.done_bytes + arrival.temporary.size)
         except FileError as error:
             self._problem(self._entries.entry(message.file).path, error)
             self._skip(message.file)
@@ -626,6 +701,7 @@ class Transfers:
         elif message.file in self._checking:
             self._checking.discard(message.file)
             self._touched.discard(message.file)
+            self._count_compared(self._entries.entry(message.file).size)
         elif self._asked_whole:
             self._asked_whole -= 1
             if self._arrival is not None and self._arrival.file == message.file:
@@ -650,9 +726,12 @@ class Transfers:
 
     def _advance(self, size: int) -> None:
         self.done_bytes += size
-        if self.done_bytes - self._shown >= PROGRESS_BYTES:
-            self._shown = self.done_bytes
-            self._news.report(Progressed("transfer", self.done_bytes, self.total_bytes))
+        self._show(self.done_bytes)
+
+    def _show(self, done: int) -> None:
+        if done - self._shown >= PROGRESS_BYTES:
+            self._shown = done
+            self._news.report(Progressed("transfer", min(done, self.total_bytes), self.total_bytes))
 
 
 def _drain(queue: deque[int], most: int) -> tuple[int, ...]:

@@ -18,11 +18,15 @@ from rdc.kernel import Winnower, name_ranks, short_references
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rdc.tree.manifest import Manifest
 
 __all__ = ["GROUPS", "Fold", "Group", "Tier"]
 
 DIGEST_BYTES = 32
+
+NODE_KEY = blake3(b"rdc 1 manifest node").digest()
 
 
 class Group(IntFlag):
@@ -45,6 +49,12 @@ class Group(IntFlag):
 
 
 GROUPS = (Group.NAMES, Group.ATTRIBUTES, Group.MTIMES)
+
+GROUND_KEYS = {
+    Group.NAMES: blake3(b"rdc 1 manifest names").digest(),
+    Group.ATTRIBUTES: blake3(b"rdc 1 manifest attributes").digest(),
+    Group.MTIMES: blake3(b"rdc 1 manifest mtimes").digest(),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,43 +85,63 @@ class Tier:
 
 
 class Fold:
-    """The tiers over a manifest, from rows upwards, until one has at most 26 nodes; none for no rows."""
+    """The tiers over a manifest, from rows upwards, until one has at most 26 nodes; none for no rows.
+
+    Made when they are first asked for: most manifests equal their counterpart and are never folded.
+    """
 
     def __init__(self, manifest: Manifest, *, owner: bool) -> None:
         self.manifest = manifest
         self._owner = owner
-        self.tiers: list[Tier] = []
-        if len(manifest):
-            self.tiers.append(self._ground())
-            while len(self.tiers[-1]) > NODE_RECORDS_MAX:
-                self.tiers.append(_above(self.tiers[-1]))
+        self._tiers: list[Tier] | None = None
+
+    @property
+    def tiers(self) -> list[Tier]:
+        """Tier 0 first."""
+        return self.prepare()
+
+    def prepare(self) -> list[Tier]:
+        """Folds now, unless that was done."""
+        if self._tiers is None:
+            self._tiers = tiers = []
+            if len(self.manifest):
+                tiers.append(self._ground())
+                while len(tiers[-1]) > NODE_RECORDS_MAX:
+                    tiers.append(_above(tiers[-1]))
+        return self._tiers
 
     def _ground(self) -> Tier:
         manifest = self.manifest
         winnower = Winnower(NODE_RECORDS_MIN, NODE_RECORDS_MAX)
         ends: list[int] = []
         for number, path in enumerate(manifest.directories):
-            key = blake3(path).digest(16)
-            ends += winnower.feed(name_ranks(key, manifest.packed(number).names))
+            ends += winnower.feed(name_ranks(blake3(path).digest(16), manifest.names(number)))
         ends += winnower.finish()
         digests: dict[Group, list[bytes]] = {group: [] for group in GROUPS}
-        first = 0
-        for end in ends:
-            names = blake3((end - first).to_bytes(4, "little"))
-            targets = []
-            for path, part in manifest.parts(first, end):
-                names.update(b"\0" + path + b"\0" + part.names)
-                targets.append(part.targets)
-            names.update(b"".join((b"\0", manifest.kinds[first:end], *targets)))
-            digests[Group.NAMES].append(names.digest())
+        for group, node in self._columns(ends):
+            digests[group].append(blake3(node, key=GROUND_KEYS[group]).digest())
+        bounds = array("Q", ends)
+        return Tier(bounds, bounds, {group: b"".join(column) for group, column in digests.items()})
+
+    def _columns(self, ends: list[int]) -> Iterator[tuple[Group, bytes | bytearray]]:
+        """What each node's digests are over, node by node."""
+        manifest = self.manifest
+        text_ends, link_ends = manifest.ends_of(ends)
+        first = text = link = 0
+        for end, text_end, link_end in zip(ends, text_ends, link_ends, strict=True):
+            directory = manifest.directory_of(first)
+            if manifest.firsts[directory] == first:
+                text = manifest.texts[directory]
+            head = (end - first).to_bytes(4, "little") + b"\0" + manifest.directories[directory] + b"\0"
+            # Between two directories' names the text column has the path of the second.
+            names = (head, manifest.text[text:text_end], b"\0", manifest.kinds[first:end])
+            yield Group.NAMES, b"".join((*names, manifest.targets[link:link_end]))
             attributes = manifest.modes[2 * first : 2 * end] + manifest.sizes[8 * first : 8 * end]
             if self._owner:
                 attributes += manifest.uids[4 * first : 4 * end] + manifest.gids[4 * first : 4 * end]
-            digests[Group.ATTRIBUTES].append(blake3(attributes).digest())
-            digests[Group.MTIMES].append(blake3(manifest.mtimes[8 * first : 8 * end]).digest())
-            first = end
-        bounds = array("Q", ends)
-        return Tier(bounds, bounds, {group: b"".join(column) for group, column in digests.items()})
+            yield Group.ATTRIBUTES, attributes
+            yield Group.MTIMES, manifest.mtimes[8 * first : 8 * end]
+            first, text, link = end, text_end, link_end
 
 
 def _above(below: Tier) -> Tier:
@@ -123,7 +153,7 @@ def _above(below: Tier) -> Tier:
     for group in GROUPS:
         column = below.digests[group]
         digests[group] = b"".join(
-            blake3(column[first * DIGEST_BYTES : end * DIGEST_BYTES]).digest()
+            blake3(column[first * DIGEST_BYTES : end * DIGEST_BYTES], key=NODE_KEY).digest()
             for first, end in zip([0, *ends], ends, strict=False)
         )
     return Tier(array("Q", ends), array("Q", (below.rows[end - 1] for end in ends)), digests)

@@ -8,20 +8,21 @@ About 30 bytes an entry besides its name; a million entries stay below 100 MB.
 
 from __future__ import annotations
 
+import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from rdc.model.entries import Kind, Listing, Metadata, PackedListing
+from rdc.model.entries import Kind, Listing, Metadata, PackedListing, strings
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["Entry", "Manifest"]
 
@@ -108,15 +109,26 @@ class Manifest:
         self.gids += listing.gids
         self.targets += listing.targets
 
-    def is_directory(self, path: bytes) -> bool:
-        """Whether an entry says that a directory is at `path`."""
+    def row(self, path: bytes) -> int | None:
+        """The row of the entry at `path`; None: there is none."""
         parent, _, name = path.rpartition(b"/")
         number = self.number(parent)
         if number is None:
-            return False
-        listing = self.listing(number)
-        at = bisect_left(listing.names, name)
-        return at < len(listing) and listing.names[at] == name and listing.kinds[at] == Kind.DIRECTORY
+            return None
+        names = self.listing(number).names
+        at = bisect_left(names, name)
+        return self.firsts[number] + at if names[at : at + 1] == (name,) else None
+
+    def is_directory(self, path: bytes) -> bool:
+        """Whether an entry says that a directory is at `path`."""
+        row = self.row(path)
+        return row is not None and self.kinds[row] == Kind.DIRECTORY
+
+    def same(self, directory: int, other: Manifest, theirs: int, *, owner: bool) -> bool:
+        """Whether a directory has the entries that `theirs` of another manifest has; without `owner` those
+        of others may belong to anybody."""
+        a, b = self.packed(directory), other.packed(theirs)
+        return a == (b if owner else replace(b, uids=a.uids, gids=a.gids))
 
     def end(self, directory: int) -> int:
         """The row after a directory's last."""
@@ -132,15 +144,34 @@ class Manifest:
             self._numbers[self.directories[number]] = number
         return self._numbers.get(path)
 
+    def names(self, directory: int) -> bytes:
+        """The names of a directory, each followed by NUL."""
+        last = directory + 1 == len(self.firsts)
+        following = 0 if last else len(self.directories[directory + 1]) + 2
+        end = len(self.text) if last else self.texts[directory + 1] - following
+        return bytes(self.text[self.texts[directory] : end])
+
     def packed(self, directory: int) -> PackedListing:
         """All entries of a directory."""
         last = directory + 1 == len(self.firsts)
-        following = 0 if last else len(self.directories[directory + 1]) + 2
-        text_end = len(self.text) if last else self.texts[directory + 1] - following
         link_end = len(self.targets) if last else self.links[directory + 1]
-        names = bytes(self.text[self.texts[directory] : text_end])
         targets = bytes(self.targets[self.links[directory] : link_end])
-        return self._columns(self.firsts[directory], self.end(directory), names, targets)
+        return self._columns(self.firsts[directory], self.end(directory), self.names(directory), targets)
+
+    def ends_of(self, rows: Sequence[int]) -> tuple[array[int], array[int]]:
+        """Where in `text` and `targets` what lies before each of `rows` ends; `rows` increases from 1 on."""
+        texts, links = array("Q"), array("Q")
+        at = 0
+        for directory, first in enumerate(self.firsts):
+            end, begin = self.end(directory), at
+            while at < len(rows) and rows[at] <= end:
+                at += 1
+            if at > begin:
+                marks = _Marks.of(directory, self.packed(directory))
+                for row in rows[begin:at]:
+                    texts.append(self.texts[directory] + marks.names[row - first])
+                    links.append(self.links[directory] + marks.targets[row - first])
+        return texts, links
 
     def piece(self, directory: int, first: int, stop: int) -> PackedListing:
         """Rows [first, stop) of a directory. Pieces of the same directory in turn cost their own length."""
@@ -193,11 +224,13 @@ class Manifest:
     def root(self, top: Metadata | None, *, owner: bool) -> bytes:
         """32 bytes over every column that is kept; `top`: the root directory's own metadata, where it is.
 
-        Without `owner` uid and gid are not kept and do not count.
+        Without `owner` uid and gid are not kept and do not count. MANIFEST.md has the formula.
         """
-        kept = () if top is None else (top.mode, top.mtime_ns, *((top.uid, top.gid) if owner else ()))
-        head = repr(kept).encode()
-        hasher = blake3(bytes([owner]) + len(head).to_bytes(2, "little") + head, key=ROOT_KEY)
+        head = struct.pack("<BB", owner, top is not None)
+        if top is not None:
+            head += struct.pack("<Hq", top.mode, top.mtime_ns)
+            head += struct.pack("<II", top.uid, top.gid) if owner else b""
+        hasher = blake3(head, key=ROOT_KEY)
         columns = [self.text, self.kinds, self.targets, self.modes, self.sizes, self.mtimes]
         if owner:
             columns += [self.uids, self.gids]
@@ -228,9 +261,10 @@ class _Marks:
 
     @classmethod
     def of(cls, directory: int, listing: PackedListing) -> _Marks:
-        lengths = [len(name) + 1 for name in listing.names.split(b"\0")[:-1]]
-        links = iter(listing.targets.split(b"\0"))
+        lengths = [len(name) + 1 for name in strings(listing.names)]
+        names = array("Q", accumulate(lengths, initial=0))
+        if not listing.targets:
+            return cls(directory, names, array("Q", bytes(8 * len(names))))
+        links = iter(strings(listing.targets))
         spans = (len(next(links)) + 1 if kind == Kind.SYMLINK else 0 for kind in listing.kinds)
-        return cls(
-            directory, array("Q", accumulate(lengths, initial=0)), array("Q", accumulate(spans, initial=0))
-        )
+        return cls(directory, names, array("Q", accumulate(spans, initial=0)))

@@ -91,8 +91,8 @@ class PackedWalk:
                     listing = _single(listing, self._only)
                 if self._filters:
                     listing = self._selected(path, listing)
-            directories = _rows(listing, Kind.DIRECTORY)
-            specials = _rows(listing, Kind.SPECIAL)
+            directories = listing.rows_of(Kind.DIRECTORY)
+            specials = listing.rows_of(Kind.SPECIAL)
             if directories or specials:
                 names = strings(listing.names)
                 for row in specials:
@@ -141,16 +141,6 @@ class Walk:
     def __iter__(self) -> Iterator[ListedDirectory]:
         for path, listing in self._packed:
             yield ListedDirectory(path, listing.unpacked())
-
-
-def _rows(listing: PackedListing, kind: Kind) -> list[int]:
-    """The rows of one kind, found at the speed of a search for a byte."""
-    rows = []
-    row = listing.kinds.find(kind)
-    while row >= 0:
-        rows.append(row)
-        row = listing.kinds.find(kind, row + 1)
-    return rows
 
 
 def _single(listing: PackedListing, name: bytes) -> PackedListing:

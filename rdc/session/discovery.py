@@ -1,0 +1,59 @@
+"""How a destination learns the source's manifest: by asking along what differs from its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rdc.errors import ProtocolError
+from rdc.plan.manifest_descent import ManifestDescent
+from rdc.protocol.messages import RowsPart, RowsRequest, TierAnswer, TierRequest
+from rdc.session.driver import Flush, Receive, Send
+from rdc.tree.fold import Fold
+
+if TYPE_CHECKING:
+    from rdc.protocol.connection import Received
+    from rdc.session.driver import Conversation
+    from rdc.session.news import News
+    from rdc.tree.manifest import Manifest
+
+__all__ = ["discover", "next_message"]
+
+
+def next_message(news: News) -> Conversation[Received]:
+    """The next message that is no news."""
+    while True:
+        received = yield Receive()
+        if received is not None and not news.take(received.message):
+            return received
+
+
+def discover(
+    own: Manifest, entries: int, into: Manifest, secret: bytes, news: News, round_: int, *, owner: bool
+) -> Conversation[int]:
+    """Appends the source's manifest, of so many entries, to `into`; the round to go on with.
+
+    What comes out is as true as short references are different: the caller compares the digest of the whole.
+    Where a collision is noticed, `into` stays empty.
+    """
+    descent = ManifestDescent(Fold(own, owner=owner), entries, secret, owner=owner)
+    while True:
+        for ask in descent.asks():
+            kind = RowsRequest if ask.rows else TierRequest
+            yield Send(kind(ask.level, ask.nodes, int(ask.groups)), round_)
+        if descent.complete:
+            break
+        # Both sides fold at the same time: the source when it is asked first, and we meanwhile.
+        yield Flush()
+        descent.prepare()
+        received = yield from next_message(news)
+        round_ = max(round_, received.round + 1)
+        message = received.message
+        if isinstance(message, TierAnswer):
+            descent.take_tier(message.level, message.firsts, message.counts, message.references)
+        elif isinstance(message, RowsPart):
+            descent.take_rows(message.rows, last=message.last)
+        else:
+            raise ProtocolError(f"expected manifest nodes, found {type(message).__name__}")
+    if not descent.collided:
+        descent.assemble(into)
+    return round_

@@ -1,0 +1,123 @@
+"""Pairs of trees that need nothing although they differ.
+
+A destination may have more than its source, and a source special files that no destination gets. To compare
+such a pair again would cost a descent each time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from blake3 import blake3
+
+from rdc.errors import FileError
+from rdc.model.entries import EMPTY_LISTING, Kind
+from rdc.plan.compare import compare, difference
+from rdc.progress import silent
+from rdc.tree.manifest import Manifest
+from rdc.tree.walk import PackedWalk
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+    from rdc.files.confined import Root
+    from rdc.model.entries import PackedListing
+    from rdc.model.sync import SyncOptions
+    from rdc.protocol.messages import Start
+    from rdc.tree.filters import FilterList
+
+__all__ = ["Settlement", "Settlements"]
+
+
+class Settlements(Protocol):
+    """Remembers keys between runs: a cache, never needed."""
+
+    def is_settled(self, key: bytes) -> bool: ...
+
+    def settle(self, key: bytes) -> None: ...
+
+
+class Settlement:
+    """One run's view of them.
+
+    A pair is settled only when comparing exactly these two manifests finds nothing to do, so that a later run
+    that meets them again may skip the comparison: what it would find is known, whatever happened in between.
+    """
+
+    def __init__(
+        self,
+        settlements: Settlements | None,
+        root: Root,
+        start: Start,
+        options: SyncOptions,
+        filters: FilterList,
+        *,
+        owner: bool,
+    ) -> None:
+        self._settlements = settlements
+        self._root = root
+        self._start = start
+        self._options = options
+        self._filters = filters
+        self._owner = owner
+
+    def is_settled(self, source_root: bytes, own_root: bytes) -> bool:
+        """Whether the trees with these manifest roots need nothing."""
+        return self._settlements is not None and self._settlements.is_settled(
+            self._key(source_root, own_root)
+        )
+
+    def again(self, source_root: bytes, own_root: bytes) -> None:
+        """Remembers a pair that was met again as the latest."""
+        if self._settlements is not None and source_root != own_root:
+            self._settlements.settle(self._key(source_root, own_root))
+
+    def settle(self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]) -> None:
+        """After a run without any problem: looks at our tree once more and settles the pair where it can be.
+
+        `before`: our tree as this run compared it; its directories but `changed` are not read again, since
+        nothing was to do in them. None: all are read.
+        """
+        if self._settlements is None:
+            return
+        own = self._settled_tree(wanted, before, changed)
+        if own is None:
+            return
+        top = None if self._start.only else self._root.metadata(b"")
+        theirs = None if self._start.only else self._start.metadata
+        if top is not None and difference(Kind.DIRECTORY, self._start.metadata, top, owner=self._owner):
+            return
+        source_root = wanted.root(theirs, owner=self._owner)
+        own_root = own.root(top, owner=self._owner)
+        if source_root != own_root:
+            self._settlements.settle(self._key(source_root, own_root))
+
+    def _settled_tree(
+        self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]
+    ) -> Manifest | None:
+        """Our tree as it is now; None when something in it still is to be done, or it cannot be read."""
+        known = {} if before is None else {path: number for number, path in enumerate(before.directories)}
+
+        def unchanged(path: bytes) -> PackedListing | None:
+            if before is None or path in changed or path not in known:
+                return None
+            return before.packed(known[path])
+
+        walk = PackedWalk(self._root, self._filters, silent, only=self._start.only or None, known=unchanged)
+        own = Manifest()
+        try:
+            for path, listing in walk:
+                own.add(path, listing)
+                if path in changed or path not in known:
+                    number = wanted.number(path)
+                    there = EMPTY_LISTING if number is None else wanted.listing(number)
+                    if compare(there, listing.unpacked(), owner=self._owner, checksum=False).decisions:
+                        return None
+        except FileError:
+            return None
+        return None if walk.read_errors else own
+
+    def _key(self, source_root: bytes, own_root: bytes) -> bytes:
+        """What is compared depends on the options named here; what the filter rules leave is in the roots."""
+        options = repr((self._options.delete, self._owner, self._start.only)).encode()
+        return blake3(b"rdc settled 1" + source_root + own_root + options).digest()

@@ -1,0 +1,36 @@
+"""scripts/soak kills [--minutes N] [--seed S]: kill -9 either end of syncs, again and again.
+
+After each kill every path must be wholly old or wholly new, and the next run must finish and leave nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from tests.killed_sync import Killer, Scene
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    end = time.monotonic() + 60 * given.minutes
+    with tempfile.TemporaryDirectory(prefix="rdc-soak-") as top:
+        killer = Killer(Scene(Path(top)), given.seed)
+        said = 0.0
+        while time.monotonic() < end:
+            killer.kill_once()
+            if time.monotonic() - said > 30:
+                said = time.monotonic()
+                print(killer.tally, flush=True)
+        print(killer.tally)
+
+
+if __name__ == "__main__":
+    main()

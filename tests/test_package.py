@@ -1,0 +1,39 @@
+"""The public names of the package: all there, typed, and imported only when they are used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import rdc
+
+
+def test_every_public_name_is_there() -> None:
+    for name in rdc.__all__:
+        assert getattr(rdc, name) is not None, name
+
+
+def test_importing_rdc_imports_nothing_of_it() -> None:
+    code = "import sys, rdc; print(sorted(m for m in sys.modules if m.startswith('rdc.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_library_signs_and_syncs(tmp_path: Path) -> None:
+    params = rdc.ChunkParams.for_mean(1024)
+    data = os.urandom(20_000)
+    ends = rdc.cuts(data, params)
+    assert ends[-1] == len(data)
+    assert [chunk.length for chunk in rdc.chunks(data, params)] == [
+        b - a for a, b in zip([0, *ends], ends, strict=False)
+    ]
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "file").write_bytes(data)
+    assert rdc.sign_file(source / "file", params).root == rdc.sign(data, params).root
+    report = rdc.sync(f"{source}/", str(tmp_path / "copy"), catalog=None)
+    assert isinstance(report, rdc.SyncReport)
+    assert report.exit == 0
+    assert (tmp_path / "copy" / "file").read_bytes() == data

@@ -1,0 +1,38 @@
+"""kill -9 of either end: every path stays wholly old or wholly new, and the next run finishes the work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.killed_sync import HELD, WANTED, Killer, Scene, steps_of
+from tests.trees import describe, read_tree
+
+
+@pytest.mark.parametrize("fsync", [False, True], ids=["--no-fsync", "--fsync"])
+def test_a_kill_before_every_step(fsync: bool, tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    steps = steps_of(scene, fsync=fsync)
+    assert describe(WANTED, read_tree(scene.destination)) == []
+    assert steps > 150
+    between = 0
+    for at in range(0, steps, 3 if fsync else 1):
+        scene.renew()
+        if steps_of(scene, fsync=fsync, stop_at=at) < at:
+            break  # how content comes in pieces, and so the number of steps, varies a little
+        between += describe(HELD, scene.look()) != []
+        if at % 3 == 0:
+            scene.finish()
+    assert between > 20
+
+
+def test_kills_at_random_moments(tmp_path: Path) -> None:
+    """Both ends, both ways, in one process and in two. `scripts/soak kills` goes on for longer."""
+    killer = Killer(Scene(tmp_path), seed=1)
+    while killer.tally.kills < 110:
+        killer.kill_once()
+    # These say that the kills came when something was going on.
+    assert killer.tally.between > 0, killer.tally
+    assert killer.tally.temporaries > 0, killer.tally
+    assert len(killer.tally.ways) == 5, killer.tally

@@ -11,6 +11,8 @@ from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.connection import Connection
 from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import (
+    BlockAnswer,
+    BlockRequest,
     Bye,
     Data,
     Describe,
@@ -123,6 +125,8 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.SOURCE, NodeAnswer(0, 1, (0, 3), (b"one", b"three")), 12),
     (Role.SOURCE, Notice(ExitCode.OK, b"sub/socket", "skipping a socket"), 12),
     (Role.SOURCE, NodeAnswer(0, 1, (700,), (b"",)), 12),
+    (Role.DESTINATION, BlockRequest.of(0, ((5, 200), (500, 10)), 64, 5), 4),
+    (Role.SOURCE, BlockAnswer(0, bytes(25)), 4),
     (Role.DESTINATION, RangeRequest.of(0, ((5, 20), (500, 100))), 13),
     (Role.DESTINATION, FileRequest((0, 1, 2, 4)), 13),
     (Role.SOURCE, Data(0, PAYLOAD[:120]), 14),

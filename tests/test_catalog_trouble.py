@@ -20,6 +20,7 @@ import pytest
 from rdc.catalog.catalog import Catalog
 from rdc.catalog.database import FILE_NAME, Database
 from rdc.catalog.signer import FileSigner
+from rdc.catalog.upkeep import prune, summary
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.files.confined import Root
 from rdc.signature.build import sign
@@ -345,3 +346,45 @@ def test_what_was_used_longest_ago_goes_first(tmp_path: Path, contents: tuple[Pa
     assert 0 < lost[-1][0] < 20
     assert lost[-1][1] == 20
     root.close()
+
+
+def test_pruning_survives_damaged_rows(tmp_path: Path, contents: tuple[Path, list[bytes]]) -> None:
+    path = filled(tmp_path / "c", contents)
+    connection = sqlite3.connect(path)
+    for column, value in (
+        ("path", 7),
+        ("path", b"a\0b"),
+        ("used", "x"),
+        ("size", b"y"),
+        ("root", 1),
+        ("value", 2),
+    ):
+        any_row = "(SELECT id FROM signature ORDER BY random() LIMIT 1)"
+        connection.execute(f"UPDATE signature SET {column} = ? WHERE id = {any_row}", (value,))  # noqa: S608
+    connection.commit()
+    connection.close()
+    check(tmp_path / "c", *contents)
+    with Catalog(tmp_path / "c", clock=later) as catalog:
+        assert summary(catalog) is not None
+        pruned = prune(catalog, unused_days=100, max_bytes=50_000)
+        assert pruned.gone <= 2
+        assert pruned.evicted > 100
+    assert path.stat().st_size <= 60_000
+    assert check(tmp_path / "c", *contents)[0] < COUNT
+    assert is_sound(path)
+
+
+def test_what_lies_on_a_disk_that_is_not_there_is_not_gone(
+    tmp_path: Path, contents: tuple[Path, list[bytes]]
+) -> None:
+    path = filled(tmp_path / "c", contents)
+    connection = sqlite3.connect(path)
+    # As if they had been signed on another volume, mounted where nothing is now.
+    connection.execute("UPDATE signature SET path = CAST('/no/such/place/' || id AS BLOB)")
+    connection.execute("UPDATE signature SET file_system = 1 WHERE id % 2")
+    connection.commit()
+    connection.close()
+    with Catalog(tmp_path / "c", clock=later) as catalog:
+        gone = prune(catalog, unused_days=100).gone
+    above = os.statvfs("/").f_fsid == os.statvfs(contents[0]).f_fsid
+    assert gone == (COUNT // 2 if above else 0)

@@ -7,7 +7,9 @@ import fcntl
 import os
 import resource
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,6 +81,17 @@ def test_nothing_shows_before_the_flush_and_everything_after(root: Root) -> None
     assert temporaries(root) == []
     group.flush()
     assert len(committed) == 2
+
+
+def test_the_mtime_is_set_also_where_the_temporary_had_it_by_chance(root: Root) -> None:
+    """A source written in the tick of the clock in which its copy was begun."""
+    replacement = Replacement(root, b"f")
+    wanted = replace(PLAIN, mtime_ns=os.fstat(replacement.fileno()).st_mtime_ns)
+    time.sleep(0.02)
+    replacement.write(b"x")
+    with CommitGroup(root, on_commit=lambda _: None) as group:
+        group.add(replacement, b"f", wanted, False, None)
+    assert root.metadata(b"f") == wanted
 
 
 def test_a_group_flushes_when_it_is_full(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ from rdc.model.entries import Kind, Metadata
 from rdc.protocol.connection import Connection, LocalProtocolError, Received
 from rdc.protocol.ledger import Ledger
 from rdc.protocol.messages import (
+    BlockAnswer,
+    BlockRequest,
     Bye,
     Data,
     Describe,
@@ -258,6 +260,7 @@ SAMPLES: dict[type[Message], Message] = {
     NodeRequest: NodeRequest(0, 1, (3, 5), 4),
     NodeAnswer: NodeAnswer(0, 1, (3,), (b"",)),
     RangeRequest: RangeRequest(1, (3,), (4,)),
+    BlockRequest: BlockRequest(1, (3,), (40,), 16, 4),
     FileRequest: FileRequest((0, 1)),
     Data: Data(1, b"abc", (3,)),
     FileBatch: FileBatch((1,), (3,), b"abc", bytes(32)),
@@ -626,6 +629,8 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
         [RowsPart((2,), False, TIMES), RowsPart((1, 1), False, TIMES), RowsPart((2,), True, TIMES)],
     ),
     ("ranges", RangeRequest(3, (1, 1), (2, 3)), [Data(3, b"abc"), Data(3, b"de"), FileEnd(3, 5)]),
+    ("blocks", BlockRequest(3, (1, 1), (40, 16), 16, 5), [BlockAnswer(3, bytes(20))]),
+    ("blocks that fail", BlockRequest(3, (1,), (2,), 16, 5), [FileFailed(3, LOST, "")]),
     ("ranges that fail", RangeRequest(3, (1,), (2,)), [FileFailed(3, LOST, "")]),
     ("an empty file", FileRequest((4,)), [FileEnd(4, 0, ROOT)]),
     (
@@ -667,6 +672,11 @@ WRONG: list[tuple[Message, list[Message]]] = [
     (NodeRequest(1, 2, (3, 4), 4), [NodeAnswer(1, 2, (3, 4, 5), (b"", b"", b""))]),
     (NodeRequest(1, 2, (3, 4), 4), [FileFailed(2, ExitCode.PARTIAL, "")]),
     (RangeRequest(1, (0,), (3,)), [Data(1, b"abcd")]),
+    (BlockRequest(1, (0,), (40,), 16, 4), [BlockAnswer(1, bytes(8))]),
+    (BlockRequest(1, (0,), (40,), 16, 4), [BlockAnswer(1, bytes(16))]),
+    (BlockRequest(1, (0,), (40,), 16, 4), [BlockAnswer(2, bytes(12))]),
+    (BlockRequest(1, (0,), (40,), 16, 4), [Data(1, bytes(12))]),
+    (RangeRequest(1, (0,), (3,)), [BlockAnswer(1, b"1234")]),
     (RangeRequest(1, (0,), (3,)), [Data(2, b"abc")]),
     (RangeRequest(1, (0,), (3,)), [Data(1, b"abc", (3,))]),
     (RangeRequest(1, (0,), (3,)), [Data(1, b"ab"), FileEnd(1, 2)]),

@@ -16,6 +16,7 @@ from rdc.limits import DATA_BYTES, FRAME_BYTES, MESSAGE_BYTES
 from rdc.model.entries import Kind, Listing
 from rdc.protocol.listings import slice_listing
 from rdc.protocol.messages import (
+    BlockRequest,
     Data,
     Describe,
     FileBatch,
@@ -273,6 +274,12 @@ def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
         (NodeAnswer, [0, 0, column(0), [b"ab"]], "records: expected"),
         (NodeAnswer, [0, 25, column(0), [b"", b""]], "level"),
         (RangeRequest, [0, b"", b""], "lengths: 0 for 0"),
+        (BlockRequest, [0, b"", b"", 64, 4], "lengths: 0 for 0"),
+        (BlockRequest, [0, column(1), column(0), 64, 4], "lengths: an item"),
+        (BlockRequest, [0, column(1), column(9), 15, 4], "size: 15 is not in"),
+        (BlockRequest, [0, column(1), column(9), 64, 3], "width: 3 is not in"),
+        (BlockRequest, [0, column(1), column(9), 64, 9], "width: 9 is not in"),
+        (BlockRequest, [0, column(1), column(65_536 * 64 + 1, width=4), 64, 4], "lengths: 65537 blocks"),
         (RangeRequest, [0, column(1, 2), column(1)], "lengths: 1 for 2"),
         (RangeRequest, [0, column(1), column(0)], "lengths: an item"),
         (RangeRequest, [0, column((1 << 63) - 1, width=8), column(1)], "lengths: the last range"),

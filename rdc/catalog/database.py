@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
@@ -83,14 +83,8 @@ class Database:
         """Runs the function in one transaction; False when nothing of it was kept."""
 
         def transaction(connection: sqlite3.Connection) -> bool:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with _transaction(connection, "BEGIN IMMEDIATE"):
                 work(connection)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
             return True
 
         return self._writable and bool(self._attempt(transaction, create=True))
@@ -220,10 +214,11 @@ class Database:
         # A file may be anybody's: its schema must not run anything, and cells must lie inside their pages.
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA cell_size_check = ON")
-        version = self._version(connection)
-        if version == 0:
-            self._create(connection)
+        # In one transaction: between two of its statements another process may make the tables.
+        with _transaction(connection, "BEGIN"):
             version = self._version(connection)
+        if version == 0:
+            version = self._create(connection)
         if version != SCHEMA_VERSION:
             raise _UnusableError(f"it is of version {version}, this rdc knows {SCHEMA_VERSION}")
         if self._writable and connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
@@ -250,17 +245,12 @@ class Database:
             raise _UnusableError("it is some other program's database")
         return 0
 
-    def _create(self, connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+    def _create(self, connection: sqlite3.Connection) -> int:
+        with _transaction(connection, "BEGIN IMMEDIATE"):
             if self._version(connection) == 0:
                 for statement in _SCHEMA:
                     connection.execute(statement)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+            return self._version(connection)
 
     # Failures
 
@@ -317,6 +307,18 @@ class Database:
         self.notices.append(
             printable(f"{self.path}: the catalog was damaged and is now {damaged}; a new one begins empty")
         )
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def _primary(error: sqlite3.Error) -> int:

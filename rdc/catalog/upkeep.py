@@ -123,6 +123,8 @@ class _Row:
         """
         if not self.path:
             return False
+        if not isinstance(self.path, bytes) or b"\0" in self.path:
+            return True  # no path any more: a damaged row
         try:
             found = os.lstat(self.path)
         except OSError:

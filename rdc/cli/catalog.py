@@ -145,5 +145,5 @@ def _day(day: int | None) -> str:
         return "never"
     try:
         return (date(1970, 1, 1) + timedelta(days=day)).isoformat()
-    except OverflowError:  # of a damaged row
+    except (OverflowError, TypeError):  # of a damaged row
         return "unknown"

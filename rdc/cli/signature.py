@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.environment import Environment
 from rdc.cli.options import Option, OptionGroup, Words, options_help, parse_words
 from rdc.errors import ExitCode, UsageError, printable
@@ -34,6 +35,7 @@ _OPTIONS = (
             Option(("--help",), "show this text"),
         ),
     ),
+    CATALOG_GROUP,
 )
 
 _INTRODUCTION = """\
@@ -62,14 +64,19 @@ def run(words: Sequence[str], environment: Environment, *, sign_file: SignFile |
     if len(parsed.operands) != 1:
         raise UsageError(f"one FILE is needed, {len(parsed.operands)} were given (see rdc signature --help)")
     params = _params(parsed)
-    if sign_file is None:
-        from rdc.catalog import signer
-
-        sign_file = signer.sign_file
     path = os.fsencode(parsed.operands[0])
-    tree = sign_file(path, params)
+    tree = _signed(path, params, read_choice(parsed)) if sign_file is None else sign_file(path, params)
     environment.data(_json(path, tree) if parsed.has("--json") else _text(path, tree))
     return ExitCode.OK
+
+
+def _signed(path: bytes, params: ChunkParams, choice: CatalogChoice) -> SignatureTree:
+    from rdc.catalog.location import opened_catalog
+    from rdc.catalog.signer import sign_file
+    from rdc.progress import silent
+
+    with choice.store() as chosen, opened_catalog(chosen, silent) as catalog:
+        return sign_file(path, params, catalog)
 
 
 def _params(words: Words) -> ChunkParams:

@@ -28,19 +28,21 @@ def kind_of(mode: int) -> Kind:
     return Kind(KIND_OF_FORMAT[mode >> 12])
 
 
-def set_on_descriptor(fd: int, now: os.stat_result, wanted: Metadata, *, owner: bool) -> None:
-    """Give the file open at `fd` the wanted metadata; `now` is its stat. Raises OSError.
+def set_on_descriptor(fd: int, made: os.stat_result, wanted: Metadata, *, owner: bool) -> None:
+    """Give the file open at `fd` the wanted metadata; `made` is its stat from before it was written. Raises
+    OSError.
 
+    The mtime is set in any case: writing moved it, also away from the wanted one, which a file that was made
+    in the same tick of the clock had by chance.
     chown comes before chmod: the kernel clears setuid and setgid bits when the owner changes. os.utime wants
     an atime too: it gets the one that is there.
     """
-    chowned = owner and (now.st_uid != wanted.uid or now.st_gid != wanted.gid)
+    chowned = owner and (made.st_uid != wanted.uid or made.st_gid != wanted.gid)
     if chowned:
         os.chown(fd, wanted.uid, wanted.gid)
-    if chowned or stat.S_IMODE(now.st_mode) != wanted.mode:
+    if chowned or stat.S_IMODE(made.st_mode) != wanted.mode:
         os.chmod(fd, wanted.mode)
-    if now.st_mtime_ns != wanted.mtime_ns:
-        os.utime(fd, ns=(now.st_atime_ns, wanted.mtime_ns))
+    os.utime(fd, ns=(made.st_atime_ns, wanted.mtime_ns))
 
 
 def set_on_name(name: bytes, directory: int, now: os.stat_result, wanted: Metadata, *, owner: bool) -> None:

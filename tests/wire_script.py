@@ -11,6 +11,8 @@ from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.connection import Connection
 from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import (
+    BlockAnswer,
+    BlockRequest,
     Bye,
     Data,
     Describe,
@@ -122,8 +124,10 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.SOURCE, NodeAnswer(0, 1, (0, 3), (b"one", b"three")), 12),
     (Role.SOURCE, Notice(ExitCode.OK, b"sub/socket", "skipping a socket"), 12),
     (Role.SOURCE, NodeAnswer(0, 1, (700,), (b"",)), 12),
+    (Role.DESTINATION, BlockRequest.of(0, ((5, 40), (500, 16)), 16, 5), 13),
     (Role.DESTINATION, RangeRequest.of(0, ((5, 20), (500, 100))), 13),
     (Role.DESTINATION, FileRequest((0, 1, 2, 4)), 13),
+    (Role.SOURCE, BlockAnswer(0, b"12345" * 4), 14),
     (Role.SOURCE, Data(0, PAYLOAD[:120]), 14),
     (Role.SOURCE, FileEnd(0, 120), 14),
     (Role.SOURCE, FileBatch((1, 2), (5, 0), b"small", b"d" * 32), 14),

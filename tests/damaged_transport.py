@@ -18,6 +18,8 @@ class DamagedTransport:
 
     def __init__(self, inner: Transport, *, cut: int | None = None, flip: int | None = None) -> None:
         self.received = 0
+        self.damaged = False
+        """Whether it came to that."""
         self._inner = inner
         self._cut = cut
         self._flip = flip
@@ -40,13 +42,14 @@ class DamagedTransport:
             end = self._end(moved.written)
             return Exchange(end.written, data, end.eof and not data)
         if self._flip is not None and start <= self._flip // 8 < self.received:
+            self.damaged = True
             changed = bytearray(data)
             changed[self._flip // 8 - start] ^= 1 << self._flip % 8
             data = bytes(changed)
         return Exchange(moved.written, data, moved.eof)
 
     def _end(self, written: int) -> Exchange:
-        self._ended = True
+        self._ended = self.damaged = True
         self._inner.close()
         return Exchange(written, b"", True)
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from tests.trees import File, Link, Tree, litter
+from rdc.files.replacement import KEEP_BYTES
+from tests.trees import File, Link, Node, Tree, litter
 
-__all__ = ["check_old_or_new"]
+__all__ = ["check_old_or_new", "worth_keeping"]
+
+
+def worth_keeping(node: Node) -> bool:
+    """Whether an interrupted run may leave this as a temporary, for the next one to go on from."""
+    return isinstance(node, File) and len(node.content) >= KEEP_BYTES
 
 
 def check_old_or_new(found: Tree, held: Tree, wanted: Tree, *, killed: bool) -> Tree:
-    """`found` without temporaries, which only who was killed may leave.
+    """`found` without temporaries: who was killed may leave any, others only what is worth taking up again.
 
     Directories get their own metadata last, so of these only their being there counts. Mode and mtime of a
     file whose content stays are set one after the other.
     """
     temporaries = litter(found)
-    assert killed or not temporaries, temporaries
+    assert killed or all(worth_keeping(found[path]) for path in temporaries), temporaries
     rest = {path: node for path, node in found.items() if path not in temporaries}
     for path in rest.keys() | held.keys() | wanted.keys():
         node, old, new = rest.get(path), held.get(path), wanted.get(path)

@@ -53,6 +53,7 @@ ordinals = st.one_of(st.integers(0, 300), st.integers(0, ORDINAL_LIMIT))
 sizes = st.one_of(st.integers(0, 300), st.integers(0, SIZE_LIMIT))
 files = st.sets(ordinals, min_size=1, max_size=20).map(lambda found: tuple(sorted(found)))
 roots = st.binary(min_size=32, max_size=32)
+widths = st.integers(4, 8) | st.just(32)
 codes = st.sampled_from(ExitCode)
 failures = codes.filter(bool)
 # What arrives is printable already, so that a message can equal what comes out at the other end.
@@ -239,11 +240,11 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     ListingEnd: st.builds(ListingEnd, sizes, sizes, sizes, sizes, sizes),
     RootRequest: st.builds(RootRequest, files),
     RootAnswer: root_answers(),
-    TreeRequest: st.builds(TreeRequest, files, st.integers(4, 32)),
+    TreeRequest: st.builds(TreeRequest, files, widths),
     TreeAnswer: st.builds(
         TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, st.binary(max_size=99)
     ),
-    NodeRequest: st.builds(NodeRequest, ordinals, st.integers(0, 24), files, st.integers(4, 32)),
+    NodeRequest: st.builds(NodeRequest, ordinals, st.integers(0, 24), files, widths),
     NodeAnswer: node_answers(),
     RangeRequest: range_requests(),
     BlockRequest: block_requests(),

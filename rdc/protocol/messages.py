@@ -105,6 +105,9 @@ SECRET_BYTES = 16
 ROOT_BYTES = 32
 REFERENCE_WIDTHS = (4, 32)
 FINGERPRINT_WIDTHS = (4, 8)
+KEYED_WIDTH = 8
+"""A keyed hash has no more bytes; what is wider is the whole digest."""
+
 
 Ordinal: TypeAlias = Annotated[int, Integer(highest=ORDINAL_LIMIT)]
 Size: TypeAlias = Annotated[int, Integer()]
@@ -253,6 +256,12 @@ class RootAnswer(WireMessage):
         return None
 
 
+def _wrong_width(width: int) -> str | None:
+    if KEYED_WIDTH < width < REFERENCE_WIDTHS[1]:
+        return f"width: {width} is neither in {REFERENCE_WIDTHS[0]}..{KEYED_WIDTH} nor {REFERENCE_WIDTHS[1]}"
+    return None
+
+
 @wire(8)
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TreeRequest(WireMessage):
@@ -261,6 +270,9 @@ class TreeRequest(WireMessage):
     files: Files
     width: Width
     """Bytes of a reference in the answers."""
+
+    def check(self) -> str | None:
+        return _wrong_width(self.width)
 
 
 @wire(9)
@@ -287,6 +299,9 @@ class NodeRequest(WireMessage):
     nodes: Nodes
     width: Width
     """Bytes of a reference in the answer."""
+
+    def check(self) -> str | None:
+        return _wrong_width(self.width)
 
 
 @wire(11)

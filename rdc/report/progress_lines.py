@@ -33,6 +33,8 @@ class ProgressLines:
         if standing.phase != self._phase:
             self._phase, self._phase_began = standing.phase, now
         complete = bool(standing.total) and standing.done == standing.total
+        if not standing.done and standing.total is None:
+            return  # nothing has happened yet
         if not complete and now - self._written < LINE_INTERVAL:
             return
         text = standing_text(standing)

@@ -48,6 +48,11 @@ class News:
             self._waiting.append(event)
 
     @property
+    def shown(self) -> bool:
+        """This is the user's side."""
+        return self._reporter is not None
+
+    @property
     def waits(self) -> bool:
         """Something is there to `tell`."""
         return bool(self._waiting)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -135,6 +135,7 @@ class Source:
         self._signer = signer
         self._news = news
         self._description = Description(tree, filters, secret, news)
+        self._heard: deque[Received] = deque()
         self._signed: OrderedDict[int, _Signed] = OrderedDict()
         self._signed_bytes = 0
 
@@ -148,7 +149,7 @@ class Source:
             yield Flush()
             yield from self._description.offer(describe.owner, round_)
         while True:
-            received = yield Receive()
+            received = self._heard.popleft() if self._heard else (yield Receive())
             if received is None:
                 continue
             if isinstance(received.message, Done):
@@ -176,8 +177,16 @@ class Source:
         return self._description.bytes
 
     def _poll(self) -> Conversation[None]:
-        while (received := (yield Receive(wait=False))) is not None:
+        while (received := self._heard.popleft() if self._heard else (yield Receive(wait=False))) is not None:
             yield from self._serve(received)
+
+    def _listen(self) -> Conversation[None]:
+        """Shows the user what the destination tells meanwhile; what it asks has to wait for its turn. Open
+        requests are bounded by the protocol, so what is heard is too."""
+        if self._news.shown:
+            while (received := (yield Receive(wait=False))) is not None:
+                if not self._news.take(received.message):
+                    self._heard.append(received)
 
     def _serve(self, received: Received) -> Conversation[None]:
         message, round_ = received.message, received.round + 1
@@ -285,6 +294,7 @@ class Source:
                     at += len(part)
                     if len(held) == DATA_BYTES:
                         yield Send(Data(message.file, bytes(held), ()), round_)
+                        yield from self._listen()
                         held.clear()
             source.check_unchanged()
         if held:
@@ -360,6 +370,7 @@ class Source:
                     held = held[size:] + span
                 else:
                     held += span
+                yield from self._listen()
             columns = chunker.finish_columns()
             builder.add(columns.digests, columns.lengths)
             if held:

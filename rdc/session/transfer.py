@@ -208,6 +208,7 @@ class Transfers:
         self.compare_bytes = 0
         """Bytes of files held here that are read to learn what differs, by the size of their new versions."""
         self._compare_total: int | None = None
+        self._planned = False
         self.literal_bytes = 0
         self.reused_bytes = 0
         self.total_bytes = 0
@@ -249,14 +250,15 @@ class Transfers:
             self._wholes.append(file)
 
     def plan_known(self) -> None:
-        """Everything is listed: how much there is to compare is known."""
+        """Everything is listed: how much there is to compare is known, and told before it begins."""
+        self._planned = True
         if self.compare_bytes:
             self._compare_total = self.compare_bytes
             self._news.report(Progressed("compare", self._compared, self._compare_total))
 
     def pump(self, round_: int) -> Conversation[None]:
-        """Sends what may be asked for now."""
-        while self._checks:
+        """Sends what may be asked for now. Whole files come while the rest is still listed."""
+        while self._checks and self._planned:
             files = _drain(self._checks, FILES_PER_MESSAGE)
             self._checking.update(files)
             yield Send(RootRequest(files), round_)
@@ -269,9 +271,13 @@ class Transfers:
             self._touched.update(files)
             yield Send(RootRequest(files, SHORT_REFERENCE_BYTES), round_)
         starting = []
-        while self._descents and (
-            not self._descending
-            or (len(self._descending) < TREES_IN_FLIGHT and self._estimates < TREES_IN_FLIGHT_BYTES)
+        while (
+            self._descents
+            and self._planned
+            and (
+                not self._descending
+                or (len(self._descending) < TREES_IN_FLIGHT and self._estimates < TREES_IN_FLIGHT_BYTES)
+            )
         ):
             file = self._descents.popleft()
             entry = self._entries.entry(file)

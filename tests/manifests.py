@@ -35,8 +35,17 @@ __all__ = [
 
 NOW = 1_700_000_000_000_000_000
 
-Rows = dict[bytes, Entry]
-"""Path to entry, in no special order; every entry's directory is in it."""
+
+class Rows(dict[bytes, Entry]):
+    """Path to entry, in no special order; every entry's directory is in it."""
+
+    def __repr__(self) -> str:
+        # A failing example is read by people: a thousand entries are not.
+        shown = dict(list(self.items())[:5])
+        return f"Rows({len(self)}: {dict.__repr__(shown)[:1000]} ...)"
+
+    def __or__(self, other: dict[bytes, Entry]) -> Rows:  # type: ignore[override]
+        return Rows({**self, **other})
 
 
 def entry(path: bytes, kind: Kind = Kind.FILE, **fields: int | bytes) -> Entry:
@@ -56,7 +65,7 @@ def walk_order(path: bytes) -> tuple[tuple[bytes, ...], bytes]:
     return tuple(directories), name
 
 
-def in_order(rows: Rows) -> list[Entry]:
+def in_order(rows: dict[bytes, Entry]) -> list[Entry]:
     return [rows[path] for path in sorted(rows, key=walk_order)]
 
 
@@ -74,7 +83,7 @@ def listing(entries: Iterable[Entry]) -> Listing:
     )
 
 
-def build(rows: Rows) -> Manifest:
+def build(rows: dict[bytes, Entry]) -> Manifest:
     manifest = Manifest()
     for path, entries in groupby(in_order(rows), lambda e: parent_of(e.path)):
         manifest.add(path, listing(entries).packed())
@@ -120,7 +129,7 @@ def some_entry(rng: random.Random, path: bytes) -> Entry:
 
 
 def random_tree(rng: random.Random, count: int) -> Rows:
-    rows: Rows = {}
+    rows = Rows()
     directories = [b""]
     while len(rows) < count:
         # Most go where the last ones went: directories of very different sizes.
@@ -157,7 +166,7 @@ def drop(rows: Rows, path: bytes) -> None:
 
 def changed(rng: random.Random, before: Rows, edits: int) -> Rows:
     """What could have become of a tree."""
-    rows = dict(before)
+    rows = Rows(before)
     for _ in range(edits):
         path = rng.choice(sorted(rows)) if rows else b"new"
         match rng.randrange(6):
@@ -176,7 +185,7 @@ def changed(rng: random.Random, before: Rows, edits: int) -> Rows:
     return rows
 
 
-randoms = st.integers(0, 1 << 32).map(random.Random)
+randoms = st.builds(random.Random, st.integers(0, 1 << 32))
 sizes = st.sampled_from((0, 1, 5, 7, 27, 100, 600, 1500))
 
 
@@ -186,7 +195,7 @@ def trees(draw: st.DrawFn) -> Rows:
 
 
 def _metadata_only(rng: random.Random, before: Rows, edits: int) -> Rows:
-    rows = dict(before)
+    rows = Rows(before)
     for path in rng.sample(sorted(rows), min(edits, len(rows))):
         rows[path] = touched(rng, rows[path])
     return rows
@@ -211,7 +220,7 @@ def pairs(draw: st.DrawFn) -> tuple[Rows, Rows]:
 
 def flat_tree(directories: int, files: int) -> Rows:
     """So many directories of so many files each."""
-    rows: Rows = {}
+    rows = Rows()
     for i in range(directories):
         where = b"directory-%05d" % i
         rows[where] = entry(where, Kind.DIRECTORY, mode=0o755)

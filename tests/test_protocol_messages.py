@@ -174,7 +174,7 @@ def test_a_listing_refuses(field: str, value: object, reason: str) -> None:
         decode(ListingPart.kind, msgpack.packb(fields))
 
 
-ENTRIES = RowsPart(3, 7, True, NAMED)
+ENTRIES = RowsPart((2, 1), True, NAMED)
 """Three entries: a file and a link in the root, a file in "sub"."""
 
 COLUMNS = {
@@ -188,6 +188,9 @@ COLUMNS = {
     "gids": 7,
     "mtimes": 8,
 }
+
+
+PACKED_ROWS = msgpack.unpackb(encode(ENTRIES))[-1]
 
 
 @pytest.mark.parametrize(
@@ -305,6 +308,11 @@ def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
         (TierAnswer, [0, column(0), column(0), b"x"], "counts: an item"),
         (TierAnswer, [0, column(0), column(1), b""], "references: 0 bytes"),
         (RowsRequest, [0, b"", 7], "nodes: empty"),
+        (RowsPart, [column(1, 2), True, PACKED_ROWS], "counts: they do not"),
+        (RowsPart, [column(2, 2), True, PACKED_ROWS], "counts: they do not"),
+        (RowsPart, [column(2), True, PACKED_ROWS], "counts: they do not"),
+        (RowsPart, [column(3, 0), True, PACKED_ROWS], "counts: an item"),
+        (RowsPart, [b"", True, PACKED_ROWS], "counts: they do not"),
         (Refused, [0, "why"], "code"),
         (Refused, [3, "why"], "code"),
         (Refused, [12, b"why"], "message: expected str"),

@@ -9,7 +9,7 @@ from itertools import groupby
 
 import pytest
 from blake3 import blake3
-from hypothesis import given
+from hypothesis import given, settings
 
 from rdc.kernel import short_references
 from rdc.kernel.pure import name_ranks
@@ -28,6 +28,9 @@ from tests.manifests import (
     touched,
     trees,
 )
+
+SLOW = settings(deadline=None)
+"""A thousand entries an example, on machines of any load."""
 
 
 def groups_by_definition(ranks: list[int]) -> list[int]:
@@ -99,6 +102,7 @@ def seen(tier: Tier) -> tuple[list[int], list[int], dict[Group, bytes]]:
 
 
 @pytest.mark.parametrize("owner", [True, False])
+@SLOW
 @given(rows=trees())
 def test_a_fold_is_its_definition(owner: bool, rows: Rows) -> None:
     assert [seen(tier) for tier in Fold(build(rows), owner=owner).tiers] == by_definition(rows, owner)
@@ -111,6 +115,7 @@ def test_a_large_fold_is_its_definition() -> None:
     assert len(tiers) == 3
 
 
+@SLOW
 @given(trees())
 def test_nodes_have_the_sizes_that_bounds_are_made_of(rows: Rows) -> None:
     fold = Fold(build(rows), owner=True)
@@ -127,6 +132,7 @@ def test_nodes_have_the_sizes_that_bounds_are_made_of(rows: Rows) -> None:
     assert not rows or below <= 26
 
 
+@SLOW
 @given(trees(), randoms)
 def test_metadata_move_no_boundary(rows: Rows, rng: random.Random) -> None:
     other = {path: touched(rng, e) if rng.random() < 0.3 else e for path, e in rows.items()}
@@ -139,6 +145,7 @@ def column(tier: Tier, group: Group) -> list[bytes]:
     return [tier.digests[group][32 * i : 32 * i + 32] for i in range(len(tier))]
 
 
+@SLOW
 @given(trees(), randoms)
 def test_a_digest_tells_which_group_of_which_rows_changed(rows: Rows, rng: random.Random) -> None:
     if not rows:
@@ -192,6 +199,7 @@ def test_a_few_changed_names_change_a_few_nodes(seed: int) -> None:
         assert len(new) <= 15
 
 
+@SLOW
 @given(trees(), randoms)
 def test_references_are_those_of_the_kernel(rows: Rows, rng: random.Random) -> None:
     key = rng.randbytes(16)

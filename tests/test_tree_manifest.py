@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from blake3 import blake3
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rdc.tree
@@ -33,6 +33,9 @@ from tests.manifests import (
     trees,
 )
 
+SLOW = settings(deadline=None)
+"""A thousand entries an example, on machines of any load."""
+
 DOCUMENT = (Path(rdc.tree.__file__).parent / "MANIFEST.md").read_text()
 
 
@@ -40,6 +43,7 @@ def by_directory(rows: Rows) -> list[tuple[bytes, list[Entry]]]:
     return [(path, list(found)) for path, found in groupby(in_order(rows), lambda e: parent_of(e.path))]
 
 
+@SLOW
 @given(trees())
 def test_rows_are_the_entries_in_the_order_of_the_walk(rows: Rows) -> None:
     manifest, wanted = build(rows), in_order(rows)
@@ -50,6 +54,7 @@ def test_rows_are_the_entries_in_the_order_of_the_walk(rows: Rows) -> None:
             manifest.entry(row)
 
 
+@SLOW
 @given(trees(), randoms)
 def test_entries_are_found_in_any_order(rows: Rows, rng: random.Random) -> None:
     manifest, wanted = build(rows), in_order(rows)
@@ -58,6 +63,7 @@ def test_entries_are_found_in_any_order(rows: Rows, rng: random.Random) -> None:
         assert manifest.row(wanted[row].path) == row
 
 
+@SLOW
 @given(trees())
 def test_paths_lead_to_rows_and_directories(rows: Rows) -> None:
     manifest, wanted = build(rows), in_order(rows)
@@ -80,6 +86,7 @@ def test_paths_lead_to_rows_and_directories(rows: Rows) -> None:
     assert manifest.row(b"") is None
 
 
+@SLOW
 @given(trees(), randoms)
 def test_any_stretch_of_rows_comes_directory_by_directory(rows: Rows, rng: random.Random) -> None:
     manifest, wanted = build(rows), in_order(rows)
@@ -101,6 +108,7 @@ def test_any_stretch_of_rows_comes_directory_by_directory(rows: Rows, rng: rando
             at += part.count
 
 
+@SLOW
 @given(trees(), randoms)
 def test_a_manifest_put_together_from_pieces_is_the_same(rows: Rows, rng: random.Random) -> None:
     whole = build(rows)
@@ -120,6 +128,7 @@ def test_a_manifest_put_together_from_pieces_is_the_same(rows: Rows, rng: random
     assert [joined.entry(row) for row in range(len(joined))] == in_order(rows)
 
 
+@SLOW
 @given(trees())
 def test_a_cleared_manifest_is_a_new_one(rows: Rows) -> None:
     manifest = build(rows)
@@ -134,6 +143,7 @@ def test_a_cleared_manifest_is_a_new_one(rows: Rows) -> None:
     assert [manifest.entry(row) for row in range(len(manifest))] == in_order(rows)
 
 
+@SLOW
 @given(trees(), randoms)
 def test_ends_of_rows_lie_in_text_and_targets(rows: Rows, rng: random.Random) -> None:
     manifest, wanted = build(rows), in_order(rows)
@@ -148,6 +158,7 @@ def test_ends_of_rows_lie_in_text_and_targets(rows: Rows, rng: random.Random) ->
         assert manifest.text[:text].count(0) == end + begun
 
 
+@SLOW
 @given(trees(), randoms)
 def test_directories_are_compared_by_what_is_kept(rows: Rows, rng: random.Random) -> None:
     if not rows:
@@ -192,11 +203,13 @@ def slow_root(rows: Rows, top: Metadata | None, owner: bool) -> bytes:
 TOP = Metadata(0o755, -7, 3, 4)
 
 
+@SLOW
 @given(trees(), st.none() | st.just(TOP), st.booleans())
 def test_the_root_is_the_formula(rows: Rows, top: Metadata | None, owner: bool) -> None:
     assert build(rows).root(top, owner=owner) == slow_root(rows, top, owner)
 
 
+@SLOW
 @given(trees(), randoms, st.booleans())
 def test_the_root_covers_all_that_is_kept_and_nothing_else(
     rows: Rows, rng: random.Random, owner: bool

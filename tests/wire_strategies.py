@@ -168,7 +168,7 @@ def data(draw: st.DrawFn) -> Data:
 
 
 @st.composite
-def rows(draw: st.DrawFn) -> Rows:
+def rows_parts(draw: st.DrawFn) -> RowsPart:
     """Any groups of the entries of one to three directories."""
     groups = draw(st.integers(1, ALL_GROUPS))
     found = [
@@ -181,7 +181,7 @@ def rows(draw: st.DrawFn) -> Rows:
 
     owner = groups & ATTRIBUTES and draw(st.booleans())
     segments = tuple(Segment(path, len(part), part.names, part.targets) for path, part in found)
-    return Rows(
+    rows = Rows(
         sum(len(part) for _, part in found),
         segments if groups & NAMES else (),
         column("kinds", groups & NAMES),
@@ -191,6 +191,8 @@ def rows(draw: st.DrawFn) -> Rows:
         column("gids", owner),
         column("mtimes", groups & MTIMES),
     )
+    counts = tuple(len(part) for _, part in found)
+    return RowsPart(draw(st.sampled_from((counts, (rows.count,)))), draw(st.booleans()), rows)
 
 
 @st.composite
@@ -214,7 +216,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
     RowsRequest: st.builds(RowsRequest, st.integers(0, 24), files, st.integers(1, ALL_GROUPS)),
-    RowsPart: st.builds(RowsPart, ordinals, ordinals, st.booleans(), rows()),
+    RowsPart: rows_parts(),
     Start: st.builds(
         Start,
         st.just(b"only"),

@@ -256,26 +256,20 @@ class _Tier:
 
 
 class _Rows:
-    """RowsRequest: for one node after the other parts that follow each other, until its last."""
+    """RowsRequest: one node after the other, until the last one is complete."""
 
-    __slots__ = ("_done", "_next", "_nodes", "ordinals")
+    __slots__ = ("_left", "ordinals")
 
     def __init__(self, request: RowsRequest) -> None:
-        self._nodes = array("I", request.nodes)
-        self._done = 0
-        self._next: int | None = None
-        self.ordinals = len(request.nodes)
+        self._left = self.ordinals = len(request.nodes)
 
     def accept(self, answer: Answer) -> bool:
-        if not isinstance(answer, RowsPart) or answer.node != self._nodes[self._done]:
-            raise Illegal(f"the oldest request asks for rows of node {self._nodes[self._done]}")
-        if self._next is not None and answer.first != self._next:
-            raise Illegal(f"rows from {answer.first} where {self._next} goes on")
-        self._next = answer.first + answer.rows.count
-        if answer.last:
-            self._done += 1
-            self._next = None
-        return self._done == len(self._nodes)
+        if not isinstance(answer, RowsPart):
+            raise Illegal("the oldest request asks for rows")
+        if len(answer.counts) > self._left:
+            raise Illegal(f"rows of {len(answer.counts)} nodes, {self._left} are left")
+        self._left -= len(answer.counts) - (not answer.last)
+        return not self._left
 
 
 def _pending(request: Request) -> _Pending:

@@ -581,17 +581,16 @@ class RowsRequest(WireMessage):
 @wire(29)
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RowsPart(WireMessage):
-    """S: the next entries below the next node of the oldest RowsRequest."""
+    """S: the next entries below the next nodes of the oldest RowsRequest."""
 
-    node: Ordinal
-    first: Ordinal
-    """Row of the first entry here."""
+    counts: Annotated[tuple[int, ...], Column(TIER_NODES, lowest=1)]
+    """Entries of each of these nodes here; the first may go on where the last part ended."""
     last: Annotated[bool, Flag()]
-    """The node is complete."""
+    """The last of them is complete."""
     rows: Annotated[Rows, RowColumns()]
 
     def check(self) -> str | None:
-        return None if self.rows.count else "rows: none"
+        return None if self.rows.splits(self.counts) else "counts: they do not divide the rows"
 
 
 @wire(30)

@@ -6,6 +6,7 @@ After each kill every path must be wholly old or wholly new, and the next run mu
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -22,6 +23,7 @@ def main() -> None:
     given = parser.parse_args()
     end = time.monotonic() + 60 * given.minutes
     with tempfile.TemporaryDirectory(prefix="rdc-soak-") as top:
+        os.environ["RDC_CATALOG"] = f"{top}/catalog"
         killer = Killer(Scene(Path(top)), given.seed)
         said = 0.0
         while time.monotonic() < end:

@@ -661,6 +661,8 @@ def test_a_request_is_over_with_its_last_answer(case: tuple[str, Message, list[M
 WRONG: list[tuple[Message, list[Message]]] = [
     (RootRequest((1,)), [TreeAnswer(1, 0, ROOT, 0, None, b"")]),
     (RootRequest((1,)), [RootAnswer((2,), (0,), ROOT)]),
+    (RootRequest((1,)), [RootAnswer((1,), (0,), ROOT[:8])]),
+    (RootRequest((1,), 8), [RootAnswer((1,), (0,), ROOT)]),
     (RootRequest((1, 2)), [RootAnswer((1,), (0,), ROOT), RootAnswer((1,), (0,), ROOT)]),
     (RootRequest((1, 2)), [RootAnswer((1,), (0,), ROOT), FileFailed(1, ExitCode.PARTIAL, "")]),
     (TreeRequest((1,), 8), [RootAnswer((1,), (0,), ROOT)]),

@@ -270,6 +270,8 @@ def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
         (FileRequest, [column(*[(1 << 64) - 1] * 2, width=8)], "files: ordinal"),
         (RootAnswer, [column(0), column(1, 2), bytes(32)], "sizes: 2 for 1"),
         (RootAnswer, [column(0), column(1), bytes(33)], "roots: 33 bytes for 1"),
+        (RootAnswer, [column(2, 0), column(1, 1), bytes(9)], "roots: 9 bytes for 2"),
+        (RootAnswer, [column(2, 0), column(1, 1), bytes(6)], "roots: 6 bytes for 2"),
         (RootAnswer, [column(0), column(1 << 63, width=8), bytes(32)], "sizes: an item"),
         (NodeAnswer, [0, 0, column(0), [column(1, 1), b"ab"]], "records: 2 for 1"),
         (NodeAnswer, [0, 0, column(0), [column(3), b"ab"]], "records: lengths add up to 3, 2"),

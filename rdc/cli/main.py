@@ -40,8 +40,11 @@ def entry() -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
     code = run(sys.argv[1:], process_environment())
-    if code == READER_GONE:
-        # Python flushes stdout once more at exit and would complain about the closed pipe.
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # A closed pipe or a full disk, which `run` has dealt with. Python flushes once more at exit, would
+        # complain again, and would exit with a code of its own.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 

@@ -344,17 +344,18 @@ class Transfers:
                         root = root or (yield from self._sign(held, entry.size, round_)).root
             except FileError:
                 root = None  # what cannot be compared is replaced
-            self._count_compared(entry.size)
             if root is not None:
                 root = root_reference(root, self._secret, message.width)
             touched = file in self._touched
             self._touched.discard(file)
+            if touched and root != message.root(row):
+                self._descents.append(file)
+                continue
+            self._count_compared(entry.size)
             if root == message.root(row):
                 self._landing.same(file, None)
                 if touched:
                     self._advance(message.sizes[row])
-            elif touched:
-                self._descents.append(file)
             elif self._landing.differs(file):
                 self.update(file)
 

@@ -85,6 +85,8 @@ class Scene:
         self.source = write_tree(place / "source", WANTED)
         self.destination = place / "destination"
         self.pid_file = place / "far.pid"
+        # As ssh, and the far side's pid is known.
+        self.remote_shell = ("sh", "-c", 'echo $$ >"$0"; shift; exec "$@"', str(self.pid_file))
         self.renew()
 
     def renew(self) -> None:
@@ -92,11 +94,21 @@ class Scene:
         write_tree(self.destination, HELD)
 
     def sync(self, way: Way = Way.HERE, *, fsync: bool = False) -> None:
-        # As ssh, and the far side's pid is known.
-        far = ("sh", "-c", 'echo $$ >"$0"; shift; exec "$@"', str(self.pid_file))
-        options = SyncOptions(delete=True, fsync=fsync)
-        run = run_sync(self.source, self.destination, options, way=way, remote=RemoteShell(far, FAR))
+        options, remote = SyncOptions(delete=True, fsync=fsync), RemoteShell(self.remote_shell, FAR)
+        run = run_sync(self.source, self.destination, options, way=way, remote=remote)
         assert run.problems == [], run.problems
+
+    def far_pid(self) -> int | None:
+        try:
+            return int(self.pid_file.read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def await_far(self) -> None:
+        """Until the far side of the last sync, if it came to be, has noticed its end and cleaned up."""
+        far = self.far_pid()
+        while far is not None and _runs(far):
+            time.sleep(0.001)
 
     def look(self) -> Tree:
         """What is there after a kill, every path old or new."""
@@ -251,23 +263,13 @@ class Killer:
         self._scene.pid_file.unlink(missing_ok=True)
         near = _forked(lambda: self._scene.sync(way, fsync=fsync))
         time.sleep(delay)
-        far = self._far_pid() if way is not Way.HERE else None
-        target = near if victim is Victim.NEAR else far
+        target = near if victim is Victim.NEAR else self._scene.far_pid()
         if target is not None:
             with suppress(ProcessLookupError):
                 os.kill(target, signal.SIGKILL)
         _, status = os.waitpid(near, 0)
-        if far is None and way is not Way.HERE:
-            far = self._far_pid()
-        while far is not None and _runs(far):
-            time.sleep(0.001)  # it cleans up, or has not noticed yet
+        self._scene.await_far()
         return status != 0
-
-    def _far_pid(self) -> int | None:
-        try:
-            return int(self._scene.pid_file.read_text())
-        except (FileNotFoundError, ValueError):
-            return None
 
 
 def _runs(pid: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import re
@@ -42,6 +43,74 @@ def test_an_unreadable_file_is_named_and_the_others_synced() -> None:
         ended, found = as_nobody(work)
         check_line(ended, ExitCode.PARTIAL, "source/d/b: cannot open it for reading: found Permission denied")
         assert describe({path: WANTED[path] for path in WANTED if path != b"d/b"}, found) == []
+
+
+def test_an_unreadable_old_version_is_replaced() -> None:
+    """What cannot serve as a base is no reason to keep it, nor to fail; -c cannot compare it."""
+    with place_of_nobody() as place:
+
+        def work() -> list[tuple[Ended, Tree]]:
+            source = write_tree(place / "source", WANTED)
+            results = []
+            for number, words in enumerate(([], ["-c"])):
+                held = WANTED | {b"a": File(b"old", 0o000), b"d/b": File(b"b", 0o000)}
+                destination = write_tree(place / str(number), held)
+                results.append((command("sync", *words, f"{source}/", destination), read_tree(destination)))
+            return results
+
+        for ended, found in as_nobody(work):
+            assert (ended.code, ended.complaints) == (ExitCode.OK, [])
+            assert describe(WANTED, found) == []
+
+
+@pytest.mark.parametrize("side", ["source", "destination"])
+def test_a_disk_error_while_reading(side: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the source the file fails by name, its old version stays; at the destination it was only a base."""
+    wanted = tree({"big": random.Random(1).randbytes(400_000), "z": b"z"})
+    held = tree({"big": File(random.Random(1).randbytes(300_000), 0o644, 1)})
+    source, destination = write_tree(tmp_path / "source", wanted), write_tree(tmp_path / "destination", held)
+    broken = os.stat(tmp_path / side / "big").st_ino
+    pread = os.pread
+
+    def failing_pread(fd: int, length: int, offset: int) -> bytes:
+        if os.fstat(fd).st_ino == broken and offset + length > 100_000:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return pread(fd, length, offset)
+
+    monkeypatch.setattr("os.pread", failing_pread)
+    ended = command("sync", f"{source}/", destination)
+    monkeypatch.undo()
+    found = read_tree(destination)
+    if side == "source":
+        check_line(ended, ExitCode.PARTIAL, "big: cannot read it: found Input/output error")
+        assert (found[b"big"], found[b"z"]) == (held[b"big"], wanted[b"z"])
+    else:
+        assert (ended.code, ended.complaints) == (ExitCode.OK, [])
+        assert describe(wanted, found) == []
+    assert litter(found) == []
+
+
+def test_owners_are_kept_by_number_where_that_is_allowed(tmp_path: Path) -> None:
+    """As root, or when asked for; a kept setuid bit is set after the owner, which would clear it."""
+    source = write_tree(tmp_path / "source", WANTED | {b"a": File(b"a", 0o4711)})
+    owners = {"a": (1234, 4321), "d": (7, 8), "d/b": (0, 99)}
+    if os.geteuid() == 0:
+        for name, (uid, gid) in owners.items():
+            os.chown(source / name, uid, gid)
+        (source / "a").chmod(0o4711)
+        os.symlink("a", source / "link")
+        os.lchown(source / "link", 5, 6)
+
+    def owned(top: Path) -> dict[str, tuple[int, int, int]]:
+        entries = ((entry, os.lstat(entry)) for entry in top.rglob("*"))
+        return {str(e.relative_to(top)): (s.st_uid, s.st_gid, s.st_mode) for e, s in entries}
+
+    assert command("sync", f"{source}/", tmp_path / "kept").code == ExitCode.OK
+    assert owned(tmp_path / "kept") == owned(source)
+    again = command("sync", "-i", f"{source}/", tmp_path / "kept")
+    assert (again.code, again.out) == (ExitCode.OK, "")
+    assert command("sync", "--no-owner", f"{source}/", tmp_path / "own").code == ExitCode.OK
+    assert {(uid, gid) for uid, gid, _ in owned(tmp_path / "own").values()} == {(os.geteuid(), os.getegid())}
 
 
 def test_an_unwritable_directory_is_named_and_the_others_synced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,8 @@ class Progressed:
     """'compare', 'transfer' or 'delete'."""
     done: int
     total: int | None
-    """In bytes for 'transfer', in entries for the others; None while unknown."""
+    """Entries in 'delete', bytes in the others: in 'compare' of what the destination reads of its own files
+    to learn what differs. None while unknown."""
 
 
 @dataclass(frozen=True, slots=True)

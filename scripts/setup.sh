@@ -25,6 +25,8 @@ setup() {
     [ -z "$extra" ] || target="$top[$extra]"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$target" >&2 ||
       fail "installation into $venv failed; the lines above say why"
+    # Without this every start compiles all of rdc where Python may not write beside its sources.
+    "$venv/bin/python" -m compileall -q "$top/rdc" >&2 || true
     printf '%s\n' "$stamp" >"$venv/stamp-$extra"
     # Whatever an extra installs includes what the plain installation needs.
     printf '%s\n' "$stamp" >"$venv/stamp-"

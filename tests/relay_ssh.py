@@ -1,7 +1,8 @@
 """A stand-in for ssh that counts, cuts or garbles what passes: relay_ssh.py [OPTIONS] HOST COMMAND...
 
-Counts go to a file as JSON, with the peak memory of COMMAND. A cut kills COMMAND and ends both streams; after
-junk both end, and COMMAND is left to find out.
+Counts go to a file as JSON, with the peak memory and CPU seconds of COMMAND, and how often the direction of
+the stream turned. A cut kills COMMAND and ends both streams; after junk both end, and COMMAND is left to find
+out. A signal goes to COMMAND, to who started this, or to both, once so many bytes have passed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import random
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 
 READ_BYTES = 1 << 16
@@ -24,8 +26,16 @@ JUNK_BYTES = 1 << 16
 class Lane:
     """One direction."""
 
-    def __init__(self, read_fd: int, write_fd: int, cut: int | None, junk: int | None) -> None:
+    def __init__(
+        self,
+        read_fd: int,
+        write_fd: int,
+        cut: int | None,
+        junk: int | None,
+        passing: Callable[[Lane], None],
+    ) -> None:
         self.passed = 0
+        self._passing = passing
         self._read_fd = read_fd
         self._write_fd = write_fd
         self._limit = cut if junk is None else junk
@@ -45,6 +55,7 @@ class Lane:
 
     def _write(self, data: bytes) -> None:
         self.passed += len(data)
+        self._passing(self)
         left = memoryview(data)
         try:
             while left:
@@ -58,6 +69,7 @@ def main() -> None:
     for name in ("--cut-up", "--cut-down", "--junk-up", "--junk-down"):
         parser.add_argument(name, type=int)
     parser.add_argument("--account")
+    parser.add_argument("--signal", help="NAME:near|far|both:BYTES, of both directions together")
     parser.add_argument("host")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     given = parser.parse_args()
@@ -67,8 +79,28 @@ def main() -> None:
     into, out_of = os.dup(child.stdin.fileno()), os.dup(child.stdout.fileno())
     child.stdin.close()
     child.stdout.close()
-    up = Lane(0, into, given.cut_up, given.junk_up)
-    down = Lane(out_of, 1, given.cut_down, given.junk_down)
+    lanes: list[Lane] = []
+    turns = 0
+    last: Lane | None = None
+    watch = threading.Lock()
+    name, whom, after = (given.signal or "::").split(":")
+
+    def passing(lane: Lane) -> None:
+        nonlocal turns, last, whom
+        with watch:
+            turns += lane is not last
+            last = lane
+            if whom and sum(one.passed for one in lanes) >= int(after):
+                number = signal.Signals[f"SIG{name}"]
+                if whom in {"near", "both"}:
+                    os.kill(os.getppid(), number)
+                if whom in {"far", "both"}:
+                    child.send_signal(number)
+                whom = ""
+
+    up = Lane(0, into, given.cut_up, given.junk_up, passing)
+    down = Lane(out_of, 1, given.cut_down, given.junk_down, passing)
+    lanes += [up, down]
 
     once = threading.Lock()
 
@@ -76,7 +108,14 @@ def main() -> None:
         once.acquire()  # for good: the first end is the end
         _, code, usage = os.wait4(child.pid, 0)
         if given.account:
-            account = {"up": up.passed, "down": down.passed, "rss": usage.ru_maxrss * 1024}
+            account = {
+                "up": up.passed,
+                "down": down.passed,
+                "turns": turns,
+                "rss": usage.ru_maxrss * 1024,
+                "cpu": usage.ru_utime + usage.ru_stime,
+                "relay_cpu": time.process_time(),
+            }
             with open(given.account, "w") as file:
                 json.dump(account, file)
         os._exit(status or os.waitstatus_to_exitcode(code) & 0xFF)

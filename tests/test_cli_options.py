@@ -141,7 +141,7 @@ _HAD = """
 --verbose -v --quiet -q --checksum -c --archive -a --recursive -r --links -l --perms -p --owner -o --group -g
 --times -t --dry-run -n --rsh -e --delete --max-delete --compress -z --filter -f --exclude --exclude-from
 --include --include-from --stats --human-readable -h --itemize-changes -i --fsync --help --no-owner --no-o
---no-compress --no-z --no-fsync
+--no-compress --no-z --no-fsync --partial --progress -P --bwlimit --timeout
 """
 HAD = _HAD.split()
 

@@ -135,6 +135,18 @@ def test_the_catalog_is_chosen_beside_the_options(tmp_path: Path) -> None:
             SyncOptions(delete=True, max_delete=0, force_empty=True),
         ),
         (["--max-delete", "7", "--max-delete=12"], SyncOptions(max_delete=12)),
+        (["--partial", "-P"], SyncOptions()),
+        (["--bwlimit=0"], SyncOptions()),
+        (["--bwlimit=100"], SyncOptions(bandwidth=100 * 1024)),
+        (["--bwlimit", "1.5"], SyncOptions(bandwidth=1536)),
+        (["--bwlimit=1.5M"], SyncOptions(bandwidth=3 << 19)),
+        (["--bwlimit=2mb"], SyncOptions(bandwidth=2_000_000)),
+        (["--bwlimit=1GiB"], SyncOptions(bandwidth=1 << 30)),
+        (["--bwlimit=512b"], SyncOptions(bandwidth=512)),
+        (["--bwlimit=.5"], SyncOptions(bandwidth=512)),
+        (["--bwlimit=7", "--bwlimit=1k"], SyncOptions(bandwidth=1024)),
+        (["--timeout=30"], SyncOptions(timeout=30)),
+        (["--timeout", "0"], SyncOptions()),
     ],
 )
 def test_options(words: list[str], options: SyncOptions) -> None:
@@ -306,11 +318,11 @@ def test_json_tells_fatal_errors(end: BaseException, code: int, path: str) -> No
 def test_json_tells_usage_errors_too() -> None:
     process = FakeProcess()
     with pytest.raises(UsageError):
-        sync.run(["--json", "--bwlimit=1", "a", "b"], process.environment, syncer=FakeSyncer())
+        sync.run(["--json", "--link-dest=x", "a", "b"], process.environment, syncer=FakeSyncer())
     (event,) = events(process)
     assert event["event"] == "error"
     assert event["code"] == 1
-    assert str(event["message"]).startswith("rdc has no --bwlimit")
+    assert str(event["message"]).startswith("rdc has no --link-dest")
 
 
 def bar_shown(
@@ -413,3 +425,33 @@ def test_a_whole_run_ends_equal_and_tells_so(host: str, tmp_path: Path) -> None:
     assert ("*deleting  ", "extra") in items
     assert events(second)[-1]["literal_bytes"] == 0
     assert contents(destination) == wanted
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "--bwlimit=fast",
+        "--bwlimit=",
+        "--bwlimit=-1",
+        "--bwlimit=1e9",
+        "--bwlimit=0.4",
+        "--bwlimit=511b",
+        "--bwlimit=.000000001b",
+        "--timeout=-1",
+        "--timeout=1.5",
+        "--timeout=",
+    ],
+)
+def test_limits_that_make_no_sense(word: str) -> None:
+    with pytest.raises(UsageError, match=word.partition("=")[0]):
+        asked(word)
+
+
+@pytest.mark.parametrize(("word", "lines"), [("-P", True), ("--progress", True), ("--partial", False)])
+def test_progress_is_shown_without_a_terminal_where_it_is_asked_for(word: str, lines: bool) -> None:
+    process = FakeProcess()
+    asked(word, process=process)
+    assert ("transferring: 10 B of 10 B" in process.err) == lines
+    quiet = FakeProcess()
+    asked(word, "-q", process=quiet)
+    assert quiet.err == ""

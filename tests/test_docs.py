@@ -71,6 +71,7 @@ def test_each_option_in_the_text_exists() -> None:
             r"--\w+", signature.help_text() + serve.help_text() + index.help_text() + catalog.help_text()
         )
     ) | {"--version"}
+    known |= set(re.findall(r'"(--[a-z-]+)"', (TOP / "scripts" / "bench_sync.py").read_text()))
     text = re.sub(r"-c '[^']*'|ssh -p", "", README)
     used = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text, re.IGNORECASE)) - {"-avn"}
     assert len(used) > 40

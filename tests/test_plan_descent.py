@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rdc.chunking.params import ChunkParams
 from rdc.errors import ProtocolError
-from rdc.plan.descent import Descent, Fetch, Part, Repeat, Reuse, literal_ranges
+from rdc.plan.descent import Descent, Fetch, Part, Repeat, Reuse, ReuseChunk, literal_ranges
 from rdc.signature.build import TreeBuilder, sign
 from rdc.signature.records import NodeRecords, decode_records, encode_records
 from rdc.signature.tree import SignatureTree
@@ -58,6 +58,7 @@ def make(parts: tuple[Part, ...], bases: list[bytes], trees: list[SignatureTree]
             elif isinstance(part, Repeat):
                 piece = write(part.parts)
             else:
+                assert isinstance(part, Reuse | ReuseChunk), "patches are made below the descent"
                 row = part.first if isinstance(part, Reuse) else part.row
                 at = offset(part.base, row)
                 piece = bases[part.base][at : at + part.length]

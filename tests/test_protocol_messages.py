@@ -16,6 +16,7 @@ from rdc.limits import DATA_BYTES, FRAME_BYTES, MESSAGE_BYTES
 from rdc.model.entries import Kind, Listing
 from rdc.protocol.listings import slice_listing
 from rdc.protocol.messages import (
+    BlockRequest,
     Data,
     Describe,
     FileBatch,
@@ -173,7 +174,7 @@ def test_a_listing_refuses(field: str, value: object, reason: str) -> None:
         decode(ListingPart.kind, msgpack.packb(fields))
 
 
-ENTRIES = RowsPart(3, 7, True, NAMED)
+ENTRIES = RowsPart((2, 1), True, NAMED)
 """Three entries: a file and a link in the root, a file in "sub"."""
 
 COLUMNS = {
@@ -187,6 +188,9 @@ COLUMNS = {
     "gids": 7,
     "mtimes": 8,
 }
+
+
+PACKED_ROWS = msgpack.unpackb(encode(ENTRIES))[-1]
 
 
 @pytest.mark.parametrize(
@@ -266,6 +270,8 @@ def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
         (FileRequest, [column(*[(1 << 64) - 1] * 2, width=8)], "files: ordinal"),
         (RootAnswer, [column(0), column(1, 2), bytes(32)], "sizes: 2 for 1"),
         (RootAnswer, [column(0), column(1), bytes(33)], "roots: 33 bytes for 1"),
+        (RootAnswer, [column(2, 0), column(1, 1), bytes(9)], "roots: 9 bytes for 2"),
+        (RootAnswer, [column(2, 0), column(1, 1), bytes(6)], "roots: 6 bytes for 2"),
         (RootAnswer, [column(0), column(1 << 63, width=8), bytes(32)], "sizes: an item"),
         (NodeAnswer, [0, 0, column(0), [column(1, 1), b"ab"]], "records: 2 for 1"),
         (NodeAnswer, [0, 0, column(0), [column(3), b"ab"]], "records: lengths add up to 3, 2"),
@@ -275,6 +281,12 @@ def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
         (TreeRequest, [column(0), 9], "width: 9 is neither in 4..8 nor 32"),
         (NodeRequest, [0, 0, column(0), 31], "width: 31 is neither"),
         (RangeRequest, [0, b"", b""], "lengths: 0 for 0"),
+        (BlockRequest, [0, b"", b"", 64, 4], "lengths: 0 for 0"),
+        (BlockRequest, [0, column(1), column(0), 64, 4], "lengths: an item"),
+        (BlockRequest, [0, column(1), column(9), 15, 4], "size: 15 is not in"),
+        (BlockRequest, [0, column(1), column(9), 64, 3], "width: 3 is not in"),
+        (BlockRequest, [0, column(1), column(9), 64, 9], "width: 9 is not in"),
+        (BlockRequest, [0, column(1), column(65_536 * 64 + 1, width=4), 64, 4], "lengths: 65537 blocks"),
         (RangeRequest, [0, column(1, 2), column(1)], "lengths: 1 for 2"),
         (RangeRequest, [0, column(1), column(0)], "lengths: an item"),
         (RangeRequest, [0, column((1 << 63) - 1, width=8), column(1)], "lengths: the last range"),
@@ -296,6 +308,11 @@ def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
         (TierAnswer, [0, column(0), column(0), b"x"], "counts: an item"),
         (TierAnswer, [0, column(0), column(1), b""], "references: 0 bytes"),
         (RowsRequest, [0, b"", 7], "nodes: empty"),
+        (RowsPart, [column(1, 2), True, PACKED_ROWS], "counts: they do not"),
+        (RowsPart, [column(2, 2), True, PACKED_ROWS], "counts: they do not"),
+        (RowsPart, [column(2), True, PACKED_ROWS], "counts: they do not"),
+        (RowsPart, [column(3, 0), True, PACKED_ROWS], "counts: an item"),
+        (RowsPart, [b"", True, PACKED_ROWS], "counts: they do not"),
         (Refused, [0, "why"], "code"),
         (Refused, [3, "why"], "code"),
         (Refused, [12, b"why"], "message: expected str"),

@@ -218,7 +218,6 @@ def wide_frame() -> bytes:
     ("wire", "reason"),
     [
         (b"\0", "empty block"),
-        (b"\1", "empty block"),
         (encode_varint((PIECE_BYTES + 1) << 1 | 1), "raw block of 131073"),
         (encode_varint((BLOCK_BYTES + 1) << 1), "block header"),
         (b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "block header"),

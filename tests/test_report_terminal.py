@@ -13,6 +13,7 @@ from rdc.errors import ExitCode, RdcError
 from rdc.model.sync import MessageCost, SyncReport
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.progress_bar import ProgressBar
+from rdc.report.progress_lines import ProgressLines
 from rdc.report.progress_track import ProgressTrack, Standing
 from rdc.report.sizes import counted, exact_text, size_text
 from rdc.report.sync_terminal import (
@@ -215,10 +216,13 @@ def test_standing_never_moves_backwards(events: list[Event]) -> None:
 def test_the_plan_gives_the_total() -> None:
     track = ProgressTrack()
     track.follow(Progressed("compare", 7, 9))
-    assert track.standing == Standing("compare", 7, None)
+    assert track.standing == Standing("compare", 7, 9)
     track.follow(PlanKnown(2, 100, 3))
-    assert track.standing == Standing("transfer", 0, 100)
+    assert track.standing == Standing("compare", 7, 9)
+    track.follow(Progressed("transfer", 20, 100))
+    assert track.standing == Standing("compare", 7, 9), "nobody knows yet how much there is to transfer"
     track.follow(Progressed("compare", 9, 9))
+    assert track.standing == Standing("transfer", 20, 100)
     track.follow(Progressed("transfer", 150, 150))
     assert track.standing == Standing("transfer", 100, 100)
     track.follow(Progressed("delete", 1, 3))
@@ -269,12 +273,40 @@ def test_phases_replace_each_other() -> None:
             (1.2, Progressed("delete", 1, 2)),
         ]
     )
-    assert "1 entry" in output
-    assert "2,000 entries" in output
+    assert "1 B" in output
+    assert "2.0 KB" in output
     assert "7.0 KB " in output
     assert "7.0 KB of 7.0 KB" in output  # more came than the plan knew of
     assert "1 of 2" in output
     assert "comparing" not in output[output.index("deleting") :]
+
+
+def test_plain_lines_come_once_a_second_and_at_the_end_of_a_phase() -> None:
+    clock = FakeClock()
+    said: list[str] = []
+    lines = ProgressLines(said.append, clock)
+    events: list[tuple[float, Event]] = [
+        (0.1, Progressed("compare", 1_000, 4_000)),
+        (1.1, Progressed("compare", 2_000, 4_000)),
+        (1.2, PlanKnown(3, 2_000_000, 0)),
+        (1.3, Progressed("compare", 3_000, 4_000)),
+        (1.4, Progressed("compare", 4_000, 4_000)),
+        (3.0, Progressed("transfer", 500_000, 2_000_000)),
+        (3.5, Progressed("transfer", 600_000, 2_000_000)),
+        (63.5, Progressed("transfer", 1_000_000, 2_000_000)),
+        (64.0, Progressed("transfer", 2_000_000, 2_000_000)),
+        (64.1, Progressed("transfer", 2_000_000, 2_000_000)),
+    ]
+    for now, event in events:
+        clock.now = now
+        lines.follow(event)
+    assert said == [
+        "comparing: 2.0 KB of 4.0 KB, 50 %, 0:01 left\n",
+        "transferring: 500.0 KB of 2.0 MB, 25 %, 0:05 left\n",
+        "transferring: 1.0 MB of 2.0 MB, 50 %, 1:02 left\n",
+        "transferring: 2.0 MB of 2.0 MB\n",
+    ]
+    assert not lines.line("told otherwise")
 
 
 def test_no_color_draws_without_colour() -> None:

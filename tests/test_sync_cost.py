@@ -89,6 +89,22 @@ def test_metadata_and_touched_files_send_no_content(tmp_path: Path) -> None:
     assert describe(read_tree(source), read_tree(destination)) == []
 
 
+def test_touched_files_are_compared_by_short_references(tmp_path: Path) -> None:
+    """Other mtimes everywhere, one file edited: the equal ones cost some bytes each, and no tree."""
+    contents = {f"d{i}/f{j}": blob(100 * i + j, 3_000) for i in range(20) for j in range(60)}
+    source = write_tree(tmp_path / "source", tree(contents))
+    edited = {**contents, "d7/f7": contents["d7/f7"][:1500] + b"!" + contents["d7/f7"][1501:]}
+    destination = write_tree(
+        tmp_path / "destination", tree({name: File(held, 0o644, 5) for name, held in edited.items()})
+    )
+    report = run_sync(source, destination).done
+    assert describe(read_tree(source), read_tree(destination)) == []
+    assert report.literal_bytes <= 128
+    assert {cost.name: cost.count for cost in report.by_kind}["TreeAnswer"] == 1
+    assert (report.bytes_sent + report.bytes_received) / 1200 <= 64
+    assert report.round_trips <= 10
+
+
 def test_a_second_run_costs_the_listing_and_no_more(tmp_path: Path) -> None:
     source = write_tree(
         tmp_path / "source", tree({f"d{i}/f{j}": blob(i, 100) for i in range(20) for j in range(20)})

@@ -11,6 +11,8 @@ from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.connection import Connection
 from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import (
+    BlockAnswer,
+    BlockRequest,
     Bye,
     Data,
     Describe,
@@ -104,9 +106,8 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.DESTINATION, TierRequest(0, (3, 8), 4), 5),
     (Role.DESTINATION, RowsRequest(1, (5, 19), 7), 5),
     (Role.SOURCE, TierAnswer(0, (40, 130), (16, 9), b"t" * 100), 6),
-    (Role.SOURCE, RowsPart(5, 700, False, NAMED), 6),
-    (Role.SOURCE, RowsPart(5, 703, True, TIMES), 6),
-    (Role.SOURCE, RowsPart(19, 2000, True, NAMED), 6),
+    (Role.SOURCE, RowsPart((2, 1), False, NAMED), 6),
+    (Role.SOURCE, RowsPart((3,), True, NAMED), 6),
     (Role.DESTINATION, Describe(True, True), 7),
     (Role.SOURCE, ListingPart(0, b"", 0, False, listing(b"a", b"b")), 8),
     (Role.SOURCE, ListingPart(0, b"", 2, True, listing(b"c", b"link", kind=Kind.SYMLINK)), 8),
@@ -123,8 +124,10 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.SOURCE, NodeAnswer(0, 1, (0, 3), (b"one", b"three")), 12),
     (Role.SOURCE, Notice(ExitCode.OK, b"sub/socket", "skipping a socket"), 12),
     (Role.SOURCE, NodeAnswer(0, 1, (700,), (b"",)), 12),
+    (Role.DESTINATION, BlockRequest.of(0, ((5, 40), (500, 16)), 16, 5), 13),
     (Role.DESTINATION, RangeRequest.of(0, ((5, 20), (500, 100))), 13),
     (Role.DESTINATION, FileRequest((0, 1, 2, 4)), 13),
+    (Role.SOURCE, BlockAnswer(0, b"12345" * 4), 14),
     (Role.SOURCE, Data(0, PAYLOAD[:120]), 14),
     (Role.SOURCE, FileEnd(0, 120), 14),
     (Role.SOURCE, FileBatch((1, 2), (5, 0), b"small", b"d" * 32), 14),

@@ -11,6 +11,8 @@ from rdc.limits import DATA_BYTES, ORDINAL_LIMIT, SIZE_LIMIT
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages import (
+    BlockAnswer,
+    BlockRequest,
     Bye,
     Data,
     Describe,
@@ -144,6 +146,20 @@ def range_requests(draw: st.DrawFn) -> RangeRequest:
 
 
 @st.composite
+def block_requests(draw: st.DrawFn) -> BlockRequest:
+    lengths = st.integers(1, 300_000)
+    gaps = st.integers(0, SIZE_LIMIT >> 6)
+    found, end = [], 0
+    for gap, length in draw(st.lists(st.tuples(gaps, lengths), min_size=1, max_size=20)):
+        found.append((end + gap, length))
+        end += gap + length
+    size = draw(st.sampled_from([16, 64, 1000, 65_536]))
+    return BlockRequest.of(
+        draw(ordinals), tuple(found[: 3 if size == 16 else 20]), size, draw(st.integers(4, 8))
+    )
+
+
+@st.composite
 def data(draw: st.DrawFn) -> Data:
     payload = draw(st.one_of(st.binary(min_size=1, max_size=200), st.just(bytes(DATA_BYTES))))
     cuts = sorted(draw(st.sets(st.integers(1, len(payload)), max_size=5)) | {len(payload)})
@@ -152,7 +168,7 @@ def data(draw: st.DrawFn) -> Data:
 
 
 @st.composite
-def rows(draw: st.DrawFn) -> Rows:
+def rows_parts(draw: st.DrawFn) -> RowsPart:
     """Any groups of the entries of one to three directories."""
     groups = draw(st.integers(1, ALL_GROUPS))
     found = [
@@ -165,7 +181,7 @@ def rows(draw: st.DrawFn) -> Rows:
 
     owner = groups & ATTRIBUTES and draw(st.booleans())
     segments = tuple(Segment(path, len(part), part.names, part.targets) for path, part in found)
-    return Rows(
+    rows = Rows(
         sum(len(part) for _, part in found),
         segments if groups & NAMES else (),
         column("kinds", groups & NAMES),
@@ -175,6 +191,8 @@ def rows(draw: st.DrawFn) -> Rows:
         column("gids", owner),
         column("mtimes", groups & MTIMES),
     )
+    counts = tuple(len(part) for _, part in found)
+    return RowsPart(draw(st.sampled_from((counts, (rows.count,)))), draw(st.booleans()), rows)
 
 
 @st.composite
@@ -198,7 +216,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
     RowsRequest: st.builds(RowsRequest, st.integers(0, 24), files, st.integers(1, ALL_GROUPS)),
-    RowsPart: st.builds(RowsPart, ordinals, ordinals, st.booleans(), rows()),
+    RowsPart: rows_parts(),
     Start: st.builds(
         Start,
         st.just(b"only"),
@@ -229,6 +247,8 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     NodeRequest: st.builds(NodeRequest, ordinals, st.integers(0, 24), files, widths),
     NodeAnswer: node_answers(),
     RangeRequest: range_requests(),
+    BlockRequest: block_requests(),
+    BlockAnswer: st.builds(BlockAnswer, ordinals, st.binary(min_size=4, max_size=200)),
     FileRequest: st.builds(FileRequest, files),
     Data: data(),
     FileBatch: batches(),

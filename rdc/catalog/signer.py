@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.signing import SignTask, sign_in_order
@@ -18,6 +17,7 @@ from rdc.signature.build import TreeBuilder, sign
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
+    from concurrent.futures import Future, ThreadPoolExecutor
 
     from rdc.catalog.signing import Signed
     from rdc.catalog.store import SignatureStore
@@ -68,19 +68,36 @@ class FileSigner:
         """Its signature's root alone, which spares the chunk list where the catalog knows the file."""
         return self.catalog.root(source, self.params) or self.read(source).root
 
+    def signing(self, source: SourceFile) -> Generator[int, None, SignatureTree]:
+        """As `sign`, step by step: yields the bytes read so far, of a large file many times."""
+        known = self.catalog.get(source, self.params)
+        return (yield from self.reading(source)) if known is None else known
+
     def read(self, source: SourceFile, *, shared: bool = True) -> SignatureTree:
         """As `sign`, without a look into the catalog, which is told. With `shared`, other threads may help:
         not when one of them is the caller, since they would wait for each other."""
+        work = self.reading(source, shared=shared)
+        try:
+            while True:
+                next(work)
+        except StopIteration as stop:
+            tree: SignatureTree = stop.value
+            return tree
+
+    def reading(self, source: SourceFile, *, shared: bool = True) -> Generator[int, None, SignatureTree]:
+        """As `read`, step by step. Closing it early stops the threads."""
         began = self.catalog.now()
         if source.size <= self.params.max_size:
             tree = sign(source.pread(0, source.size), self.params)
         elif shared and self.workers > 1 and source.size >= SHARED_BYTES:
-            tree = self._read_shared(source)
+            tree = yield from self._read_shared(source)
         else:
-            chunker, builder = Chunker(self.params), TreeBuilder(self.params, Spool)
+            chunker, builder, done = Chunker(self.params), TreeBuilder(self.params, Spool), 0
             for span in source.spans():
                 columns = chunker.feed_columns(span)
                 builder.add(columns.digests, columns.lengths)
+                done += len(span)
+                yield done
             columns = chunker.finish_columns()
             builder.add(columns.digests, columns.lengths)
             tree = builder.finish(chunker.traits())
@@ -102,18 +119,23 @@ class FileSigner:
     def pool(self) -> ThreadPoolExecutor:
         """The threads beside the caller's; they end with this object."""
         if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
             self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="rdc signer")
         return self._pool
 
-    def _read_shared(self, source: SourceFile) -> SignatureTree:
+    def _read_shared(self, source: SourceFile) -> Generator[int, None, SignatureTree]:
         """This thread reads and cuts; all of them hash.
 
         Cutting is sequential and takes a third of the time, so a second thread that only hashes would idle or
         hold up the first. When enough is handed out, this one hashes a span itself. In flight: `ahead` spans.
         """
+        from concurrent.futures import Future
+
         pool, ahead = self.pool(), 2 * self.workers
         chunker, builder = Chunker(self.params), TreeBuilder(self.params, Spool)
         flying: deque[Future[ChunkColumns] | ChunkColumns] = deque()
+        done = 0
 
         def land(most: int) -> None:
             while len(flying) > most:
@@ -129,6 +151,8 @@ class FileSigner:
                     pool.submit(name_pieces, pieces) if waiting < ahead - 1 else name_pieces(pieces)
                 )
                 land(ahead)
+                done += len(span)
+                yield done
             land(0)
         finally:
             for one in flying:

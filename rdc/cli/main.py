@@ -36,12 +36,15 @@ class _Verb(Protocol):
 def entry() -> None:
     """Run this process's command line and exit."""
     # As on Ctrl-C, a run that is told to stop still removes what it was about to write.
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
     code = run(sys.argv[1:], process_environment())
-    if code == READER_GONE:
-        # Python flushes stdout once more at exit and would complain about the closed pipe.
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # A closed pipe or a full disk, which `run` has dealt with. Python flushes once more at exit, would
+        # complain again, and would exit with a code of its own.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
@@ -118,7 +121,21 @@ def _help_text(words: Sequence[str]) -> str:
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
+    # What comes first ends the run in order. A terminal that closes may send its signals more than once, but
+    # whoever presses Ctrl-C again does not want to wait for the disk or for the far side.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _stop_at_once)
     raise KeyboardInterrupt
+
+
+def _stop_at_once(_number: int, _frame: FrameType | None) -> None:
+    """As a kill: every path is wholly old or wholly new at any moment, and the next run goes on."""
+    with contextlib.suppress(OSError):
+        # A bar may have hidden the cursor.
+        os.write(2, b"\x1b[?25h\n" if os.isatty(2) else b"")
+    os._exit(ExitCode.INTERRUPTED)
 
 
 def _flush_quietly(environment: Environment) -> None:

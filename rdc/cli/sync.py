@@ -14,12 +14,13 @@ from rdc.limits import FILTER_BYTES
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import Reporter
-from rdc.report.sync_json import SyncJson
 from rdc.report.sync_terminal import SyncTerminal
 
 if TYPE_CHECKING:
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
+    from rdc.report.progress_bar import ProgressBar
+    from rdc.report.progress_lines import ProgressLines
 
 __all__ = ["SUMMARY", "Syncer", "help_text", "read_rule_file", "run"]
 
@@ -43,7 +44,7 @@ by name.
 _CLOSING = """
 Exit codes: 0 done, 1 usage, 2 the far side is no rdc of this version, 11 disk full or read-only,
 12 connection lost, 20 interrupted, 23 some files failed, 24 source files changed meanwhile,
-25 stopped by --max-delete, 127 no rdc on the far side.
+25 stopped by --max-delete, 30 nothing came for --timeout seconds, 127 no rdc on the far side.
 """
 
 
@@ -124,6 +125,8 @@ def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> 
 
 
 def _json_output(environment: Environment) -> _Output:
+    from rdc.report.sync_json import SyncJson
+
     return SyncJson(environment.data, environment.flush, environment.clock)
 
 
@@ -131,11 +134,15 @@ def _terminal_output(request: SyncRequest, environment: Environment) -> _Output:
     style = request.style
     # Names that scroll by on the same terminal are progress enough, and a bar would tear them apart.
     scrolling = environment.stdout_is_terminal and (style.names or style.itemize)
-    bar = None
+    bar: ProgressBar | ProgressLines | None = None
     if environment.can_redraw and not style.quiet and not scrolling:
         from rdc.report.progress_bar import ProgressBar
 
         bar = ProgressBar(environment.stderr, environment.clock, color=environment.color)
+    elif style.progress and not style.quiet:
+        from rdc.report.progress_lines import ProgressLines
+
+        bar = ProgressLines(environment.talk, environment.clock)
     return SyncTerminal(style, environment.data, environment.talk, bar)
 
 

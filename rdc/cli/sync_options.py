@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,6 +10,7 @@ from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.options import Option, OptionGroup, Words, parse_words
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.errors import UsageError
+from rdc.limits import BANDWIDTH_LEAST, SIZE_LIMIT, TIMEOUT_SECONDS
 from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.report.sync_terminal import TerminalStyle
@@ -43,6 +44,7 @@ SYNC_OPTIONS = (
             Option(("-c", "--checksum"), "compare content, not size and time"),
             Option(("-n", "--dry-run"), "only show what would be done"),
             Option(("--no-fsync",), "do not wait for the disk; a power cut may cost what this run wrote"),
+            Option(("--partial",), "keep what came of a file when interrupted, and go on from it; always on"),
             Option(("--fsync",), "wait for the disk before a file replaces another (default)"),
         ),
     ),
@@ -62,6 +64,10 @@ SYNC_OPTIONS = (
             Option(("--remote-path",), "rdc on the far side (default: rdc)", "PROGRAM"),
             Option(("-z", "--compress"), "always compress (default: where it helps)"),
             Option(("--no-compress", "--no-z"), "never compress"),
+            Option(
+                ("--bwlimit",), "send at most so much a second: KiB, or with a suffix such as 1.5m", "RATE"
+            ),
+            Option(("--timeout",), "give up when no byte came or went for so long (exit code 30)", "SECONDS"),
         ),
     ),
     CATALOG_GROUP,
@@ -75,6 +81,8 @@ SYNC_OPTIONS = (
                 ("-h", "--human-readable"), "round the sizes in --stats (alone, -h is no help: --help is)"
             ),
             Option(("--stats",), "show what was sent, received and reused, and by which messages"),
+            Option(("--progress",), "show progress, by lines where no bar can be drawn"),
+            Option(("-P",), "the same as --partial --progress"),
             Option(("--json",), "one JSON event a line on stdout instead"),
             Option(("--help",), "show this text"),
         ),
@@ -118,6 +126,8 @@ def read_request(words: Words, read_rule_file: ReadRuleFile) -> SyncRequest:
             fsync=_choice(words, "--fsync", "--no-fsync") is not False,
             compress=_choice(words, "--compress", "--no-compress"),
             owner=_choice(words, "--owner", "--no-owner"),
+            bandwidth=_bandwidth(words),
+            timeout=_timeout(words),
         ),
         shell=_shell(words),
         style=TerminalStyle(
@@ -127,6 +137,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile) -> SyncRequest:
             human=words.has("--human-readable"),
             quiet=words.has("--quiet"),
             dry_run=words.has("--dry-run"),
+            progress=words.has("--progress") or words.has("-P"),
         ),
         json=words.has("--json"),
         catalog=read_choice(words),
@@ -163,11 +174,47 @@ def _max_delete(words: Words) -> int | None:
     return int(last.value)
 
 
+_RATE = r"(\d{1,15}(?:\.\d{0,9})?|\.\d{1,9})(?:(b)|([kmgt])(b|ib)?)?"
+
+
+def _bandwidth(words: Words) -> int:
+    """Bytes a second, as rsync reads RATE: k, m, g, t are powers of 1024, kb, mb, gb, tb of 1000, b is 1."""
+    last = words.last("--bwlimit")
+    if last is None:
+        return 0
+    found = re.fullmatch(_RATE, last.value, re.ASCII | re.IGNORECASE)
+    if found is None:
+        raise UsageError(
+            f"--bwlimit={last.value}: a rate is expected, such as 500 (KiB a second), 1.5m or 2MB"
+        )
+    number, plain, unit, ending = found.groups()
+    base = 1000 if (ending or "").lower() == "b" else 1024
+    whole, _, decimals = number.partition(".")
+    # In integers: nothing is lost to rounding but what is less than a byte.
+    mantissa = int(whole + decimals)
+    exponent = 0 if plain else "kmgt".index((unit or "k").lower()) + 1
+    rate: int = mantissa * base**exponent // 10 ** len(decimals)
+    if mantissa and rate < BANDWIDTH_LEAST:
+        raise UsageError(f"--bwlimit={last.value} is too small: {BANDWIDTH_LEAST} bytes a second at least")
+    return min(rate, SIZE_LIMIT)
+
+
+def _timeout(words: Words) -> int:
+    last = words.last("--timeout")
+    if last is None:
+        return 0
+    if not (last.value.isascii() and last.value.isdigit() and len(last.value) <= 9):
+        raise UsageError(f"--timeout={last.value}: a number of seconds is expected, 0 for none")
+    return min(int(last.value), TIMEOUT_SECONDS)
+
+
 def _shell(words: Words) -> RemoteShell:
     command, program = words.last("--rsh"), words.last("--remote-path")
     shell = RemoteShell()
     argv = shell.command
     if command is not None:
+        import shlex
+
         try:
             argv = tuple(shlex.split(command.value))
         except ValueError as error:

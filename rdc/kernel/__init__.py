@@ -10,13 +10,31 @@ from typing import TYPE_CHECKING
 from rdc.kernel.choice import chosen_module
 
 if TYPE_CHECKING:
-    from rdc.kernel._kernel import Cutter, Winnower, kernel_name, name_ranks, short_references
+    from rdc.kernel._kernel import (
+        Cutter,
+        Winnower,
+        block_fingerprints,
+        kernel_name,
+        match_blocks,
+        name_ranks,
+        short_references,
+    )
 else:
     _module = chosen_module()
     Cutter = _module.Cutter
     Winnower = _module.Winnower
+    block_fingerprints = _module.block_fingerprints
     kernel_name = _module.kernel_name
+    match_blocks = _module.match_blocks
     name_ranks = _module.name_ranks
     short_references = _module.short_references
 
-__all__ = ["Cutter", "Winnower", "kernel_name", "name_ranks", "short_references"]
+__all__ = [
+    "Cutter",
+    "Winnower",
+    "block_fingerprints",
+    "kernel_name",
+    "match_blocks",
+    "name_ranks",
+    "short_references",
+]

@@ -7,6 +7,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "block_match.h"
 #include "cuts.h"
 #include "name_ranks.h"
 #include "siphash.h"
@@ -338,6 +339,81 @@ done:
     return result;
 }
 
+/* The key, the data's own length, size and width, as both functions about blocks take them. */
+static int check_blocks(const Py_buffer *key, Py_ssize_t size, Py_ssize_t width, Py_ssize_t fingerprints)
+{
+    if (key->len == 16 && size >= 1 && width >= 1 && width <= 8 && fingerprints % width == 0)
+        return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "blocks: a key of 16 bytes (found %zd), a size of >= 1 (%zd), a width of 1 to 8 (%zd), fingerprints "
+                 "without a rest (%zd bytes)",
+                 key->len, size, width, fingerprints);
+    return -1;
+}
+
+static PyObject *block_fingerprints(PyObject *module, PyObject *args)
+{
+    Py_buffer key, data;
+    Py_ssize_t size, width;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*nn:block_fingerprints", &key, &data, &size, &width))
+        return NULL;
+    if (check_blocks(&key, size, width, 0))
+        goto done;
+    result = PyBytes_FromStringAndSize(NULL, (data.len / size + (data.len % size != 0)) * width);
+    if (!result)
+        goto done;
+    uint8_t *out = (uint8_t *)PyBytes_AS_STRING(result);
+    Py_BEGIN_ALLOW_THREADS
+    rdc_block_fingerprints(key.buf, data.buf, (size_t)data.len, (size_t)size, (unsigned)width, out);
+    Py_END_ALLOW_THREADS
+done:
+    PyBuffer_Release(&key);
+    PyBuffer_Release(&data);
+    return result;
+}
+
+static PyObject *match_blocks(PyObject *module, PyObject *args)
+{
+    Py_buffer key, base, fingerprints;
+    Py_ssize_t size, width;
+    PyObject *result = NULL;
+    int failed;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*nny*:match_blocks", &key, &base, &size, &width, &fingerprints))
+        return NULL;
+    if (check_blocks(&key, size, width, fingerprints.len))
+        goto done;
+    const size_t count = (size_t)(fingerprints.len / width);
+    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(8 * count));
+    uint64_t *offsets = malloc(count ? 8 * count : 1);
+    if (!result || !offsets) {
+        free(offsets);
+        Py_CLEAR(result);
+        PyErr_NoMemory();
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    failed = rdc_match_blocks(key.buf, base.buf, (size_t)base.len, (size_t)size, (unsigned)width, fingerprints.buf,
+                              count, offsets);
+    Py_END_ALLOW_THREADS
+    uint8_t *out = (uint8_t *)PyBytes_AS_STRING(result);
+    for (size_t i = 0; i < count; i++)
+        for (unsigned j = 0; j < 8; j++)
+            *out++ = (uint8_t)(offsets[i] >> 8 * j);
+    free(offsets);
+    if (failed) {
+        Py_CLEAR(result);
+        PyErr_NoMemory();
+    }
+done:
+    PyBuffer_Release(&key);
+    PyBuffer_Release(&base);
+    PyBuffer_Release(&fingerprints);
+    return result;
+}
+
 static PyObject *names_of(int usable_only)
 {
     PyObject *list = PyList_New(0), *tuple = NULL;
@@ -387,10 +463,12 @@ static PyObject *kernel_name(PyObject *module, PyObject *ignored)
 }
 
 static PyMethodDef functions[] = {
+    {"block_fingerprints", block_fingerprints, METH_VARARGS, NULL},
     {"built", built, METH_NOARGS, NULL},
     {"usable", usable, METH_NOARGS, NULL},
     {"choose", choose, METH_O, NULL},
     {"kernel_name", kernel_name, METH_NOARGS, NULL},
+    {"match_blocks", match_blocks, METH_VARARGS, NULL},
     {"name_ranks", name_ranks, METH_VARARGS, NULL},
     {"short_references", (PyCFunction)(void (*)(void))short_references, METH_VARARGS | METH_KEYWORDS, NULL},
     {NULL, NULL, 0, NULL},

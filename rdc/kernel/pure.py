@@ -33,7 +33,15 @@ from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINN
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-__all__ = ["Cutter", "Winnower", "kernel_name", "name_ranks", "short_references"]
+__all__ = [
+    "Cutter",
+    "Winnower",
+    "block_fingerprints",
+    "kernel_name",
+    "match_blocks",
+    "name_ranks",
+    "short_references",
+]
 
 _MASK = (1 << 64) - 1
 
@@ -285,3 +293,87 @@ def name_ranks(key: ReadableBuffer, names: ReadableBuffer, /) -> bytes:
             f"names each followed by NUL ({len(blob)} bytes)"
         )
     return b"".join(_siphash(secret, name).to_bytes(8, "little") for name in blob.split(b"\0")[:-1])
+
+
+_P = (1 << 61) - 1
+_NOWHERE = _MASK
+
+
+class _BlockHash:
+    """f(d) = (b + a * (d[0] x^(s-1) + ... + d[s-1])) mod p, p = 2^61 - 1; x, a, b come from the key.
+
+    Two blocks of s bytes that differ have the same sum for at most s - 1 of the 2^56 points x (Rabin, Karp;
+    Carter, Wegman's polynomial hash); where their sums differ, a and b make their values a uniformly random
+    pair, so that w low bytes agree with probability 2^-8w. Both hold for whoever does not know the key when
+    he chooses the blocks: wrong matches take luck, s * 2^-56 + 2^-8w a pair.
+    """
+
+    __slots__ = ("_a", "_b", "_x")
+
+    def __init__(self, key: bytes) -> None:
+        self._x = _siphash(key, b"\1") >> 8
+        self._a = _siphash(key, b"\2") % (_P - 1) + 1
+        self._b = _siphash(key, b"\3") % _P
+
+    def sums(self, data: bytes, size: int) -> list[int]:
+        """The sums of the windows of `size` bytes at every offset."""
+        total, leaving = 0, pow(self._x, size, _P)
+        found = []
+        for i, byte in enumerate(data):
+            total = total * self._x + byte
+            if i >= size:
+                total -= data[i - size] * leaving
+            total %= _P
+            if i + 1 >= size:
+                found.append(total)
+        return found
+
+    def value(self, total: int, width: int) -> int:
+        return (self._b + self._a * total) % _P & ((1 << 8 * width) - 1)
+
+
+def _check_blocks(key: bytes, size: int, width: int, fingerprints: int) -> None:
+    if len(key) != 16 or size < 1 or not 1 <= width <= 8 or fingerprints % width:
+        raise ValueError(
+            f"blocks: a key of 16 bytes (found {len(key)}), a size of >= 1 ({size}), a width of 1 to 8 "
+            f"({width}), fingerprints without a rest ({fingerprints} bytes)"
+        )
+
+
+def block_fingerprints(key: bytes, data: ReadableBuffer, size: int, width: int, /) -> bytes:
+    """Keyed fingerprints of the blocks of `size` bytes that `data` is made of, `width` (1 to 8) bytes each.
+
+    A last shorter block has the fingerprint of its own length. Only fingerprints of equally long blocks can
+    be compared. ValueError for a key that has not 16 bytes.
+    """
+    _check_blocks(key, size, width, 0)
+    packed, hashed = bytes(data), _BlockHash(key)
+    blocks = [packed[at : at + size] for at in range(0, len(packed), size)]
+    return b"".join(
+        hashed.value(hashed.sums(block, len(block))[0], width).to_bytes(width, "little") for block in blocks
+    )
+
+
+def match_blocks(
+    key: bytes, base: ReadableBuffer, size: int, width: int, fingerprints: ReadableBuffer, /
+) -> bytes:
+    """Where in `base` blocks of exactly `size` bytes are: every offset is looked at, as zsync does.
+
+    `fingerprints` as `block_fingerprints` makes them. The answer has a little-endian 64-bit offset for each:
+    right behind the match of the block before it, where it fits there (a long match stays one piece); else
+    the first that fits; else 2^64 - 1.
+    """
+    packed = bytes(fingerprints)
+    _check_blocks(key, size, width, len(packed))
+    hashed = _BlockHash(key)
+    values = [hashed.value(total, width) for total in hashed.sums(bytes(base), size)]
+    first: dict[int, int] = {}
+    for offset, value in enumerate(values):
+        first.setdefault(value, offset)
+    found: list[int] = []
+    for at in range(0, len(packed), width):
+        value = int.from_bytes(packed[at : at + width], "little")
+        offset = first.get(value, _NOWHERE)
+        after = found[-1] + size if found and found[-1] != _NOWHERE else _NOWHERE
+        found.append(after if after < len(values) and values[after] == value else offset)
+    return struct.pack(f"<{len(found)}Q", *found)

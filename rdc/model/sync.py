@@ -42,6 +42,10 @@ class SyncOptions:
     """True: always, False: never, None: where it helps (not in one process)."""
     owner: bool | None = None
     """Keep uid and gid; None: only when the receiving side runs as root."""
+    bandwidth: int = 0
+    """Bytes a second that each side may send; 0: no limit."""
+    timeout: int = 0
+    """Seconds without a byte through the connection before both sides give up; 0: never."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,19 @@ if TYPE_CHECKING:
     from rdc.signature.records import NodeRecords
     from rdc.signature.tree import Level, SignatureTree
 
-__all__ = ["ByteRange", "Descent", "Fetch", "Part", "Repeat", "Reuse", "ReuseChunk", "literal_ranges"]
+__all__ = [
+    "ByteRange",
+    "Copy",
+    "Descent",
+    "Fetch",
+    "Literal",
+    "Part",
+    "Patch",
+    "Repeat",
+    "Reuse",
+    "ReuseChunk",
+    "literal_ranges",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +62,32 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """`length` bytes of a chunk that a base has at `offset`, if its fingerprint does not deceive."""
+
+    base: int
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """`length` bytes of a chunk that are to be fetched."""
+
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A chunk of `length` bytes put together from `pieces`, `count` times over; `reference` checks it."""
+
+    reference: bytes
+    length: int
+    count: int
+    pieces: tuple[Copy | Literal, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Repeat:
     """The parts, the whole `count` times over (a run of equal nodes that no base has)."""
 
@@ -58,7 +96,7 @@ class Repeat:
     count: int
 
 
-Part: TypeAlias = Reuse | ReuseChunk | Fetch | Repeat
+Part: TypeAlias = Reuse | ReuseChunk | Fetch | Patch | Repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,4 +302,10 @@ def _ranges(parts: Sequence[Part], offset: int) -> Iterator[ByteRange]:
             yield ByteRange(offset, part.length)
         elif isinstance(part, Repeat):
             yield from _ranges(part.parts, offset)
+        elif isinstance(part, Patch):
+            at = offset
+            for piece in part.pieces:
+                if isinstance(piece, Literal):
+                    yield ByteRange(at, piece.length)
+                at += piece.length
         offset += part.length * part.count

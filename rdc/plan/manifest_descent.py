@@ -162,22 +162,26 @@ class ManifestDescent:
             most = (most - 1) // (NODE_RECORDS_MIN + 1) + 1
         return most
 
-    def take_rows(self, rows: Rows, *, last: bool) -> None:
-        """The next part of the answer to the oldest request, which was for rows."""
+    def take_rows(self, rows: Rows, counts: Sequence[int], *, last: bool) -> None:
+        """The next part of the answer to the oldest request, which was for rows: so many of each of the next
+        nodes. Not `last`: the last of these goes on."""
         ask, nodes = self._oldest(rows=True)
         self._check_columns(ask, rows)
         self._rows_left -= rows.count
         if self._rows_left < 0:
             raise ProtocolError(f"more rows than the manifest's {self._entries}")
-        node = nodes[0]
-        if not self.collided:
-            node.rows += (rows,)
-            if last and node.own is not None and not self._fits(node.rows, ask.level, node.own):
-                self._collide()
-        if last:
-            nodes.popleft()
-            if not nodes:
-                del self._waiting[0]
+        if not 0 < len(counts) <= len(nodes) or not rows.splits(counts):
+            raise ProtocolError(f"rows of {len(counts)} manifest nodes where {len(nodes)} are awaited")
+        for i, part in enumerate(rows.split(counts), 1):
+            node = nodes[0]
+            if not self.collided:
+                node.rows += (part,)
+            if i < len(counts) or last:
+                nodes.popleft()
+                if not self._fits(node, ask.level):
+                    self._collide()
+        if not nodes:
+            del self._waiting[0]
 
     def _check_columns(self, ask: Ask, rows: Rows) -> None:
         for group, column in (
@@ -190,13 +194,15 @@ class ManifestDescent:
         if bool(rows.uids) != bool(self._owner and Group.ATTRIBUTES & ask.groups):
             raise ProtocolError("a manifest answer with owners that are not kept, or without")
 
-    def _fits(self, parts: Sequence[Rows], level: int, own: int) -> bool:
+    def _fits(self, node: _Node, level: int) -> bool:
         """Whether columns that came for a node of ours can be columns of its entries."""
-        span = self._own.tiers[level].span(own)
-        if sum(rows.count for rows in parts) != len(span):
+        if node.own is None or self.collided:
+            return True
+        span = self._own.tiers[level].span(node.own)
+        if sum(rows.count for rows in node.rows) != len(span):
             return False
         # Kind.FILE is 0, so the kinds themselves select what is no regular file and has no size.
-        sizes = memoryview(b"".join(rows.sizes for rows in parts)).cast("Q")
+        sizes = memoryview(b"".join(rows.sizes for rows in node.rows)).cast("Q")
         return not any(compress(sizes, self._own.manifest.kinds[span.start : span.stop]))
 
     def assemble(self, into: Manifest) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import zstandard
+from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.limits import BLOCK_BYTES, PIECE_BYTES, WINDOW_LOG
 from rdc.protocol.varint import decode_varint, encode_varint
+
+if TYPE_CHECKING:
+    import zstandard
 
 __all__ = ["DEFAULT_LEVEL", "MAX_LEVEL", "BlockReader", "BlockWriter"]
 
@@ -67,7 +70,7 @@ class BlockWriter:
         return ready
 
     def put_raw(self, piece: bytes) -> None:
-        """A block that goes raw whatever the level."""
+        """A block that goes raw whatever the level; an empty one is a mere sign of life."""
         self._append(encode_varint(len(piece) << 1 | 1), piece)
 
     def _emit(self, piece: bytes) -> None:
@@ -82,6 +85,8 @@ class BlockWriter:
         self._ready_bytes += len(head) + len(body)
 
     def _compress(self, piece: bytes) -> bytes:
+        import zstandard
+
         before = b""
         if self._stream is not None and self._stream_level != self.level:
             before = self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_FINISH)
@@ -137,7 +142,8 @@ class BlockReader:
         self._buffer += data
 
     def next(self) -> bytes | None:
-        """The frame stream of the next whole block, or None when more bytes are needed.
+        """The frame stream of the next whole block (of a sign of life: nothing), or None when more bytes are
+        needed.
 
         Raises ProtocolError for a block past BLOCK_BYTES (seen in its header), one that expands past
         PIECE_BYTES, and one that zstd cannot decode.
@@ -148,7 +154,7 @@ class BlockReader:
             return None
         header, start = head
         length, raw = header >> 1, header & 1
-        if length == 0:
+        if length == 0 and not raw:
             raise ProtocolError("the far side sent an empty block")
         if raw and length > PIECE_BYTES:
             raise ProtocolError(
@@ -163,6 +169,8 @@ class BlockReader:
         return body if raw else self._decompress(body)
 
     def _decompress(self, body: bytes) -> bytes:
+        import zstandard
+
         if self._stream is None:
             # One byte more than a piece may have: zstd keeps what its output buffer has no room for until
             # the next block, and would hide there that this one was too large.

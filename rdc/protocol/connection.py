@@ -18,6 +18,8 @@ from rdc.protocol.frames import Frame, FrameReader, frame_head
 from rdc.protocol.ledger import Ledger
 from rdc.protocol.messages import (
     PROTOCOL_VERSION,
+    BlockAnswer,
+    BlockRequest,
     Data,
     Describe,
     Done,
@@ -145,6 +147,10 @@ class Connection:
         head = frame_head(message.kind, round, len(payload))
         self._count(message, len(head) + len(payload))
         self._blocks_out.write(head, payload)
+
+    def beat(self) -> None:
+        """Queue a sign of life: an empty block, which means nothing."""
+        self._blocks_out.put_raw(b"")
 
     @property
     def can_refuse(self) -> bool:
@@ -318,10 +324,13 @@ class Connection:
             case RootRequest() | TreeRequest() | FileRequest():
                 self._listed(message.files[-1])
                 self._ledger.ask(message)
-            case NodeRequest() | RangeRequest():
+            case NodeRequest() | RangeRequest() | BlockRequest():
                 self._listed(message.file)
                 self._ledger.ask(message)
-            case RootAnswer() | TreeAnswer() | NodeAnswer() | Data() | FileBatch() | FileEnd() | FileFailed():
+            case (
+                RootAnswer() | TreeAnswer() | NodeAnswer() | BlockAnswer()
+                | Data() | FileBatch() | FileEnd() | FileFailed()
+            ):  # fmt: skip
                 self._ledger.answer(message)
             case Done() if self.outstanding:
                 raise Illegal(f"{self.outstanding} requests are unanswered")

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Any, Generic, Protocol, TypeVar
 
 from rdc.errors import printable
-from rdc.limits import PATH_BYTES, RULES_BYTES, SIZE_LIMIT
+from rdc.limits import PATH_BYTES, RULES_BYTES, SIZE_LIMIT, TIMEOUT_SECONDS
 from rdc.model.entries import Metadata
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.columns import pack_column, pack_gaps, unpack_column, unpack_gaps
@@ -276,6 +276,8 @@ class Options:
         ("fsync", Flag()),
         ("owner", Flag(optional=True)),
         ("max_delete", Integer(optional=True)),
+        ("bandwidth", Integer()),
+        ("timeout", Integer(highest=TIMEOUT_SECONDS)),
     )
 
     def pack(self, value: SyncOptions) -> object:

@@ -12,6 +12,8 @@ from typing import Protocol, TypeAlias
 
 from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
 from rdc.protocol.messages import (
+    BlockAnswer,
+    BlockRequest,
     Data,
     FileBatch,
     FileEnd,
@@ -35,11 +37,13 @@ from rdc.protocol.states import Illegal
 __all__ = ["Answer", "Ledger", "Request"]
 
 Request: TypeAlias = (
-    RootRequest | TreeRequest | NodeRequest | RangeRequest | FileRequest | TierRequest | RowsRequest
-)
+    RootRequest | TreeRequest | NodeRequest | BlockRequest | RangeRequest | FileRequest
+    | TierRequest | RowsRequest
+)  # fmt: skip
 Answer: TypeAlias = (
-    RootAnswer | TreeAnswer | NodeAnswer | Data | FileBatch | FileEnd | FileFailed | TierAnswer | RowsPart
-)
+    RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
+    | TierAnswer | RowsPart
+)  # fmt: skip
 
 
 class Ledger:
@@ -110,14 +114,17 @@ class _Files:
 class _Batch(_Files):
     """RootRequest and TreeRequest."""
 
-    __slots__ = ("_wanted",)
+    __slots__ = ("_wanted", "_width")
 
-    def __init__(self, files: tuple[int, ...], wanted: type[Message]) -> None:
-        super().__init__(files)
+    def __init__(self, request: RootRequest | TreeRequest, wanted: type[Message]) -> None:
+        super().__init__(request.files)
         self._wanted = wanted
+        self._width = request.width
 
     def accept(self, answer: Answer) -> bool:
         if isinstance(answer, RootAnswer) and self._wanted is RootAnswer:
+            if answer.width != self._width:
+                raise Illegal(f"roots of {answer.width} bytes, {self._width} were asked for")
             return self.strike(*answer.files)
         if isinstance(answer, FileFailed) or (isinstance(answer, TreeAnswer) and self._wanted is TreeAnswer):
             return self.strike(answer.file)
@@ -185,6 +192,24 @@ class _Ranges:
         return True
 
 
+class _Blocks:
+    """BlockRequest: one answer with a fingerprint for each block."""
+
+    __slots__ = ("_bytes", "_file", "ordinals")
+
+    def __init__(self, request: BlockRequest) -> None:
+        self._file = request.file
+        self._bytes = request.blocks * request.width
+        self.ordinals = 1
+
+    def accept(self, answer: Answer) -> bool:
+        if not isinstance(answer, BlockAnswer | FileFailed) or answer.file != self._file:
+            raise Illegal(f"the oldest request asks for blocks of file {self._file}")
+        if isinstance(answer, BlockAnswer) and len(answer.fingerprints) != self._bytes:
+            raise Illegal(f"{len(answer.fingerprints)} bytes of fingerprints, {self._bytes} were asked for")
+        return True
+
+
 class _Nodes:
     """NodeRequest: answers take its nodes in order."""
 
@@ -231,38 +256,34 @@ class _Tier:
 
 
 class _Rows:
-    """RowsRequest: for one node after the other parts that follow each other, until its last."""
+    """RowsRequest: one node after the other, until the last one is complete."""
 
-    __slots__ = ("_done", "_next", "_nodes", "ordinals")
+    __slots__ = ("_left", "ordinals")
 
     def __init__(self, request: RowsRequest) -> None:
-        self._nodes = array("I", request.nodes)
-        self._done = 0
-        self._next: int | None = None
-        self.ordinals = len(request.nodes)
+        self._left = self.ordinals = len(request.nodes)
 
     def accept(self, answer: Answer) -> bool:
-        if not isinstance(answer, RowsPart) or answer.node != self._nodes[self._done]:
-            raise Illegal(f"the oldest request asks for rows of node {self._nodes[self._done]}")
-        if self._next is not None and answer.first != self._next:
-            raise Illegal(f"rows from {answer.first} where {self._next} goes on")
-        self._next = answer.first + answer.rows.count
-        if answer.last:
-            self._done += 1
-            self._next = None
-        return self._done == len(self._nodes)
+        if not isinstance(answer, RowsPart):
+            raise Illegal("the oldest request asks for rows")
+        if len(answer.counts) > self._left:
+            raise Illegal(f"rows of {len(answer.counts)} nodes, {self._left} are left")
+        self._left -= len(answer.counts) - (not answer.last)
+        return not self._left
 
 
 def _pending(request: Request) -> _Pending:
     match request:
         case RootRequest():
-            return _Batch(request.files, RootAnswer)
+            return _Batch(request, RootAnswer)
         case TreeRequest():
-            return _Batch(request.files, TreeAnswer)
+            return _Batch(request, TreeAnswer)
         case FileRequest():
             return _Whole(request.files)
         case RangeRequest():
             return _Ranges(request)
+        case BlockRequest():
+            return _Blocks(request)
         case NodeRequest():
             return _Nodes(request)
         case TierRequest():

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, TypeAlias, cast
 
 import msgpack  # type: ignore[import-untyped]
 
 from rdc.errors import ExitCode
 from rdc.limits import (
+    BLOCK_SIZE_MAX,
+    BLOCK_SIZE_MIN,
+    BLOCKS_PER_MESSAGE,
     CHUNK_MIN_LIMIT,
     DATA_BYTES,
     FILES_PER_MESSAGE,
@@ -49,8 +52,13 @@ from rdc.protocol.fields import (
 from rdc.protocol.listings import ListingColumns
 from rdc.protocol.rows import ALL_GROUPS, RowColumns, Rows
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 __all__ = [
     "PROTOCOL_VERSION",
+    "BlockAnswer",
+    "BlockRequest",
     "Bye",
     "Data",
     "Describe",
@@ -96,6 +104,7 @@ PARAMETER_ID_BYTES = 32
 SECRET_BYTES = 16
 ROOT_BYTES = 32
 REFERENCE_WIDTHS = (4, 32)
+FINGERPRINT_WIDTHS = (4, 8)
 KEYED_WIDTH = 8
 """A keyed hash has no more bytes; what is wider is the whole digest."""
 
@@ -129,7 +138,7 @@ class Role(IntEnum):
 
 
 @wire(0, keys=("v", "s", "p"))
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Hello(WireMessage):
     """Both sides, first, in the preamble's raw block; unknown keys are ignored."""
 
@@ -142,7 +151,7 @@ class Hello(WireMessage):
 
 
 @wire(1)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Open(WireMessage):
     """Dialler, right after its Hello without waiting: what the session is about."""
 
@@ -156,7 +165,7 @@ class Open(WireMessage):
 
 
 @wire(2)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Opened(WireMessage):
     """Answerer, after its Hello: it takes the role."""
 
@@ -166,7 +175,7 @@ class Opened(WireMessage):
 
 
 @wire(3)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Refused(WireMessage):
     """Either side, any time: the session is over, for this reason."""
 
@@ -175,7 +184,7 @@ class Refused(WireMessage):
 
 
 @wire(4)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ListingPart(WireMessage):
     """S: some or all entries of one directory, in order."""
 
@@ -198,7 +207,7 @@ class ListingPart(WireMessage):
 
 
 @wire(5)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ListingEnd(WireMessage):
     """S: every directory was listed; the totals of what was."""
 
@@ -213,30 +222,36 @@ class ListingEnd(WireMessage):
 
 
 @wire(6)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RootRequest(WireMessage):
-    """D: the root digests of these files."""
+    """D: references of the root digests of these files."""
 
     files: Files
+    width: Width = ROOT_BYTES
+    """Bytes of a reference in the answer: as short as 4 under the session's key, or the root itself."""
 
 
 @wire(7)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RootAnswer(WireMessage):
     """S: some or all files of the oldest RootRequest; those that failed come as FileFailed."""
 
     files: Files
     sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE)]
-    roots: Annotated[bytes, Blob(ROOT_BYTES, ROOT_BYTES * FILES_PER_MESSAGE)]
-    """32 bytes a file, in the order of `files`."""
+    roots: Annotated[bytes, Blob(REFERENCE_WIDTHS[0], ROOT_BYTES * FILES_PER_MESSAGE)]
+    """As many bytes a file as were asked for, in the order of `files`."""
+
+    @property
+    def width(self) -> int:
+        return len(self.roots) // len(self.files)
 
     def root(self, row: int) -> bytes:
-        return self.roots[row * ROOT_BYTES : (row + 1) * ROOT_BYTES]
+        return self.roots[row * self.width : (row + 1) * self.width]
 
     def check(self) -> str | None:
         if len(self.sizes) != len(self.files):
             return f"sizes: {len(self.sizes)} for {len(self.files)} files"
-        if len(self.roots) != ROOT_BYTES * len(self.files):
+        if len(self.roots) % len(self.files) or not REFERENCE_WIDTHS[0] <= self.width <= ROOT_BYTES:
             return f"roots: {len(self.roots)} bytes for {len(self.files)} files"
         return None
 
@@ -248,7 +263,7 @@ def _wrong_width(width: int) -> str | None:
 
 
 @wire(8)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TreeRequest(WireMessage):
     """D: the top of the signature trees of these files."""
 
@@ -261,7 +276,7 @@ class TreeRequest(WireMessage):
 
 
 @wire(9)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TreeAnswer(WireMessage):
     """S: one file of the oldest TreeRequest."""
 
@@ -275,7 +290,7 @@ class TreeAnswer(WireMessage):
 
 
 @wire(10)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NodeRequest(WireMessage):
     """D: the children of these nodes of a file's tree."""
 
@@ -290,7 +305,7 @@ class NodeRequest(WireMessage):
 
 
 @wire(11)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NodeAnswer(WireMessage):
     """S: the next nodes of the oldest NodeRequest, in its order."""
 
@@ -306,26 +321,14 @@ class NodeAnswer(WireMessage):
         return None
 
 
-@wire(12)
-@dataclass(frozen=True, slots=True)
-class RangeRequest(WireMessage):
-    """D: these bytes of a file, in this order."""
+class _Ranged:
+    """Increasing, disjoint byte ranges of a file, by the gaps before them and their lengths."""
 
-    file: Ordinal
-    gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
-    """Bytes between the end of the range before (or the file's start) and each range: increasing and disjoint
-    by construction."""
-    lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
+    __slots__ = ()
 
-    @classmethod
-    def of(cls, file: int, ranges: tuple[tuple[int, int], ...]) -> RangeRequest:
-        """From increasing, disjoint (offset, length) pairs."""
-        gaps = []
-        end = 0
-        for offset, length in ranges:
-            gaps.append(offset - end)
-            end = offset + length
-        return cls(file, tuple(gaps), tuple(length for _, length in ranges))
+    file: int
+    gaps: tuple[int, ...]
+    lengths: tuple[int, ...]
 
     @property
     def ranges(self) -> tuple[tuple[int, int], ...]:
@@ -337,7 +340,7 @@ class RangeRequest(WireMessage):
             end += gap + length
         return tuple(found)
 
-    def check(self) -> str | None:
+    def _check_ranges(self) -> str | None:
         if not self.gaps or len(self.gaps) != len(self.lengths):
             return f"lengths: {len(self.lengths)} for {len(self.gaps)} offsets"
         if sum(self.gaps) + sum(self.lengths) > SIZE_LIMIT:
@@ -345,8 +348,37 @@ class RangeRequest(WireMessage):
         return None
 
 
+def _gaps(ranges: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    gaps = []
+    end = 0
+    for offset, length in ranges:
+        gaps.append(offset - end)
+        end = offset + length
+    return tuple(gaps)
+
+
+@wire(12)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RangeRequest(_Ranged, WireMessage):
+    """D: these bytes of a file, in this order."""
+
+    file: Ordinal
+    gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
+    """Bytes between the end of the range before (or the file's start) and each range: increasing and disjoint
+    by construction."""
+    lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
+
+    @classmethod
+    def of(cls, file: int, ranges: Sequence[tuple[int, int]]) -> RangeRequest:
+        """From increasing, disjoint (offset, length) pairs."""
+        return cls(file, _gaps(ranges), tuple(length for _, length in ranges))
+
+    def check(self) -> str | None:
+        return self._check_ranges()
+
+
 @wire(13)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileRequest(WireMessage):
     """D: these files whole."""
 
@@ -354,7 +386,7 @@ class FileRequest(WireMessage):
 
 
 @wire(14)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Data(WireMessage):
     """S: the next bytes of a file or of its ranges."""
 
@@ -370,7 +402,7 @@ class Data(WireMessage):
 
 
 @wire(15)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileEnd(WireMessage):
     """S: all Data of the request for this file was sent."""
 
@@ -388,7 +420,7 @@ class FileEnd(WireMessage):
 
 
 @wire(16)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileFailed(WireMessage):
     """S, in place of an answer about this file."""
 
@@ -398,7 +430,7 @@ class FileFailed(WireMessage):
 
 
 @wire(17)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Notice(WireMessage):
     """Either side: a problem with one path that the other side's user must see; the session goes on."""
 
@@ -409,7 +441,7 @@ class Notice(WireMessage):
 
 
 @wire(18)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Item(WireMessage):
     """D: an entry was changed (or would be)."""
 
@@ -419,7 +451,7 @@ class Item(WireMessage):
 
 
 @wire(19)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Progress(WireMessage):
     """D: how far it is."""
 
@@ -429,7 +461,7 @@ class Progress(WireMessage):
 
 
 @wire(20)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Plan(WireMessage):
     """D: what it will do."""
 
@@ -439,7 +471,7 @@ class Plan(WireMessage):
 
 
 @wire(21)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Done(WireMessage):
     """D: nothing more is wanted; its result."""
 
@@ -452,7 +484,7 @@ class Done(WireMessage):
 
 
 @wire(22)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Bye(WireMessage):
     """S: the last message, after Done."""
 
@@ -461,7 +493,7 @@ class Bye(WireMessage):
 
 
 @wire(23)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Start(WireMessage):
     """S, before any listing: what is going to be listed."""
 
@@ -480,7 +512,7 @@ class Start(WireMessage):
 
 
 @wire(24)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Describe(WireMessage):
     """D: how S is to describe its tree; first of all, and once more where the manifest does not pay."""
 
@@ -491,7 +523,7 @@ class Describe(WireMessage):
 
 
 @wire(25)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Manifest(WireMessage):
     """S, after Start, where no listing was asked for: the tree's digest and totals."""
 
@@ -507,7 +539,7 @@ class Manifest(WireMessage):
 
 
 @wire(26)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TierRequest(WireMessage):
     """D: the children, in tier `level`, of these nodes of the tier above; without nodes the whole tier, or
     the topmost there is."""
@@ -519,7 +551,7 @@ class TierRequest(WireMessage):
 
 
 @wire(27)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TierAnswer(WireMessage):
     """S: the answer to the oldest TierRequest, one entry a node asked for (one for a whole tier)."""
 
@@ -537,7 +569,7 @@ class TierAnswer(WireMessage):
 
 
 @wire(28)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RowsRequest(WireMessage):
     """D: the entries below these nodes of tier `level`."""
 
@@ -547,23 +579,22 @@ class RowsRequest(WireMessage):
 
 
 @wire(29)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RowsPart(WireMessage):
-    """S: the next entries below the next node of the oldest RowsRequest."""
+    """S: the next entries below the next nodes of the oldest RowsRequest."""
 
-    node: Ordinal
-    first: Ordinal
-    """Row of the first entry here."""
+    counts: Annotated[tuple[int, ...], Column(TIER_NODES, lowest=1)]
+    """Entries of each of these nodes here; the first may go on where the last part ended."""
     last: Annotated[bool, Flag()]
-    """The node is complete."""
+    """The last of them is complete."""
     rows: Annotated[Rows, RowColumns()]
 
     def check(self) -> str | None:
-        return None if self.rows.count else "rows: none"
+        return None if self.rows.splits(self.counts) else "counts: they do not divide the rows"
 
 
 @wire(30)
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileBatch(WireMessage):
     """S: small files of the oldest FileRequest, each of one chunk, unchanged since they were listed."""
 
@@ -582,9 +613,51 @@ class FileBatch(WireMessage):
         return None
 
 
+@wire(31)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BlockRequest(_Ranged, WireMessage):
+    """D: fingerprints of the blocks that these ranges of a file are made of."""
+
+    file: Ordinal
+    gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
+    lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
+    size: Annotated[int, Integer(BLOCK_SIZE_MIN, BLOCK_SIZE_MAX)]
+    """Bytes of a block, counted from each range's start; the rest of a range is a shorter one."""
+    width: Annotated[int, Integer(*FINGERPRINT_WIDTHS)]
+    """Bytes of a fingerprint."""
+
+    @classmethod
+    def of(cls, file: int, ranges: Sequence[tuple[int, int]], size: int, width: int) -> BlockRequest:
+        """From increasing, disjoint (offset, length) pairs."""
+        return cls(file, _gaps(ranges), tuple(length for _, length in ranges), size, width)
+
+    @property
+    def blocks(self) -> int:
+        """How many fingerprints answer it."""
+        return sum(-(-length // self.size) for length in self.lengths)
+
+    def check(self) -> str | None:
+        problem = self._check_ranges()
+        if problem is None and self.blocks > BLOCKS_PER_MESSAGE:
+            return f"lengths: {self.blocks} blocks, the limit is {BLOCKS_PER_MESSAGE}"
+        return problem
+
+
+@wire(32)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BlockAnswer(WireMessage):
+    """S: the whole answer to the oldest BlockRequest."""
+
+    file: Ordinal
+    fingerprints: Annotated[bytes, Blob(FINGERPRINT_WIDTHS[0], FINGERPRINT_WIDTHS[1] * BLOCKS_PER_MESSAGE)]
+    """Keyed, `width` bytes a block, in order."""
+
+
 Message: TypeAlias = (
     Hello
     | FileBatch
+    | BlockRequest
+    | BlockAnswer
     | Describe
     | Manifest
     | TierRequest

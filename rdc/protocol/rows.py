@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import accumulate, compress
 
 from rdc.limits import NAME_BYTES, PATH_BYTES, ROWS_PER_PART, SIZE_LIMIT
 from rdc.model.entries import Kind, PackedListing
@@ -46,6 +47,33 @@ class Rows:
     gids: bytes
     mtimes: bytes
     """MTIMES, i64 each."""
+
+    def splits(self, counts: Sequence[int]) -> bool:
+        """Whether `split` can: counts add up, and no directory's names run from one stretch into the next."""
+        ends = set(accumulate(counts))
+        return sum(counts) == self.count and (
+            not self.segments or ends <= set(accumulate(segment.count for segment in self.segments))
+        )
+
+    def split(self, counts: Sequence[int]) -> Iterator[Rows]:
+        """One after the other, so many rows each."""
+        at = segment = 0
+        for count in counts:
+            to, first, named = at + count, segment, 0
+            while self.segments and named < count:
+                named += self.segments[segment].count
+                segment += 1
+            yield Rows(
+                count,
+                self.segments[first:segment],
+                self.kinds[at:to],
+                self.modes[2 * at : 2 * to],
+                self.sizes[8 * at : 8 * to],
+                self.uids[4 * at : 4 * to],
+                self.gids[4 * at : 4 * to],
+                self.mtimes[8 * at : 8 * to],
+            )
+            at = to
 
     def listings(self) -> tuple[PackedListing, ...]:
         """The segments as listings, where all groups are here; without owners they are zero."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 
 from rdc.protocol.messages import (
+    BlockAnswer,
+    BlockRequest,
     Bye,
     Data,
     Describe,
@@ -68,8 +70,10 @@ class State(Enum):
 
 _VIEWS = (TierAnswer, RowsPart)
 """Answers about a manifest: there is none while a listing goes on."""
-_ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, FileBatch, Data, FileEnd, FileFailed)
-_REQUESTS = (TierRequest, RowsRequest, RootRequest, TreeRequest, NodeRequest, RangeRequest, FileRequest)
+_ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd, FileFailed)
+_REQUESTS = (
+    TierRequest, RowsRequest, RootRequest, TreeRequest, NodeRequest, BlockRequest, RangeRequest, FileRequest,
+)  # fmt: skip
 _REPORTS = (Item, Progress, Plan)
 
 

@@ -24,6 +24,7 @@ class IndexTerminal:
         self._bar = bar
         self._files = 0
         self._known = 0
+        self._bytes = 0
         self._bytes_read = 0
         self._failed = 0
         self.code = ExitCode.OK
@@ -36,9 +37,10 @@ class IndexTerminal:
     def signed(self, size: int, *, known: bool) -> None:
         self._files += 1
         self._known += known
+        self._bytes += size
         self._bytes_read += 0 if known else size
         if self._bar is not None:
-            self._bar.follow(Progressed("compare", self._files, None))
+            self._bar.follow(Progressed("compare", self._bytes, None))
 
     def failed(self, error: FileError) -> None:
         self._problem(error.code, str(error))

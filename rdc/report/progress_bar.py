@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 from rdc.progress import Event
-from rdc.report.progress_track import ProgressTrack, Standing
-from rdc.report.sizes import counted, size_text
+from rdc.report.progress_track import PHASES, ProgressTrack, Standing, detail_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -70,9 +69,9 @@ class ProgressBar:
         if task is None:
             for earlier in self._tasks.values():
                 progress.update(earlier, visible=False)
-            task = progress.add_task(_TITLES[standing.phase], total=standing.total, detail="")
+            task = progress.add_task(PHASES[standing.phase], total=standing.total, detail="")
             self._tasks[standing.phase] = task
-        progress.update(task, completed=standing.done, total=standing.total, detail=_detail(standing))
+        progress.update(task, completed=standing.done, total=standing.total, detail=detail_text(standing))
         progress.refresh()
 
     def _open(self) -> Progress:
@@ -100,15 +99,3 @@ class ProgressBar:
         )
         progress.start()
         return progress
-
-
-_TITLES = {"compare": "comparing", "transfer": "transferring", "delete": "deleting"}
-
-
-def _detail(standing: Standing) -> str:
-    if standing.phase == "transfer":
-        done = size_text(standing.done)
-        return done if standing.total is None else f"{done} of {size_text(standing.total)}"
-    if standing.total is None:
-        return counted(standing.done, "entry", "entries")
-    return f"{standing.done:,} of {standing.total:,}"

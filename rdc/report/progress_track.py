@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rdc.progress import Event, PlanKnown, Progressed
+from rdc.report.sizes import size_text
 
-__all__ = ["ProgressTrack", "Standing"]
+__all__ = ["PHASES", "ProgressTrack", "Standing", "detail_text", "standing_text"]
+
+PHASES = {"compare": "comparing", "transfer": "transferring", "delete": "deleting"}
+"""In their order, and as a user reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,51 +19,80 @@ class Standing:
 
     phase: str
     done: int
-    """Bytes in phase 'transfer', entries in the others."""
+    """Entries in phase 'delete', bytes in the others."""
     total: int | None
     """None while unknown."""
 
 
-_ORDER = {"compare": 0, "transfer": 1, "delete": 2}
+_ORDER = {phase: order for order, phase in enumerate(PHASES)}
 
 
 class ProgressTrack:
-    """Follows the events of one job. Phases come in order, and a late event of an earlier phase is
-    dropped."""
+    """Follows the events of one job. Phases come in order, and a late event of an earlier phase is dropped.
+
+    Files are transferred while others are still compared. Comparing is shown until it is through, where its
+    end is known, since nobody can tell before how much there is to transfer.
+    """
 
     def __init__(self) -> None:
-        self._standing = Standing("compare", 0, None)
+        self._standings = {phase: Standing(phase, 0, None) for phase in PHASES}
+        self._phase = "compare"
         self._plan: PlanKnown | None = None
 
     @property
     def standing(self) -> Standing:
-        return self._standing
+        return self._standings[self._phase]
 
     def follow(self, event: Event) -> None:
         if isinstance(event, PlanKnown):
             if self._plan is None:
                 self._plan = event
                 # A first copy transfers while it still compares: the plan then only adds the total.
-                self._advance("transfer", 0)
+                self._advance("transfer", 0, None)
         elif isinstance(event, Progressed):
-            self._advance(event.phase, event.done)
+            self._advance(event.phase, event.done, event.total)
 
-    def _advance(self, phase: str, done: int) -> None:
-        order, at = _ORDER.get(phase), _ORDER[self._standing.phase]
-        if order is None or order < at:
+    def _advance(self, phase: str, done: int, total: int | None) -> None:
+        if phase not in _ORDER or _ORDER[phase] < _ORDER[self._phase]:
             return
-        before = self._standing.done if order == at else 0
-        total = self._total(phase)
+        before = self._standings[phase]
+        total = self._total(before, total)
         if total is not None:
-            total = max(total, before)
+            total = max(total, before.done)
             done = min(done, total)
-        self._standing = Standing(phase, max(before, done), total)
+        self._standings[phase] = Standing(phase, max(before.done, done), total)
+        compare = self._standings["compare"]
+        compared = compare.total is None or compare.done >= compare.total
+        if self._phase != "compare" or phase == "delete":
+            self._phase = phase
+        elif compared and (phase == "transfer" or self._plan is not None):
+            self._phase = "transfer"
+            self._standings["transfer"] = self._bounded(self._standings["transfer"])
 
-    def _total(self, phase: str) -> int | None:
-        """The plan's total, so that files that grow meanwhile cannot move the bar back.
+    def _bounded(self, standing: Standing) -> Standing:
+        total = self._total(standing, None)
+        return standing if total is None else Standing(standing.phase, min(standing.done, total), total)
 
-        None for the comparison: its end is known only once it is reached.
-        """
-        if self._plan is None or phase == "compare":
+    def _total(self, before: Standing, told: int | None) -> int | None:
+        """The first that was told, so that files that grow meanwhile cannot move the bar back."""
+        if before.total is not None:
+            return before.total
+        if before.phase == "compare":
+            return told
+        if self._plan is None:
             return None
-        return self._plan.bytes if phase == "transfer" else self._plan.deletes
+        return self._plan.bytes if before.phase == "transfer" else self._plan.deletes
+
+
+def detail_text(standing: Standing) -> str:
+    """How much of how much: `1.2 GB of 3.4 GB`, `7 of 9`."""
+    text = f"{standing.done:,}" if standing.phase == "delete" else size_text(standing.done)
+    if standing.total is None:
+        return text
+    return f"{text} of " + (
+        f"{standing.total:,}" if standing.phase == "delete" else size_text(standing.total)
+    )
+
+
+def standing_text(standing: Standing) -> str:
+    return f"{PHASES[standing.phase]}: {detail_text(standing)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["counted", "exact_text", "size_text"]
+__all__ = ["counted", "duration_text", "exact_text", "size_text"]
 
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
 
@@ -28,3 +28,10 @@ def exact_text(count: int) -> str:
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """`1 round trip`, `1,204 round trips`, `2 entries`."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def duration_text(seconds: float) -> str:
+    """`0:07`, `12:34`, `1:02:03`."""
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError, printable
 from rdc.model.sync import SyncReport
 from rdc.progress import Event, ItemChanged, Problem
-from rdc.report.progress_bar import ProgressBar
 from rdc.report.sizes import counted, exact_text, size_text
+
+if TYPE_CHECKING:
+    from rdc.report.progress_bar import ProgressBar
+    from rdc.report.progress_lines import ProgressLines
 
 __all__ = ["SyncTerminal", "TerminalStyle", "item_line", "name_line", "stats_block", "summary_line"]
 
@@ -28,6 +32,8 @@ class TerminalStyle:
     quiet: bool = False
     """Nothing but errors."""
     dry_run: bool = False
+    progress: bool = False
+    """--progress: always, and as lines where no bar can be drawn."""
 
 
 class SyncTerminal:
@@ -38,7 +44,7 @@ class SyncTerminal:
         style: TerminalStyle,
         data: Callable[[str], None],
         talk: Callable[[str], None],
-        bar: ProgressBar | None = None,
+        bar: ProgressBar | ProgressLines | None = None,
     ) -> None:
         """`data` writes to stdout, `talk` to stderr; both are given whole lines."""
         self._style = style

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, ProtocolError
-from rdc.limits import ROWS_PER_PART, ROWS_TEXT_BYTES, TIER_NODES_WHOLE
+from rdc.limits import ROWS_PER_PART, ROWS_TEXT_BYTES, TIER_NODES, TIER_NODES_WHOLE
 from rdc.model.entries import Kind
 from rdc.progress import Problem
 from rdc.protocol.listings import slice_listing
@@ -18,7 +18,7 @@ from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from rdc.model.entries import PackedListing
     from rdc.progress import Event
@@ -134,37 +134,80 @@ class Description:
             raise ProtocolError(
                 f"the far side asked for rows of tier {message.level}, node {message.nodes[-1]}"
             )
-        groups, most = Group(message.groups), ROWS_PER_PART
+        groups = Group(message.groups)
+        bundle = _Bundle(self.manifest, groups, owner=self._owner)
         for node in message.nodes:
             span = tiers[message.level].span(node)
-            first = span.start
+            first, most = span.start, ROWS_PER_PART
             while first < span.stop:
-                rows = self._rows(first, min(first + most, span.stop), groups)
-                size = sum(len(s.path) + len(s.names) + len(s.targets) for s in rows.segments)
-                if size > ROWS_TEXT_BYTES and rows.count > 1:
+                stop = min(first + most, span.stop)
+                segments = self._segments(first, stop) if groups & Group.NAMES else ()
+                text = sum(len(s.path) + len(s.names) + len(s.targets) for s in segments)
+                if text > ROWS_TEXT_BYTES and stop - first > 1:
                     # Paths, names or targets of thousands of bytes.
-                    most = rows.count // 2
+                    most = (stop - first) // 2
                     continue
-                yield Send(RowsPart(node, first, first + rows.count == span.stop, rows), round_)
-                first += rows.count
-                most = min(2 * most, ROWS_PER_PART)
+                if bundle.full(stop - first, text):
+                    yield Send(bundle.message(), round_)
+                    bundle = _Bundle(self.manifest, groups, owner=self._owner)
+                bundle.add(first, stop, segments, text, complete=stop == span.stop)
+                first, most = stop, min(2 * most, ROWS_PER_PART)
+        yield Send(bundle.message(), round_)
 
-    def _rows(self, first: int, stop: int, groups: Group) -> Rows:
-        manifest = self.manifest
-        segments: tuple[Segment, ...] = ()
-        kinds = modes = sizes = uids = gids = mtimes = b""
-        if groups & Group.NAMES:
-            segments = tuple(
-                Segment(path, part.count, part.names, part.targets)
-                for path, part in manifest.parts(first, stop)
-            )
-            kinds = bytes(manifest.kinds[first:stop])
-        if groups & Group.ATTRIBUTES:
-            modes = bytes(manifest.modes[2 * first : 2 * stop])
-            sizes = bytes(manifest.sizes[8 * first : 8 * stop])
-            if self._owner:
-                uids = bytes(manifest.uids[4 * first : 4 * stop])
-                gids = bytes(manifest.gids[4 * first : 4 * stop])
-        if groups & Group.MTIMES:
-            mtimes = bytes(manifest.mtimes[8 * first : 8 * stop])
-        return Rows(stop - first, segments, kinds, modes, sizes, uids, gids, mtimes)
+    def _segments(self, first: int, stop: int) -> tuple[Segment, ...]:
+        return tuple(
+            Segment(path, part.count, part.names, part.targets)
+            for path, part in self.manifest.parts(first, stop)
+        )
+
+
+class _Bundle:
+    """Entries of several nodes on their way into one message."""
+
+    __slots__ = ("_complete", "_counts", "_groups", "_manifest", "_owner", "_rows", "_segments", "_text")
+
+    def __init__(self, manifest: Manifest, groups: Group, *, owner: bool) -> None:
+        self._manifest = manifest
+        self._groups = groups
+        self._owner = owner
+        self._counts: list[int] = []
+        self._rows: list[range] = []
+        self._segments: list[Segment] = []
+        self._text = 0
+        self._complete = True
+
+    def full(self, rows: int, text: int) -> bool:
+        """Whether so many more rows, with so many bytes of text, have no room."""
+        return bool(self._counts) and (
+            sum(self._counts) + rows > ROWS_PER_PART
+            or self._text + text > ROWS_TEXT_BYTES
+            or len(self._counts) >= TIER_NODES
+        )
+
+    def add(self, first: int, stop: int, segments: Iterable[Segment], text: int, *, complete: bool) -> None:
+        """Takes rows [first, stop) of one node."""
+        self._counts.append(stop - first)
+        self._rows.append(range(first, stop))
+        self._segments += segments
+        self._text += text
+        self._complete = complete
+
+    def message(self) -> RowsPart:
+        manifest, groups = self._manifest, self._groups
+        names, attributes = bool(groups & Group.NAMES), bool(groups & Group.ATTRIBUTES)
+        rows = Rows(
+            sum(self._counts),
+            tuple(self._segments),
+            self._column(names, manifest.kinds, 1),
+            self._column(attributes, manifest.modes, 2),
+            self._column(attributes, manifest.sizes, 8),
+            self._column(attributes and self._owner, manifest.uids, 4),
+            self._column(attributes and self._owner, manifest.gids, 4),
+            self._column(bool(groups & Group.MTIMES), manifest.mtimes, 8),
+        )
+        return RowsPart(tuple(self._counts), self._complete, rows)
+
+    def _column(self, wanted: bool, column: bytearray, width: int) -> bytes:
+        if not wanted:
+            return b""
+        return b"".join(column[width * rows.start : width * rows.stop] for rows in self._rows)

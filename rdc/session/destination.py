@@ -237,6 +237,7 @@ class Destination:
         self._totals = totals
         self._directories.give_up()
         deletes = len(self._directories.extra) if self._options.delete else 0
+        self._transfers.plan_known()
         self._news.report(PlanKnown(self._landing.planned, self._transfers.total_bytes, deletes))
 
     def _held(self, path: bytes) -> Listing | None:

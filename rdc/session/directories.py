@@ -178,7 +178,7 @@ class Directories:
         elif self._options.dry_run:
             self._landing.rehearse(file)
         elif decision.change is Change.CONTENT:
-            self._transfers.update(file)
+            self._transfers.update(file, same_size=not decision.difference & Difference.SIZE)
         else:
             self._transfers.create(file)
         return True

@@ -51,7 +51,7 @@ def discover(
         if isinstance(message, TierAnswer):
             descent.take_tier(message.level, message.firsts, message.counts, message.references)
         elif isinstance(message, RowsPart):
-            descent.take_rows(message.rows, last=message.last)
+            descent.take_rows(message.rows, message.counts, last=message.last)
         else:
             raise ProtocolError(f"expected manifest nodes, found {type(message).__name__}")
     if not descent.collided:

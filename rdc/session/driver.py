@@ -12,13 +12,15 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
-from rdc.errors import ProtocolError, RdcError, StreamError
+from rdc.errors import ExitCode, ProtocolError, RdcError, StreamError
 from rdc.limits import INBOUND_BYTES
 from rdc.protocol.connection import Connection, Received
 from rdc.protocol.messages import Message, Refused
-from rdc.transport.base import Transport
+from rdc.session.bandwidth import TokenBucket
+from rdc.session.heartbeat import Heartbeat
+from rdc.transport.base import Exchange, Transport
 
-__all__ = ["Command", "Conversation", "Flush", "Receive", "Send", "run", "run_pair"]
+__all__ = ["Command", "Conversation", "Flush", "Pace", "Receive", "Send", "run", "run_pair"]
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -29,6 +31,9 @@ PENDING_HIGH = 256 << 10
 
 PENDING_LOW = 64 << 10
 """It goes on below this: a pump writes 192 KiB at least, not one message at a time."""
+
+BEAT_BYTES = 64
+"""Bytes that a sign of life may move of what waits: no more than a bandwidth limit can overlook."""
 
 REFUSE_SECONDS = 5.0
 """How long to try to tell the far side why we stop: it may be stuck, and our user waits for the reason."""
@@ -56,7 +61,17 @@ class Flush:
     answer is None."""
 
 
-Command: TypeAlias = Send | Receive | Flush
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """From here on the connection keeps to these limits, 0 being none; the answer is None."""
+
+    bandwidth: int
+    """Bytes a second that this side writes."""
+    timeout: int
+    """Seconds without a byte moving, either way, after which the session ends."""
+
+
+Command: TypeAlias = Send | Receive | Flush | Pace
 Conversation: TypeAlias = Generator[Command, Received | None, T]
 
 
@@ -70,6 +85,9 @@ class _Runner(Generic[T]):
     def __init__(self, conversation: Conversation[T], connection: Connection) -> None:
         self.connection = connection
         self.over = False
+        self.pace: Pace | None = None
+        """What the conversation asked for since this was last taken."""
+        self.heartbeat: Heartbeat | None = None
         self._conversation = conversation
         self._command: Command | None = None
         self._value: T | None = None
@@ -109,6 +127,9 @@ class _Runner(Generic[T]):
                         return
                     polled = False
                     self._reply(None)
+                case Pace() as pace:
+                    self.pace = pace
+                    self._reply(None)
                 case Receive(wait):
                     received = self.receive()
                     if received is None:
@@ -135,7 +156,11 @@ class _Runner(Generic[T]):
 
     def _reply(self, received: Received | None) -> None:
         try:
-            self._command = self._conversation.send(received)
+            if self.heartbeat is None:
+                self._command = self._conversation.send(received)
+            else:
+                with self.heartbeat.working():
+                    self._command = self._conversation.send(received)
         except StopIteration as stop:
             self._value = stop.value
             self.over = True
@@ -151,20 +176,50 @@ class _Link:
         self.ended = False
         self._connection = connection
         self._transport = transport
-        self._timeout = timeout
+        self.timeout = timeout
+        self.bucket: TokenBucket | None = None
         self._outgoing = memoryview(b"")
 
     def step(self, wait: bool) -> None:
-        """One exchange; `wait`: until something moves."""
+        """One exchange; `wait`: until something moves, or more may be written."""
         self._fill()
         want_input = not self.ended and self._connection.buffered < INBOUND_BYTES
-        moved = self._transport.exchange(self._outgoing, want_input, self._timeout if wait else 0)
+        moved = self._exchange(want_input, wait)
         self._outgoing = self._outgoing[moved.written :]
         if moved.received:
             self._connection.receive_data(moved.received)
         if moved.eof:
             self.ended = True
             self._connection.receive_eof()
+
+    def _exchange(self, want_input: bool, wait: bool) -> Exchange:
+        if self.bucket is None or not self._outgoing:
+            return self._transport.exchange(self._outgoing, want_input, self.timeout if wait else 0)
+        room = self.bucket.room
+        if room:
+            moved = self._transport.exchange(self._outgoing[:room], want_input, self.timeout if wait else 0)
+            self.bucket.take(moved.written)
+            return moved
+        # The silence is this side's own, and short: a fraction of a second.
+        delay = self.bucket.delay if wait else 0
+        if not want_input:
+            time.sleep(delay)
+            return Exchange(0, b"", False)
+        try:
+            return self._transport.exchange(memoryview(b""), True, delay)
+        except RdcError as error:
+            if error.code is not ExitCode.TIMEOUT:
+                raise
+            return Exchange(0, b"", False)
+
+    def beat(self) -> None:
+        """Moves a byte at least where the transport takes one, and waits for nothing."""
+        self._fill()
+        if not self._outgoing:
+            self._connection.beat()
+            self._fill()
+        moved = self._transport.exchange(self._outgoing[:BEAT_BYTES], False, 0)
+        self._outgoing = self._outgoing[moved.written :]
 
     def drain(self, until: int) -> None:
         """Exchange until fewer than `until` of the bytes that are ready are left, or the far side ended.
@@ -206,7 +261,8 @@ def run(
 ) -> T:
     """Perform `conversation` to its end and return its value; everything it sent has then left.
 
-    timeout: seconds without a byte moving, None for no limit. The transport is the caller's to close.
+    timeout: seconds without a byte moving, None for no limit; a Pace of the conversation's replaces it. The
+    transport is the caller's to close.
     Raises whatever the conversation raises; RdcError with the far side's code when that refused; StreamError,
     ProtocolError or IncompatiblePeerError (also raised at the conversation's yield). An RdcError that the far
     side does not know yet is sent to it first.
@@ -219,6 +275,7 @@ def run(
             while True:
                 runner.advance(polled)
                 polled = True
+                _set_pace(runner, link)
                 if runner.over:
                     break
                 if runner.sends:
@@ -239,8 +296,21 @@ def run(
             link.refuse(error)
         raise
     finally:
+        if runner.heartbeat is not None:
+            runner.heartbeat.stop()
         conversation.close()
     return runner.value
+
+
+def _set_pace(runner: _Runner[Any], link: _Link) -> None:
+    pace, runner.pace = runner.pace, None
+    if pace is None:
+        return
+    link.bucket = TokenBucket(pace.bandwidth) if pace.bandwidth else None
+    if pace.timeout:
+        link.timeout = pace.timeout
+        if runner.heartbeat is None:
+            runner.heartbeat = Heartbeat(link.beat, pace.timeout)
 
 
 def _lament(runner: _Runner[Any]) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,13 @@ class Leftovers:
         sized.sort()
         sweep(self._root, directory, [found for _, found in sized[:-1]])
         return join(directory, sized[-1][1])
+
+    def remove(self, path: bytes) -> None:
+        """One that is of no more use."""
+        directory, name = os.path.split(path)
+        with contextlib.suppress(FileError):
+            sweep(self._root, directory, [name])
+        self._names[directory] = [found for found in self._names.get(directory, ()) if found != name]
 
     def sweep(self) -> None:
         """Removes all of them: nothing needs them any more."""

@@ -17,7 +17,8 @@ from rdc.model.sync import MessageCost
 from rdc.protocol.connection import Received
 from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import Data, FileBatch, decode, encode
-from rdc.session.driver import Receive, Send
+from rdc.session.bandwidth import TokenBucket
+from rdc.session.driver import Pace, Receive, Send
 
 if TYPE_CHECKING:
     from rdc.protocol.messages import Message
@@ -40,6 +41,7 @@ class _Direction:
         self.queued = 0
         self.bytes = 0
         self.over = False
+        self.bucket: TokenBucket | None = None
 
 
 class LocalLink(Generic[T]):
@@ -119,6 +121,9 @@ class LocalLink(Generic[T]):
             self._send(command.message, command.round, outward, inward)
         elif isinstance(command, Receive):
             return self._receive(inward, wait=command.wait)
+        elif isinstance(command, Pace):
+            # No time limit: here nothing is silent but what works, and a file system that hangs, hangs us.
+            outward.bucket = TokenBucket(command.bandwidth) if command.bandwidth else None
         return None
 
     def _send(self, message: Message, round_: int, outward: _Direction, inward: _Direction) -> None:
@@ -131,6 +136,13 @@ class LocalLink(Generic[T]):
         with self._changed:
             while outward.queued > INBOUND_BYTES and not inward.over:
                 self._changed.wait()
+            if outward.bucket is not None:
+                while not outward.bucket.room and not inward.over:
+                    self._changed.wait(outward.bucket.delay)
+                outward.bucket.take(size)
+            if inward.over:
+                # Nobody takes it any more. Going on would gather the rest of a file of any size here.
+                raise StreamError("the other half of the session ended early")
             outward.waiting.append((Received(message, round_), size))
             outward.queued += size
             outward.bytes += size

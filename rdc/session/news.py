@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, printable
@@ -10,20 +11,29 @@ from rdc.protocol.messages import Item, Notice, Plan, Progress
 from rdc.session.driver import Send
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rdc.progress import Event, Reporter
     from rdc.protocol.messages import Message
     from rdc.session.driver import Conversation
 
 __all__ = ["News"]
 
+PROGRESS_SECONDS = 0.25
+"""Between two of the progress messages of a phase that are sent: some 20 bytes each."""
+
 
 class News:
     """Takes a conversation's events. With a reporter (this is the user's side) they go there at once;
-    without, they wait for `tell`, which sends them. Counts problems either way.
+    without, they wait for `tell`, which sends them, progress no more often than it is worth on a slow line.
+    Counts problems either way.
     """
 
-    def __init__(self, reporter: Reporter | None) -> None:
+    def __init__(self, reporter: Reporter | None, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock`: seconds that never go back."""
         self._reporter = reporter
+        self._clock = clock
+        self._shown: dict[str, float] = {}
         self._waiting: list[Event] = []
         self.codes: set[ExitCode] = set()
         self.errors = 0
@@ -34,8 +44,18 @@ class News:
             self.errors += 1
         if self._reporter is not None:
             self._reporter(event)
-        else:
+        elif not (isinstance(event, Progressed) and self._too_soon(event)):
             self._waiting.append(event)
+
+    @property
+    def shown(self) -> bool:
+        """This is the user's side."""
+        return self._reporter is not None
+
+    @property
+    def waits(self) -> bool:
+        """Something is there to `tell`."""
+        return bool(self._waiting)
 
     def tell(self, round_: int) -> Conversation[None]:
         """Sends what waits."""
@@ -43,6 +63,14 @@ class News:
             waiting, self._waiting = self._waiting, []
             for event in waiting:
                 yield Send(_message(event), round_)
+
+    def _too_soon(self, event: Progressed) -> bool:
+        now = self._clock()
+        last = self._shown.get(event.phase)
+        if last is not None and now - last < PROGRESS_SECONDS and event.done != event.total:
+            return True
+        self._shown[event.phase] = now
+        return False
 
     def take(self, message: Message) -> bool:
         """Reports an event that the far side sent; False when the message is none."""

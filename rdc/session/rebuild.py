@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from rdc.errors import FileError, printable
-from rdc.plan.descent import Fetch, Repeat, Reuse, ReuseChunk
+from rdc.plan.descent import Copy, Fetch, Literal, Patch, Repeat, Reuse, ReuseChunk
 from rdc.signature.build import TreeBuilder
 from rdc.signature.digests import DIGEST_BYTES
 
@@ -142,6 +142,8 @@ class Rebuild:
                 self._copy_chunk(part)
             elif isinstance(part, Fetch):
                 yield from self._fetch(part)
+            elif isinstance(part, Patch):
+                yield from self._patch(part)
             else:
                 yield from self._repeat(part)
 
@@ -153,6 +155,25 @@ class Rebuild:
         digest = blake3(chunk).digest()
         if self._reference(digest) != part.reference:
             raise self._mismatch("a chunk that arrived is not the one its reference names")
+        self._put(chunk, digest, part.count)
+
+    def _patch(self, part: Patch) -> Generator[None]:
+        wanted = sum(piece.length for piece in part.pieces if isinstance(piece, Literal))
+        while len(self._inbox) < wanted:
+            yield
+        pieces, at = [], 0
+        for piece in part.pieces:
+            if isinstance(piece, Copy):
+                pieces.append(self._bases[piece.base].source.pread(piece.offset, piece.length))
+                self.reused_bytes += piece.length * part.count
+            else:
+                pieces.append(bytes(self._inbox[at : at + piece.length]))
+                at += piece.length
+        del self._inbox[:wanted]
+        chunk = b"".join(pieces)
+        digest = blake3(chunk).digest()
+        if self._reference(digest) != part.reference:
+            raise self._mismatch("a chunk put together from blocks is not the one its reference names")
         self._put(chunk, digest, part.count)
 
     def _repeat(self, part: Repeat) -> Generator[None]:

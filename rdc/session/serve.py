@@ -12,7 +12,7 @@ from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Role, Start
 from rdc.session.destination import Destination
-from rdc.session.driver import Receive, Send, run
+from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.news import News
 from rdc.session.place import keeps_owner, open_destination, wants_listing
 from rdc.session.source import Source, SourceTree
@@ -38,6 +38,7 @@ def answer(signer: FileSigner) -> Conversation[None]:
     if received is None or not isinstance(received.message, Open):
         raise ProtocolError("expected Open")
     open_, round_ = received.message, received.round + 1
+    yield Pace(open_.options.bandwidth, open_.options.timeout)
     filters = FilterList(open_.options.rules)
     news = News(None)
     path = open_.path or b"."
@@ -86,6 +87,9 @@ def serve_stdio() -> ExitCode:
     except RdcError as error:
         # The far side was told, and its user reads it there.
         return error.code
+    except KeyboardInterrupt:
+        # A Ctrl-C that reaches both sides is answered by the one that was typed at.
+        return ExitCode.INTERRUPTED
     finally:
         transport.close()
         catalog.close()

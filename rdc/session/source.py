@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,12 @@ from rdc.chunking.chunker import Chunker
 from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, printable
 from rdc.files.confined import Root
 from rdc.files.spool import Spool
+from rdc.kernel import block_fingerprints
 from rdc.limits import DATA_BYTES, FILES_PER_BATCH, NODES_PER_ANSWER, SMALL_FILE_BYTES, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
 from rdc.protocol.messages import (
+    BlockAnswer,
+    BlockRequest,
     Bye,
     Data,
     Describe,
@@ -39,7 +42,7 @@ from rdc.session.description import Description
 from rdc.session.driver import Flush, Receive, Send
 from rdc.session.news import News
 from rdc.signature.build import TreeBuilder, chunk_root
-from rdc.signature.records import encode_records
+from rdc.signature.records import encode_records, root_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,6 +135,7 @@ class Source:
         self._signer = signer
         self._news = news
         self._description = Description(tree, filters, secret, news)
+        self._heard: deque[Received] = deque()
         self._signed: OrderedDict[int, _Signed] = OrderedDict()
         self._signed_bytes = 0
 
@@ -145,7 +149,7 @@ class Source:
             yield Flush()
             yield from self._description.offer(describe.owner, round_)
         while True:
-            received = yield Receive()
+            received = self._heard.popleft() if self._heard else (yield Receive())
             if received is None:
                 continue
             if isinstance(received.message, Done):
@@ -173,8 +177,16 @@ class Source:
         return self._description.bytes
 
     def _poll(self) -> Conversation[None]:
-        while (received := (yield Receive(wait=False))) is not None:
+        while (received := self._heard.popleft() if self._heard else (yield Receive(wait=False))) is not None:
             yield from self._serve(received)
+
+    def _listen(self) -> Conversation[None]:
+        """Shows the user what the destination tells meanwhile; what it asks has to wait for its turn. Open
+        requests are bounded by the protocol, so what is heard is too."""
+        if self._news.shown:
+            while (received := (yield Receive(wait=False))) is not None:
+                if not self._news.take(received.message):
+                    self._heard.append(received)
 
     def _serve(self, received: Received) -> Conversation[None]:
         message, round_ = received.message, received.round + 1
@@ -193,6 +205,8 @@ class Source:
                 yield from self._answer(file, round_, lambda f: self._send_tree(f, message.width, round_))
         elif isinstance(message, NodeRequest):
             yield from self._answer(message.file, round_, lambda _: self._send_nodes(message, round_))
+        elif isinstance(message, BlockRequest):
+            yield from self._answer(message.file, round_, lambda _: self._send_blocks(message, round_))
         elif isinstance(message, RangeRequest):
             yield from self._answer(message.file, round_, lambda _: self._send_ranges(message, round_))
             self._forget(message.file)
@@ -225,7 +239,7 @@ class Source:
                 continue
             files.append(file)
             sizes.append(size)
-            roots += root
+            roots += root_reference(root, self._secret, message.width)
         if files:
             yield Send(RootAnswer(tuple(files), tuple(sizes), bytes(roots)), round_)
 
@@ -256,21 +270,52 @@ class Source:
             )
             yield Send(NodeAnswer(message.file, message.level, nodes, records), round_)
 
-    def _send_ranges(self, message: RangeRequest, round_: int) -> Conversation[None]:
-        signed = self._signed.get(message.file)
-        path = self._entry(message.file).path
-        with self._open(message.file) as source:
-            if signed is not None and source.identity != signed.identity:
-                raise FileChangedError(path, f"{printable(path)}: changed while it was synced")
+    def _send_blocks(self, message: BlockRequest, round_: int) -> Conversation[None]:
+        fingerprints = bytearray()
+        # A read holds whole blocks, so that only a range's end has a shorter one.
+        span = DATA_BYTES // message.size * message.size
+        with self._opened_again(message) as source:
             for offset, length in message.ranges:
-                if offset + length > source.size:
-                    raise FileChangedError(path, f"{printable(path)}: shorter than when it was signed")
-                for at in range(offset, offset + length, DATA_BYTES):
-                    payload = source.pread(at, min(DATA_BYTES, offset + length - at))
-                    yield Send(Data(message.file, payload, ()), round_)
+                for at in range(offset, offset + length, span):
+                    data = source.pread(at, min(span, offset + length - at))
+                    fingerprints += block_fingerprints(self._secret, data, message.size, message.width)
             source.check_unchanged()
+        yield Send(BlockAnswer(message.file, bytes(fingerprints)), round_)
+
+    def _send_ranges(self, message: RangeRequest, round_: int) -> Conversation[None]:
+        """The ranges one behind the other in as few messages as possible: many are shorter than a header."""
+        held = bytearray()
+        with self._opened_again(message) as source:
+            for offset, length in message.ranges:
+                at, end = offset, offset + length
+                while at < end:
+                    part = source.pread(at, min(DATA_BYTES - len(held), end - at))
+                    held += part
+                    at += len(part)
+                    if len(held) == DATA_BYTES:
+                        yield Send(Data(message.file, bytes(held), ()), round_)
+                        yield from self._listen()
+                        held.clear()
+            source.check_unchanged()
+        if held:
+            yield Send(Data(message.file, bytes(held), ()), round_)
         # Without a root: the receiver already knows it.
         yield Send(FileEnd(message.file, sum(message.lengths)), round_)
+
+    def _opened_again(self, message: BlockRequest | RangeRequest) -> SourceFile:
+        """The file that the ranges are of, if it is still the one that was signed and has them all."""
+        signed = self._signed.get(message.file)
+        path = self._entry(message.file).path
+        source = self._open(message.file)
+        offset, length = message.ranges[-1]
+        if signed is not None and source.identity != signed.identity:
+            why = "changed while it was synced"
+        elif offset + length > source.size:
+            why = "shorter than when it was signed"
+        else:
+            return source
+        source.close()
+        raise FileChangedError(path, f"{printable(path)}: {why}")
 
     def _send_files(self, files: tuple[int, ...], round_: int) -> Conversation[None]:
         """Whole files in the order asked; runs of small ones share a message."""
@@ -325,6 +370,7 @@ class Source:
                     held = held[size:] + span
                 else:
                     held += span
+                yield from self._listen()
             columns = chunker.finish_columns()
             builder.add(columns.digests, columns.lengths)
             if held:

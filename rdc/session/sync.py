@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 from typing import TYPE_CHECKING
 
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
@@ -15,7 +15,7 @@ from rdc.progress import silent
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Describe, Hello, Open, Opened, Role, Start
 from rdc.session.destination import Destination
-from rdc.session.driver import Receive, Send, run
+from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.local import LocalLink
 from rdc.session.news import News
 from rdc.session.place import keeps_owner, open_destination, wants_listing
@@ -78,7 +78,7 @@ class _Run:
         self._destination = destination
         self._options = options
         self._news = News(reporter)
-        self._secret = secrets.token_bytes(SECRET_BYTES)
+        self._secret = os.urandom(SECRET_BYTES)
         self._filters = FilterList(options.rules)
         self._signer = FileSigner(catalog=catalog)
         self._files = 0
@@ -156,6 +156,7 @@ class _Run:
         return done
 
     def _open(self, role: Role, path: bytes, describe: Describe | None) -> Conversation[None]:
+        yield Pace(self._options.bandwidth, self._options.timeout)
         yield Send(Open(role, path, self._secret, self._options), 0)
         if describe is not None:
             yield Send(describe, 0)

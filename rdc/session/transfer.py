@@ -30,6 +30,7 @@ from rdc.limits import (
 from rdc.plan.descent import Descent, literal_ranges
 from rdc.progress import Problem, Progressed
 from rdc.protocol.messages import (
+    BlockAnswer,
     Data,
     FileBatch,
     FileEnd,
@@ -43,11 +44,12 @@ from rdc.protocol.messages import (
     TreeAnswer,
     TreeRequest,
 )
-from rdc.session.driver import Send
+from rdc.session.driver import Flush, Send
+from rdc.session.gaps import Gaps, open_base
 from rdc.session.rebuild import Arrival, Base, MismatchError, Rebuild
 from rdc.signature.build import chunk_root
 from rdc.signature.digests import DIGEST_BYTES
-from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records
+from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records, root_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +68,16 @@ if TYPE_CHECKING:
     from rdc.tree.manifest import Manifest
 
 __all__ = ["Transfers"]
+
+ROUND_TRIPS = 10
+"""Round trips that a session should take at most, whatever it has to do."""
+
+ALIKE_FILES = 32
+"""Files with another mtime and the same size from which on short references of all roots are compared first:
+8 bytes a file, where a tree's top has 60, and a round trip more for those that differ."""
+
+FILES_PER_CHECK = 1024
+"""Files in one such request: the far side signs the next while this one compares."""
 
 PROGRESS_BYTES = 1 << 20
 """Content bytes between two progress events: some tens a second on a fast disk."""
@@ -100,9 +112,11 @@ class _Descending:
         "estimate",
         "failed",
         "file",
+        "gaps",
         "held",
         "metadata",
-        "open_ranges",
+        "open_requests",
+        "outgrown",
         "parts",
         "path",
         "rebuild",
@@ -120,13 +134,22 @@ class _Descending:
         self.held: list[_Held] = []
         self.descent: Descent | None = None
         self.parts: tuple[Part, ...] = ()
-        self.open_ranges = 0
+        self.gaps: Gaps | None = None
+        self.open_requests = 0
+        """Answers to come: of blocks, then of ranges."""
         self.rebuild: Rebuild | None = None
         self.sources: list[SourceFile] = []
         self.failed = False
+        self.outgrown = False
+        """The leftover is gone: what is written holds more by now."""
         self.root = b""
         self.size = 0
         self.metadata: Metadata | None = None
+
+    @property
+    def leftover(self) -> _Held | None:
+        """The base that an interrupted run left."""
+        return next((held for held in self.held if held.path != self.path), None)
 
     def release(self) -> None:
         """Gives back what the present attempt holds open."""
@@ -135,7 +158,7 @@ class _Descending:
         for source in self.sources:
             source.close()
         self.sources = []
-        self.rebuild = self.descent = None
+        self.rebuild = self.descent = self.gaps = None
         self.parts = ()
         self.failed = False
 
@@ -165,6 +188,10 @@ class Transfers:
         self._signer = signer
         self._news = news
         self._checks: deque[int] = deque()
+        self._alike: deque[int] = deque()
+        self._touched: set[int] = (
+            set()
+        )  # of those being checked: not because the user wants contents compared
         self._descents: deque[int] = deque()
         self._wholes: deque[int] = deque()
         self._checking: set[int] = set()
@@ -176,6 +203,12 @@ class Transfers:
         self._arrival: Arrival | None = None
         self._skipping: int | None = None
         self._shown = 0
+        self._compared = 0
+        self._compare_shown = 0
+        self.compare_bytes = 0
+        """Bytes of files held here that are read to learn what differs, by the size of their new versions."""
+        self._compare_total: int | None = None
+        self._planned = False
         self.literal_bytes = 0
         self.reused_bytes = 0
         self.total_bytes = 0
@@ -185,6 +218,7 @@ class Transfers:
     def idle(self) -> bool:
         return not (
             self._checks
+            or self._alike
             or self._descents
             or self._wholes
             or self._checking
@@ -195,32 +229,55 @@ class Transfers:
 
     def check(self, file: int) -> None:
         """Compare the content of a file that both sides have, then go on as needed."""
+        self.compare_bytes += self._entries.entry(file).size
         self._checks.append(file)
 
-    def update(self, file: int) -> None:
-        """Bring the content of a file up to date from the version at its path."""
-        self.total_bytes += self._entries.entry(file).size
-        self._descents.append(file)
+    def update(self, file: int, *, same_size: bool = False) -> None:
+        """Bring the content of a file up to date from the version at its path; `same_size`: as listed."""
+        size = self._entries.entry(file).size
+        self.total_bytes += size
+        self.compare_bytes += size
+        (self._alike if same_size else self._descents).append(file)
 
     def create(self, file: int) -> None:
         """Fetch a file whole, or what an interrupted run did not get of it."""
         entry = self._entries.entry(file)
         self.total_bytes += entry.size
         if entry.size > KEEP_BYTES and self._leftovers.of(entry.path) is not None:
+            self.compare_bytes += entry.size
             self._descents.append(file)
         else:
             self._wholes.append(file)
 
+    def plan_known(self) -> None:
+        """Everything is listed: how much there is to compare is known, and told before it begins."""
+        self._planned = True
+        if self.compare_bytes:
+            self._compare_total = self.compare_bytes
+            self._news.report(Progressed("compare", self._compared, self._compare_total))
+
     def pump(self, round_: int) -> Conversation[None]:
-        """Sends what may be asked for now."""
-        while self._checks:
+        """Sends what may be asked for now. Whole files come while the rest is still listed."""
+        while self._checks and self._planned:
             files = _drain(self._checks, FILES_PER_MESSAGE)
             self._checking.update(files)
             yield Send(RootRequest(files), round_)
+        if len(self._alike) < ALIKE_FILES:
+            self._descents.extend(self._alike)
+            self._alike.clear()
+        while self._alike:
+            files = _drain(self._alike, FILES_PER_CHECK)
+            self._checking.update(files)
+            self._touched.update(files)
+            yield Send(RootRequest(files, SHORT_REFERENCE_BYTES), round_)
         starting = []
-        while self._descents and (
-            not self._descending
-            or (len(self._descending) < TREES_IN_FLIGHT and self._estimates < TREES_IN_FLIGHT_BYTES)
+        while (
+            self._descents
+            and self._planned
+            and (
+                not self._descending
+                or (len(self._descending) < TREES_IN_FLIGHT and self._estimates < TREES_IN_FLIGHT_BYTES)
+            )
         ):
             file = self._descents.popleft()
             entry = self._entries.entry(file)
@@ -231,6 +288,11 @@ class Transfers:
             starting.append(file)
         if starting:
             yield Send(TreeRequest(tuple(sorted(starting)), _Stage.SHORT.width), round_)
+            # The source signs its versions now, so ours are signed at the same time.
+            yield Flush()
+            for file in starting:
+                yield from self._sign_bases(self._descending[file], round_)
+                self._count_compared(self._entries.entry(file).size)
         while self._wholes:
             files = _drain(self._wholes, FILES_PER_MESSAGE)
             self._asked_whole += len(files)
@@ -249,8 +311,10 @@ class Transfers:
             yield from self._take_tree(message, round_)
         elif isinstance(message, NodeAnswer):
             yield from self._take_nodes(message, round_)
+        elif isinstance(message, BlockAnswer):
+            yield from self._take_blocks(message, round_)
         elif isinstance(message, RootAnswer):
-            self._take_roots(message)
+            yield from self._take_roots(message, round_)
         elif isinstance(message, FileFailed):
             self._take_failure(message)
         else:
@@ -259,7 +323,8 @@ class Transfers:
     def close(self) -> None:
         """Gives everything back. What came of unfinished files stays for the next run to go on from."""
         for state in self._descending.values():
-            if state.rebuild is not None:
+            # A file has one temporary: the one that holds more of it.
+            if state.rebuild is not None and (state.outgrown or state.leftover is None):
                 state.rebuild.temporary.keep()
             state.release()
         if self._arrival is not None:
@@ -268,17 +333,29 @@ class Transfers:
 
     # Content checks
 
-    def _take_roots(self, message: RootAnswer) -> None:
+    def _take_roots(self, message: RootAnswer, round_: int) -> Conversation[None]:
         for row, file in enumerate(message.files):
             self._checking.discard(file)
-            path = self._entries.entry(file).path
+            entry, root = self._entries.entry(file), None
             try:
-                with self._root.open_read(path) as held:
-                    root = self._signer.root(held) if held.size == message.sizes[row] else None
+                with self._root.open_read(entry.path) as held:
+                    if held.size == message.sizes[row]:
+                        root = self._signer.catalog.root(held, self._signer.params)
+                        root = root or (yield from self._sign(held, entry.size, round_)).root
             except FileError:
                 root = None  # what cannot be compared is replaced
+            if root is not None:
+                root = root_reference(root, self._secret, message.width)
+            touched = file in self._touched
+            self._touched.discard(file)
+            if touched and root != message.root(row):
+                self._descents.append(file)
+                continue
+            self._count_compared(entry.size)
             if root == message.root(row):
                 self._landing.same(file, None)
+                if touched:
+                    self._advance(message.sizes[row])
             elif self._landing.differs(file):
                 self.update(file)
 
@@ -291,7 +368,7 @@ class Transfers:
         state.root, state.size = message.root, message.size
         state.metadata = self._metadata(message.file, message.mtime_ns)
         if not state.held:
-            self._sign_bases(state)
+            yield from self._sign_bases(state, round_)
         if not state.held:
             # Gone, or not to be read: no reason not to have the new version.
             self._fetch_whole(state)
@@ -308,16 +385,43 @@ class Transfers:
         state.descent.start(message.height, decode_records(message.records, width))
         yield from self._ask(state, round_)
 
-    def _sign_bases(self, state: _Descending) -> None:
+    def _sign_bases(self, state: _Descending, round_: int) -> Conversation[None]:
         """The old version first, then what an interrupted run left of the new one."""
+        size = self._entries.entry(state.file).size
         for path in (state.path, self._leftovers.of(state.path)):
             if path is None:
                 continue
             try:
                 with self._root.open_read(path) as source:
-                    state.held.append(_Held(path, source.identity, self._signer.sign(source)))
+                    tree = yield from self._sign(source, size, round_)
+                    state.held.append(_Held(path, source.identity, tree))
             except FileError:
                 continue  # one base fewer
+
+    def _sign(self, source: SourceFile, size: int, round_: int) -> Conversation[SignatureTree]:
+        """Its signature; while it is read, the user is told how far that is."""
+        work = self._signer.signing(source)
+        try:
+            while True:
+                done = next(work)
+                self._show_compared(self._compared + min(done, size))
+                if self._news.waits:
+                    yield from self._news.tell(round_)
+                    yield Flush()
+        except StopIteration as stop:
+            tree: SignatureTree = stop.value
+            return tree
+        finally:
+            work.close()
+
+    def _count_compared(self, size: int) -> None:
+        self._compared += size
+        self._show_compared(self._compared)
+
+    def _show_compared(self, done: int) -> None:
+        if done - self._compare_shown >= PROGRESS_BYTES or done == self._compare_total:
+            self._compare_shown = done
+            self._news.report(Progressed("compare", done, self._compare_total))
 
     def _take_nodes(self, message: NodeAnswer, round_: int) -> Conversation[None]:
         state = self._descending.get(message.file)
@@ -339,9 +443,50 @@ class Transfers:
                 yield Send(NodeRequest(state.file, descent.level, nodes, state.stage.width), round_)
             return
         state.parts, state.descent = descent.recipe(), None
+        if state.stage is _Stage.SHORT:
+            bases = [(held.path, held.identity) for held in state.held]
+            trees = [held.tree for held in state.held]
+            # A message and its answer are two rounds; literals and the end of the session take one trip each.
+            rounds = max(1, (2 * ROUND_TRIPS - 3 - round_) // 2)
+            state.gaps = Gaps(state.file, self._root, self._secret, state.parts, bases, trees, rounds)
+            yield from self._ask_below(state, state.gaps, round_)
+        else:
+            yield from self._ask_ranges(state, round_)
+
+    def _ask_below(self, state: _Descending, gaps: Gaps, round_: int) -> Conversation[None]:
+        """Smaller blocks of what is still unknown; where none pay, its bytes."""
+        state.open_requests = yield from gaps.ask(round_)
+        if not state.open_requests:
+            state.parts, state.gaps = gaps.parts(), None
+            yield from self._ask_ranges(state, round_)
+
+    def _take_blocks(self, message: BlockAnswer, round_: int) -> Conversation[None]:
+        state = self._descending.get(message.file)
+        if state is None:
+            self._expire(message.file)
+            return
+        if state.gaps is None:
+            raise ProtocolError(f"blocks of file {message.file} that were not asked for")
+        state.open_requests -= 1
+        try:
+            if not state.failed:
+                state.gaps.take(message.fingerprints)
+        except FileError:
+            # The base has changed or gone: the next stage signs it anew, or does without.
+            state.held = []
+            state.failed = True
+        if state.open_requests:
+            return
+        if state.failed:
+            yield from self._escalate(state, round_)
+        else:
+            yield from self._ask_below(state, state.gaps, round_)
+
+    def _ask_ranges(self, state: _Descending, round_: int) -> Conversation[None]:
+        """The ranges that no base has, or nothing more."""
         ranges = [(found.offset, found.length) for found in literal_ranges(state.parts)]
         for i in range(0, len(ranges), RANGES_PER_MESSAGE):
-            state.open_ranges += 1
+            state.open_requests += 1
             yield Send(RangeRequest.of(state.file, tuple(ranges[i : i + RANGES_PER_MESSAGE])), round_)
         if not ranges:
             yield from self._conclude(state, round_)
@@ -351,12 +496,12 @@ class Transfers:
         if state.rebuild is None:
             bases = []
             for held in state.held:
-                source = self._root.open_read(held.path)
-                state.sources.append(source)
-                if source.identity != held.identity:
+                try:
+                    source = open_base(self._root, held.path, held.identity)
+                except MismatchError:
                     state.held = []
-                    text = f"{printable(state.path)}: the old file changed while it was used"
-                    raise MismatchError(state.path, text)
+                    raise
+                state.sources.append(source)
                 bases.append(Base(source, held.tree))
             temporary = Replacement(self._root, state.path, expected_size=state.size)
             state.rebuild = Rebuild(
@@ -370,6 +515,14 @@ class Transfers:
             )
             state.rebuild.start()
         return state.rebuild
+
+    def _outgrow(self, state: _Descending, size: int) -> None:
+        """Removes the leftover once as much is written as it has: files are written front to back, so it
+        holds nothing more, and its content stays open as a base. A kill then leaves one temporary."""
+        leftover = None if state.outgrown else state.leftover
+        if leftover is not None and size >= leftover.tree.size:
+            state.outgrown = True
+            self._leftovers.remove(leftover.path)
 
     def _reference(self, stage: _Stage) -> Callable[[bytes], bytes]:
         if stage is _Stage.SHORT:
@@ -407,6 +560,8 @@ class Transfers:
 
     def _escalate(self, state: _Descending, round_: int) -> Conversation[None]:
         state.release()
+        if state.outgrown:
+            state.held = [held for held in state.held if held.path == state.path]
         if state.stage is _Stage.SHORT:
             state.stage = _Stage.FULL
             yield Send(TreeRequest((state.file,), state.stage.width), round_)
@@ -418,8 +573,8 @@ class Transfers:
         self._wholes.append(state.file)
 
     def _finish(self, state: _Descending) -> None:
-        if state.open_ranges:
-            self._stale[state.file] = state.open_ranges
+        if state.open_requests:
+            self._stale[state.file] = state.open_requests
         state.release()
         del self._descending[state.file]
         self._estimates -= state.estimate
@@ -431,7 +586,10 @@ class Transfers:
         if state is not None:
             if not state.failed:
                 try:
-                    self._build(state).push(message.payload)
+                    rebuild = self._build(state)
+                    rebuild.push(message.payload)
+                    self._outgrow(state, rebuild.temporary.size)
+                    self._show(self.done_bytes + rebuild.temporary.size)
                 except MismatchError:
                     state.failed = True
                 except FileError as error:
@@ -441,7 +599,9 @@ class Transfers:
         if message.file in (self._skipping, *self._stale):
             return
         try:
-            self._arriving(message.file).push(message.payload, message.chunks)
+            arrival = self._arriving(message.file)
+            arrival.push(message.payload, message.chunks)
+            self._show(self.done_bytes + arrival.temporary.size)
         except FileError as error:
             self._problem(self._entries.entry(message.file).path, error)
             self._skip(message.file)
@@ -492,8 +652,8 @@ class Transfers:
     def _take_end(self, message: FileEnd, round_: int) -> Conversation[None]:
         state = self._descending.get(message.file)
         if state is not None:
-            state.open_ranges -= 1
-            if not state.open_ranges:
+            state.open_requests -= 1
+            if not state.open_requests:
                 yield from self._conclude(state, round_)
             return
         if not message.root:
@@ -539,13 +699,15 @@ class Transfers:
     def _take_failure(self, message: FileFailed) -> None:
         state = self._descending.get(message.file)
         if state is not None:
-            state.open_ranges = max(0, state.open_ranges - 1)
+            state.open_requests = max(0, state.open_requests - 1)
             self._finish(state)
         elif message.file in self._stale:
             self._expire(message.file)
             return
         elif message.file in self._checking:
             self._checking.discard(message.file)
+            self._touched.discard(message.file)
+            self._count_compared(self._entries.entry(message.file).size)
         elif self._asked_whole:
             self._asked_whole -= 1
             if self._arrival is not None and self._arrival.file == message.file:
@@ -570,9 +732,12 @@ class Transfers:
 
     def _advance(self, size: int) -> None:
         self.done_bytes += size
-        if self.done_bytes - self._shown >= PROGRESS_BYTES:
-            self._shown = self.done_bytes
-            self._news.report(Progressed("transfer", self.done_bytes, self.total_bytes))
+        self._show(self.done_bytes)
+
+    def _show(self, done: int) -> None:
+        if done - self._shown >= PROGRESS_BYTES:
+            self._shown = done
+            self._news.report(Progressed("transfer", min(done, self.total_bytes), self.total_bytes))
 
 
 def _drain(queue: deque[int], most: int) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ __all__ = [
     "decode_records",
     "encode_records",
     "reference_column",
+    "root_reference",
 ]
 
 SHORT_REFERENCE_BYTES = 8
@@ -48,6 +49,11 @@ def reference_column(level: Level, key: bytes, width: int, rows: range | None = 
     if width == DIGEST_BYTES:
         return bytes(digests)
     return short_references(key, digests, DIGEST_BYTES, width)
+
+
+def root_reference(root: bytes, key: bytes, width: int) -> bytes:
+    """A root's reference: made like those of a level's digests; of more than 8 bytes, its first ones."""
+    return root[:width] if width > SHORT_REFERENCE_BYTES else short_references(key, root, DIGEST_BYTES, width)
 
 
 def encode_records(level: Level, rows: range, key: bytes, width: int) -> bytes:

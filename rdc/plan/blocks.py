@@ -1,0 +1,370 @@
+"""The search below the chunk: which blocks of unknown chunks to ask for, and what a base has of them.
+
+A gap is a maximal run of unknown chunks. It is looked for in a window of the base, between what is known on
+either side of it. Blocks that match become copies; between the matches smaller blocks are asked for. Nothing
+found here is certain: every chunk that blocks go into is compared with its reference.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
+from typing import TYPE_CHECKING, TypeAlias
+
+from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
+from rdc.plan.descent import ByteRange, Copy, Fetch, Literal, Patch, Repeat, Reuse, ReuseChunk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rdc.plan.descent import Part
+    from rdc.signature.tree import SignatureTree
+
+__all__ = ["NOWHERE", "Ask", "BlockSearch", "Find", "Window"]
+
+NOWHERE = (1 << 64) - 1
+"""Offset of a block that was not found, as the kernel says it."""
+
+LADDERS = ((), (256,), (1024, 128), (1024, 256, 64))
+"""Bytes of a block, from the first question about a long gap down, by the rounds there are for it.
+
+From one Django release to the next the three sizes cost least of twelve ladders tried: 32.2 KB in all, where
+two sizes cost 33.9 KB and none 280 KB. What one size does not find the next asks about, a round trip each."""
+
+LONG_GAP = 2 << 10
+"""Bytes of a gap that is worth the first size; a shorter one starts with the second."""
+
+RUN_BLOCKS = 8
+"""Blocks in a row that are found nowhere: from here on they are new content, and smaller blocks are asked for
+at the ends of the run alone."""
+
+TAIL_BYTES = 16
+"""A rest of a range that is shorter than this costs less as it is than as a fingerprint."""
+
+MARGIN = 4 << 10
+"""Bytes by which a window goes past the known neighbours, and about which a rest's own window lies."""
+
+CERTAINTY_BITS = 10
+"""One file in 2^10 at most may be deceived by a fingerprint: it is then described once more in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Bytes offset to offset + length of a base."""
+
+    base: int
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Blocks of `size` bytes of these ranges (whose ends may be shorter), fingerprints of `width` bytes."""
+
+    ranges: tuple[ByteRange, ...]
+    size: int
+    width: int
+
+
+Find: TypeAlias = "Callable[[Window, int, int, bytes], Sequence[int]]"
+"""(window, size, width, fingerprints) -> the offset in the base of each block, or NOWHERE."""
+
+
+class _Gap:
+    __slots__ = ("copies", "end", "offset", "windows")
+
+    def __init__(self, offset: int, length: int, windows: tuple[Window, ...]) -> None:
+        self.offset = offset
+        self.end = offset + length
+        self.windows = windows
+        self.copies: list[_Match] = []
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """`copy` is what the file has at `offset`."""
+
+    offset: int
+    copy: Copy
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A range of a gap of which nothing is known yet, to be asked for in blocks of the ladder's `step`."""
+
+    gap: _Gap
+    offset: int
+    length: int
+    step: int
+
+
+class BlockSearch:
+    """All gaps of one file. Send `asks()`, take each answer with `take`, until nothing is asked any more."""
+
+    def __init__(self, parts: Sequence[Part], bases: Sequence[SignatureTree], rounds: int = 3) -> None:
+        """`rounds`: how many times `asks` may have questions, at most."""
+        self._parts = parts
+        self._sizes = LADDERS[max(0, min(rounds, len(LADDERS) - 1))]
+        self._gaps = list(_gaps(parts, bases))
+        self._open = [
+            _Open(gap, gap.offset, gap.end - gap.offset, self._first_step(gap))
+            for gap in self._gaps
+            if gap.windows and self._sizes
+        ]
+        self._asked: list[tuple[Ask, list[_Open]]] = []
+
+    def asks(self) -> list[Ask]:
+        """The next questions, to be answered in this order; none: all that can be found was."""
+        opened, self._open = self._open, []
+        for step, size in enumerate(self._sizes):
+            self._batch(size, [found for found in opened if found.step == step])
+        return [ask for ask, _ in self._asked]
+
+    def take(self, fingerprints: bytes, find: Find) -> bool:
+        """Takes the answer to the oldest question; True when it was the last."""
+        ask, opened = self._asked.pop(0)
+        at = first = 0
+        while first < len(opened):
+            # Neighbours of one gap are looked for together: each window is read once.
+            stop = first
+            blobs = []
+            while stop < len(opened) and opened[stop].gap is opened[first].gap:
+                end = at + -(-opened[stop].length // ask.size) * ask.width
+                blobs.append(fingerprints[at:end])
+                at = end
+                stop += 1
+            self._match(ask, opened[first:stop], blobs, find)
+            first = stop
+        return not self._asked
+
+    def parts(self) -> tuple[Part, ...]:
+        """The recipe with what was found put in."""
+        matches = [match for gap in self._gaps for match in sorted(gap.copies, key=lambda m: m.offset)]
+        return _patched(self._parts, 0, matches, [match.offset for match in matches])
+
+    def _first_step(self, gap: _Gap) -> int:
+        return 0 if gap.end - gap.offset >= LONG_GAP else min(1, len(self._sizes) - 1)
+
+    def _batch(self, size: int, opened: list[_Open]) -> None:
+        batch: list[_Open] = []
+        blocks = 0
+        for found in opened:
+            # Of a gap longer than a message may ask for the rest stays as it is asked for in further ones.
+            for piece in _split(found, size * BLOCKS_PER_MESSAGE):
+                more = -(-piece.length // size)
+                if batch and (blocks + more > BLOCKS_PER_MESSAGE or len(batch) >= RANGES_PER_MESSAGE):
+                    self._close(size, batch)
+                    batch, blocks = [], 0
+                batch.append(piece)
+                blocks += more
+        if batch:
+            self._close(size, batch)
+
+    def _close(self, size: int, batch: list[_Open]) -> None:
+        pairs = sum(
+            -(-found.length // size) * sum(window.length for window in found.gap.windows) for found in batch
+        )
+        width = min(8, max(4, -(-(pairs.bit_length() + CERTAINTY_BITS) // 8)))
+        ranges = tuple(ByteRange(found.offset, found.length) for found in batch)
+        self._asked.append((Ask(ranges, size, width), batch))
+
+    def _match(self, ask: Ask, opened: list[_Open], blobs: list[bytes], find: Find) -> None:
+        gap, size, width = opened[0].gap, ask.size, ask.width
+        whole = [found.length // size for found in opened]
+        wanted = b"".join(blob[: count * width] for blob, count in zip(blobs, whole, strict=True))
+        places = _search(gap.windows, size, width, wanted, find)
+        row = 0
+        for found, count, blob in zip(opened, whole, blobs, strict=True):
+            lengths = [size] * count
+            taken = places[row : row + count]
+            row += count
+            rest = found.length - count * size
+            if rest:
+                lengths.append(rest)
+                ends = [_near_end(window, rest) for window in gap.windows]
+                taken += _search(ends, rest, width, blob[count * width :], find)
+            self._settle(found, lengths, taken)
+
+    def _settle(self, found: _Open, lengths: list[int], places: list[_Place]) -> None:
+        """Copies for the blocks that were found, smaller blocks for runs of others."""
+        at, run = found.offset, 0
+        for row, (length, place) in enumerate(zip(lengths, places, strict=True)):
+            if place is not None:
+                self._descend(found, at, lengths[row - run : row])
+                run = 0
+                _add(found.gap.copies, at, Copy(place[0], place[1], length))
+            else:
+                run += 1
+            at += length
+        self._descend(found, at, lengths[len(lengths) - run :])
+
+    def _descend(self, found: _Open, end: int, run: list[int]) -> None:
+        """Asks about the blocks of `run`, which were found nowhere, in smaller ones."""
+        step = found.step + 1
+        if not run or step >= len(self._sizes):
+            return
+        start = end - sum(run)
+        if len(run) > RUN_BLOCKS:
+            self._reopen(found.gap, start, run[0], step)
+            start, run = end - run[-1], run[-1:]
+        self._reopen(found.gap, start, end - start, step)
+
+    def _reopen(self, gap: _Gap, offset: int, length: int, step: int) -> None:
+        rest = length % self._sizes[step]
+        if rest < TAIL_BYTES:
+            length -= rest
+        if length:
+            self._open.append(_Open(gap, offset, length, step))
+
+
+_Place: TypeAlias = "tuple[int, int] | None"
+
+
+def _split(found: _Open, most: int) -> Iterator[_Open]:
+    if found.length <= most:
+        yield found
+        return
+    for at in range(0, found.length, most):
+        yield _Open(found.gap, found.offset + at, min(most, found.length - at), found.step)
+
+
+def _search(
+    windows: Sequence[Window], size: int, width: int, fingerprints: bytes, find: Find
+) -> list[_Place]:
+    """What the first window has is taken from there."""
+    places: list[_Place] = [None] * (len(fingerprints) // width)
+    for window in windows:
+        if fingerprints and window.length >= size and None in places:
+            for row, offset in enumerate(find(window, size, width, fingerprints)):
+                if offset != NOWHERE and places[row] is None:
+                    places[row] = (window.base, offset)
+    return places
+
+
+def _near_end(window: Window, length: int) -> Window:
+    """Where the end of a gap is looked for: a rest has a length of its own, so that only it is looked for."""
+    take = min(window.length, length + 2 * MARGIN)
+    return Window(window.base, window.offset + window.length - take, take)
+
+
+def _add(copies: list[_Match], at: int, copy: Copy) -> None:
+    """Appends, or lengthens the last one where both sides go on."""
+    if copies:
+        last = copies[-1]
+        if (
+            last.offset + last.copy.length == at
+            and last.copy.base == copy.base
+            and last.copy.offset + last.copy.length == copy.offset
+        ):
+            joined = Copy(copy.base, last.copy.offset, last.copy.length + copy.length)
+            copies[-1] = _Match(last.offset, joined)
+            return
+    copies.append(_Match(at, copy))
+
+
+# Gaps and their windows
+
+
+def _gaps(parts: Sequence[Part], bases: Sequence[SignatureTree]) -> Iterator[_Gap]:
+    if not bases:
+        return
+    starts: dict[int, array[int]] = {}
+
+    def offset(base: int, row: int) -> int:
+        if base not in starts:
+            level = bases[base].levels[0]
+            starts[base] = array("Q", accumulate(map(mul, level.lengths, level.counts), initial=0))
+        return starts[base][row]
+
+    before = (0, 0)
+    held: ByteRange | None = None
+    for at, part in _first_parts(parts, 0):
+        if isinstance(part, Fetch):
+            if held is not None and held.offset + held.length == at:
+                held = ByteRange(held.offset, held.length + part.length)
+                continue
+            if held is not None:
+                yield _gap(held, before, None, bases)
+            held = ByteRange(at, part.length)
+        elif isinstance(part, Reuse | ReuseChunk):
+            first, stop = (part.first, part.stop) if isinstance(part, Reuse) else (part.row, part.row + 1)
+            if held is not None:
+                yield _gap(held, before, (part.base, offset(part.base, first)), bases)
+                held = None
+            before = (part.base, offset(part.base, stop))
+    if held is not None:
+        yield _gap(held, before, None, bases)
+
+
+def _gap(
+    held: ByteRange, before: tuple[int, int], after: tuple[int, int] | None, bases: Sequence[SignatureTree]
+) -> _Gap:
+    """The window is linear in the gap's own length, so that no recipe makes the search of a file long."""
+    base, start = before
+    if after is None or after[0] != base:
+        after = (base, bases[base].size)
+    start, stop = max(0, start - MARGIN), min(bases[base].size, after[1] + MARGIN)
+    most = 4 * held.length + 8 * MARGIN
+    if start < stop <= start + most:
+        return _Gap(held.offset, held.length, (Window(base, start, stop - start),))
+    # Too far apart, or what follows here came before there: about either side of it.
+    windows = []
+    for begin in (start, max(0, stop - most // 2)):
+        length = min(most // 2, bases[base].size - begin)
+        if length > 0:
+            windows.append(Window(base, begin, length))
+    return _Gap(held.offset, held.length, tuple(windows))
+
+
+def _first_parts(parts: Sequence[Part], offset: int) -> Iterator[tuple[int, Part]]:
+    """The parts with their offsets in the file, of repeats the first time only."""
+    for part in parts:
+        if isinstance(part, Repeat):
+            yield from _first_parts(part.parts, offset)
+        else:
+            yield offset, part
+        offset += part.length * part.count
+
+
+def _patched(
+    parts: Sequence[Part], offset: int, matches: list[_Match], starts: list[int]
+) -> tuple[Part, ...]:
+    found: list[Part] = []
+    for part in parts:
+        if isinstance(part, Repeat):
+            found.append(Repeat(_patched(part.parts, offset, matches, starts), part.length, part.count))
+        elif isinstance(part, Fetch):
+            pieces = _pieces(offset, part.length, matches, starts)
+            if any(isinstance(piece, Copy) for piece in pieces):
+                found.append(Patch(part.reference, part.length, part.count, pieces))
+            else:
+                found.append(part)
+        else:
+            found.append(part)
+        offset += part.length * part.count
+    return tuple(found)
+
+
+def _pieces(offset: int, length: int, matches: list[_Match], starts: list[int]) -> tuple[Copy | Literal, ...]:
+    """Copies and literals that tile bytes offset to offset + length."""
+    pieces: list[Copy | Literal] = []
+    at, end = offset, offset + length
+    row = max(0, bisect_right(starts, offset) - 1)
+    while at < end:
+        if row == len(matches) or matches[row].offset >= end:
+            pieces.append(Literal(end - at))
+            break
+        match = matches[row]
+        stop = min(end, match.offset + match.copy.length)
+        if match.offset > at:
+            pieces.append(Literal(match.offset - at))
+            at = match.offset
+        if stop > at:
+            skipped = at - match.offset
+            pieces.append(Copy(match.copy.base, match.copy.offset + skipped, stop - at))
+            at = stop
+        row += 1
+    return tuple(pieces)

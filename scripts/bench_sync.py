@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""What a sync costs, beside rsync: bytes on the wire, CPU of both sides, time, memory, round trips.
+
+Question:  what does rdc cost and save where people use rsync: an update from one release to the next, a run
+           that finds nothing to do, a first copy of many small files and of one big one?
+Metrics:   wire: bytes both ways through the pipe; cpu: user and system seconds of both sides together,
+           without those of the stand-in for ssh; wall seconds; memory: the largest process of all; trips: how
+           often the stream turned its direction, halved. Medians of interleaved runs, each into a fresh
+           directory. The stand-in for ssh relays the pipe and costs both the same.
+Beside:    `rdc sync` and `rsync -a --fsync`; `rdc sync --no-fsync` and `rsync -a`; through the pipe rsync
+           compresses (-z), as rdc does. A run has a new, empty catalog.
+Corpora:   pairs OLD:NEW of trees that are given; --first: so many files of 0 to 8 KiB of text, and --big: one
+           file of random bytes, both seeded and made on the fly; --unchanged: a tree that is given.
+Commands:  .venv/bin/python scripts/bench_sync.py --pair OLD:NEW [--pair ...] [--unchanged TREE]
+           .venv/bin/python scripts/bench_sync.py --first 20000 --big 1 [--runs 5] [--no-pipe] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from rdc.kernel import kernel_name
+from tests.syncing import FAR, RDC
+
+RELAY = Path(__file__).parents[1] / "tests" / "relay_ssh.py"
+SAMPLE_SECONDS = 0.02
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    name: str
+    new: Path
+    old: Path | None
+    """What the destination holds before; None: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    name: str
+    words: tuple[str, ...]
+    rsync: bool
+    pipe: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    wire: int
+    """0 without a pipe."""
+    cpu: float
+    wall: float
+    memory: int
+    trips: int
+
+
+class Peak(threading.Thread):
+    """Samples the largest peak of a process and those it started, the stand-in for ssh apart."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self.bytes = 0
+        self._pid = pid
+        self._over = threading.Event()
+        self.start()
+
+    def stop(self) -> int:
+        self._over.set()
+        self.join()
+        return self.bytes
+
+    def run(self) -> None:
+        while not self._over.wait(SAMPLE_SECONDS):
+            for pid in self._tree(self._pid):
+                self._sample(pid)
+
+    def _tree(self, pid: int) -> Iterator[int]:
+        yield pid
+        try:
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        except OSError:
+            return
+        for child in children:
+            yield from self._tree(int(child))
+
+    def _sample(self, pid: int) -> None:
+        try:
+            if str(RELAY).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return
+            status = Path(f"/proc/{pid}/status").read_text()
+        except OSError:
+            return
+        kib = next((line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")), "0")
+        self.bytes = max(self.bytes, int(kib) * 1024)
+
+
+def contenders(fsync: bool, pipe: bool) -> tuple[Contender, Contender]:
+    ours = () if fsync else ("--no-fsync",)
+    theirs = ("-a", "--delete", *(("-z",) if pipe else ()), *(("--fsync",) if fsync else ()))
+    return (
+        Contender("rdc", (*RDC, "sync", "-q", "--delete", *ours), False, pipe),
+        Contender("rsync", ("rsync", *theirs), True, pipe),
+    )
+
+
+def measure(contender: Contender, case: Case, place: Path, *, verify: bool) -> Cost:
+    """One run into a fresh directory below `place`."""
+    destination, account, catalog = place / "destination", place / "account", place / "catalog"
+    if case.old is None:
+        destination.mkdir()
+    else:
+        subprocess.run(["cp", "-a", case.old, destination], check=True)
+    end = f"{destination}/"
+    words = list(contender.words)
+    if contender.pipe:
+        end = f"far:{end}"
+        words += ["-e", f"{sys.executable} {RELAY} --account {account}"]
+        if not contender.rsync:
+            words += ["--remote-path", FAR]
+    words += [f"{case.new}/", end]
+    environment = {**os.environ, "RDC_CATALOG": str(catalog)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    if "--fsync" in words or (not contender.rsync and "--no-fsync" not in words):
+        os.sync()  # what was copied before is nobody's to write
+    began = time.monotonic()
+    child = subprocess.Popen(words, env=environment)
+    peak = Peak(child.pid)
+    _, status, usage = os.wait4(child.pid, 0)
+    wall = time.monotonic() - began
+    child.returncode = os.waitstatus_to_exitcode(status)
+    memory = peak.stop()
+    if child.returncode:
+        raise SystemExit(f"{' '.join(words)}: exit code {child.returncode}")
+    if verify:
+        subprocess.run(["diff", "-rq", "--no-dereference", case.new, destination], check=True)
+    cpu = usage.ru_utime + usage.ru_stime
+    wire = trips = 0
+    if contender.pipe:
+        seen = json.loads(account.read_text())
+        wire, trips = seen["up"] + seen["down"], (seen["turns"] + 1) // 2
+        cpu -= seen["relay_cpu"]
+    shutil.rmtree(place)
+    place.mkdir()
+    return Cost(wire, cpu, wall, memory, trips)
+
+
+def median(costs: list[Cost]) -> Cost:
+    def middle(name: str) -> float:
+        return float(statistics.median(getattr(cost, name) for cost in costs))
+
+    return Cost(
+        int(middle("wire")), middle("cpu"), middle("wall"), int(middle("memory")), int(middle("trips"))
+    )
+
+
+def small_files(place: Path, count: int) -> Path:
+    rng = random.Random(1)
+    words = [bytes(rng.choices(b"abcdefghijklmnopqrstuvwxyz", k=rng.randrange(2, 10))) for _ in range(4_000)]
+    for number in range(count):
+        directory = place / f"d{number // 200:03}"
+        directory.mkdir(parents=True, exist_ok=True)
+        text = b" ".join(rng.choices(words, k=rng.randrange(1_200)))
+        (directory / f"f{number:06}.txt").write_bytes(text[:8192])
+    return place
+
+
+def big_file(place: Path, mib: int) -> Path:
+    rng = random.Random(2)
+    place.mkdir()
+    with (place / "file").open("wb") as file:
+        for _ in range(mib):
+            file.write(rng.randbytes(MIB))
+    return place
+
+
+def cases(given: argparse.Namespace, top: Path) -> Iterator[Case]:
+    for pair in given.pair:
+        old, new = (Path(text) for text in pair.split(":"))
+        yield Case(f"{old.parent.name} {old.name} to {new.name}", new, old)
+    if given.unchanged:
+        tree = Path(given.unchanged)
+        yield Case(f"{tree.name}, no change", tree, tree)
+    if given.first:
+        tree = small_files(top / "small", given.first)
+        yield Case(f"{given.first:,} small files, first copy", tree, None)
+        yield Case(f"{given.first:,} small files, no change", tree, tree)
+        shutil.rmtree(tree)
+    if given.big:
+        tree = big_file(top / "big", given.big * 1024)
+        yield Case(f"one file of {given.big} GiB, first copy", tree, None)
+        shutil.rmtree(tree)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--pair", action="append", default=[], metavar="OLD:NEW")
+    parser.add_argument("--unchanged", metavar="TREE")
+    parser.add_argument("--first", type=int, metavar="FILES", help="a first copy of so many small files")
+    parser.add_argument("--big", type=int, metavar="GIB", help="a first copy of one file")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--no-pipe", action="store_true", help="local runs only")
+    parser.add_argument("--no-local", action="store_true", help="runs through a pipe only")
+    parser.add_argument("--no-sync", action="store_true", help="without the runs that wait for the disk")
+    parser.add_argument("--place", default=None, help="where directories are made (default: TMPDIR)")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    version = subprocess.run(["rsync", "--version"], capture_output=True, text=True, check=True)
+    if not given.json:
+        print(f"kernel {kernel_name()}; {version.stdout.splitlines()[0]}; {given.runs} runs; rdc / rsync")
+        print("| case | link | wire, KB | cpu, s | wall, s | wall ratio | memory, MB | trips |")
+        print("|---|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory(prefix="rdc-bench-", dir=given.place) as name:
+        top = Path(name)
+        place = top / "place"
+        place.mkdir()
+        for case in cases(given, top):
+            for pipe in (True, False):
+                for fsync in (True, False):
+                    if (pipe and given.no_pipe) or (not pipe and given.no_local) or (fsync and given.no_sync):
+                        continue
+                    show(case, compare(case, place, given.runs, fsync, pipe), fsync, pipe, given.json)
+
+
+def compare(case: Case, place: Path, runs: int, fsync: bool, pipe: bool) -> tuple[Cost, Cost]:
+    pair = contenders(fsync, pipe)
+    costs: list[list[Cost]] = [[], []]
+    for run in range(runs):
+        # Whoever goes first changes from run to run: the second one finds warmer caches.
+        for index in (0, 1) if run % 2 == 0 else (1, 0):
+            costs[index].append(measure(pair[index], case, place, verify=run == 0))
+    return median(costs[0]), median(costs[1])
+
+
+def show(case: Case, pair: tuple[Cost, Cost], fsync: bool, pipe: bool, as_json: bool) -> None:
+    ours, theirs = pair
+    link = ("pipe" if pipe else "local") + (", fsync" if fsync else "")
+    if as_json:
+        row = {"case": case.name, "link": link, "rdc": asdict(ours), "rsync": asdict(theirs)}
+        print(json.dumps({**row, "kernel": kernel_name()}), flush=True)
+        return
+    cells = [
+        case.name,
+        link,
+        f"{ours.wire / 1e3:,.1f} / {theirs.wire / 1e3:,.1f}" if pipe else "",
+        f"{ours.cpu:.2f} / {theirs.cpu:.2f}",
+        f"{ours.wall:.2f} / {theirs.wall:.2f}",
+        f"{ours.wall / theirs.wall:.2f}",
+        f"{ours.memory / 1e6:.0f} / {theirs.memory / 1e6:.0f}",
+        f"{ours.trips} / {theirs.trips}" if pipe else "",
+    ]
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

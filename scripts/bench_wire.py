@@ -1,0 +1,132 @@
+"""Bytes on the wire from one version of a tree to the next, rdc against rsync: bench_wire.py OLD NEW...
+
+Each pair runs with the mtimes as they are and with fresh ones (every file of the old version touched). The
+bytes are those of both directions, as a counting stand-in for ssh saw them. OLD is copied to --scratch first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+RELAY = TOP / "tests" / "relay_ssh.py"
+RDC = f"{sys.executable} -m rdc"
+FRESH_NS = 1_000_000_000 * 10**9
+"""The mtime of every file where mtimes are fresh: equal to that of none of the new version."""
+
+TOOLS = ("rsync -a", "rsync -a -z", "rsync -a -z --zc=zstd", "rdc")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    pair: str
+    mtimes: str
+    tool: str
+    up: int
+    down: int
+    round_trips: int | None = None
+
+    @property
+    def wire(self) -> int:
+        return self.up + self.down
+
+
+def measured(
+    tool: str, source: Path, destination: Path, account: Path, stats: bool
+) -> tuple[int, int, int | None]:
+    relay = f"{sys.executable} {RELAY} --account {account}"
+    ends = [f"{source}/", f"far:{destination}/"]
+    if tool == "rdc":
+        argv = [*RDC.split(), "sync", "--json", "--no-fsync", "-e", relay, "--remote-path", RDC, *ends]
+    else:
+        argv = [*tool.split(), "-e", relay, *ends]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, cwd=TOP, check=True)
+    summary = json.loads(done.stdout.splitlines()[-1]) if tool == "rdc" else {}
+    if stats and tool == "rdc":
+        print(json.dumps(summary), file=sys.stderr)
+    counted = json.loads(account.read_text())
+    return counted["up"], counted["down"], summary.get("round_trips")
+
+
+def touch(tree: Path) -> None:
+    for directory, _, names in os.walk(tree):
+        for name in names:
+            os.utime(Path(directory, name), ns=(FRESH_NS, FRESH_NS), follow_symlinks=False)
+
+
+def differences(one: Path, other: Path) -> str:
+    """What is missing or different in `other`, without what only it has."""
+    argv = ["rsync", "-an", "--checksum", "-i", f"{one}/", f"{other}/"]
+    return subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def compare(
+    old: Path, new: Path, scratch: Path, tools: Sequence[str], mtimes: Sequence[str], stats: bool
+) -> list[Row]:
+    rows = []
+    pair = f"{old.parent.name} {old.name} > {new.name}"
+    for how in mtimes:
+        for tool in tools:
+            destination = scratch / "destination"
+            shutil.rmtree(destination, ignore_errors=True)
+            subprocess.run(["cp", "-a", old, destination], check=True)
+            if how == "fresh":
+                touch(destination)
+            up, down, trips = measured(tool, new, destination, scratch / "account", stats)
+            found = differences(new, destination)
+            if found:
+                raise SystemExit(f"{tool}, {pair}: the trees differ afterwards:\n{found[:500]}")
+            rows.append(Row(pair, how, tool, up, down, trips))
+            if sys.stderr.isatty():
+                print(f"{pair}, {how}, {tool}: {up + down:,}", file=sys.stderr)
+    return rows
+
+
+def table(rows: list[Row]) -> str:
+    lines = [f"{'pair':34} {'mtimes':7} {'tool':24} {'up':>12} {'down':>12} {'wire':>12} {'to -z':>7}  trips"]
+    for row in rows:
+        compressed = [r.wire for r in rows if (r.pair, r.mtimes) == (row.pair, row.mtimes) and "-z" in r.tool]
+        ratio = f"{row.wire / min(compressed):7.3f}" if compressed else " " * 7
+        lines.append(
+            f"{row.pair:34} {row.mtimes:7} {row.tool:24} {row.up:12,} {row.down:12,} {row.wire:12,} {ratio}"
+            f"  {row.round_trips or ''}"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("trees", nargs="+", type=Path, metavar="OLD NEW")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line in place of the table")
+    parser.add_argument("--tool", action="append", choices=TOOLS, help="only this one; may be repeated")
+    parser.add_argument("--mtimes", choices=("kept", "fresh"), help="only these")
+    parser.add_argument("--stats", action="store_true", help="rdc's own summary on stderr")
+    parser.add_argument("--scratch", type=Path, help="where the copies go (default: a temporary directory)")
+    given = parser.parse_args()
+    if len(given.trees) % 2:
+        parser.error("trees come in pairs: OLD NEW")
+    mtimes = (given.mtimes,) if given.mtimes else ("kept", "fresh")
+    rows = []
+    with tempfile.TemporaryDirectory(dir=given.scratch) as scratch:
+        for old, new in zip(given.trees[::2], given.trees[1::2], strict=True):
+            rows += compare(
+                old.resolve(), new.resolve(), Path(scratch), given.tool or TOOLS, mtimes, given.stats
+            )
+    if given.json:
+        for row in rows:
+            print(json.dumps({**asdict(row), "wire": row.wire}))
+    else:
+        print(table(rows))
+
+
+if __name__ == "__main__":
+    main()

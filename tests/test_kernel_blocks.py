@@ -1,0 +1,125 @@
+"""Keyed fingerprints of blocks and the search for them: C as Python defines it, and what they promise."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rdc.kernel import _kernel, pure
+
+KEY = bytes(range(16))
+NOWHERE = (1 << 64) - 1
+every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
+keys = st.binary(min_size=16, max_size=16)
+sizes = st.integers(1, 40)
+widths = st.integers(1, 8)
+# Few letters: blocks that occur twice, runs, and near misses are then common.
+texts = st.one_of(
+    st.binary(max_size=400),
+    st.lists(st.sampled_from([0, 1, 255]), max_size=400).map(bytes),
+    st.just(bytes(300)),
+)
+
+
+def search(module: Any, key: bytes, base: bytes, blocks: bytes, size: int, width: int = 5) -> list[int]:
+    found = array("Q")
+    found.frombytes(
+        module.match_blocks(key, base, size, width, module.block_fingerprints(key, blocks, size, width))
+    )
+    return found.tolist()
+
+
+@given(keys, texts, sizes, widths)
+def test_both_make_the_same_fingerprints(key: bytes, data: bytes, size: int, width: int) -> None:
+    made = pure.block_fingerprints(key, data, size, width)
+    assert _kernel.block_fingerprints(key, memoryview(data), size, width) == made
+    blocks = [data[at : at + size] for at in range(0, len(data), size)]
+    assert made == b"".join(_kernel.block_fingerprints(key, block, size, width) for block in blocks)
+
+
+@settings(max_examples=300)
+@given(keys, texts, st.data(), sizes, widths)
+def test_both_find_the_same_offsets(
+    key: bytes, base: bytes, data: st.DataObject, size: int, width: int
+) -> None:
+    pieces = data.draw(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 60)), max_size=6))
+    blocks = b"".join(base[start : start + length] for start, length in pieces) + data.draw(texts)
+    fingerprints = pure.block_fingerprints(key, blocks, size, width)
+    assert _kernel.match_blocks(key, base, size, width, fingerprints) == pure.match_blocks(
+        key, base, size, width, fingerprints
+    )
+
+
+@given(keys, texts, st.integers(0, 400), sizes)
+def test_what_is_there_is_found_and_what_is_found_is_there(
+    key: bytes, base: bytes, at: int, size: int
+) -> None:
+    wanted = base[at:]
+    for row, offset in enumerate(search(_kernel, key, base, wanted, size)):
+        block = wanted[row * size : (row + 1) * size]
+        if len(block) == size:
+            assert base[offset : offset + size] == block
+
+
+@every_kernel
+def test_a_match_that_goes_on_is_preferred(module: Any) -> None:
+    base = b"abcd" + b"xxxx" + b"abcd" + b"yyyy" + b"abcd" + b"zzzz"
+    assert search(module, KEY, base, b"abcd" + b"yyyy", 4) == [0, 12]
+    assert search(module, KEY, base, b"xxxx" + b"abcd" + b"yyyy" + b"abcd" + b"!!!!" + b"abcd", 4) == [
+        4, 8, 12, 16, NOWHERE, 0,
+    ]  # fmt: skip
+    assert search(module, KEY, bytes(40), bytes(12), 4) == [0, 4, 8]
+    # Behind the end of the base nothing goes on: the first offset again.
+    assert search(module, KEY, bytes(10), bytes(16), 4) == [0, 4, 0, 4]
+
+
+@every_kernel
+def test_bases_too_short_and_nothing_wanted(module: Any) -> None:
+    assert search(module, KEY, b"abc", b"abcd", 4) == [NOWHERE]
+    assert search(module, KEY, b"", b"abcd", 4) == [NOWHERE]
+    assert search(module, KEY, b"abcd", b"", 4) == []
+
+
+@every_kernel
+def test_bad_arguments_are_refused(module: Any) -> None:
+    for key, size, width in ((KEY[1:], 4, 4), (KEY, 0, 4), (KEY, 4, 0), (KEY, 4, 9)):
+        with pytest.raises(ValueError, match="blocks: a key of 16 bytes"):
+            module.block_fingerprints(key, b"data", size, width)
+    with pytest.raises(ValueError, match="fingerprints without a rest"):
+        module.match_blocks(KEY, b"data", 4, 4, b"12345")
+
+
+def test_every_offset_of_a_long_base_is_looked_at() -> None:
+    base = random.Random(1).randbytes(50_000)
+    for size in (64, 1000, 12_000):  # four lanes, and one where a window is longer than a lane
+        offsets = [*range(0, 50, 7), *range(12_300, 12_600, 11), *range(24_900, 25_100, 13), 50_000 - size]
+        for at in offsets:
+            if at + size <= len(base):
+                assert search(_kernel, KEY, base, base[at : at + size], size) == [at]
+
+
+def test_short_fingerprints_collide_no_more_than_random_ones() -> None:
+    """Blocks of a tiny alphabet that differ in two bytes at most: on average over the keys."""
+    count, size, width, keys_tried = 1024, 16, 2, 200
+    data = b"".join(i.to_bytes(size, "big") for i in range(count))
+    collisions = 0
+    for seed in range(keys_tried):
+        key = random.Random(seed).randbytes(16)
+        made = _kernel.block_fingerprints(key, data, size, width)
+        collisions += count - len({made[i : i + width] for i in range(0, len(made), width)})
+    expected = keys_tried * count * count / 2 / 2 ** (8 * width)  # 1,600
+    assert collisions < 1.5 * expected
+
+
+def test_many_fingerprints_and_a_base_that_hits_at_every_offset() -> None:
+    base, count = b"ab" * 100_000, 5_000
+    blocks = b"ab" * 32 * count
+    found = search(_kernel, KEY, base, blocks, 64)
+    # The base has 3,125 such blocks in a row; then it begins again.
+    assert found[:3125] == list(range(0, 200_000, 64))
+    assert found[3125] == 0

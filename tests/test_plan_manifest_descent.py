@@ -1,0 +1,479 @@
+"""The manifest descent: what it finds is the source's manifest, what it costs, what it refuses."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rdc.errors import ProtocolError
+from rdc.limits import TIER_NODES
+from rdc.model.entries import Kind
+from rdc.plan import manifest_descent
+from rdc.plan.manifest_descent import ManifestDescent, first_tier
+from rdc.protocol.messages import RowsPart, TierAnswer, TierRequest
+from rdc.tree import fold as fold_module
+from rdc.tree.fold import GROUPS, Fold, Group
+from rdc.tree.manifest import Entry, Manifest
+from tests.manifest_source import KEY, Answer, Driven, SourceModel, descend, feed, request
+from tests.manifests import Rows, build, columns, entry, flat_tree, in_order, pairs, randoms, touched
+
+AnyRows = dict[bytes, Entry]
+
+SLOW = settings(deadline=None)
+"""A thousand entries an example, on machines of any load."""
+
+
+def start(held: AnyRows, entries: int, *, owner: bool = True, key: bytes = KEY) -> ManifestDescent:
+    return ManifestDescent(Fold(build(held), owner=owner), entries, key, owner=owner)
+
+
+def found(descent: ManifestDescent) -> Manifest:
+    manifest = Manifest()
+    descent.assemble(manifest)
+    return manifest
+
+
+def discover(wanted: AnyRows, held: AnyRows, *, owner: bool = True, part: int = 4096) -> Driven:
+    """Descends, and holds the result to be the source's manifest."""
+    source = SourceModel(build(wanted), owner=owner, part=part)
+    descent = start(held, len(wanted), owner=owner)
+    done = descend(descent, source)
+    assert not descent.collided
+    assert columns(found(descent), owner=owner) == columns(source.manifest, owner=owner)
+    return done
+
+
+@SLOW
+@given(pairs(), st.booleans(), st.sampled_from((1, 3, 10, 4096)))
+def test_the_source_s_manifest_is_found_from_any_other(
+    pair: tuple[Rows, Rows], owner: bool, part: int
+) -> None:
+    wanted, held = pair
+    if not wanted:
+        return
+    done = discover(wanted, held, owner=owner, part=part)
+    assert done.rows <= len(wanted)
+    # No node is asked about twice, and none below nodes that are the same.
+    assert done.asked is not None
+    nodes = [(ask.rows, ask.level, node) for ask in done.asked for node in ask.nodes]
+    assert len(nodes) == len(set(nodes))
+    assert done.exchanges <= first_tier(len(wanted)) + 2
+
+
+@SLOW
+@given(pairs(), st.booleans())
+def test_equal_manifests_cost_one_look(pair: tuple[Rows, Rows], owner: bool) -> None:
+    wanted, _ = pair
+    if wanted:
+        done = discover(wanted, wanted, owner=owner)
+        assert (done.exchanges, done.rows) == (1, 0)
+
+
+@SLOW
+@given(pairs(), randoms)
+def test_only_the_columns_that_differ_travel(pair: tuple[Rows, Rows], rng: random.Random) -> None:
+    wanted, _ = pair
+    held = wanted
+    for path in rng.sample(sorted(wanted), min(9, len(wanted))):
+        held = with_mtime(held, path, rng.randrange(9))
+    if wanted:
+        assert discover(wanted, held).groups in (Group.MTIMES, 0)
+        sizes = {path: replace(e, size=e.size + (e.kind == Kind.FILE)) for path, e in wanted.items()}
+        assert discover(wanted, sizes).groups in (Group.ATTRIBUTES, 0)
+        # Without owners those of others are not looked at.
+        owned = {path: replace(e, metadata=replace(e.metadata, uid=7)) for path, e in wanted.items()}
+        assert discover(wanted, owned, owner=False).groups == 0
+        assert discover(wanted, owned, owner=True).groups in (Group.ATTRIBUTES, 0)
+
+
+@SLOW
+@given(pairs(), st.binary(min_size=16, max_size=16))
+def test_a_prepared_descent_is_the_same(pair: tuple[Rows, Rows], key: bytes) -> None:
+    wanted, held = pair
+    if not wanted:
+        return
+    source = SourceModel(build(wanted), owner=True, key=key)
+    descents = [start(held, len(wanted), key=key) for _ in range(2)]
+    descents[0].prepare()
+    first, second = (descend(descent, source) for descent in descents)
+    assert first == second
+
+
+# Cost
+
+LARGE = flat_tree(4_000, 31)
+"""128,000 entries, as a tree of many small files has them."""
+HUGE_DIRECTORY = Rows({b"%06d" % i: entry(b"%06d" % i, size=i) for i in range(20_000)})
+
+
+def with_mtime(rows: Rows, path: bytes, mtime: int) -> Rows:
+    old = rows[path]
+    return rows | {path: replace(old, metadata=replace(old.metadata, mtime_ns=mtime))}
+
+
+def test_one_changed_mtime_in_a_large_tree_costs_little() -> None:
+    held = with_mtime(LARGE, b"directory-02000/file-00007.txt", 5)
+    done = discover(LARGE, held)
+    assert done.groups == Group.MTIMES
+    assert done.rows <= 26
+    assert done.exchanges <= 5
+    assert done.bytes <= 2500
+
+
+def test_one_changed_file_and_its_directory_cost_little() -> None:
+    held = with_mtime(LARGE, b"directory-02000/file-00007.txt", 5)
+    path = b"directory-02000/file-00007.txt"
+    held = with_mtime(held | {path: replace(held[path], size=99)}, b"directory-02000", 6)
+    done = discover(LARGE, held)
+    assert done.rows <= 52
+    assert done.exchanges <= 5
+    assert done.bytes <= 3500
+
+
+def test_one_new_file_in_a_large_tree_costs_little() -> None:
+    held = Rows(LARGE)
+    del held[b"directory-02000/file-00007.txt"]
+    done = discover(LARGE, held)
+    assert done.rows <= 80
+    assert done.exchanges <= 5
+    assert done.bytes <= 6000
+
+
+def test_all_mtimes_changed_cost_their_own_width() -> None:
+    rng = random.Random(3)
+    held = {
+        path: replace(e, metadata=replace(e.metadata, mtime_ns=rng.randrange(1 << 60)))
+        for path, e in LARGE.items()
+    }
+    done = discover(LARGE, held)
+    assert done.groups == Group.MTIMES
+    assert done.exchanges <= 5
+    assert done.bytes <= 12 * len(LARGE)
+    assert done.row_bytes <= 9 * len(LARGE)
+
+
+def test_a_tree_of_which_nothing_is_known_costs_little_more_than_its_rows() -> None:
+    manifest = build(LARGE)
+    rows = sum(len(column) for column in columns(manifest))
+    done = discover(LARGE, {b"something": entry(b"something")})
+    assert done.exchanges <= 5
+    assert done.bytes <= 1.3 * rows
+
+
+def test_a_changed_entry_in_every_hundred_costs_no_listing() -> None:
+    rng = random.Random(4)
+    held = Rows(LARGE)
+    for path in rng.sample(sorted(held), len(held) // 100):
+        held[path] = touched(rng, held[path])
+    done = discover(LARGE, held)
+    assert done.rows < len(LARGE) // 4
+    assert done.exchanges <= 5
+
+
+def test_a_large_directory_is_no_different() -> None:
+    held = with_mtime(HUGE_DIRECTORY, b"012345", 5)
+    done = discover(HUGE_DIRECTORY, held)
+    assert done.rows <= 26
+    assert done.bytes <= 2500
+
+
+@pytest.mark.parametrize(
+    ("entries", "tier"),
+    [
+        (1, 0),
+        (200, 0),
+        (1_039, 0),
+        (1_040, 1),
+        (16_639, 1),
+        (16_640, 2),
+        (266_239, 2),
+        (1_000_000, 2),
+        (60_000_000, 2),
+        (70_000_000, 3),
+        ((1 << 32) - 1, 4),
+    ],
+)
+def test_where_a_descent_starts(entries: int, tier: int) -> None:
+    assert first_tier(entries) == tier
+
+
+# Answers that no honest source gives
+
+
+def differing() -> tuple[Rows, Rows]:
+    """Trees of three tiers that need all kinds of requests."""
+    rng = random.Random(11)
+    wanted = flat_tree(60, 80)
+    held = Rows(wanted)
+    for path in rng.sample(sorted(held), 40):
+        held[path] = touched(rng, held[path])
+    for i in range(5):
+        del held[b"directory-%05d/file-00010.txt" % (10 * i)]
+    return wanted, held
+
+
+WANTED, HELD = differing()
+
+
+def transcript() -> list[Answer]:
+    """What an honest source answers, one by one."""
+    source, descent = SourceModel(build(WANTED), owner=True, part=9), start(HELD, len(WANTED))
+    told: list[Answer] = []
+    while asks := descent.asks():
+        for ask in asks:
+            for answer in source.answers(request(ask)):
+                told.append(answer)
+                feed(descent, answer)
+    return told
+
+
+HONEST = transcript()
+
+
+def lies(answer: Answer) -> Iterator[Answer]:
+    """An answer with one thing wrong."""
+    if isinstance(answer, TierAnswer):
+        firsts, counts = answer.firsts, answer.counts
+        yield replace(answer, level=answer.level + 1)
+        yield replace(answer, references=answer.references[:-1])
+        yield replace(answer, references=answer.references + b"x")
+        yield replace(answer, references=answer.references * 2)
+        yield replace(answer, counts=(counts[0] + 1, *counts[1:]))
+        yield replace(answer, firsts=(*firsts, firsts[-1]), counts=(*counts, 1))
+        yield replace(answer, firsts=(*firsts[:-1], 1 << 31))
+        if len(counts) > 1:
+            yield replace(answer, firsts=firsts[:-1], counts=counts[:-1])
+            yield replace(answer, firsts=firsts[::-1], counts=counts[::-1])
+            yield replace(answer, firsts=(firsts[0],) * len(firsts))
+            many = TierAnswer(answer.level, firsts, (27, *counts[1:]), b"")
+            width = len(answer.references) // sum(counts)
+            yield replace(many, references=bytes(width * sum(many.counts)))
+            none = TierAnswer(answer.level, firsts, (0, *counts[1:]), b"")
+            yield replace(none, references=bytes(width * sum(none.counts)))
+        elif firsts == (0,):  # a whole tier
+            yield replace(answer, firsts=(1,))
+        yield RowsPart((HONEST_ROWS.count,), True, HONEST_ROWS)
+        return
+    rows = answer.rows
+    yield replace(answer, counts=())
+    yield replace(answer, counts=(*answer.counts, 1))
+    yield replace(answer, counts=(rows.count + 1,))
+    yield replace(answer, counts=(1,) * (rows.count - 1) if rows.count > 2 else (9,))
+    if rows.kinds:
+        yield replace(answer, rows=replace(rows, kinds=b"", segments=()))
+    else:
+        yield replace(answer, rows=replace(rows, kinds=bytes(rows.count)))
+    if rows.modes:
+        bare = replace(rows, modes=b"", sizes=b"", uids=b"", gids=b"")
+        yield replace(answer, rows=bare)
+        yield replace(answer, rows=replace(rows, uids=b"", gids=b""))
+    else:
+        yield replace(answer, rows=replace(rows, modes=bytes(2 * rows.count), sizes=bytes(8 * rows.count)))
+        yield replace(answer, rows=replace(rows, uids=bytes(4 * rows.count), gids=bytes(4 * rows.count)))
+    if rows.mtimes:
+        yield replace(answer, rows=replace(rows, mtimes=b""))
+    else:
+        yield replace(answer, rows=replace(rows, mtimes=bytes(8 * rows.count)))
+    yield TierAnswer(0, (0,), (7,), bytes(98))
+
+
+HONEST_ROWS = next(a.rows for a in HONEST if isinstance(a, RowsPart) and a.rows.kinds)
+
+
+def test_the_transcript_has_everything_to_lie_about() -> None:
+    tiers = [a for a in HONEST if isinstance(a, TierAnswer)]
+    rows = [a for a in HONEST if isinstance(a, RowsPart)]
+    assert {a.level for a in tiers} == {0, 1}
+    assert any(len(a.counts) > 1 for a in tiers)
+    assert {(bool(a.rows.kinds), bool(a.rows.modes), bool(a.rows.mtimes)) for a in rows} >= {
+        (True, True, True),
+        (False, True, False),
+        (False, False, True),
+    }
+    assert {a.last for a in rows} == {True, False}
+
+
+@pytest.mark.parametrize("at", range(0, len(HONEST), max(1, len(HONEST) // 60)))
+def test_a_lie_is_a_protocol_error(at: int) -> None:
+    for lie in lies(HONEST[at]):
+        descent = start(HELD, len(WANTED))
+        for answer in HONEST[:at]:
+            feed(descent, answer)
+        with pytest.raises(ProtocolError):
+            feed(descent, lie)
+
+
+def test_answers_nobody_asked_for_are_refused() -> None:
+    descent = start(HELD, len(WANTED))
+    with pytest.raises(ProtocolError, match="not asked for"):
+        feed(descent, RowsPart((HONEST_ROWS.count,), True, HONEST_ROWS))
+    for answer in HONEST:
+        feed(descent, answer)
+    assert descent.complete
+    for late in (HONEST[0], RowsPart((HONEST_ROWS.count,), True, HONEST_ROWS)):
+        with pytest.raises(ProtocolError, match="not asked for"):
+            feed(descent, late)
+
+
+@SLOW
+@given(randoms)
+def test_any_answers_of_the_right_shape_end(rng: random.Random) -> None:
+    """References drawn at random, node numbers in order but made up: an error, or an end within bounds."""
+    descent = start(HELD, len(WANTED))
+    taken = 0
+    try:
+        while asks := descent.asks():
+            for ask in asks:
+                if ask.rows:
+                    spans = [range(node % 100, node % 100 + rng.randint(1, 26)) for node in ask.nodes]
+                    taken += len(spans)
+                    sizes = tuple(len(span) for span in spans)
+                    feed(descent, RowsPart(sizes, True, SOURCE.rows(spans, ask.groups)))
+                    continue
+                counts = [rng.randint(1, 26) for _ in ask.nodes] or [rng.randint(1, 60)]
+                firsts = [0] if not ask.nodes else [7 * node for node in ask.nodes]
+                width = sum(group.width for group in GROUPS if group & ask.groups)
+                taken += sum(counts)
+                references = rng.randbytes(width * sum(counts))
+                feed(descent, TierAnswer(ask.level, tuple(firsts), tuple(counts), references))
+    except ProtocolError:
+        pass
+    assert taken <= 2 * len(WANTED)
+
+
+SOURCE = SourceModel(build(WANTED), owner=True)
+
+
+def test_a_flood_of_nodes_ends_within_what_the_offer_can_hold() -> None:
+    """Every node with 26 children, all different: no more of them are taken than so many entries can have."""
+    entries = 300_000
+    tracemalloc.start()
+    descent = start({b"a": entry(b"a")}, entries)
+    nodes = 0
+    with pytest.raises(ProtocolError, match=r"more nodes|out of order or past"):
+        while asks := descent.asks():
+            for ask in asks:
+                counts = [26] * len(ask.nodes) or [entries // 7**3]
+                firsts = [26 * i for i in range(len(counts))]
+                nodes += sum(counts)
+                feed(descent, TierAnswer(ask.level, tuple(firsts), tuple(counts), bytes(14 * sum(counts))))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert nodes <= entries // 5
+    assert peak < 200 * entries
+
+
+def test_a_flood_of_rows_ends_within_what_the_offer_can_hold() -> None:
+    descent = start(HELD, len(WANTED))
+    told = 0
+    for answer in HONEST:
+        if isinstance(answer, RowsPart):
+            break
+        feed(descent, answer)
+    first = next(answer for answer in HONEST if isinstance(answer, RowsPart))
+    first = replace(first, counts=(first.rows.count,))
+    with pytest.raises(ProtocolError, match="more rows"):
+        while True:
+            feed(descent, replace(first, last=False))
+            told += first.rows.count
+    assert told <= len(WANTED)
+
+
+def test_requests_are_as_long_as_one_message_takes() -> None:
+    descent = start({b"a": entry(b"a")}, 400_000)
+    descent.asks()
+    nodes = 1100
+    feed(descent, TierAnswer(2, (0,), (nodes,), random.Random(1).randbytes(14 * nodes)))
+    asks = descent.asks()
+    assert [len(ask.nodes) for ask in asks] == [TIER_NODES, nodes - TIER_NODES]
+    assert [node for ask in asks for node in ask.nodes] == list(range(nodes))
+
+
+# Collisions of short references
+
+
+@pytest.mark.parametrize("width", [0, 1, 2])
+@SLOW
+@given(pair=pairs())
+def test_a_collision_shows(width: int, pair: tuple[Rows, Rows]) -> None:
+    """With references that short nearly every tree has collisions: the descent says so, or its result is not
+    the source's manifest, or it is; and it never takes a source for a liar."""
+    wanted, held = pair
+    if not wanted:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fold_module, "short_references", lambda *a: shortened(*a, used=width))
+        source = SourceModel(build(wanted), owner=True)
+        patch.setattr("tests.manifest_source.short_references", lambda *a: shortened(*a, used=width))
+        descent = start(held, len(wanted))
+        descend(descent, source)
+    if not descent.collided:
+        own = found(descent)
+        equal = own.root(None, owner=True) == source.manifest.root(None, owner=True)
+        assert equal == (columns(own) == columns(source.manifest))
+
+
+def shortened(key: bytes, digests: bytes, stride: int, width: int, *, used: int) -> bytes:
+    """References of the right width of which only `used` bytes tell anything."""
+    digests = bytes(digests)
+    return b"".join(digests[i : i + used] + bytes(width - used) for i in range(0, len(digests), stride))
+
+
+def test_some_of_these_collisions_are_noticed_on_the_way() -> None:
+    rng = random.Random(5)
+    noticed = 0
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("rdc.tree.fold", "tests.manifest_source"):
+            patch.setattr(f"{module}.short_references", lambda *a: shortened(*a, used=1))
+        for _ in range(20):
+            wanted, held = (flat_tree(rng.randrange(20, 40), rng.randrange(30, 60)) for _ in range(2))
+            descent = start(held, len(wanted))
+            descend(descent, SourceModel(build(wanted), owner=True))
+            noticed += descent.collided
+    assert noticed > 3
+
+
+def test_after_a_collision_nothing_more_is_asked_and_what_was_asked_still_comes() -> None:
+    wanted, held = flat_tree(30, 50), flat_tree(31, 44)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("rdc.tree.fold", "tests.manifest_source"):
+            patch.setattr(f"{module}.short_references", lambda *a: shortened(*a, used=0))
+        source, descent = SourceModel(build(wanted), owner=True), start(held, len(wanted))
+        after = 0
+        while asks := descent.asks():
+            assert not descent.collided
+            for ask in asks:
+                for answer in source.answers(request(ask)):
+                    after += descent.collided
+                    feed(descent, answer)
+    assert descent.collided or columns(found(descent)) != columns(source.manifest)
+    assert descent.complete
+
+
+def test_attributes_of_a_file_do_not_land_on_a_directory() -> None:
+    """Names that collide, where the source's node holds files and ours directories."""
+    held = {b"d%02d" % i: entry(b"d%02d" % i, Kind.DIRECTORY) for i in range(10)}
+    descent = start(held, 10)
+    descent.asks()
+    own = Fold(build(held), owner=True).tiers[0]
+    names = own.references(Group.NAMES, KEY, range(1))
+    feed(descent, TierAnswer(0, (0,), (1,), names + b"\0" * 8))
+    asks = descent.asks()
+    assert [(ask.rows, ask.groups) for ask in asks] == [(True, Group.ATTRIBUTES | Group.MTIMES)]
+    files = SourceModel(build({b"f%02d" % i: entry(b"f%02d" % i, size=7) for i in range(10)}), owner=True)
+    feed(descent, RowsPart((10,), True, files.rows([range(10)], asks[0].groups)))
+    assert descent.collided
+    assert descent.complete
+
+
+def test_tier_requests_are_what_the_protocol_knows() -> None:
+    assert manifest_descent.FIRST_NODES_MAX * 14 < 1 << 20
+    ask = start(HELD, len(WANTED)).asks()[0]
+    assert request(ask) == TierRequest(1, (), 7)
+    assert [e.path for e in in_order({b"a": entry(b"a")})] == [b"a"]

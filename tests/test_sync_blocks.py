@@ -1,0 +1,175 @@
+"""Below the chunk, end to end: edits cost their own bytes, and what goes wrong there reaches no file."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rdc import kernel
+from rdc.kernel import pure
+from rdc.model.sync import SyncOptions
+from rdc.protocol.messages import BlockAnswer, Message
+from rdc.session import gaps as gaps_module
+from rdc.session import source as source_module
+from rdc.session.driver import Send
+from tests.syncing import Run, Way, run_sync
+from tests.trees import File, Tree, describe, litter, read_tree, tree, write_tree
+
+WORDS = [b"%x" % (i * 2654435761 % 99991) for i in range(5000)]
+
+
+def text(seed: int, size: int) -> bytes:
+    rng = random.Random(seed)
+    return b" ".join(rng.choice(WORDS) for _ in range(size // 5))[:size]
+
+
+def edited(content: bytes, seed: int) -> bytes:
+    """With a few words put in, and a few taken out."""
+    rng = random.Random(seed)
+    for _ in range(3):
+        at = rng.randrange(len(content))
+        content = content[:at] + b"edit%d" % rng.randrange(1000) + content[at + rng.choice((0, 4, 40)) :]
+    return content
+
+
+SIZES = {"tiny": 300, "small": 3_000, "one chunk": 14_000, "some chunks": 150_000, "large": 2_000_000}
+OLD = {name: text(i, size) for i, (name, size) in enumerate(SIZES.items())}
+NEW = {name: edited(content, i) for i, (name, content) in enumerate(OLD.items())}
+
+
+def places(tmp_path: Path, old: dict[str, bytes], new: dict[str, bytes]) -> tuple[Path, Path]:
+    before: Tree = tree({name: File(content, 0o644, 1) for name, content in old.items()})
+    return write_tree(tmp_path / "source", tree(dict(new))), write_tree(tmp_path / "destination", before)
+
+
+def synced(source: Path, destination: Path, way: Way = Way.HERE) -> Run:
+    """Equal trees, no problem, nothing left over."""
+    run = run_sync(source, destination, SyncOptions(fsync=False), way=way)
+    assert run.problems == []
+    assert litter(read_tree(destination)) == []
+    assert describe(read_tree(source), read_tree(destination)) == []
+    return run
+
+
+def counts(run: Run) -> dict[str, int]:
+    return {cost.name: cost.count for cost in run.done.by_kind}
+
+
+@pytest.mark.parametrize("way", [Way.PUSH, Way.PULL], ids=["push", "pull"])
+@pytest.mark.parametrize("name", OLD)
+def test_edits_cost_their_own_bytes(name: str, way: Way, tmp_path: Path) -> None:
+    source, destination = places(tmp_path, {name: OLD[name]}, {name: NEW[name]})
+    report = synced(source, destination, way).done
+    assert report.literal_bytes <= 3 * (2 * 64 + 10)
+    assert report.literal_bytes + report.reused_bytes == len(NEW[name])
+    # Names, times and roots of one file, the fingerprints of three chunks, the edits themselves.
+    assert report.bytes_sent + report.bytes_received <= 1_200 + min(len(NEW[name]), 3 * 16_384) // 50
+    assert report.round_trips <= 10
+
+
+def test_many_ranges_share_messages(tmp_path: Path) -> None:
+    old = text(20, 1_000_000)
+    new = b"".join(old[i : i + 5_000] + b"+" for i in range(0, len(old), 5_000))
+    source, destination = places(tmp_path, {"f": old}, {"f": new})
+    found = counts(synced(source, destination))
+    assert (found["RangeRequest"], found["Data"], found["FileEnd"]) == (1, 1, 1)
+    assert found["BlockRequest"] == found["BlockAnswer"] <= 3
+
+
+def test_ranges_longer_than_a_message_arrive_whole(tmp_path: Path) -> None:
+    old = random.Random(21).randbytes(900_000)
+    new = old[:300_001] + random.Random(22).randbytes(1_300_000) + old[300_001:600_000] + b"x" + old[600_000:]
+    source, destination = places(tmp_path, {"f": old}, {"f": new})
+    found = counts(synced(source, destination))
+    assert found["Data"] == 3  # of 512 KiB
+
+
+def test_every_fingerprint_collides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two bits they match nearly everywhere: wrong chunks are noticed, and the files come all the same."""
+    value = pure._BlockHash.value
+    monkeypatch.setattr(pure._BlockHash, "value", lambda self, total, width: value(self, total, 1) & 3)
+    monkeypatch.setattr(gaps_module, "match_blocks", pure.match_blocks)
+    monkeypatch.setattr(source_module, "block_fingerprints", pure.block_fingerprints)
+    names = ("tiny", "small", "one chunk")
+    source, destination = places(tmp_path, {n: OLD[n] for n in names}, {n: NEW[n] for n in names})
+    run = synced(source, destination)
+    # Each described once more, in full, and then without blocks.
+    assert counts(run)["TreeAnswer"] == 2 * len(names)
+    assert run.done.literal_bytes >= sum(len(NEW[name]) for name in names)
+
+
+def test_one_wrong_block_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def one_off(key: bytes, base: bytes, size: int, width: int, fingerprints: bytes) -> bytes:
+        found = pure.match_blocks(key, base, size, width, fingerprints)
+        return b"\1" + found[1:] if found[:1] == b"\0" else found
+
+    monkeypatch.setattr(gaps_module, "match_blocks", one_off)
+    source, destination = places(tmp_path, {"f": OLD["small"]}, {"f": NEW["small"]})
+    assert counts(synced(source, destination))["TreeAnswer"] == 2
+
+
+@pytest.mark.parametrize("name", ["small", "some chunks"])
+@pytest.mark.parametrize("at", [1, 2, 4])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.write_bytes(b"something else"),
+        lambda path: path.unlink(),
+        lambda path: os.truncate(path, 100),
+    ],
+    ids=["rewritten", "gone", "shorter"],
+)
+def test_the_base_changes_underneath(
+    change: Callable[[Path], object], at: int, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While blocks are looked for: what is in place afterwards is the new version, or what the user wrote."""
+    source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
+    calls = 0
+
+    def changing(key: bytes, base: bytes, size: int, width: int, fingerprints: bytes) -> bytes:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            change(destination / "f")
+        return match(key, base, size, width, fingerprints)
+
+    match = kernel.match_blocks
+    monkeypatch.setattr(gaps_module, "match_blocks", changing)
+    run = run_sync(source, destination, SyncOptions(fsync=False))
+    assert calls >= at
+    assert litter(read_tree(destination)) == []
+    held = (destination / "f").read_bytes() if (destination / "f").exists() else None
+    assert held == NEW[name] or run.problems
+    assert held in (NEW[name], b"something else", OLD[name][:100], None)
+    monkeypatch.undo()
+    synced(source, destination)
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, answer: Callable[[BlockAnswer], Message]) -> None:
+    """The source's BlockAnswers are what `answer` makes of them."""
+
+    class Changed(Send):
+        def __init__(self, message: Message, round: int) -> None:  # noqa: A002
+            super().__init__(answer(message) if isinstance(message, BlockAnswer) else message, round)
+
+    monkeypatch.setattr(source_module, "Send", Changed)
+
+
+def test_a_source_that_makes_fingerprints_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, lambda m: BlockAnswer(m.file, random.Random(1).randbytes(len(m.fingerprints))))
+    source, destination = places(tmp_path, OLD, NEW)
+    synced(source, destination)
+
+
+def test_a_source_that_repeats_one_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the base's own first block: every block matches at once, and every chunk is wrong."""
+    answering(
+        monkeypatch,
+        lambda m: BlockAnswer(m.file, (m.fingerprints[:4] * len(m.fingerprints))[: len(m.fingerprints)]),
+    )
+    source, destination = places(tmp_path, OLD, NEW)
+    synced(source, destination)

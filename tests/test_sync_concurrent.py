@@ -1,58 +1,15 @@
-"""A run that is told to stop, and runs that get in each other's way: clean ends, whole files, a next run that
-finishes."""
+"""Runs that get in each other's way: whole files, and a run by itself that finishes."""
 
 from __future__ import annotations
 
 import os
 import random
-import shlex
-import signal
-import subprocess
-import time
 from pathlib import Path
-
-import pytest
 
 from rdc.errors import ExitCode
 from rdc.model.sync import SyncOptions
-from tests.killed_sync import HELD, WANTED, Scene
-from tests.old_or_new import check_old_or_new
-from tests.syncing import FAR, RDC, Way, run_sync
+from tests.syncing import run_sync
 from tests.trees import Directory, File, describe, litter, read_tree, tree, write_tree
-
-ATTEMPTS = 30
-"""The right moment is a short one, and other work on the machine makes it easy to miss."""
-
-
-@pytest.mark.parametrize("way", list(Way))
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_a_run_cleanly(number: signal.Signals, way: Way, tmp_path: Path) -> None:
-    """Exit code 20 and one line; the next run finishes."""
-    scene = Scene(tmp_path)
-    source, destination = f"{scene.source}/", str(scene.destination)
-    ends = {
-        Way.HERE: (source, destination),
-        Way.PUSH: (source, f"far:{destination}"),
-        Way.PULL: (f"far:{source}", destination),
-    }[way]
-    argv = [*RDC, "sync", "--delete", "-e", shlex.join(scene.remote_shell), "--remote-path", FAR, *ends]
-    for _ in range(ATTEMPTS):
-        scene.renew()
-        process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
-        while process.poll() is None and not any(
-            name.startswith(".rdc-") for name in os.listdir(scene.destination)
-        ):
-            time.sleep(0.0005)
-        process.send_signal(number)
-        _, err = process.communicate(timeout=60)
-        if process.returncode != 0:
-            break
-    assert process.returncode == ExitCode.INTERRUPTED, err
-    assert err == "rdc: interrupted\n"
-    scene.await_far()
-    # The signal may come between the making of a temporary and the note of it.
-    check_old_or_new(read_tree(scene.destination), HELD, WANTED, killed=True)
-    scene.finish()
 
 
 def test_runs_into_the_same_destination(tmp_path: Path) -> None:

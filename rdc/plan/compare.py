@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from rdc.model.entries import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from rdc.model.entries import Listing, Metadata
 
 __all__ = ["Change", "Comparison", "Decision", "Difference", "compare", "difference"]
@@ -61,18 +63,24 @@ def compare(wanted: Listing, held: Listing | None, *, owner: bool, checksum: boo
     """What turns directory `held` into `wanted`. Special files of the source are passed over and never extra.
 
     `owner`: uid and gid count. `checksum`: equal size and mtime do not settle a file's content.
+    Whole columns are compared first: entries that are the same take no step of their own.
     """
     if held is None:
         rows = (i for i, kind in enumerate(wanted.kinds) if kind != Kind.SPECIAL)
         return Comparison(tuple(Decision(Change.CREATE, i, -1, Difference.NONE) for i in rows), ())
-    if not checksum and _equal(wanted, held, owner=owner):
-        # Column comparison settles an unchanged directory without a step per entry.
-        return Comparison((), ())
+    pairs: Iterable[tuple[int, int]]
+    extra: list[int] = []
+    if wanted.names != held.names:
+        places = {name: row for row, name in enumerate(held.names)}
+        pairs = [(row, places.pop(name, -1)) for row, name in enumerate(wanted.names)]
+        extra = sorted(places.values())
+    elif checksum:
+        pairs = ((row, row) for row in range(len(wanted)))
+    else:
+        pairs = ((row, row) for row in _differing_rows(wanted, held, owner=owner))
     links, held_links = wanted.links(), held.links()
     decisions = []
-    places = {name: row for row, name in enumerate(held.names)}
-    for row, name in enumerate(wanted.names):
-        held_row = places.pop(name, -1)
+    for row, held_row in pairs:
         kind = wanted.kinds[row]
         if kind == Kind.SPECIAL:
             continue
@@ -82,35 +90,62 @@ def compare(wanted: Listing, held: Listing | None, *, owner: bool, checksum: boo
         if held.kinds[held_row] != kind:
             decisions.append(Decision(Change.REPLACE, row, held_row, Difference.NONE))
             continue
-        differing = difference(kind, wanted.metadata(row), held.metadata(held_row), owner=owner)
-        if wanted.sizes[row] != held.sizes[held_row]:
-            differing |= Difference.SIZE
+        bits = _difference_of_rows(wanted, row, held, held_row, owner=owner)
         if kind == Kind.SYMLINK:
             same = links[row] == held_links[held_row]
             change = Change.METADATA if same else Change.CONTENT
         elif kind == Kind.FILE:
-            if differing & (Difference.SIZE | (Difference.NONE if checksum else Difference.TIME)):
+            if bits & (_SIZE if checksum else _SIZE | _TIME):
                 change = Change.CONTENT
-                differing |= Difference.CHECKSUM if checksum else Difference.NONE
+                bits |= _CHECKSUM if checksum else 0
             else:
                 change = Change.CHECK if checksum else Change.METADATA
         else:
             change = Change.METADATA
-        if differing or change is not Change.METADATA:
-            decisions.append(Decision(change, row, held_row, differing))
-    return Comparison(tuple(decisions), tuple(sorted(places.values())))
+        if bits or change is not Change.METADATA:
+            decisions.append(Decision(change, row, held_row, _DIFFERENCES[bits]))
+    return Comparison(tuple(decisions), tuple(extra))
 
 
-def _equal(a: Listing, b: Listing, *, owner: bool) -> bool:
-    return (
-        a.names == b.names
-        and a.kinds == b.kinds
-        and a.sizes == b.sizes
-        and a.mtimes == b.mtimes
-        and a.modes == b.modes
-        and a.targets == b.targets
-        and (not owner or (a.uids == b.uids and a.gids == b.gids))
-    )
+def _differing_rows(a: Listing, b: Listing, *, owner: bool) -> list[int]:
+    """The rows in which two listings of the same names differ."""
+    rows: set[int] = set()
+    columns: list[tuple[Sequence[int], Sequence[int]]] = [
+        (a.kinds, b.kinds),
+        (a.sizes, b.sizes),
+        (a.mtimes, b.mtimes),
+        (a.modes, b.modes),
+        *([(a.uids, b.uids), (a.gids, b.gids)] if owner else []),
+    ]
+    for ours, theirs in columns:
+        if ours != theirs:
+            rows.update(row for row, (x, y) in enumerate(zip(ours, theirs, strict=True)) if x != y)
+    if a.targets != b.targets:
+        rows.update(a.rows_of(Kind.SYMLINK))
+    return sorted(rows)
+
+
+_CHECKSUM, _SIZE, _TIME = int(Difference.CHECKSUM), int(Difference.SIZE), int(Difference.TIME)
+_PERMISSIONS, _OWNER, _GROUP = int(Difference.PERMISSIONS), int(Difference.OWNER), int(Difference.GROUP)
+
+# Flags are put together as integers: IntFlag's own operators take a microsecond each.
+_DIFFERENCES = tuple(map(Difference, range(1 << len(Difference))))
+
+
+def _difference_of_rows(a: Listing, row: int, b: Listing, other: int, *, owner: bool) -> int:
+    bits = 0
+    if a.mtimes[row] != b.mtimes[other]:
+        bits = _TIME
+    if a.sizes[row] != b.sizes[other]:
+        bits |= _SIZE
+    if a.modes[row] != b.modes[other] and a.kinds[row] != Kind.SYMLINK:  # Linux keeps no mode of a symlink
+        bits |= _PERMISSIONS
+    if owner:
+        if a.uids[row] != b.uids[other]:
+            bits |= _OWNER
+        if a.gids[row] != b.gids[other]:
+            bits |= _GROUP
+    return bits
 
 
 def difference(kind: int, wanted: Metadata, held: Metadata, *, owner: bool) -> Difference:
@@ -118,7 +153,7 @@ def difference(kind: int, wanted: Metadata, held: Metadata, *, owner: bool) -> D
     found = Difference.NONE
     if wanted.mtime_ns != held.mtime_ns:
         found |= Difference.TIME
-    if wanted.mode != held.mode and kind != Kind.SYMLINK:  # Linux keeps no mode of a symlink
+    if wanted.mode != held.mode and kind != Kind.SYMLINK:
         found |= Difference.PERMISSIONS
     if owner and wanted.uid != held.uid:
         found |= Difference.OWNER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from rdc.model.entries import Kind
@@ -27,9 +28,14 @@ _COLUMNS = (
 
 def itemize(kind: int, decision: Decision, *, transferred: bool, new: bool) -> str:
     """The code of an entry: `transferred` content came over, `new` nothing of its kind was there before."""
+    return _code(kind, int(decision.difference), transferred, new)
+
+
+@cache
+def _code(kind: int, difference: int, transferred: bool, new: bool) -> str:
     letter = _LETTERS[Kind(kind)]
     if new:
         return (">" if kind == Kind.FILE else "c") + letter + "+++++++++"
     sign = "." if not transferred else ">" if kind == Kind.FILE else "c"
-    flags = "".join(mark if decision.difference & flag else "." for mark, flag in _COLUMNS)
+    flags = "".join(mark if difference & flag else "." for mark, flag in _COLUMNS)
     return f"{sign}{letter}{flags}..."

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Landing"]
 
+DIFFERENCES = tuple(map(Difference, range(1 << len(Difference))))
+"""Every set of differences, by its bits."""
+
 
 class Landing:
     """Takes verified files and reports each once it is durable. Not durable yet: at most a commit group."""
@@ -32,7 +35,7 @@ class Landing:
         self._news = news
         self._owner = owner
         self._dry = dry
-        self._decisions: dict[int, Decision] = {}
+        self._decisions = _Decisions()
         self._landing: dict[bytes, int] = {}
         # What lands is not put into the catalog. Its chunk lengths are the sender's word, and finding them
         # again here costs a tenth more CPU for every byte that arrives; signing the file when it is asked for
@@ -45,18 +48,18 @@ class Landing:
         """Counts a file to be fetched, and remembers for the report how it differs from what is there."""
         self.planned += 1
         if decision.change is not Change.CREATE:
-            self._decisions[file] = decision
+            self._decisions.put(file, decision.change, decision.difference)
 
     def rehearse(self, file: int) -> None:
         """A dry run's report of a file that would be fetched."""
-        self._account(self._entries.entry(file).path, self._decisions.pop(file, None))
+        self._account(self._entries.entry(file).path, self._decisions.pop(file))
 
     def differs(self, file: int) -> bool:
         """The comparison of contents found a difference that the quick check had not. True when the new
         content is to be fetched, False in a dry run, which has reported the file."""
-        old = self._decisions[file]
-        difference = old.difference | Difference.CHECKSUM
-        self._decisions[file] = Decision(Change.CONTENT, old.row, old.held_row, difference)
+        old = self._decisions.pop(file)
+        difference = Difference.NONE if old is None else old.difference
+        self._decisions.put(file, Change.CONTENT, difference | Difference.CHECKSUM)
         if self._dry:
             self.rehearse(file)
         return not self._dry
@@ -64,7 +67,7 @@ class Landing:
     def same(self, file: int, metadata: Metadata | None) -> None:
         """The content is the wanted one already; `metadata` in place of the listed one where given."""
         decision = self._decisions.pop(file)
-        if not decision.difference:
+        if decision is None or not decision.difference:
             return
         entry = self._entries.entry(file)
         self.settle(entry.path, entry.metadata if metadata is None else metadata, decision)
@@ -81,7 +84,7 @@ class Landing:
 
     def is_new(self, file: int) -> bool:
         """Nothing was at its path when the directories were compared."""
-        return file not in self._decisions
+        return not self._decisions.has(file)
 
     def commit(
         self, file: int, path: bytes, temporary: Replacement, metadata: Metadata, expected: Identity | None
@@ -101,7 +104,7 @@ class Landing:
         self._news.report(item)
 
     def _committed(self, path: bytes) -> None:
-        self._account(path, self._decisions.pop(self._landing.pop(path), None))
+        self._account(path, self._decisions.pop(self._landing.pop(path)))
 
     def _account(self, path: bytes, decision: Decision | None) -> None:
         if decision is None:
@@ -113,3 +116,30 @@ class Landing:
         path = error.path if isinstance(error, FileError) else b""
         self._landing.pop(path, None)
         self._news.report(Problem(error.code, path, str(error)))
+
+
+class _Decisions:
+    """How files under way differ from what is there, a byte each: in a tree whose files were all touched they
+    are as many as its entries."""
+
+    _CHANGES = (Change.CONTENT, Change.CHECK, Change.REPLACE)
+
+    def __init__(self) -> None:
+        # 0: none; else 1 + the difference's bits, and above them which change.
+        self._codes = bytearray()
+
+    def put(self, file: int, change: Change, difference: Difference) -> None:
+        if file >= len(self._codes):
+            self._codes += bytes(file + 1 - len(self._codes))
+        self._codes[file] = 1 + int(difference) + len(DIFFERENCES) * self._CHANGES.index(change)
+
+    def has(self, file: int) -> bool:
+        return file < len(self._codes) and self._codes[file] != 0
+
+    def pop(self, file: int) -> Decision | None:
+        """What was put for a file, the once; None for one that was not there."""
+        if not self.has(file):
+            return None
+        change, difference = divmod(self._codes[file] - 1, len(DIFFERENCES))
+        self._codes[file] = 0
+        return Decision(self._CHANGES[change], -1, -1, DIFFERENCES[difference])

@@ -1,10 +1,11 @@
-"""The tables of a scan: the C form against plain Python, and plain Python against what anybody would write."""
+"""The tables of a scan: the C form against plain Python, and that against what anybody would write."""
 
 from __future__ import annotations
 
 import random
 from array import array
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -62,7 +63,7 @@ def test_a_table_counts_as_a_dictionary_does(batches: list[list[tuple[int, int]]
     for batch in batches:
         rows = [key for key, _ in batch]
         table.add(column(rows), column([size_of(key) for key in rows]), column([count for _, count in batch]))
-        model.update({key: 0 for key in rows})
+        model.update(dict.fromkeys(rows, 0))
         for key, count in batch:
             model[key] += count
     wanted = {key: count for key, count in model.items() if count}
@@ -106,9 +107,9 @@ def test_a_chunk_takes_at_most_24_bytes(count: int) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_limit_holds_and_the_sample_is_consistent(form: type[_survey] | object) -> None:
+def test_the_limit_holds_and_the_sample_is_consistent(form: Any) -> None:
     drawn = random.Random(5)
-    table = form.ChunkTable(100_000)  # type: ignore[attr-defined]
+    table = form.ChunkTable(100_000)
     model = Counter[int]()
     for _ in range(60):
         rows = [drawn.getrandbits(64) for _ in range(1000)]
@@ -172,7 +173,7 @@ def test_folding(items: list[list[tuple[int, int]]], least: int, more: int) -> N
             pieces = pieces[0] + new[0], pieces[1] + new[1]
         assert pieces == out[:2]
     assert answers[0] == answers[1]
-    names = {}
+    names: dict[tuple[int, ...], int] = {}
     for group, key in zip([g for stream in groups for g in stream], plain(answers[0][0]), strict=True):
         assert names.setdefault(tuple(k for k, _ in group), key) == key
     assert len(set(names.values())) == len(names)
@@ -195,9 +196,9 @@ def test_a_selection_is_about_as_large_as_asked() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_makes_no_sense_is_refused(form: type[_survey] | object) -> None:
-    make: type[_survey.ChunkTable] = form.ChunkTable  # type: ignore[attr-defined]
-    fold: type[_survey.Folder] = form.Folder  # type: ignore[attr-defined]
+def test_what_makes_no_sense_is_refused(form: Any) -> None:
+    make = form.ChunkTable
+    fold = form.Folder
     for attempt in (
         lambda: make(-1),
         lambda: make(0).sample(64),
@@ -210,7 +211,7 @@ def test_what_makes_no_sense_is_refused(form: type[_survey] | object) -> None:
         lambda: fold(2, 65),
         lambda: fold(1, 2).streams(column([1]), column([1]), column([])),
         lambda: fold(1, 2).streams(column([1, 2]), column([1, 2]), column([2, 1])),
-        lambda: form.select_chunks(b"", 0, 64),  # type: ignore[attr-defined]
+        lambda: form.select_chunks(b"", 0, 64),
     ):
         with pytest.raises(ValueError, match=r"\w"):
             attempt()

@@ -1,4 +1,4 @@
-"""The tables of a scan in C. Only rdc.kernel.survey imports it; rdc.kernel.pure_survey documents each name."""
+"""The tables of a scan in C. Only rdc.kernel.survey imports it; pure_survey documents each name."""
 
 from _typeshed import ReadableBuffer
 
@@ -10,7 +10,9 @@ class ChunkTable:
     def entries(self, position: int, most: int, /) -> tuple[bytes, bytes, bytes, int]: ...
     def summary(
         self,
-    ) -> tuple[int, int, float, int, int, int, int, list[tuple[int, int, int]], list[tuple[int, int, int]]]: ...
+    ) -> tuple[
+        int, int, float, int, int, int, int, list[tuple[int, int, int]], list[tuple[int, int, int]]
+    ]: ...
     def __len__(self) -> int: ...
     @property
     def chunks(self) -> int: ...

@@ -18,6 +18,8 @@ __all__ = [
     "Chunk",
     "ChunkParams",
     "Chunker",
+    "ScanOptions",
+    "ScanReport",
     "SignatureTree",
     "SyncOptions",
     "SyncReport",
@@ -25,6 +27,7 @@ __all__ = [
     "chunks",
     "cuts",
     "kernel_name",
+    "scan",
     "sign",
     "sign_file",
     "sync",
@@ -34,12 +37,15 @@ _HOMES = {
     "Chunk": "rdc.chunking.chunker",
     "ChunkParams": "rdc.chunking.params",
     "Chunker": "rdc.chunking.chunker",
+    "ScanOptions": "rdc.model.scan",
+    "ScanReport": "rdc.model.scan",
     "SignatureTree": "rdc.signature.tree",
     "SyncOptions": "rdc.model.sync",
     "SyncReport": "rdc.model.sync",
     "chunks": "rdc.chunking.chunker",
     "cuts": "rdc.chunking.chunker",
     "kernel_name": "rdc.kernel",
+    "scan": "rdc.survey.scan",
     "sign": "rdc.signature.build",
     "sign_file": "rdc.catalog.signer",
     "sync": "rdc.session.sync",
@@ -50,10 +56,12 @@ if TYPE_CHECKING:
     from rdc.chunking.chunker import Chunk, Chunker, chunks, cuts
     from rdc.chunking.params import ChunkParams
     from rdc.kernel import kernel_name
+    from rdc.model.scan import ScanOptions, ScanReport
     from rdc.model.sync import SyncOptions, SyncReport
     from rdc.session.sync import sync
     from rdc.signature.build import sign
     from rdc.signature.tree import SignatureTree
+    from rdc.survey.scan import scan
 
 
 def __getattr__(name: str) -> object:

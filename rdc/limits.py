@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 __all__ = [
+    "SCAN_DIRECTORIES",
+    "PART_SECTION_BYTES",
+    "SCAN_HOLES",
+    "SCAN_MEMORY_LEAST",
+    "SCAN_PROBLEMS",
     "CATALOG_BATCH_BYTES",
     "CATALOG_BATCH_ENTRIES",
     "CATALOG_BYTES",
@@ -221,3 +226,20 @@ BLOCK_SIZE_MAX = 64 << 10
 
 BLOCKS_PER_MESSAGE = 65_536
 """Blocks whose fingerprints one answer holds: 512 KiB at 8 bytes each, half a frame."""
+
+SCAN_PROBLEMS = 1_000
+"""Problems that a scan's report lists, about 300 bytes each; more are counted."""
+
+SCAN_DIRECTORIES = 500
+"""Directories that a scan's report lists, those above them not counted: more than anybody reads."""
+
+SCAN_HOLES = 1 << 18
+"""Holes of one file that a scan tells from data, 100 bytes each while it is read: past 25 GB of a file with a
+hole every 100 KB, zeros of holes are counted as any zeros are."""
+
+SCAN_MEMORY_LEAST = 256 << 10
+"""Bytes for all tables of a scan: below it a level keeps less than a few hundred chunks, and the sum over
+them is not normally distributed any more, as the stated bounds assume."""
+
+PART_SECTION_BYTES = 64 << 20
+"""Bytes of one section of a part file, packed and unpacked: 65,536 paths of a thousand bytes each."""

@@ -214,4 +214,4 @@ def test_what_makes_no_sense_is_refused(form: Any) -> None:
         lambda: form.select_chunks(b"", 0, 64),
     ):
         with pytest.raises(ValueError, match=r"\w"):
-            attempt()
+            attempt()  # type: ignore[no-untyped-call]

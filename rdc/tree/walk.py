@@ -62,15 +62,18 @@ class PackedWalk:
         *,
         on_temporaries: Callable[[bytes, list[bytes]], None] | None = None,
         known: Callable[[bytes], PackedListing | None] | None = None,
+        enter: Callable[[bytes], bool] | None = None,
     ) -> None:
         """`on_temporaries` takes a directory and the names of temporaries in it. `known` may give a
-        directory's entries (after filters) without a look at the directory."""
+        directory's entries (after filters) without a look at the directory. `enter` is asked of each
+        directory before it is read, the root too, whether to go into it."""
         self._root = root
         self._filters = filters
         self._report = reporter
         self._only = only
         self._on_temporaries = on_temporaries
         self._known = known
+        self._enter = enter
         self.read_errors = 0
 
     def __iter__(self) -> Iterator[PackedDirectory]:
@@ -79,6 +82,8 @@ class PackedWalk:
             path = todo.pop()
             known = self._known(path) if self._known is not None else None
             try:
+                if self._enter is not None and not self._enter(path):
+                    continue
                 listing = self._list(path) if known is None else known
             except FileError as error:
                 if path == b"":

@@ -22,11 +22,10 @@ def duplicate_shares(places: Places, references: References) -> list[float]:
     chunk in 2^shift is followed, each stands for 2^shift of them.
     """
     shares = [0.0] * len(places.directory_of)
-    for size, where in references.chunks():
-        if len(where) > 1:
-            share = size * (len(where) - 1) / len(where) * (1 << references.shift)
-            for place in where:
-                shares[place] += share
+    for size, where in references.repeated():
+        share = size * (len(where) - 1) / len(where) * (1 << references.shift)
+        for place in where:
+            shares[place] += share
     return shares
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from array import array
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rdc.kernel.survey import select_chunks
 from rdc.survey.tally import Z95
 
 if TYPE_CHECKING:
+    from zstandard import ZstdCompressor
+
     from rdc.survey.tally import Figures
 
 __all__ = ["CompressedFigures", "CompressionSample", "expected_shift"]
@@ -59,11 +62,16 @@ class CompressionSample:
         return [row for row in rows if column[row] not in self.sizes]
 
     def take(self, key: int, content: bytes) -> None:
-        from zstandard import ZstdCompressor
-
-        compressed = len(ZstdCompressor(level=ZSTD_LEVEL).compress(content))
+        compressed = len(self._compressor.compress(content))
         # A store keeps what does not shrink as it is.
         self.put(key, len(content), min(compressed, len(content)))
+
+    @cached_property
+    def _compressor(self) -> ZstdCompressor:
+        # Kept: making one costs as much as a small chunk.
+        from zstandard import ZstdCompressor
+
+        return ZstdCompressor(level=ZSTD_LEVEL)
 
     def put(self, key: int, before: int, after: int) -> None:
         """A chosen chunk whose bytes before and after zstd are known."""

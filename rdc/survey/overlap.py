@@ -40,9 +40,7 @@ def overlaps(places: Places, references: References) -> tuple[Overlap, ...]:
     """
     tree = _Tree(places)
     shared: defaultdict[tuple[int, int], int] = defaultdict(int)
-    for size, where in references.chunks():
-        if len(where) < 2:
-            continue
+    for size, where in references.repeated():
         found = sorted({places.directory_of[place] for place in where})
         if not 2 <= len(found) <= DIRECTORIES_PER_CHUNK:
             continue
@@ -155,7 +153,10 @@ def _unique_bytes(tree: _Tree, places: Places, references: References, wanted: s
         [above for above in tree.chain(directory) if above in wanted]
         for directory in range(len(places.directories))
     ]
-    for size, where in references.chunks():
-        for number in {above for place in where for above in holders[places.directory_of[place]]}:
-            totals[number] += size
+    seen: dict[int, set[int]] = {number: set() for number in wanted}
+    for key, size, place in zip(references.keys, references.sizes, references.places, strict=True):
+        for number in holders[places.directory_of[place]]:
+            if key not in seen[number]:
+                seen[number].add(key)
+                totals[number] += size
     return totals

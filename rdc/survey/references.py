@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from itertools import compress
+from itertools import compress, pairwise
 from typing import TYPE_CHECKING
 
 from rdc.kernel.survey import select_chunks
@@ -60,14 +60,14 @@ class References:
         self.sizes = array("Q", compress(self.sizes, kept))
         self.places = array("I", compress(self.places, kept))
 
-    def chunks(self) -> Iterator[tuple[int, list[int]]]:
-        """Of each chunk its bytes and the place of every occurrence, in order of keys."""
+    def repeated(self) -> Iterator[tuple[int, list[int]]]:
+        """Of each chunk that occurs twice or more its bytes and the place of every occurrence, by key."""
         keys, places = self.keys, self.places
-        order = sorted(range(len(keys)), key=keys.__getitem__)
-        start = 0
-        while start < len(order):
-            key, stop = keys[order[start]], start + 1
-            while stop < len(order) and keys[order[stop]] == key:
-                stop += 1
-            yield self.sizes[order[start]], [places[row] for row in order[start:stop]]
-            start = stop
+        ordered = sorted(keys)
+        twice = {key for key, after in pairwise(ordered) if key == after}
+        rows: dict[int, list[int]] = {key: [] for key in sorted(twice)}
+        for row, key in enumerate(keys):
+            if key in twice:
+                rows[key].append(row)
+        for found in rows.values():
+            yield self.sizes[found[0]], [places[row] for row in found]

@@ -8,7 +8,7 @@ from array import array
 from typing import TYPE_CHECKING, BinaryIO
 
 from blake3 import blake3
-from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError
+from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError, frame_content_size
 
 from rdc.errors import ExitCode, RdcError
 from rdc.limits import PART_SECTION_BYTES, SIZE_LIMIT
@@ -79,8 +79,10 @@ def read_sections(stream: BinaryIO, name: str) -> Iterator[Section]:
         if len(stored) < length or blake3(tag + stored).digest() != digest:
             raise _damaged(name, at, "a section that has its digest", "other bytes")
         try:
-            raw = ZstdDecompressor().decompress(stored, max_output_size=size)
-            fields = _split(raw) if len(raw) == size else None
+            # The frame's own word for its size is what decompress allocates.
+            if frame_content_size(stored) != size:
+                raise ZstdError("another size")
+            fields = _split(ZstdDecompressor().decompress(stored))
         except (ZstdError, struct.error) as error:
             raise _damaged(name, at, "a section that can be unpacked", type(error).__name__) from error
         if fields is None:

@@ -16,6 +16,8 @@ from rdc.protocol.messages import (
     Bye,
     Data,
     Describe,
+    DigestAnswer,
+    DigestRequest,
     Done,
     FileBatch,
     FileEnd,
@@ -44,6 +46,8 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TraitsAnswer,
+    TraitsRequest,
     TreeAnswer,
     TreeRequest,
 )
@@ -110,6 +114,18 @@ options = st.builds(
     owner=st.none() | st.booleans(),
 )
 hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
+
+
+@st.composite
+def traits_answers(draw: st.DrawFn) -> TraitsAnswer:
+    named = draw(files)
+    count = len(named)
+    return TraitsAnswer(
+        named,
+        tuple(draw(st.lists(sizes, min_size=count, max_size=count))),
+        draw(st.binary(min_size=8 * count, max_size=8 * count)),
+        draw(st.binary(min_size=9 * count, max_size=9 * count)),
+    )
 
 
 @st.composite
@@ -240,6 +256,10 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     ListingEnd: st.builds(ListingEnd, sizes, sizes, sizes, sizes, sizes),
     RootRequest: st.builds(RootRequest, files),
     RootAnswer: root_answers(),
+    DigestRequest: st.builds(DigestRequest, files),
+    DigestAnswer: st.builds(DigestAnswer, roots),
+    TraitsRequest: st.builds(TraitsRequest, files),
+    TraitsAnswer: traits_answers(),
     TreeRequest: st.builds(TreeRequest, files, widths),
     TreeAnswer: st.builds(
         TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, st.binary(max_size=99)

@@ -1,7 +1,7 @@
 """Moves a file to another path of the same tree, in one step: at every moment it is at one of the two.
 
-Why nothing can be lost: rename(2) changes names only; what is at the new path stays (RENAME_NOREPLACE), and what
-is at the old path is looked at first. Whoever writes to the file meanwhile writes to the same file.
+Why nothing can be lost: rename(2) changes names only; what is at the new path stays (RENAME_NOREPLACE), and
+what is at the old path is looked at first. Whoever writes to the file meanwhile writes to the same file.
 """
 
 from __future__ import annotations

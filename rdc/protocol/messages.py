@@ -33,17 +33,21 @@ from rdc.protocol.description import (
     TierRequest,
 )
 from rdc.protocol.opening import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Refused, Role
+from rdc.protocol.origins import NO_TRAITS, DigestAnswer, DigestRequest, TraitsAnswer, TraitsRequest
 
 if TYPE_CHECKING:
     import msgpack  # type: ignore[import-untyped]
 
 __all__ = [
+    "NO_TRAITS",
     "PROTOCOL_VERSION",
     "BlockAnswer",
     "BlockRequest",
     "Bye",
     "Data",
     "Describe",
+    "DigestAnswer",
+    "DigestRequest",
     "Done",
     "FileBatch",
     "FileEnd",
@@ -72,6 +76,8 @@ __all__ = [
     "Start",
     "TierAnswer",
     "TierRequest",
+    "TraitsAnswer",
+    "TraitsRequest",
     "TreeAnswer",
     "TreeRequest",
     "decode",
@@ -98,6 +104,10 @@ Message: TypeAlias = (
     | RootRequest
     | RootAnswer
     | TreeRequest
+    | DigestRequest
+    | DigestAnswer
+    | TraitsRequest
+    | TraitsAnswer
     | TreeAnswer
     | NodeRequest
     | NodeAnswer

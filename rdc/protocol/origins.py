@@ -1,4 +1,4 @@
-"""Where the content of new files may already be: many roots in one digest, and traits to find similar files by."""
+"""Where the content of new files may already be: many roots in one digest, and traits to find kin by."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 from rdc.limits import FILES_PER_MESSAGE
 from rdc.protocol.codec import WireMessage, wire
-from rdc.protocol.field_types import ROOT_BYTES, Files, Root
+from rdc.protocol.field_types import Files, Root
 from rdc.protocol.fields import Blob, Column
 
 __all__ = ["DigestAnswer", "DigestRequest", "TraitsAnswer", "TraitsRequest"]
@@ -29,9 +29,8 @@ class DigestRequest(WireMessage):
 class DigestAnswer(WireMessage):
     """S: the oldest DigestRequest's files but those that failed, which came as FileFailed before."""
 
-    files: Files
     digest: Root
-    """BLAKE3 of their 32-byte roots, one behind the other in the order of `files`."""
+    """BLAKE3 of their 32-byte roots, one behind the other in the order of the request."""
 
 
 @wire(42)

@@ -10,6 +10,8 @@ from rdc.protocol.messages import (
     Bye,
     Data,
     Describe,
+    DigestAnswer,
+    DigestRequest,
     Done,
     FileBatch,
     FileEnd,
@@ -38,6 +40,8 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TraitsAnswer,
+    TraitsRequest,
     TreeAnswer,
     TreeRequest,
 )
@@ -70,9 +74,13 @@ class State(Enum):
 
 _VIEWS = (TierAnswer, RowsPart)
 """Answers about a manifest: there is none while a listing goes on."""
-_ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd, FileFailed)
+_ANSWERS = (
+    RootAnswer, DigestAnswer, TraitsAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd,
+    FileFailed,
+)  # fmt: skip
 _REQUESTS = (
-    TierRequest, RowsRequest, RootRequest, TreeRequest, NodeRequest, BlockRequest, RangeRequest, FileRequest,
+    TierRequest, RowsRequest, RootRequest, DigestRequest, TraitsRequest, TreeRequest, NodeRequest,
+    BlockRequest, RangeRequest, FileRequest,
 )  # fmt: skip
 _REPORTS = (Item, Progress, Plan)
 

@@ -97,16 +97,11 @@ class Deletion:
         if self._limit is not None and self.deleted >= self._limit:
             self.refused += 1
             return False
+        remove = self._root.remove_directory if kind == Kind.DIRECTORY else self._root.remove_file
         try:
-            if self._dry:
-                pass
-            elif kind == Kind.DIRECTORY:
-                self._root.remove_directory(path)
-            else:
-                self._root.remove_file(path)
+            if not self._dry and not remove(path):
+                return True  # it was moved, or somebody else was faster
         except FileError as error:
-            if error.code is ExitCode.VANISHED:
-                return True  # somebody else was faster
             self._news.report(Problem(error.code, path, str(error)))
             return False
         self.deleted += 1

@@ -36,6 +36,7 @@ from rdc.session.settlement import Settlement
 from rdc.session.tally import Tally
 from rdc.session.transfer import Transfers
 from rdc.session.transfer_context import TransferContext
+from rdc.session.vanished import Vanished
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
 
@@ -102,7 +103,16 @@ class Destination:
         self._leftovers = Leftovers(place.root)
         self._tally = Tally(news)
         context = TransferContext(
-            place.root, self._wanted, self._landing, self._leftovers, secret, signer, news, self._tally
+            place.root,
+            self._wanted,
+            self._landing,
+            self._leftovers,
+            secret,
+            signer,
+            news,
+            self._tally,
+            fsync=options.fsync,
+            seeks=not place.new and (options.checksum or not whole),
         )
         self._transfers = Transfers(context)
         self._deletion = Deletion(place.root, filters, news, limit=options.max_delete, dry=options.dry_run)
@@ -142,6 +152,11 @@ class Destination:
                 round_ = yield from self._meet(round_)
             if self._totals is None:
                 raise ProtocolError("the source did not describe its tree")
+            self._landing.flush()
+            yield from self._transfers.move(round_)
+            if not self._transfers.idle:
+                yield from self._transfers.pump(round_)
+                round_ = yield from self._serve(round_)
             self._landing.flush()
             if self._options.delete:
                 self._directories.delete(self._totals.entries, self._totals.read_errors)
@@ -241,7 +256,11 @@ class Destination:
         self._totals = totals
         self._directories.give_up()
         deletes = len(self._directories.extra) if self._options.delete else 0
-        self._transfers.plan_known()
+        extra = self._directories.extra
+        self._transfers.plan_known(
+            lambda: Vanished(self._root, self._filters, extra),
+            rename=self._directories.may_delete(totals.entries, totals.read_errors),
+        )
         self._news.report(PlanKnown(self._landing.planned, self._tally.total_bytes, deletes))
 
     def _held(self, path: bytes) -> Listing | None:

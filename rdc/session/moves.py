@@ -1,4 +1,4 @@
-"""Files that only changed their paths: their content is here, verified; what is left to do is to name it anew.
+"""Files that only changed their paths: their content is here, verified; what is left is to name it anew.
 
 With deletions in force a moved file is renamed, last of all, as its old path would go then too. Otherwise,
 and wherever a rename is not possible, it is copied.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from array import array
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
@@ -15,20 +16,27 @@ from rdc.files.move import Moved, make_durable, move_file
 from rdc.session.identities import Identities
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rdc.model.entries import Identity
     from rdc.session.transfer_context import TransferContext
     from rdc.session.vanished import Vanished
 
-__all__ = ["Moves"]
+__all__ = ["Move", "Moves"]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """File `file` of the source has the content of the vanished file in `row`, as it was when it was read."""
+
+    file: int
+    row: int
+    identity: Identity
+
 
 class Moves:
     """What will be renamed at the end, in columns: a whole tree may have moved."""
 
-    def __init__(self, context: TransferContext, *, fsync: bool) -> None:
+    def __init__(self, context: TransferContext) -> None:
         self._context = context
-        self._fsync = fsync
         self._files = array("I")
         self._rows = array("I")
         self._identities = Identities()
@@ -36,15 +44,13 @@ class Moves:
     def __len__(self) -> int:
         return len(self._files)
 
-    def add(self, file: int, row: int, held: Identity) -> None:
-        """File `file` of the source has the content of the vanished file in `row`, as it was when it was
-        read."""
-        self._files.append(file)
-        self._rows.append(row)
-        self._identities.append(held)
+    def add(self, move: Move) -> None:
+        self._files.append(move.file)
+        self._rows.append(move.row)
+        self._identities.append(move.identity)
 
-    def run(self, vanished: Vanished, otherwise: Callable[[int, int], None]) -> None:
-        """Renames them, each in one step; `otherwise` takes file and row of those that cannot be.
+    def run(self, vanished: Vanished) -> list[Move]:
+        """Renames them, each in one step; those that cannot be.
 
         Metadata follow the rename: a kill between the two leaves a file whose content is right, and whose
         metadata the next run sets.
@@ -53,6 +59,7 @@ class Moves:
         rows, self._rows = self._rows, array("I")
         identities, self._identities = self._identities, Identities()
         landed: dict[int, bytes] = {}
+        left = []
         for at, (file, row) in enumerate(zip(files, rows, strict=True)):
             expected = identities[at]
             entry = self._context.entries.entry(file)
@@ -62,14 +69,15 @@ class Moves:
                 self._context.problem(entry.path, error)
                 continue
             if outcome is not Moved.DONE:
-                otherwise(file, row)
+                left.append(Move(file, row, expected))
                 continue
             landed.setdefault(expected.device, os.path.dirname(entry.path))
             self._context.landing.moved(file, vanished[row].path)
             self._context.tally.reused_bytes += entry.size
             self._context.tally.advance(entry.size)
-        if self._fsync:
+        if self._context.fsync:
             try:
                 make_durable(self._context.root, landed.values())
             except FileError as error:
                 self._context.problem(error.path, error)
+        return left

@@ -22,6 +22,7 @@ from rdc.session.descending_file import HeldFile
 from rdc.session.driver import Flush, Send
 from rdc.session.file_queue import FileQueue
 from rdc.session.identities import Identities
+from rdc.session.moves import Move
 from rdc.signature.records import SHORT_REFERENCE_BYTES, root_reference
 from rdc.similarity import SimilarityIndex, Traits
 
@@ -41,14 +42,10 @@ if TYPE_CHECKING:
 __all__ = ["Origins"]
 
 TINY_BYTES = 64
-"""Below, a file's content costs about what asking for it does."""
+"""Below, a file's content costs about what asking for its root does."""
 
 KIN_BYTES = 2048
 """Below, a file that only resembles one here is fetched whole: describing it costs what its content does."""
-
-SAME_SIZE_KIN_BYTES = 16 << 10
-"""From here on traits are asked for even of a file for which one of its size is here: they cost nothing beside
-its content, and asking later would cost a round trip."""
 
 GUESSES_PER_DIGEST = 256
 """Files whose roots go into one digest: a wrong guess among them costs 17 bytes for each."""
@@ -59,12 +56,15 @@ FILES_PER_TRAITS = 1024
 SAME_SIZE_LOOKS = 16
 """Files of one size that are looked into for one new file."""
 
+SAME_STAMP_LOOKS = 64
+"""Files of one size and mtime, of the same name if there are any, among which one is chosen."""
+
 BYTES_SIGNED_PER_WANTED = 4
 """Bytes of vanished files read for their traits, for each byte of the files that may resemble them."""
 
 LIKELY, RENAMED = 1, 2
-"""What a vanished file was chosen for: to be one of a likely pair; to be renamed, so that another new file with
-its content is a copy."""
+"""What a vanished file was chosen for: to be one of a likely pair; to be renamed, so that another new file
+with its content is a copy."""
 
 MATCHES = 4
 """Of twelve traits, from which on a file is a base: 2.7e-5 of strangers have them by chance."""
@@ -126,6 +126,11 @@ class Origins:
     def idle(self) -> bool:
         return not (self._held_back or self._likely or self._unlikely or self._guesses or self._asked)
 
+    @property
+    def waiting(self) -> bool:
+        """Files are held back."""
+        return bool(self._held_back)
+
     def seek(self, file: int) -> None:
         """A file that nothing is at the path of."""
         self._held_back.append(file)
@@ -152,16 +157,15 @@ class Origins:
             tally.compare_bytes += entry.size
 
     def _likely_origin(self, vanished: Vanished, entry: Entry) -> int | None:
-        """The vanished file that has this size and mtime; one of the same name before others."""
-        if entry.size < TINY_BYTES:
+        """The vanished file that has this size and mtime, of several the one whose path ends alike."""
+        if not entry.size:
             return None
-        name, found = os.path.basename(entry.path), None
-        for row in vanished.of_size(entry.size, SAME_SIZE_LOOKS):
-            there = vanished[row]
-            if there.metadata.mtime_ns == entry.metadata.mtime_ns and not self._taken[row]:
-                if os.path.basename(there.path) == name:
-                    return row
-                found = row if found is None else found
+        parts, found, longest = entry.path.split(b"/")[::-1], None, -1
+        for row in vanished.like(entry, SAME_STAMP_LOOKS):
+            if not self._taken[row]:
+                common = _common(parts, vanished[row].path.split(b"/")[::-1])
+                if common > longest:
+                    found, longest = row, common
         return found
 
     def _may_have_kin(self, vanished: Vanished, entry: Entry) -> bool:
@@ -219,17 +223,23 @@ class Origins:
         """The new file's content is that of a vanished one, all 32 bytes of its root say so."""
         if self._rename and self._taken[row] != RENAMED:
             self._taken[row] = RENAMED
-            self._moves.add(file, row, identity)
+            self._moves.add(Move(file, row, identity))
         else:
-            yield from self.copy(file, row, round_)
+            yield from self._copy(file, row, identity, round_)
 
-    def copy(self, file: int, row: int, round_: int) -> Conversation[None]:
-        """Makes a new file from a vanished one that has its content."""
+    def _copy(self, file: int, row: int, identity: Identity, round_: int) -> Conversation[None]:
+        """Makes a new file from a vanished one that had its content when it was `identity`."""
         held = yield from self._held(row, round_)
-        if held is None:
+        if held is None or held.identity != identity:
             self._wholes.add(file)
         else:
             yield from self._descents.copy(file, held, round_)
+
+    def move(self, round_: int) -> Conversation[None]:
+        """Renames what was only moved; what cannot be renamed is copied."""
+        if self._vanished is not None:
+            for left in self._moves.run(self._vanished):
+                yield from self._copy(left.file, left.row, left.identity, round_)
 
     # Files of the same size, and files that resemble each other
 
@@ -238,15 +248,13 @@ class Origins:
         for at, file in enumerate(message.files):
             self._strike(file)
             entry = self._context.entries.entry(file)
-            self._context.tally.compared(entry.size)
             row = yield from self._twin(message.sizes[at], message.root(at), round_)
             if row is not None:
                 same.append((file, row))
-                continue
-            bases = self._bases(entry, message.traits_of(at))
-            if bases:
+            elif bases := self._bases(entry, message.traits_of(at)):
                 self._descents.add(file, bases)
             else:
+                self._context.tally.compared(entry.size)
                 self._wholes.add(file)
         if same:
             guess = _Guess(same)
@@ -345,3 +353,10 @@ class Origins:
                 return HeldFile(path, source.identity, tree)
         except FileError:
             return None
+
+
+def _common(one: Sequence[bytes], other: Sequence[bytes]) -> int:
+    """How many of their first items are equal."""
+    return next(
+        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )

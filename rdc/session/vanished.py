@@ -54,7 +54,12 @@ class Vanished:
         rows = [row for row, kind in enumerate(self._files.kinds) if kind == Kind.FILE]
         sizes = memoryview(bytes(self._files.sizes)).cast("Q")
         self._by_size = _Index([sizes[row] for row in rows], rows)
-        self._by_name = _Index(list(self._name_hashes()), rows)
+        hashes = list(self._name_hashes())
+        self._by_name = _Index(hashes, rows)
+        mtimes = memoryview(bytes(self._files.mtimes)).cast("q")
+        stamps = [_stamp(sizes[row], mtimes[row]) for row in rows]
+        self._by_stamp = _Index(stamps, rows)
+        self._by_all = _Index([stamp ^ hash_ for stamp, hash_ in zip(stamps, hashes, strict=True)], rows)
 
     def __len__(self) -> int:
         """Files."""
@@ -75,6 +80,15 @@ class Vanished:
     def from_size(self, size: int) -> Iterator[int]:
         """Rows of the files of at least this size, the smallest first."""
         return self._by_size.rows_from(size)
+
+    def like(self, entry: Entry, most: int) -> Iterator[int]:
+        """Rows of up to `most` files with the size and mtime of `entry`, those of its name before others."""
+        stamp = _stamp(entry.size, entry.metadata.mtime_ns)
+        named = self._by_all.rows(stamp ^ crc32(os.path.basename(entry.path)), most)
+        for row in (*named, *self._by_stamp.rows(stamp, most - len(named))):
+            found = self[row]
+            if (found.size, found.metadata.mtime_ns) == (entry.size, entry.metadata.mtime_ns):
+                yield row
 
     def of_name(self, name: bytes, most: int) -> list[int]:
         """Rows of up to `most` files of this name, whatever their directory."""
@@ -106,6 +120,11 @@ class Vanished:
     def _add(self, directory: bytes, listing: PackedListing) -> None:
         if len(self._files) + listing.count <= VANISHED_FILES:
             self._files.add(directory, listing)
+
+
+def _stamp(size: int, mtime_ns: int) -> int:
+    """64 bits that files of one size and mtime share."""
+    return hash((size, mtime_ns)) & 0xFFFF_FFFF_FFFF_FFFF
 
 
 class _Index:

@@ -64,8 +64,9 @@ class PackedWalk:
         on_temporaries: Callable[[bytes, list[bytes]], None] | None = None,
         known: Callable[[bytes], PackedListing | None] | None = None,
     ) -> None:
-        """`start`: the directory to begin with; paths are of the root all the same. `on_temporaries` takes a directory and the names of temporaries in it. `known` may give a
-        directory's entries (after filters) without a look at the directory."""
+        """`start`: the directory to begin with; paths are of the root all the same. `on_temporaries` takes a
+        directory and the names of temporaries in it. `known` may give a directory's entries (after filters)
+        without a look at the directory."""
         self._root = root
         self._filters = filters
         self._report = reporter

@@ -233,8 +233,8 @@ SIMILAR_MATCHES = 1024
 """Files one query can ask for. A base is chosen among a handful; the bound keeps the heap in the cache."""
 
 SIMILAR_BATCH = 64
-"""Queries answered in one pass over an index, and so in one hold of the interpreter's lock: 10 ms at a million
-files."""
+"""Queries answered in one pass over an index, and so in one hold of the interpreter's lock: 10 ms at a
+million files."""
 
 SIMILAR_WINDOW = 65_536
 """Neighbours that a file is compared with, at most, among those that share two of its traits, when all pairs

@@ -156,9 +156,10 @@ class _Class:
 class TraitPairs:
     """All pairs of files in an index, as it was when this was made, with `min_matches` traits alike or more.
 
-    Two bounds keep the work linear in the files. Of more than CLASS_FILES files with equal traits only the one
-    with the smallest key stands in pairs: with each of the others, and with files of other traits. And among
-    files that agree in two traits each is compared with the `window` that follow in the order of traits.
+    Two bounds keep the work linear in the files. Of more than CLASS_FILES files with equal traits only the
+    one with the smallest key stands in pairs: with each of the others, and with files of other traits. And
+    among files that agree in two traits each is compared with the `window` that follow in the order of
+    traits.
     """
 
     __slots__ = ("_pairs", "flooded", "skipped")

@@ -31,7 +31,10 @@ def _blob(seed: int, size: int) -> bytes:
     return random.Random(seed).randbytes(size)
 
 
-_MOVED = {"big": File(_blob(5, 300_000), 0o644, 7), **{f"small{i}": _blob(10 + i, 3_000) for i in range(4)}}
+_MOVED: dict[str, File | bytes] = {
+    "big": File(_blob(5, 300_000), 0o644, 7),
+    **{f"small{i}": _blob(10 + i, 3_000) for i in range(4)},
+}
 
 _SMALL = {f"many/{i}": _blob(i, 900) for i in range(24)}
 

@@ -70,10 +70,15 @@ def test_a_renamed_directory_costs_its_names(way: Way, tmp_path: Path) -> None:
 @pytest.mark.parametrize("way", list(Way))
 def test_a_file_moved_renamed_and_edited(way: Way, tmp_path: Path) -> None:
     body = blob(1, 3_000_000)
-    held = {"here/old name": File(body, 0o644, 5), **{f"other/{i}": blob(10 + i, 9_000) for i in range(30)}}
+    held: dict[str, File | bytes] = {
+        "here/old name": File(body, 0o644, 5),
+        **{f"other/{i}": blob(10 + i, 9_000) for i in range(30)},
+    }
     destination = write_tree(tmp_path / "destination", tree(held))
-    wanted = {"there/new name": File(body[:1_000_000] + b"an edit" + body[1_000_100:], 0o600, 6)}
-    source = write_tree(tmp_path / "source", tree({**wanted, **dict(list(held.items())[1:])}))
+    source = write_tree(tmp_path / "source", tree(held))
+    (source / "there").mkdir()
+    (source / "here" / "old name").unlink()
+    (source / "there" / "new name").write_bytes(body[:1_000_000] + b"an edit" + body[1_000_100:])
     os.utime(source / "other", ns=(1, 1))
     report = run_sync(source, destination, DELETE, way=way).done
     check_equal(source, destination)
@@ -182,3 +187,22 @@ def test_nothing_is_renamed_after_a_read_error() -> None:
         problems, old, new = as_nobody(work)
     assert problems >= 1
     assert (old, new) == (True, True)
+
+
+@pytest.mark.parametrize("way", list(Way))
+def test_a_new_file_is_made_from_one_that_stays(
+    way: Way, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catalog knows what it resembles: nothing has vanished."""
+    monkeypatch.setattr("rdc.catalog.catalog.is_racy", lambda *_: False)  # instead of waiting
+    body = blob(1, 1_000_000)
+    held = {"d/one": body, **{f"d/other{i}": blob(10 + i, 9_000) for i in range(30)}}
+    destination = write_tree(tmp_path / "destination", tree(held))
+    monkeypatch.setenv("RDC_CATALOG", str(tmp_path / "catalog"))
+    assert command("index", "--catalog", tmp_path / "catalog", destination).code == 0
+    edited = body[:500_000] + b"an edit" + body[500_000:]
+    source = write_tree(tmp_path / "source", tree({**held, "two": edited, "three": body}))
+    report = run_sync(source, destination, KEEP, way=way).done
+    check_equal(source, destination)
+    assert wire(report) <= 6_000, report
+    assert report.round_trips <= 10

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
+from rdc.catalog.similar import SoughtFile
 from rdc.errors import FileError, ProtocolError
+from rdc.files.filesystem import path_of
 from rdc.limits import BASES_PER_FILE, SIGNED_KIN
 from rdc.protocol.messages import DigestRequest, TraitsRequest
 from rdc.session.descending_file import HeldFile
@@ -24,7 +26,9 @@ from rdc.session.file_queue import FileQueue
 from rdc.session.identities import Identities
 from rdc.session.moves import Move
 from rdc.signature.records import SHORT_REFERENCE_BYTES, root_reference
-from rdc.similarity import SimilarityIndex, Traits
+from rdc.similarity.index import SimilarityIndex
+from rdc.similarity.traits import Traits
+from rdc.tree.walk import join
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +69,10 @@ BYTES_SIGNED_PER_WANTED = 4
 LIKELY, RENAMED = 1, 2
 """What a vanished file was chosen for: to be one of a likely pair; to be renamed, so that another new file
 with its content is a copy."""
+
+SPECULATIVE_BYTES = 256 << 20
+"""Bytes of new files that the source is to sign because the catalog knows files here, though none has
+vanished."""
 
 MATCHES = 4
 """Of twelve traits, from which on a file is a base: 2.7e-5 of strangers have them by chance."""
@@ -119,7 +127,9 @@ class Origins:
         self._taken = bytearray()
         """By row of the vanished files."""
         self._signed: dict[int, _Signed] = {}
-        self._kin: SimilarityIndex[int] | None = None
+        self._place = path_of(context.root.fileno())
+        self._known = context.signer.catalog.similar(self._place, context.signer.params)
+        self._kin: SimilarityIndex | None = None
         self._kin_bytes = 0
 
     @property
@@ -169,9 +179,12 @@ class Origins:
         return found
 
     def _may_have_kin(self, vanished: Vanished, entry: Entry) -> bool:
-        if not len(vanished) or entry.size < TINY_BYTES:
-            return False
-        return entry.size >= KIN_BYTES or bool(vanished.of_size(entry.size, 1))
+        if entry.size < KIN_BYTES:
+            return entry.size >= TINY_BYTES and bool(vanished.of_size(entry.size, 1))
+        if len(vanished):
+            return True
+        # Nothing says that this one has kin here, so only as much is read at the source as takes a moment.
+        return self._kin_bytes + entry.size <= SPECULATIVE_BYTES and len(self._known) > 0
 
     def pump(self, round_: int) -> Conversation[None]:
         """Asks about all that wait, and reads the files here while the far side reads its own."""
@@ -301,18 +314,25 @@ class Origins:
         return None
 
     def _bases(self, entry: Entry, traits: bytes) -> tuple[bytes, ...]:
-        """Paths of vanished files that a new one may be made from, best first."""
+        """Paths of files that a new one may be made from, best first: vanished ones, then others that the
+        catalog knows."""
         vanished = self._vanished
         if vanished is None or entry.size < KIN_BYTES:
             return ()
         rows: dict[int, None] = {}
         if traits and self._kin is not None:
-            found = self._kin.query(Traits(traits), BASES_PER_FILE, min_matches=MATCHES)
+            found = self._kin.query(Traits(traits), BASES_PER_FILE, MATCHES, size=entry.size)
             rows.update(dict.fromkeys(match.key for match in found))
         for row in vanished.of_name(os.path.basename(entry.path), BASES_PER_FILE):
             if row in self._signed or vanished[row].size <= BYTES_SIGNED_PER_WANTED * entry.size:
                 rows[row] = None
-        return tuple(vanished[row].path for row in list(rows)[:BASES_PER_FILE])
+        paths = dict.fromkeys(vanished[row].path for row in list(rows)[:BASES_PER_FILE])
+        if traits and len(paths) < BASES_PER_FILE:
+            sought = SoughtFile(traits, entry.size, join(self._place, entry.path))
+            for kin in self._known.query(sought, BASES_PER_FILE - len(paths), MATCHES):
+                if kin.path.startswith(self._place + b"/"):
+                    paths[kin.path[len(self._place) + 1 :]] = None
+        return tuple(paths)
 
     def _find_kin(self, round_: int) -> Conversation[None]:
         """Reads vanished files for their traits, as many as what is wanted is worth."""
@@ -327,7 +347,7 @@ class Origins:
             signed = yield from self._sign(row, round_)
             left -= size
             if signed is not None and signed.traits:
-                self._kin.add(row, Traits(signed.traits))
+                self._kin.add(row, Traits(signed.traits), size)
 
     # Vanished files
 

@@ -206,3 +206,21 @@ def test_a_new_file_is_made_from_one_that_stays(
     check_equal(source, destination)
     assert wire(report) <= 6_000, report
     assert report.round_trips <= 10
+
+
+def test_a_dry_run_says_what_a_run_would_do(tmp_path: Path) -> None:
+    old = {f"old/{i}": File(blob(i, 3_000), 0o644, 7) for i in range(9)}
+    moved = {f"new/{i}": File(blob(i, 3_000), 0o644, 7) for i in range(5)}
+    twin = {
+        "renamed and touched": File(blob(6, 3_000), 0o600, 8),
+        "new/other": File(blob(99, 3_000), 0o644, 7),
+    }
+    destination = write_tree(tmp_path / "destination", tree(old))
+    source = write_tree(tmp_path / "source", tree({**moved, **twin}))
+    before = read_tree(destination)
+    dry = run_sync(source, destination, SyncOptions(delete=True, dry_run=True, fsync=False))
+    assert describe(before, read_tree(destination)) == []
+    run = run_sync(source, destination, DELETE)
+    assert sorted(dry.items) == sorted(run.items)
+    assert sum(item.startswith("*renaming") for item in run.items) == 6
+    check_equal(source, destination)

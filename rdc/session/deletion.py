@@ -44,8 +44,13 @@ class Deletion:
         self._news = news
         self._limit = limit
         self._dry = dry
+        self._spared: set[bytes] = set()
         self.deleted = 0
         self.refused = 0
+
+    def spare(self, path: bytes) -> None:
+        """In a dry run: this file would have become another one by then."""
+        self._spared.add(path)
 
     def remove(self, path: bytes, kind: int) -> bool:
         """True when nothing is left at `path` (in a dry run: would be)."""
@@ -94,6 +99,8 @@ class Deletion:
         return _Frame(path, children, gone=True)
 
     def _remove_one(self, path: bytes, kind: int) -> bool:
+        if path in self._spared:
+            return True
         if self._limit is not None and self.deleted >= self._limit:
             self.refused += 1
             return False

@@ -112,6 +112,7 @@ class Destination:
             news,
             self._tally,
             fsync=options.fsync,
+            dry=options.dry_run,
             seeks=not place.new and (options.checksum or not whole),
         )
         self._transfers = Transfers(context)
@@ -153,7 +154,7 @@ class Destination:
             if self._totals is None:
                 raise ProtocolError("the source did not describe its tree")
             self._landing.flush()
-            yield from self._transfers.move(round_)
+            yield from self._transfers.move(self._deletion.spare, round_)
             if not self._transfers.idle:
                 yield from self._transfers.pump(round_)
                 round_ = yield from self._serve(round_)

@@ -176,12 +176,12 @@ class Directories:
         self._landing.decide(file, decision)
         if decision.change is Change.CHECK:
             self._transfers.check(file)
+        elif decision.change is not Change.CONTENT:
+            self._transfers.create(file)
         elif self._options.dry_run:
             self._landing.rehearse(file)
-        elif decision.change is Change.CONTENT:
-            self._transfers.update(file, same_size=not decision.difference & Difference.SIZE)
         else:
-            self._transfers.create(file)
+            self._transfers.update(file, same_size=not decision.difference & Difference.SIZE)
         return True
 
     def _symlink(self, path: bytes, target: bytes, metadata: Metadata, decision: Decision) -> bool:
@@ -220,9 +220,9 @@ class Directories:
         self.expected = {}
 
     def may_delete(self, entries: int, read_errors: int) -> bool:
-        """Whether what is extra goes, so that it may become something else instead."""
+        """Whether what is extra goes (in a dry run: would), so that it may become something else instead."""
         empty = entries <= bool(self._start.only) and not self._options.force_empty
-        return self._options.delete and not (read_errors or empty or self._options.dry_run)
+        return self._options.delete and not (read_errors or empty)
 
     def delete(self, entries: int, read_errors: int) -> None:
         """Removes what is extra, unless the source, of so many entries, makes that look like an accident."""
@@ -254,10 +254,7 @@ class Directories:
                 self._symlink(path, entry.target, entry.metadata, decision)
                 continue
             self._landing.decide(file, decision)
-            if self._options.dry_run:
-                self._landing.rehearse(file)
-            else:
-                self._transfers.create(file)
+            self._transfers.create(file)
 
     def _make_way(self, path: bytes, read_errors: int) -> str | None:
         """Empties the directory at `path`, which its successor then replaces in one step; or why not."""

@@ -94,11 +94,13 @@ class Landing:
         self._group.add(temporary, path, metadata, self._owner, expected)
 
     def moved(self, file: int, old: bytes) -> None:
-        """A file here was renamed to the path of a new one; its metadata are still the old ones."""
+        """A file here was (in a dry run: would be) renamed to the path of a new one; its metadata are still
+        the old ones."""
         self._decisions.pop(file)
         entry = self._entries.entry(file)
         try:
-            self._root.set_metadata(entry.path, Kind.FILE, entry.metadata, owner=self._owner)
+            if not self._dry:
+                self._root.set_metadata(entry.path, Kind.FILE, entry.metadata, owner=self._owner)
         except FileError as error:
             self._failed(error)
         self.report(ItemChanged(RENAMING, old, entry.path))

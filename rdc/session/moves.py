@@ -16,6 +16,8 @@ from rdc.files.move import Moved, make_durable, move_file
 from rdc.session.identities import Identities
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rdc.model.entries import Identity
     from rdc.session.transfer_context import TransferContext
     from rdc.session.vanished import Vanished
@@ -48,6 +50,12 @@ class Moves:
         self._files.append(move.file)
         self._rows.append(move.row)
         self._identities.append(move.identity)
+
+    def rehearse(self, vanished: Vanished, spare: Callable[[bytes], None]) -> None:
+        """Reports what `run` would do, and tells `spare` the old paths."""
+        for file, row in zip(self._files, self._rows, strict=True):
+            spare(vanished[row].path)
+            self._context.landing.moved(file, vanished[row].path)
 
     def run(self, vanished: Vanished) -> list[Move]:
         """Renames them, each in one step; those that cannot be.

@@ -31,7 +31,7 @@ from rdc.similarity.traits import Traits
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rdc.model.entries import Identity
     from rdc.protocol.messages import DigestAnswer, TraitsAnswer
@@ -90,10 +90,12 @@ class _Signed:
 class _Guess:
     """Pairs whose roots were asked for in one digest."""
 
-    __slots__ = ("digest", "failed", "files", "identities", "rows")
+    __slots__ = ("digest", "failed", "files", "identities", "last", "rows")
 
-    def __init__(self, pairs: Sequence[tuple[int, int]]) -> None:
-        """`pairs`: files, increasing, and the row of the vanished file that each may be."""
+    def __init__(self, pairs: Sequence[tuple[int, int]], *, last: bool = False) -> None:
+        """`pairs`: files, increasing, and the row of the vanished file that each may be. `last`: what is
+        wrong is fetched, without another question."""
+        self.last = last
         self.files = array("I", (file for file, _ in pairs))
         self.rows = array("I", (row for _, row in pairs))
         self.identities = Identities()
@@ -158,11 +160,14 @@ class Origins:
             if row is not None:
                 self._taken[row] = LIKELY
                 self._likely.append((file, row))
+            elif self._context.dry and not self._has_twin(vanished, entry):
+                self._context.landing.rehearse(file)
+                continue
             elif self._may_have_kin(vanished, entry):
                 self._kin_bytes += entry.size
                 self._unlikely.append(file)
             else:
-                self._wholes.add(file)
+                self._fetch(file)
                 continue
             tally.compare_bytes += entry.size
 
@@ -178,9 +183,12 @@ class Origins:
                     found, longest = row, common
         return found
 
+    def _has_twin(self, vanished: Vanished, entry: Entry) -> bool:
+        return entry.size >= TINY_BYTES and bool(vanished.of_size(entry.size, 1))
+
     def _may_have_kin(self, vanished: Vanished, entry: Entry) -> bool:
         if entry.size < KIN_BYTES:
-            return entry.size >= TINY_BYTES and bool(vanished.of_size(entry.size, 1))
+            return self._has_twin(vanished, entry)
         if len(vanished):
             return True
         # Nothing says that this one has kin here, so only as much is read at the source as takes a moment.
@@ -225,7 +233,12 @@ class Origins:
     def take_digest(self, message: DigestAnswer, round_: int) -> Conversation[None]:
         guess = self._guesses.popleft()
         if guess.failed or guess.digest.digest() != message.digest:
-            self._unlikely.extend(guess.files)
+            for file, row in zip(guess.files, guess.rows, strict=True):
+                self._taken[row] = 0
+                if guess.last:
+                    self._fetch(file)
+                else:
+                    self._unlikely.append(file)
             yield from self.pump(round_)
             return
         for at, (file, row) in enumerate(zip(guess.files, guess.rows, strict=True)):
@@ -242,15 +255,29 @@ class Origins:
 
     def _copy(self, file: int, row: int, identity: Identity, round_: int) -> Conversation[None]:
         """Makes a new file from a vanished one that had its content when it was `identity`."""
-        held = yield from self._held(row, round_)
+        held = None if self._context.dry else (yield from self._held(row, round_))
         if held is None or held.identity != identity:
-            self._wholes.add(file)
+            self._fetch(file)
         else:
             yield from self._descents.copy(file, held, round_)
 
-    def move(self, round_: int) -> Conversation[None]:
-        """Renames what was only moved; what cannot be renamed is copied."""
-        if self._vanished is not None:
+    def _fetch(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
+        """A file that is nowhere here as a whole."""
+        if self._context.dry:
+            self._context.landing.rehearse(file)
+        elif bases:
+            self._descents.add(file, bases)
+        else:
+            self._wholes.add(file)
+
+    def move(self, spare: Callable[[bytes], None], round_: int) -> Conversation[None]:
+        """Renames what was only moved; what cannot be renamed is copied. In a dry run tells `spare` what
+        would be renamed."""
+        if self._vanished is None:
+            return
+        if self._context.dry:
+            self._moves.rehearse(self._vanished, spare)
+        else:
             for left in self._moves.run(self._vanished):
                 yield from self._copy(left.file, left.row, left.identity, round_)
 
@@ -264,13 +291,13 @@ class Origins:
             row = yield from self._twin(message.sizes[at], message.root(at), round_)
             if row is not None:
                 same.append((file, row))
-            elif bases := self._bases(entry, message.traits_of(at)):
-                self._descents.add(file, bases)
             else:
-                self._context.tally.compared(entry.size)
-                self._wholes.add(file)
+                bases = () if self._context.dry else self._bases(entry, message.traits_of(at))
+                if not bases:
+                    self._context.tally.compared(entry.size)
+                self._fetch(file, bases)
         if same:
-            guess = _Guess(same)
+            guess = _Guess(same, last=True)
             yield from self._ask_digest(guess, round_)
             yield from self._read(guess, round_)
 

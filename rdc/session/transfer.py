@@ -76,7 +76,12 @@ class Transfers:
         here has, or all of it."""
         entry = self._context.entries.entry(file)
         self.tally.total_bytes += entry.size
-        if entry.size > KEEP_BYTES and self._context.leftovers.of(entry.path) is not None:
+        if self._context.dry:
+            if self._planned or not self._context.seeks:
+                self._context.landing.rehearse(file)
+            else:
+                self._origins.seek(file)
+        elif entry.size > KEEP_BYTES and self._context.leftovers.of(entry.path) is not None:
             self.tally.compare_bytes += entry.size
             self._descents.add(file)
         elif self._context.seeks and not self._planned:
@@ -100,9 +105,9 @@ class Transfers:
             yield from self._descents.pump(round_)
         yield from self._wholes.pump(round_)
 
-    def move(self, round_: int) -> Conversation[None]:
-        """Renames what was only moved, now that deletions begin."""
-        yield from self._origins.move(round_)
+    def move(self, spare: Callable[[bytes], None], round_: int) -> Conversation[None]:
+        """Renames what was only moved, now that deletions begin; in a dry run tells `spare` what would be."""
+        yield from self._origins.move(spare, round_)
 
     def take(self, received: Received) -> Conversation[None]:
         """Takes one answer."""

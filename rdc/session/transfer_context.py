@@ -41,6 +41,8 @@ class TransferContext:
     tally: Tally
     fsync: bool
     """What lands is to be durable before it is reported."""
+    dry: bool
+    """Nothing is to be changed, only told."""
     seeks: bool
     """The destination has files already: the content of new ones may be among them."""
 

@@ -113,18 +113,19 @@ def dedup(report: Mapping[str, Any]) -> str:
 
 def recall(report: Mapping[str, Any]) -> str:
     """Recall of mixed files by resemblance; each method with what it lets pass of unrelated files."""
-    wrong = report["false candidates a million"]
-    names = [name for name in wrong["2-20 KB"] if name != "pairs"]
+    kinds = ("2-20 KB", "64 KiB and more")
+    wrong = [report["false candidates a million"][kind] for kind in kinds]
     panels = {
         kind: {
-            f"{name}: {wrong['2-20 KB'][name]:.3g} and {wrong['64 KiB and more'][name]:.3g} false a million": {
+            f"{name}: {wrong[0][name]:.3g}, {wrong[1][name]:.3g} false a million": {
                 float(j) + 0.05: row[name]
                 for j, row in report["mixed"][kind]["windows"].items()
                 if row["pairs"] >= 20
             }
-            for name in names
+            for name in wrong[0]
+            if name != "pairs"
         }
-        for kind in ("2-20 KB", "64 KiB and more")
+        for kind in kinds
     }
     return curves(
         "Recall of similar files, by samples and features", "true Jaccard resemblance of windows", panels

@@ -252,6 +252,18 @@ def test_what_was_saved_is_loaded(files: dict[int, tuple[Traits, int]], rng: ran
         assert loaded.query(one, 5, 1, size=size) == index.query(one, 5, 1, size=size)
 
 
+def test_the_form_at_rest_is_the_documented_one() -> None:
+    index = SimilarityIndex()
+    index.add(0x0102, Traits(bytes(range(9))), 5000)
+    index.add(7, Traits(bytes(9)), 2047)
+    body = bytes.fromhex(
+        "52444358 01 0200000000000000"
+        "0700000000000000 ff07 000000000000000000"
+        "0201000000000000 e20c 000102030405060708"  # 5000 has 13 bits: 2 * 1024 + (5000 >> 2)
+    )
+    assert saved(index) == body + blake3(body).digest()
+
+
 def test_several_parts_are_loaded() -> None:
     rng = random.Random(4)
     index = SimilarityIndex()

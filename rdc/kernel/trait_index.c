@@ -257,9 +257,12 @@ static int may_displace(const rdc_query *query, const rdc_group *group, unsigned
     }
     if (nearest != (uint16_t)worst->rank)
         return nearest < (uint16_t)worst->rank;
+    /* Keys no further away than the worst lie in one interval: one comparison each. */
+    const uint64_t key = query->row.key, lowest = key > worst->distance ? key - worst->distance : 0;
+    const uint64_t width = (UINT64_MAX - key > worst->distance ? key + worst->distance : UINT64_MAX) - lowest;
     int may = 0;
     for (unsigned i = 0; i < 64; i++)
-        may |= apart(group->key[first + i], query->row.key) <= worst->distance;
+        may |= group->key[first + i] - lowest <= width;
     return may;
 }
 

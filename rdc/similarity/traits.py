@@ -30,8 +30,8 @@ class Traits:
     """
 
     packed: bytes
-    """Nine bytes: trait t in bits 6t to 6t + 5, little-endian. A file without features (most below some
-    100 bytes) has none: there SignatureTree.traits is b""."""
+    """Nine bytes: trait t in bits 6t to 6t + 5, little-endian. A file without features has none (half
+    of those of 44 bytes, one in a hundred of 300): there SignatureTree.traits is b""."""
 
     def __post_init__(self) -> None:
         if len(self.packed) != TRAITS_BYTES:

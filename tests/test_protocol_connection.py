@@ -16,7 +16,6 @@ from rdc.protocol.ledger import Ledger
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
-    Bye,
     Data,
     Describe,
     Done,
@@ -101,7 +100,7 @@ def test_a_session_arrives_as_it_was_said(dialler: Role, compress: bool, step: i
     assert near.peer == far.peer == HELLO
     assert near.finished
     assert far.finished
-    assert near.max_round == far.max_round == 16
+    assert near.max_round == far.max_round == 15
     assert near.bytes_sent == far.bytes_received > 0
     assert far.bytes_sent == near.bytes_received > 0
     assert near.pending == far.pending == near.buffered == far.buffered == 0
@@ -271,7 +270,6 @@ SAMPLES: dict[type[Message], Message] = {
     Progress: Progress("delete", 1, 2),
     Plan: Plan(0, 0, 0),
     Done: RESULT[0],
-    Bye: Bye(0, ExitCode.OK),
 }
 # What must be unanswered for an answer to be one.
 ASKED: dict[type[Message], Message] = {
@@ -308,8 +306,6 @@ def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> 
             lines += _described(far_is_source, state, sample)
         if far_is_source and sample in ASKED and not (sample in LOOKS and state is State.LISTING):
             lines.append((False, ASKED[sample], 1))
-        elif far_is_source and state is State.SERVING:
-            lines.append((False, *RESULT))
         elif state is State.DONE:
             lines.append((True, *RESULT))
     if state is State.CLOSED:
@@ -377,16 +373,17 @@ def test_every_state_and_message_is_legal_or_refused(
             end.next()
 
 
-def test_done_and_bye_wait_for_the_other_side() -> None:
-    assert {Done: State.SERVING, Bye: State.DONE} == NEEDS
-    assert {Describe: (State.SERVING, State.LISTING)} == RECALLS
-    early = in_state(Role.SOURCE, State.LISTING, False, Data)
+def test_done_waits_for_the_description_and_ends_the_other_side() -> None:
+    assert {Done: State.SERVING} == NEEDS
+    assert {Describe: (State.SERVING, State.LISTING), Done: (State.SERVING, State.CLOSED)} == RECALLS
+    early = in_state(Role.SOURCE, State.LISTING, False, Notice)
     with pytest.raises(LocalProtocolError, match="Done"):
         early.send(*RESULT)
     early.receive_data(raw(*END))
     early.next()
-    early.receive_data(raw(SAMPLES[Bye], 1))
-    with pytest.raises(ProtocolError, match="Bye"):
+    early.send(*RESULT)
+    early.receive_data(raw(SAMPLES[Notice], 1))
+    with pytest.raises(ProtocolError, match="Notice"):
         early.next()
 
 

@@ -13,7 +13,6 @@ from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
-    Bye,
     Data,
     Describe,
     Done,
@@ -141,7 +140,6 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.DESTINATION, Progress("transfer", 2048, None), 15),
     (Role.DESTINATION, Notice(ExitCode.PARTIAL, b"a", "a: no space"), 15),
     (Role.DESTINATION, Done(2, 0, 2048, 12, 1, ExitCode.PARTIAL), 15),
-    (Role.SOURCE, Bye(1, ExitCode.VANISHED), 16),
 )
 
 

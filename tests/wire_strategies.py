@@ -13,7 +13,6 @@ from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
-    Bye,
     Data,
     Describe,
     Done,
@@ -266,7 +265,6 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     ),
     Plan: st.builds(Plan, sizes, sizes, sizes),
     Done: st.builds(Done, sizes, sizes, sizes, sizes, sizes, codes),
-    Bye: st.builds(Bye, sizes, codes),
 }
 
 messages: st.SearchStrategy[Message] = st.one_of(*BY_KIND.values())

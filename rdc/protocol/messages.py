@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from rdc.protocol.account import Bye, Done, Item, Notice, Plan, Progress
+from rdc.protocol.account import Done, Item, Notice, Plan, Progress
 from rdc.protocol.codec import decode_payload, encode_payload, registered
 from rdc.protocol.comparison import (
     BlockAnswer,
@@ -41,7 +41,6 @@ __all__ = [
     "PROTOCOL_VERSION",
     "BlockAnswer",
     "BlockRequest",
-    "Bye",
     "Data",
     "Describe",
     "Done",
@@ -111,7 +110,6 @@ Message: TypeAlias = (
     | Progress
     | Plan
     | Done
-    | Bye
     | Start
 )
 

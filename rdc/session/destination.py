@@ -18,7 +18,6 @@ from rdc.progress import PlanKnown, Problem
 from rdc.protocol.columns import increasing
 from rdc.protocol.listings import join_listing
 from rdc.protocol.messages import (
-    Bye,
     Describe,
     Done,
     ListingEnd,
@@ -169,12 +168,7 @@ class Destination:
             ExitCode.OK,
         )
         yield Send(done, round_)
-        while True:
-            received = yield Receive()
-            if received is not None and isinstance(received.message, Bye):
-                return done
-            if received is not None and not self._news.take(received.message):
-                raise ProtocolError(f"expected Bye, found {type(received.message).__name__}")
+        return done
 
     def _wind_down(self, error: BaseException) -> None:
         """An interruption: what is complete lands, what is not stays for the next run."""

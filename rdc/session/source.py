@@ -19,7 +19,6 @@ from rdc.model.entries import Kind
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
-    Bye,
     Data,
     Describe,
     Done,
@@ -161,7 +160,6 @@ class Source:
             if received is None:
                 continue
             if isinstance(received.message, Done):
-                yield Send(Bye(self._description.read_errors, ExitCode.OK), received.round + 1)
                 return received.message
             yield from self._serve(received)
 

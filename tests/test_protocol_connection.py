@@ -46,6 +46,7 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
     TreeAnswer,
     TreeRequest,
     message_kinds,
@@ -246,6 +247,7 @@ SAMPLES: dict[type[Message], Message] = {
     Describe: WHOLE,
     Start: START,
     Manifest: OFFER,
+    TopTier: TopTier(0, bytes(8)),
     TierRequest: TierRequest(0, (), 7),
     TierAnswer: TierAnswer(0, (0,), (2,), bytes(28)),
     RowsRequest: RowsRequest(0, (3,), 7),
@@ -324,6 +326,9 @@ def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> 
 def _described(far_is_source: bool, state: State, sample: type[Message]) -> list[tuple[bool, Message, int]]:
     """As much of the tree's description as `state` and `sample` leave room for."""
     listing_state = far_is_source and state is State.LISTING
+    if sample is TopTier and far_is_source:
+        offered: list[tuple[bool, Message, int]] = [(False, BY_DIGEST, 1), (True, START, 1), (True, OFFER, 1)]
+        return [*offered, (False, WHOLE, 1)] if listing_state else offered
     digest = sample is Manifest or (sample in LOOKS and not listing_state)
     lines: list[tuple[bool, Message, int]] = [(not far_is_source, BY_DIGEST if digest else WHOLE, 1)]
     if sample is Start and listing_state:

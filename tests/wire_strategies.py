@@ -43,6 +43,7 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
     TreeAnswer,
     TreeRequest,
 )
@@ -214,6 +215,11 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes),
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
+    TopTier: st.builds(
+        TopTier,
+        st.integers(0, 24),
+        st.lists(st.binary(min_size=4, max_size=4), min_size=1, max_size=64).map(b"".join),
+    ),
     RowsRequest: st.builds(RowsRequest, st.integers(0, 24), files, st.integers(1, ALL_GROUPS)),
     RowsPart: rows_parts(),
     Start: st.builds(

@@ -46,6 +46,7 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
     TreeAnswer,
     TreeRequest,
     decode,
@@ -319,6 +320,8 @@ class Connection:
                 self._ledger.ask(message)
             case TierAnswer() | RowsPart():
                 self._ledger.answer(message)
+            case TopTier():
+                self._census.top()
             case ListingEnd():
                 self._census.end(message)
             case RootRequest() | TreeRequest() | FileRequest():

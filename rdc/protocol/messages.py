@@ -31,6 +31,7 @@ from rdc.protocol.description import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
 )
 from rdc.protocol.opening import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Refused, Role
 
@@ -71,6 +72,7 @@ __all__ = [
     "Start",
     "TierAnswer",
     "TierRequest",
+    "TopTier",
     "TreeAnswer",
     "TreeRequest",
     "decode",
@@ -87,6 +89,7 @@ Message: TypeAlias = (
     | Manifest
     | TierRequest
     | TierAnswer
+    | TopTier
     | RowsRequest
     | RowsPart
     | Open

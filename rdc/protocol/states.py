@@ -37,6 +37,7 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
     TreeAnswer,
     TreeRequest,
 )
@@ -91,12 +92,14 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
             ListingPart: State.LISTING,
             ListingEnd: State.SERVING,
             Manifest: State.SERVING,
+            TopTier: State.LISTING,
             **dict.fromkeys(_ANSWERS, State.LISTING),
             Notice: State.LISTING,
             Refused: State.CLOSED,
         },
         State.SERVING: {
             **dict.fromkeys((*_VIEWS, *_ANSWERS), State.SERVING),
+            TopTier: State.SERVING,
             Notice: State.SERVING,
             Refused: State.CLOSED,
         },

@@ -22,6 +22,7 @@ from rdc.protocol.messages import (
     Done,
     ListingEnd,
     ListingPart,
+    TopTier,
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.session.deletion import Deletion
@@ -190,6 +191,8 @@ class Destination:
             message = received.message
             if isinstance(message, ListingPart):
                 self._take_part(message)
+            elif isinstance(message, TopTier):
+                pass  # of a manifest that a listing was preferred to
             elif isinstance(message, ListingEnd):
                 self._end_listing(message)
             elif not self._news.take(message):

@@ -48,6 +48,7 @@ __all__ = [
     "SIZE_LIMIT",
     "SOFTWARE_BYTES",
     "TIMEOUT_SECONDS",
+    "TOP_NODES",
     "WINDOW_LOG",
 ]
 
@@ -202,6 +203,9 @@ CATALOG_SETTLED = 10_000
 
 TIER_NODES = 1024
 """Manifest nodes in one request: their children, at most 26 each with 14 bytes of references, fit a frame."""
+
+TOP_NODES = 64
+"""Nodes of the tier that comes with a manifest, 4 bytes each: what it costs where nothing changed."""
 
 TIER_NODES_WHOLE = 65_536
 """Manifest nodes in an answer that holds a whole tier: 14 bytes of references each, 896 KiB of a frame. A

@@ -16,7 +16,6 @@ from rdc.protocol.ledger import Ledger
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
-    Bye,
     Data,
     Describe,
     DigestAnswer,
@@ -49,6 +48,7 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
     TraitsAnswer,
     TraitsRequest,
     TreeAnswer,
@@ -105,7 +105,7 @@ def test_a_session_arrives_as_it_was_said(dialler: Role, compress: bool, step: i
     assert near.peer == far.peer == HELLO
     assert near.finished
     assert far.finished
-    assert near.max_round == far.max_round == 16
+    assert near.max_round == far.max_round == 15
     assert near.bytes_sent == far.bytes_received > 0
     assert far.bytes_sent == near.bytes_received > 0
     assert near.pending == far.pending == near.buffered == far.buffered == 0
@@ -251,6 +251,7 @@ SAMPLES: dict[type[Message], Message] = {
     Describe: WHOLE,
     Start: START,
     Manifest: OFFER,
+    TopTier: TopTier(0, bytes(8)),
     TierRequest: TierRequest(0, (), 7),
     TierAnswer: TierAnswer(0, (0,), (2,), bytes(28)),
     RowsRequest: RowsRequest(0, (3,), 7),
@@ -279,7 +280,6 @@ SAMPLES: dict[type[Message], Message] = {
     Progress: Progress("delete", 1, 2),
     Plan: Plan(0, 0, 0),
     Done: RESULT[0],
-    Bye: Bye(0, ExitCode.OK),
 }
 # What must be unanswered for an answer to be one.
 ASKED: dict[type[Message], Message] = {
@@ -318,8 +318,6 @@ def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> 
             lines += _described(far_is_source, state, sample)
         if far_is_source and sample in ASKED and not (sample in LOOKS and state is State.LISTING):
             lines.append((False, ASKED[sample], 1))
-        elif far_is_source and state is State.SERVING:
-            lines.append((False, *RESULT))
         elif state is State.DONE:
             lines.append((True, *RESULT))
     if state is State.CLOSED:
@@ -338,6 +336,9 @@ def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> 
 def _described(far_is_source: bool, state: State, sample: type[Message]) -> list[tuple[bool, Message, int]]:
     """As much of the tree's description as `state` and `sample` leave room for."""
     listing_state = far_is_source and state is State.LISTING
+    if sample is TopTier and far_is_source:
+        offered: list[tuple[bool, Message, int]] = [(False, BY_DIGEST, 1), (True, START, 1), (True, OFFER, 1)]
+        return [*offered, (False, WHOLE, 1)] if listing_state else offered
     digest = sample is Manifest or (sample in LOOKS and not listing_state)
     lines: list[tuple[bool, Message, int]] = [(not far_is_source, BY_DIGEST if digest else WHOLE, 1)]
     if sample is Start and listing_state:
@@ -387,16 +388,17 @@ def test_every_state_and_message_is_legal_or_refused(
             end.next()
 
 
-def test_done_and_bye_wait_for_the_other_side() -> None:
-    assert {Done: State.SERVING, Bye: State.DONE} == NEEDS
-    assert {Describe: (State.SERVING, State.LISTING)} == RECALLS
-    early = in_state(Role.SOURCE, State.LISTING, False, Data)
+def test_done_waits_for_the_description_and_ends_the_other_side() -> None:
+    assert {Done: State.SERVING} == NEEDS
+    assert {Describe: (State.SERVING, State.LISTING), Done: (State.SERVING, State.CLOSED)} == RECALLS
+    early = in_state(Role.SOURCE, State.LISTING, False, Notice)
     with pytest.raises(LocalProtocolError, match="Done"):
         early.send(*RESULT)
     early.receive_data(raw(*END))
     early.next()
-    early.receive_data(raw(SAMPLES[Bye], 1))
-    with pytest.raises(ProtocolError, match="Bye"):
+    early.send(*RESULT)
+    early.receive_data(raw(SAMPLES[Notice], 1))
+    with pytest.raises(ProtocolError, match="Notice"):
         early.next()
 
 

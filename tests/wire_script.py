@@ -13,7 +13,6 @@ from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
-    Bye,
     Data,
     Describe,
     DigestAnswer,
@@ -45,6 +44,7 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
     TraitsAnswer,
     TraitsRequest,
     TreeAnswer,
@@ -105,6 +105,7 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.DESTINATION, Describe(False, True), 1),
     (Role.SOURCE, Start(b"", Kind.DIRECTORY, Metadata(0o755, -5, 0, 0)), 2),
     (Role.SOURCE, Manifest(b"m" * 32, 5000, 3, 3000, 1), 2),
+    (Role.SOURCE, TopTier(1, b"r" * 80), 2),
     (Role.DESTINATION, TierRequest(2, (), 7), 3),
     (Role.SOURCE, TierAnswer(1, (0,), (20,), b"r" * 280), 4),
     (Role.DESTINATION, TierRequest(0, (3, 8), 4), 5),
@@ -149,7 +150,6 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.DESTINATION, Progress("transfer", 2048, None), 15),
     (Role.DESTINATION, Notice(ExitCode.PARTIAL, b"a", "a: no space"), 15),
     (Role.DESTINATION, Done(2, 0, 2048, 12, 1, ExitCode.PARTIAL), 15),
-    (Role.SOURCE, Bye(1, ExitCode.VANISHED), 16),
 )
 
 

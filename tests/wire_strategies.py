@@ -13,7 +13,6 @@ from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
-    Bye,
     Data,
     Describe,
     DigestAnswer,
@@ -46,6 +45,7 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
     TraitsAnswer,
     TraitsRequest,
     TreeAnswer,
@@ -231,6 +231,11 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes),
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
+    TopTier: st.builds(
+        TopTier,
+        st.integers(0, 24),
+        st.lists(st.binary(min_size=4, max_size=4), min_size=1, max_size=64).map(b"".join),
+    ),
     RowsRequest: st.builds(RowsRequest, st.integers(0, 24), files, st.integers(1, ALL_GROUPS)),
     RowsPart: rows_parts(),
     Start: st.builds(
@@ -286,7 +291,6 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     ),
     Plan: st.builds(Plan, sizes, sizes, sizes),
     Done: st.builds(Done, sizes, sizes, sizes, sizes, sizes, codes),
-    Bye: st.builds(Bye, sizes, codes),
 }
 
 messages: st.SearchStrategy[Message] = st.one_of(*BY_KIND.values())

@@ -48,6 +48,7 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
     TraitsAnswer,
     TraitsRequest,
     TreeAnswer,
@@ -323,6 +324,8 @@ class Connection:
                 self._ledger.ask(message)
             case TierAnswer() | RowsPart():
                 self._ledger.answer(message)
+            case TopTier():
+                self._census.top()
             case ListingEnd():
                 self._census.end(message)
             case RootRequest() | DigestRequest() | TraitsRequest() | TreeRequest() | FileRequest():

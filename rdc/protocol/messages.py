@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from rdc.protocol.account import Bye, Done, Item, Notice, Plan, Progress
+from rdc.protocol.account import Done, Item, Notice, Plan, Progress
 from rdc.protocol.codec import decode_payload, encode_payload, registered
 from rdc.protocol.comparison import (
     BlockAnswer,
@@ -31,6 +31,7 @@ from rdc.protocol.description import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
 )
 from rdc.protocol.opening import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Refused, Role
 from rdc.protocol.origins import NO_TRAITS, DigestAnswer, DigestRequest, TraitsAnswer, TraitsRequest
@@ -43,7 +44,6 @@ __all__ = [
     "PROTOCOL_VERSION",
     "BlockAnswer",
     "BlockRequest",
-    "Bye",
     "Data",
     "Describe",
     "DigestAnswer",
@@ -78,6 +78,7 @@ __all__ = [
     "TierRequest",
     "TraitsAnswer",
     "TraitsRequest",
+    "TopTier",
     "TreeAnswer",
     "TreeRequest",
     "decode",
@@ -94,6 +95,7 @@ Message: TypeAlias = (
     | Manifest
     | TierRequest
     | TierAnswer
+    | TopTier
     | RowsRequest
     | RowsPart
     | Open
@@ -121,7 +123,6 @@ Message: TypeAlias = (
     | Progress
     | Plan
     | Done
-    | Bye
     | Start
 )
 

@@ -7,7 +7,6 @@ from enum import Enum
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
-    Bye,
     Data,
     Describe,
     DigestAnswer,
@@ -40,6 +39,7 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
     TraitsAnswer,
     TraitsRequest,
     TreeAnswer,
@@ -100,14 +100,15 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
             ListingPart: State.LISTING,
             ListingEnd: State.SERVING,
             Manifest: State.SERVING,
+            TopTier: State.LISTING,
             **dict.fromkeys(_ANSWERS, State.LISTING),
             Notice: State.LISTING,
             Refused: State.CLOSED,
         },
         State.SERVING: {
             **dict.fromkeys((*_VIEWS, *_ANSWERS), State.SERVING),
+            TopTier: State.SERVING,
             Notice: State.SERVING,
-            Bye: State.CLOSED,
             Refused: State.CLOSED,
         },
         State.CLOSED: {},
@@ -127,9 +128,12 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     },
 }
 
-NEEDS: dict[type[Message], State] = {Done: State.SERVING, Bye: State.DONE}
-"""Messages that also need the OTHER side to be in a state: D has seen the whole listing when it is done, and
-S says good-bye to a D that is."""
+NEEDS: dict[type[Message], State] = {Done: State.SERVING}
+"""Messages that also need the OTHER side to be in a state: D has seen the whole listing when it is done."""
 
-RECALLS: dict[type[Message], tuple[State, State]] = {Describe: (State.SERVING, State.LISTING)}
-"""Messages that also take the OTHER side from a state to another: after a manifest S is to list its tree."""
+RECALLS: dict[type[Message], tuple[State, State]] = {
+    Describe: (State.SERVING, State.LISTING),
+    Done: (State.SERVING, State.CLOSED),
+}
+"""Messages that also take the OTHER side from a state to another: after a manifest S is to list its tree;
+after Done nobody waits for S any more, so that the end of a session costs no round trip."""

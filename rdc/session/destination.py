@@ -18,11 +18,11 @@ from rdc.progress import PlanKnown, Problem
 from rdc.protocol.columns import increasing
 from rdc.protocol.listings import join_listing
 from rdc.protocol.messages import (
-    Bye,
     Describe,
     Done,
     ListingEnd,
     ListingPart,
+    TopTier,
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.session.deletion import Deletion
@@ -185,12 +185,7 @@ class Destination:
             ExitCode.OK,
         )
         yield Send(done, round_)
-        while True:
-            received = yield Receive()
-            if received is not None and isinstance(received.message, Bye):
-                return done
-            if received is not None and not self._news.take(received.message):
-                raise ProtocolError(f"expected Bye, found {type(received.message).__name__}")
+        return done
 
     def _wind_down(self, error: BaseException) -> None:
         """An interruption: what is complete lands, what is not stays for the next run."""
@@ -212,6 +207,8 @@ class Destination:
             message = received.message
             if isinstance(message, ListingPart):
                 self._take_part(message)
+            elif isinstance(message, TopTier):
+                pass  # of a manifest that a listing was preferred to
             elif isinstance(message, ListingEnd):
                 self._end_listing(message)
             elif not self._news.take(message):

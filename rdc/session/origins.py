@@ -28,7 +28,6 @@ from rdc.session.moves import Move
 from rdc.signature.records import SHORT_REFERENCE_BYTES, root_reference
 from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.traits import Traits
-from rdc.tree.walk import join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -129,8 +128,8 @@ class Origins:
         self._taken = bytearray()
         """By row of the vanished files."""
         self._signed: dict[int, _Signed] = {}
-        self._place = path_of(context.root.fileno())
-        self._known = context.signer.catalog.similar(self._place, context.signer.params)
+        place = path_of(context.root.fileno())
+        self._known = context.signer.catalog.similar(place, context.signer.params)
         self._kin: SimilarityIndex | None = None
         self._kin_bytes = 0
 
@@ -355,10 +354,9 @@ class Origins:
                 rows[row] = None
         paths = dict.fromkeys(vanished[row].path for row in list(rows)[:BASES_PER_FILE])
         if traits and len(paths) < BASES_PER_FILE:
-            sought = SoughtFile(traits, entry.size, join(self._place, entry.path))
-            for kin in self._known.query(sought, BASES_PER_FILE - len(paths), MATCHES):
-                if kin.path.startswith(self._place + b"/"):
-                    paths[kin.path[len(self._place) + 1 :]] = None
+            sought = SoughtFile(traits, entry.size, entry.path)
+            known = self._known.query(sought, BASES_PER_FILE - len(paths), MATCHES)
+            paths.update(dict.fromkeys(kin.path for kin in known))
         return tuple(paths)
 
     def _find_kin(self, round_: int) -> Conversation[None]:

@@ -20,7 +20,6 @@ from rdc.protocol.messages import (
     NO_TRAITS,
     BlockAnswer,
     BlockRequest,
-    Bye,
     Data,
     Describe,
     DigestAnswer,
@@ -166,7 +165,6 @@ class Source:
             if received is None:
                 continue
             if isinstance(received.message, Done):
-                yield Send(Bye(self._description.read_errors, ExitCode.OK), received.round + 1)
                 return received.message
             yield from self._serve(received)
 

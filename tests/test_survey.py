@@ -423,3 +423,30 @@ def test_one_scan_does_not_fill_the_catalog(
         scan([tree], PLAIN, catalog=catalog)
         again = scan([tree], PLAIN, catalog=catalog)
     assert 0 < again.coverage.known_bytes < again.bytes
+
+
+def test_files_that_resemble_each_other(tmp_path: Path) -> None:
+    drawn = random.Random(11)
+    text = b"\n".join(drawn.randbytes(20).hex().encode() for _ in range(3000))
+    large = drawn.randbytes(5_000_000)
+    for name, content in (
+        ("a/draft", text),
+        ("a/final", text.replace(b"00", b"zz", 9)),
+        ("b/final2", text[:100_000] + b"more" + text[100_000:]),
+        ("b/copy of final2", text[:100_000] + b"more" + text[100_000:]),
+        ("b/unlike", drawn.randbytes(100_000)),
+        ("b/large", large),
+        ("b/large too", large[:4_500_000] + b"end"),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    report = scan([tmp_path], PLAIN, catalog=None)
+    groups = [{os.path.basename(path) for path in group.paths} for group in report.similar]
+    assert groups[0] == {b"large", b"large too"}
+    # One of the two identical ones speaks for both.
+    assert groups[1] - {b"copy of final2", b"final2"} == {b"draft", b"final"}
+    assert len(groups[1]) == 3
+    assert len(groups) == 2
+    assert report.similar[0].bytes == 9_500_003
+    assert all(0.6 < group.resemblance <= 1 for group in report.similar)
+    assert all(Path(os.fsdecode(path)).exists() for group in report.similar for path in group.paths)

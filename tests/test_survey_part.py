@@ -195,6 +195,8 @@ FORGED = {
     "in no directory": [encode_section(b"PLAC", column(0), column(0), column(0), column(0))],
     "index out of range": [encode_section(b"REFS", 0, column(1), column(1), column(0))],
     "64-bit numbers": [encode_section(b"DIRS", b"a\0", b"123")],
+    "traits of another": [encode_section(b"LIKE", 0, column(1), column(1), column(0), b"12345678", b"a\0")],
+    "a file in no": [encode_section(b"LIKE", 0, column(1), column(1), column(0), b"123456789", b"a\0")],
     "unknown section": [encode_section(b"WHAT", b"")],
     "positional arg": [encode_section(b"FAIL", b"")],
     "a number out": [encode_section(b"FAIL", b"p", "m", (1 << 64) - 1)],

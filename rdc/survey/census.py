@@ -20,6 +20,7 @@ from rdc.survey.levels import (
     memory_shares,
     root_key,
 )
+from rdc.survey.likeness import Likeness
 from rdc.survey.places import Places
 from rdc.survey.references import References
 from rdc.survey.tally import STRATA, Tally
@@ -64,6 +65,7 @@ class Census:
         self.compression = {level: CompressionSample() for level in shares} if options.compress else {}
         self.places = Places()
         self.references = References()
+        self.likeness = Likeness()
         self._folders = [Folder(FOLD_MIN, FOLD_MAX) for _ in FOLDED[1:]]
         self._waiting: list[SmallFile] = []
         self._waiting_chunks = 0

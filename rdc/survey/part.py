@@ -12,14 +12,17 @@ from rdc.errors import ExitCode, UsageError, printable
 from rdc.files.output import write_output
 from rdc.limits import SCAN_PROBLEMS
 from rdc.model.scan import FIXED_LEVELS, ScanOptions, ScanProblem
+from rdc.similarity.traits import TRAITS_BYTES
 from rdc.survey.compression import SAMPLE_CHUNKS
 from rdc.survey.levels import FINE_PARAMS, FOLD_MAX, FOLD_MIN, FOLDED, FOLLOWED
+from rdc.survey.likeness import Candidate
 from rdc.survey.outcome import Outcome
 from rdc.survey.sections import MAGIC, PartError, encode_section, number, packed, read_sections, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rdc.survey.likeness import Likeness
     from rdc.survey.sections import Section
 
 __all__ = ["PartSource", "encode_part", "merge_parts", "write_part"]
@@ -105,7 +108,29 @@ def encode_part(outcome: Outcome) -> Iterator[bytes]:
         where = array("Q", references.places[part])
         rows = map(packed, (references.keys[part], references.sizes[part], where))
         yield encode_section(b"REFS", references.shift, *rows)
+    yield from _encode_likeness(census.likeness)
     yield encode_section(b"LAST")
+
+
+def _encode_likeness(likeness: Likeness) -> Iterator[bytes]:
+    files = sorted(likeness.files.items())
+    for start in range(0, max(1, len(files)), ROWS):
+        part = files[start : start + ROWS]
+        columns = [
+            array("Q", column)
+            for column in (
+                [key for key, _ in part],
+                [file.size for _, file in part],
+                [file.directory for _, file in part],
+            )
+        ]
+        yield encode_section(
+            b"LIKE",
+            likeness.least,
+            *map(packed, columns),
+            b"".join([file.traits for _, file in part]),
+            _joined([file.name for _, file in part]),
+        )
 
 
 def merge_parts(sources: Sequence[PartSource], memory: int) -> Outcome:
@@ -200,6 +225,9 @@ class _Merger:
                 self._add_places(*map(unpacked, fields))
             elif tag == b"REFS":
                 self._add_references(number(fields[0]), *map(unpacked, fields[1:]))
+            elif tag == b"LIKE":
+                keys, sizes, where = map(unpacked, fields[1:4])
+                self._add_likeness(number(fields[0]), keys, sizes, where, fields[4], _strings(fields[5]))
             else:
                 raise ValueError(f"an unknown section {tag!r}")
         self._end_table()
@@ -291,6 +319,26 @@ class _Merger:
         if not len(keys) == len(sizes) == len(numbers):
             raise ValueError("references of several lengths")
         references.add(keys.tobytes(), sizes.tobytes(), numbers)
+
+    def _add_likeness(
+        self,
+        least: int,
+        keys: array[int],
+        sizes: array[int],
+        directories: array[int],
+        traits: bytes,
+        names: list[bytes],
+    ) -> None:
+        likeness = self._outcome.census.likeness
+        likeness.drop(least)
+        if len(traits) != TRAITS_BYTES * len(keys):
+            raise ValueError("traits of another length")
+        rows = zip(keys, sizes, directories, names, strict=True)
+        for row, (key, size, directory, name) in enumerate(rows):
+            if directory >= self._directories:
+                raise ValueError("a file in no directory")
+            own = traits[row * TRAITS_BYTES : (row + 1) * TRAITS_BYTES]
+            likeness.add(key, Candidate(size, own, self._first_directory + directory, name))
 
 
 def _joined(names: list[bytes]) -> bytes:

@@ -25,6 +25,7 @@ from rdc.survey.census import SmallFile
 from rdc.survey.explorer import Explorer
 from rdc.survey.found import Found
 from rdc.survey.levels import FINE_PARAMS, mean_of, root_key
+from rdc.survey.likeness import Candidate
 from rdc.survey.outcome import Outcome
 from rdc.survey.places import suffix_of
 from rdc.survey.stream import FileStream
@@ -263,6 +264,7 @@ class _Scanner:
             self._advance(file.found.size)
             return
         self._seen(file, tree.size, known=signed.known)
+        self._liken(file.found, root_key(tree.root), tree.size, tree.traits)
         place = self._place(file.found)
         if file.holes or any(count != 1 for count in tree.levels[0].counts):
             stream = FileStream(self.outcome.census, place, file.read, file.holes)
@@ -305,6 +307,7 @@ class _Scanner:
                     except StopIteration as stop:
                         key = root_key(stop.value.root)
                         self._seen(file, source.size, known=stop.value.known)
+                        self._liken(file.found, key, source.size, stop.value.traits)
                         stream.finish(key, source.size - _total(file.holes))
                         if file.blocks is not None and file.holes:
                             self._hollow_blocks(file, file.blocks, source.size)
@@ -335,6 +338,10 @@ class _Scanner:
         outcome.allocated_bytes += file.allocated
         outcome.already_shared_bytes += file.shared
         outcome.known_bytes += size if known else 0
+
+    def _liken(self, found: FoundFile, key: int, size: int, traits: bytes) -> None:
+        name = found.path.rpartition(b"/")[2]
+        self.outcome.census.likeness.add(key, Candidate(size, traits, found.directory, name))
 
     def _failed(self, found: FoundFile, error: FileError) -> None:
         if isinstance(error, _KnownLinkError):

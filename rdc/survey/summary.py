@@ -39,8 +39,7 @@ def report_of(outcome: Outcome) -> ScanReport:
         directories=directories(census.places, shares),
         types=types(census.places, shares),
         overlaps=overlaps(census.places, census.references),
-        # Found by rdc.similarity over the traits of files, once it has an index for them.
-        similar=(),
+        similar=census.likeness.groups(census.places),
         errors=tuple(outcome.problems),
         coverage=Coverage(
             complete=complete,

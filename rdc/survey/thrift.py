@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rdc.catalog.similar import SimilarFiles
     from rdc.catalog.store import SignatureStore
     from rdc.chunking.params import ChunkParams
     from rdc.files.source import SourceFile
@@ -40,6 +41,9 @@ class ThriftyStore:
                 return
             self._left -= size
         self._store.put(source, tree, began)
+
+    def similar(self, below: bytes, params: ChunkParams) -> SimilarFiles:
+        return self._store.similar(below, params)
 
     def settle(self, key: bytes) -> None:
         self._store.settle(key)

@@ -33,8 +33,8 @@ the nearest paths come first."""
 SIMILAR_LIMIT = SIMILAR_MATCHES - SPARE
 """Files one question can ask for."""
 
-# Traits are read where the encoded signature has them: a column of their own would make the file 5 % larger and
-# this 7 % faster, an index over paths and traits the file 30 % larger. SQLite counts from 1.
+# Traits are read where the encoded signature has them: a column of their own would make the file 5 % larger
+# and this 7 % faster, an index over paths and traits the file 30 % larger. SQLite counts from 1.
 _TRAITS = f"substr(value, {TRAITS_LENGTH_AT + 2}, {TRAITS_BYTES})"
 _BELOW = (
     f"SELECT id, {_TRAITS}, size FROM signature WHERE path >= ? AND path < ? AND params = ?"  # noqa: S608

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from rdc.kernel.survey import Folder
-from rdc.survey.compression import CompressionSample, expected_shift
+from rdc.survey.compression import CompressionSample, expected_shift, sample_size
 from rdc.survey.levels import (
     FILE_LEVEL,
     FOLD_MAX,
@@ -42,6 +42,11 @@ _GOLDEN = 0x9E37_79B9_7F4A_7C15
 _MASK = (1 << 64) - 1
 
 
+def _unit(level: str) -> int:
+    """Bytes of what is compressed at a time, roughly."""
+    return SEGMENT_BYTES if level == FILE_LEVEL else mean_of(level)
+
+
 class SmallFile:
     """A file whose chunks were few enough to come all at once."""
 
@@ -62,7 +67,10 @@ class Census:
         self.levels = {
             level: Tally(share, STRATA if level == FILE_LEVEL else ()) for level, share in shares.items()
         }
-        self.compression = {level: CompressionSample() for level in shares} if options.compress else {}
+        self.compression = {
+            level: CompressionSample(most=sample_size(_unit(level)))
+            for level in (shares if options.compress else ())
+        }
         self.places = Places()
         self.references = References()
         self.likeness = Likeness()
@@ -73,7 +81,7 @@ class Census:
     def expect(self, total: int) -> None:
         """About so many bytes will come: the samples for compression then start as small as they will be."""
         for level, sample in self.compression.items():
-            sample.thin(expected_shift(total, SEGMENT_BYTES if level == FILE_LEVEL else mean_of(level)))
+            sample.thin(expected_shift(total, _unit(level)))
 
     # Files that come at once
 

@@ -16,11 +16,20 @@ if TYPE_CHECKING:
 
     from rdc.survey.tally import Figures
 
-__all__ = ["CompressedFigures", "CompressionSample", "expected_shift"]
+__all__ = ["CompressedFigures", "CompressionSample", "expected_shift", "sample_size"]
 
 SAMPLE_CHUNKS = 1024
 """Chunks kept at most, and half as many at least where there are so many: zstd shrinks chunks by very
 different factors, and a thousand of them tell the mean to about one per cent."""
+
+SAMPLE_BYTES = 16 << 20
+"""Bytes for which fewer chunks are kept, but not less than a quarter: zstd takes 50 ms for them."""
+
+
+def sample_size(mean: int) -> int:
+    """Chunks of `mean` bytes that are compressed at most."""
+    return max(SAMPLE_CHUNKS // 4, min(SAMPLE_CHUNKS, SAMPLE_BYTES // mean))
+
 
 ZSTD_LEVEL = 3
 """zstd's default, and that of the stores that deduplicate."""
@@ -38,8 +47,8 @@ class CompressedFigures:
 
 
 def expected_shift(total: int, mean: int) -> int:
-    """A choice of one in 2^shift that takes about SAMPLE_CHUNKS of the chunks of `total` bytes."""
-    return max(0, (total // mean // SAMPLE_CHUNKS).bit_length() - 1)
+    """A choice of one in 2^shift that takes about sample_size(mean) of the chunks of `total` bytes."""
+    return max(0, (total // mean // sample_size(mean)).bit_length() - 1)
 
 
 class CompressionSample:
@@ -48,8 +57,10 @@ class CompressionSample:
     The choice is halved each time that it has grown too large.
     """
 
-    def __init__(self, shift: int = 0) -> None:
+    def __init__(self, shift: int = 0, most: int = SAMPLE_CHUNKS) -> None:
+        """`most`: chunks kept."""
         self.shift = shift
+        self._most = most
         self.sizes: dict[int, tuple[int, int]] = {}
         """By key: bytes, and bytes after zstd."""
 
@@ -76,7 +87,7 @@ class CompressionSample:
     def put(self, key: int, before: int, after: int) -> None:
         """A chosen chunk whose bytes before and after zstd are known."""
         self.sizes[key] = (before, after)
-        while len(self.sizes) > SAMPLE_CHUNKS and self.shift < 63:
+        while len(self.sizes) > self._most and self.shift < 63:
             self.thin(self.shift + 1)
 
     def thin(self, shift: int) -> None:

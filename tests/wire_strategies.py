@@ -127,7 +127,7 @@ def root_answers(draw: st.DrawFn) -> RootAnswer:
 def batches(draw: st.DrawFn) -> FileBatch:
     named = draw(files)
     lengths = draw(st.lists(st.integers(0, 300), min_size=len(named), max_size=len(named)))
-    return FileBatch(named, tuple(lengths), bytes(sum(lengths)), draw(roots))
+    return FileBatch(named, tuple(lengths), draw(roots), bytes(sum(lengths)))
 
 
 @st.composite
@@ -162,9 +162,7 @@ def block_requests(draw: st.DrawFn) -> BlockRequest:
 @st.composite
 def data(draw: st.DrawFn) -> Data:
     payload = draw(st.one_of(st.binary(min_size=1, max_size=200), st.just(bytes(DATA_BYTES))))
-    cuts = sorted(draw(st.sets(st.integers(1, len(payload)), max_size=5)) | {len(payload)})
-    chunks = tuple(b - a for a, b in zip([0, *cuts], cuts, strict=False))
-    return Data(draw(ordinals), payload, draw(st.sampled_from([(), chunks])))
+    return Data(draw(ordinals), payload)
 
 
 @st.composite

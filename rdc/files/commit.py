@@ -282,7 +282,7 @@ class CommitGroup:
             try:
                 if rows:
                     self._check_directory(run.path_of(rows[0]), run.path, run.directory)
-            except FileError:
+            except (FileError, OSError):
                 # Each file's own error, in place of the first one's.
                 unplaced = set(rows)
             else:

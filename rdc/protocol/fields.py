@@ -20,6 +20,7 @@ __all__ = [
     "Blob",
     "Codec",
     "Column",
+    "Content",
     "Flag",
     "Gaps",
     "Integer",
@@ -115,6 +116,24 @@ class Blob:
         return self._checked(of_type(raw, bytes))
 
     def _checked(self, value: bytes) -> bytes:
+        if not self.shortest <= len(value) <= self.longest:
+            raise ValueError(f"{len(value)} bytes are not in {self.shortest}..{self.longest}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The content of files: the last field of its message, behind the others' msgpack and not in it, so that
+    it need not be copied. What was received is a view."""
+
+    shortest: int
+    longest: int
+
+    def pack(self, value: bytes | memoryview) -> object:
+        return self.unpack(value)
+
+    def unpack(self, raw: object) -> bytes | memoryview:
+        value = raw if isinstance(raw, memoryview) else of_type(raw, bytes)
         if not self.shortest <= len(value) <= self.longest:
             raise ValueError(f"{len(value)} bytes are not in {self.shortest}..{self.longest}")
         return value

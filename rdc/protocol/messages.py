@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from rdc.protocol.account import Bye, Done, Item, Notice, Plan, Progress
-from rdc.protocol.codec import decode_payload, encode_payload, registered
+from rdc.protocol.codec import decode_payload, encode_parts, encode_payload, registered
 from rdc.protocol.comparison import (
     BlockAnswer,
     BlockRequest,
@@ -76,6 +76,7 @@ __all__ = [
     "TreeRequest",
     "decode",
     "encode",
+    "encode_parts",
     "message_kinds",
 ]
 
@@ -126,6 +127,6 @@ def encode(message: Message, packer: msgpack.Packer | None = None) -> bytes:
     return encode_payload(message, packer)
 
 
-def decode(kind: int, payload: bytes) -> Message:
+def decode(kind: int, payload: bytes | memoryview) -> Message:
     """The message, every field checked. Raises ProtocolError that names message and field."""
     return cast("Message", decode_payload(kind, payload))

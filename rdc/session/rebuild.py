@@ -37,39 +37,33 @@ class MismatchError(FileError):
 
 
 class Arrival:
-    """Writes `temporary` from a whole file as it comes, chunk lengths announced, the root as trailer."""
+    """Writes `temporary` from a whole file as it comes, its digest as trailer."""
 
     def __init__(
         self,
         file: int,
         path: bytes,
-        params: ChunkParams,
         temporary: Replacement,
         expected: Identity | None,
-        column: Callable[[], Column],
     ) -> None:
         self.file = file
         self.path = path
         self.temporary = temporary
         self.expected = expected
         """What was at the path when the content began to come; None: nothing."""
-        self._builder = TreeBuilder(params, column)
+        self._hasher = blake3()
 
-    def push(self, payload: bytes, chunks: Sequence[int]) -> None:
-        """Takes whole chunks of these lengths, one after the other in `payload`."""
-        view, digests, begin = memoryview(payload), [], 0
-        for length in chunks:
-            digests.append(blake3(view[begin : begin + length]).digest())
-            begin += length
-        self._builder.add(digests, list(chunks))
+    def push(self, payload: bytes | memoryview) -> None:
+        """Takes the next bytes."""
+        self._hasher.update(payload)
         self.temporary.write(payload)
 
-    def finish(self, root: bytes) -> None:
-        """Raises MismatchError unless what came has this root."""
-        if self._builder.finish().root != root:
+    def finish(self, digest: bytes) -> None:
+        """Raises MismatchError unless BLAKE3 of what came is this."""
+        if self._hasher.digest() != digest:
             raise MismatchError(
                 self.path,
-                f"{printable(self.path)}: the content that arrived does not have the announced root",
+                f"{printable(self.path)}: the content that arrived does not have the announced digest",
             )
 
 
@@ -113,7 +107,7 @@ class Rebuild:
         """Writes up to the first literal. Raises MismatchError when the base is not what was signed."""
         self._step()
 
-    def push(self, payload: bytes) -> None:
+    def push(self, payload: bytes | memoryview) -> None:
         """Takes the next literal bytes. Raises MismatchError as soon as a chunk is wrong."""
         self.literal_bytes += len(payload)
         self._inbox += payload

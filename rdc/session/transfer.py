@@ -1,7 +1,8 @@
 """Files on their way to the destination: from the decision that one differs to its hand-over for commit.
 
 A file that the destination lacks comes whole; one that it has in another version moves by descent. Nothing is
-handed over before its 32-byte root was compared.
+handed over before a 32-byte digest of it was compared: the digest of what came whole, the root of what was
+rebuilt.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Transfers:
             self._wholes.take_batch(message)
         elif isinstance(message, FileEnd):
             if not (yield from self._descents.take_end(message.file, round_)):
-                if message.root:
+                if message.digest:
                     self._wholes.take_end(message)
                 else:
                     self._descents.expire(message.file)

@@ -212,6 +212,13 @@ side, about what hashing and copying so much takes."""
 FILES_PER_BATCH = 1024
 """Small files in one message: a thousandth of a message's cost each."""
 
+ITEMS_PER_MESSAGE = 4096
+"""Changes told in one message, about 40 bytes each: a message for each would cost both sides as much as a
+small file's copy does."""
+
+ITEMS_BYTES = 256 << 10
+"""Bytes of their paths, and as many of link targets: half a frame together. One item has 128 KiB at most."""
+
 TIMEOUT_SECONDS = 1_000_000
 """--timeout at most: eleven days. poll(2) counts milliseconds in 31 bits, which end after 24."""
 

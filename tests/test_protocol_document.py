@@ -99,6 +99,8 @@ def test_limits_are_the_code_s() -> None:
     for field in (
         f"payload: content[1..{limits.DATA_BYTES}]",
         f"payload: content[0..{limits.DATA_BYTES}]",
+        f"paths: strings[{limits.ITEMS_PER_MESSAGE}]",
+        f"at most {limits.ITEMS_BYTES:,} bytes",
         f"records: bytes[0..{limits.RECORDS_BYTES}]",
         f"files: increasing[{limits.FILES_PER_MESSAGE}]",
         f"nodes: increasing[{limits.TIER_NODES}]",

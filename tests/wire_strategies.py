@@ -22,7 +22,7 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Hello,
-    Item,
+    Items,
     ListingEnd,
     ListingPart,
     Manifest,
@@ -128,6 +128,14 @@ def batches(draw: st.DrawFn) -> FileBatch:
     named = draw(files)
     lengths = draw(st.lists(st.integers(0, 300), min_size=len(named), max_size=len(named)))
     return FileBatch(named, tuple(lengths), draw(roots), bytes(sum(lengths)))
+
+
+@st.composite
+def items(draw: st.DrawFn) -> Items:
+    count = draw(st.integers(1, 5))
+    codes = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=11, max_size=11)
+    named = st.lists(paths, min_size=count, max_size=count).map(tuple)
+    return Items("".join(draw(codes) for _ in range(count)), draw(named), draw(st.just(()) | named))
 
 
 @st.composite
@@ -253,12 +261,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     FileEnd: st.builds(FileEnd, ordinals, sizes, roots | st.just(b""), mtimes),
     FileFailed: st.builds(FileFailed, ordinals, failures, lines),
     Notice: st.builds(Notice, codes, paths, lines),
-    Item: st.builds(
-        Item,
-        st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=11, max_size=11),
-        paths,
-        st.none() | paths,
-    ),
+    Items: items(),
     Progress: st.builds(
         Progress, st.sampled_from(["compare", "transfer", "delete"]), sizes, st.none() | sizes
     ),

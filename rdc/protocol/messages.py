@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from rdc.protocol.account import Bye, Done, Item, Notice, Plan, Progress
+from rdc.protocol.account import Bye, Done, Items, Notice, Plan, Progress
 from rdc.protocol.codec import decode_payload, encode_parts, encode_payload, registered
 from rdc.protocol.comparison import (
     BlockAnswer,
@@ -50,7 +50,7 @@ __all__ = [
     "FileFailed",
     "FileRequest",
     "Hello",
-    "Item",
+    "Items",
     "ListingEnd",
     "ListingPart",
     "Manifest",
@@ -108,7 +108,7 @@ Message: TypeAlias = (
     | FileEnd
     | FileFailed
     | Notice
-    | Item
+    | Items
     | Progress
     | Plan
     | Done

@@ -16,7 +16,7 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Hello,
-    Item,
+    Items,
     ListingEnd,
     ListingPart,
     Manifest,
@@ -74,7 +74,7 @@ _ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, Fi
 _REQUESTS = (
     TierRequest, RowsRequest, RootRequest, TreeRequest, NodeRequest, BlockRequest, RangeRequest, FileRequest,
 )  # fmt: skip
-_REPORTS = (Item, Progress, Plan)
+_REPORTS = (Items, Progress, Plan)
 
 
 def _begin(working: State) -> dict[State, dict[type[Message], State]]:

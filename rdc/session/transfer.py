@@ -63,12 +63,11 @@ class Transfers:
         else:
             self._descents.add(file)
 
-    def create(self, file: int) -> None:
+    def create(self, file: int, path: bytes, size: int) -> None:
         """Fetch a file whole, or what an interrupted run did not get of it."""
-        entry = self._context.entries.entry(file)
-        self.tally.total_bytes += entry.size
-        if entry.size > KEEP_BYTES and self._context.leftovers.of(entry.path) is not None:
-            self.tally.compare_bytes += entry.size
+        self.tally.total_bytes += size
+        if size > KEEP_BYTES and self._context.leftovers.of(path) is not None:
+            self.tally.compare_bytes += size
             self._descents.add(file)
         else:
             self._wholes.add(file)

@@ -17,12 +17,17 @@ from rdc.session.rebuild import Arrival, MismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Executor, ThreadPoolExecutor
 
     from rdc.protocol.messages import Data, FileBatch, FileEnd
     from rdc.session.driver import Conversation
     from rdc.session.transfer_context import TransferContext
 
 __all__ = ["WholeFiles"]
+
+
+BACKGROUND_BYTES = 4 << 20
+"""Files from this size on are written by a thread of their own: below, starting it costs what it saves."""
 
 
 class WholeFiles:
@@ -35,6 +40,7 @@ class WholeFiles:
         self._retried: set[int] = set()
         self._arrival: Arrival | None = None
         self._skipping: int | None = None
+        self._writer: ThreadPoolExecutor | None = None
 
     @property
     def idle(self) -> bool:
@@ -57,7 +63,7 @@ class WholeFiles:
         try:
             arrival = self._arriving(message.file)
             arrival.push(message.payload)
-            self._context.tally.arriving(arrival.temporary.size)
+            self._context.tally.arriving(arrival.size)
         except FileError as error:
             self._context.problem(self._context.entries.entry(message.file).path, error)
             self._skip(message.file)
@@ -66,11 +72,11 @@ class WholeFiles:
         """Small files: nothing of them is written before the digest of all was compared."""
         self._asked -= len(message.files)
         entries = self._context.entries
-        listed = [
-            entries.listing(directory).sizes[file - entries.firsts[directory]]
-            for directory, files in entries.runs(message.files)
-            for file in files
-        ]
+        runs = list(entries.runs(message.files))
+        listed: list[int] = []
+        for directory, files in runs:
+            sizes, first = entries.listing(directory).sizes, entries.firsts[directory]
+            listed += [sizes[file - first] for file in files]
         # With other sizes than were listed, the bytes would be parted in other places.
         if blake3(message.payload).digest() != message.digest or listed != list(message.sizes):
             for file in message.files:
@@ -78,10 +84,10 @@ class WholeFiles:
             return
         row = at = 0
         with memoryview(message.payload) as view:
-            for directory, files in entries.runs(message.files):
-                sizes = listed[row : row + len(files)]
-                size = sum(sizes)
-                self._land(directory, files, sizes, view[at : at + size])
+            for directory, files in runs:
+                lengths = listed[row : row + len(files)]
+                size = sum(lengths)
+                self._land(directory, files, lengths, view[at : at + size])
                 self._context.tally.literal_bytes += size
                 self._context.tally.advance(size)
                 row, at = row + len(files), at + size
@@ -118,7 +124,7 @@ class WholeFiles:
             arrival, self._arrival = self._arriving(message.file), None
             arrival.finish(message.digest)
         except MismatchError:
-            arrival.temporary.abandon()
+            arrival.abandon()
             self._retry(message.file, "the content that arrived does not have the announced digest")
             return
         except FileError as error:
@@ -140,8 +146,10 @@ class WholeFiles:
     def close(self) -> None:
         """What came of an unfinished file stays for the next run to go on from."""
         if self._arrival is not None:
-            self._arrival.temporary.keep()
+            self._arrival.keep()
             self._arrival = None
+        if self._writer is not None:
+            self._writer.shutdown()
 
     def _arriving(self, file: int) -> Arrival:
         if self._arrival is None:
@@ -150,10 +158,18 @@ class WholeFiles:
             path = entry.path
             expected = context.expected(file, path)
             temporary = Replacement(context.root, path, expected_size=entry.size)
-            self._arrival = Arrival(file, path, temporary, expected)
+            writer = self._background() if entry.size >= BACKGROUND_BYTES else None
+            self._arrival = Arrival(file, path, temporary, expected, writer)
         if self._arrival.file != file:
             raise ProtocolError(f"content of file {file} before file {self._arrival.file} ended")
         return self._arrival
+
+    def _background(self) -> Executor:
+        if self._writer is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._writer = ThreadPoolExecutor(1, thread_name_prefix="rdc writer")
+        return self._writer
 
     def _retry(self, file: int, why: str) -> None:
         path = self._context.entries.entry(file).path
@@ -165,6 +181,6 @@ class WholeFiles:
 
     def _skip(self, file: int) -> None:
         if self._arrival is not None:
-            self._arrival.temporary.abandon()
+            self._arrival.abandon()
         self._arrival = None
         self._skipping = file

@@ -8,7 +8,7 @@ from rdc.errors import FileError, RdcError
 from rdc.files.commit import CommitGroup
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference
-from rdc.plan.itemize import itemize
+from rdc.plan.itemize import RENAMING, itemize
 from rdc.progress import ItemChanged, Problem
 
 if TYPE_CHECKING:
@@ -105,6 +105,18 @@ class Landing:
         """Takes over verified contents, one after the other, of files of one directory that are all new; the
         rows of which nothing is there, to be tried one by one."""
         return self._group.add_small(directory, listing, content, self._owner)
+
+    def moved(self, file: int, old: bytes) -> None:
+        """A file here was (in a dry run: would be) renamed to the path of a new one; its metadata are still
+        the old ones."""
+        self._decisions.pop(file)
+        entry = self._entries.entry(file)
+        try:
+            if not self._dry:
+                self._root.set_metadata(entry.path, Kind.FILE, entry.metadata, owner=self._owner)
+        except FileError as error:
+            self._failed(error)
+        self.report(ItemChanged(RENAMING, old, entry.path))
 
     def flush(self) -> None:
         self._group.flush()

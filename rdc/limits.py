@@ -116,6 +116,9 @@ BLOCK_BYTES = PIECE_BYTES + 1024
 """Bytes of one block on the wire. zstd adds 3 bytes a block and at most 18 a frame to data it cannot shrink;
 the rest is room for the end of a zstd frame and the head of the next."""
 
+RAW_BLOCK_BYTES = FRAME_BYTES + 16
+"""Bytes of one block that is not compressed: any frame with its head, so that content needs no cutting up."""
+
 WINDOW_LOG = 23
 """log2 of the zstd window: 8 MiB a direction is held by both ends for the whole session."""
 
@@ -226,12 +229,19 @@ the 27 bytes an entry beside them fit. One entry alone has 128 KiB of them at mo
 SMALL_MANIFEST = 200
 """Entries up to which a manifest that differs is listed whole: about 3 KB, a descent would cost as much."""
 
-SMALL_FILE_BYTES = 16 << 10
-"""Files up to this size share messages. Below every max_size in use, so that each is one chunk; 16 of them at
-least fit one message."""
+SMALL_FILE_BYTES = 128 << 10
+"""Files up to this size share messages, four of them at least: one by itself costs some 50 microseconds a
+side, about what hashing and copying so much takes."""
 
 FILES_PER_BATCH = 1024
 """Small files in one message: a thousandth of a message's cost each."""
+
+ITEMS_PER_MESSAGE = 4096
+"""Changes told in one message, about 40 bytes each: a message for each would cost both sides as much as a
+small file's copy does."""
+
+ITEMS_BYTES = 256 << 10
+"""Bytes of their paths, and as many of link targets: half a frame together. One item has 128 KiB at most."""
 
 TIMEOUT_SECONDS = 1_000_000
 """--timeout at most: eleven days. poll(2) counts milliseconds in 31 bits, which end after 24."""

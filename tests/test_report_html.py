@@ -15,6 +15,8 @@ from rdc.errors import ExitCode, UsageError
 from rdc.model.scan import Overlap, ScanProblem, ScanReport, SimilarGroup
 from rdc.report.scan_html import scan_html
 from scripts.make_scan_sample import report as sample
+from tests.syncing import command
+from tests.trees import tree, write_tree
 
 BROWSER = (
     "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -105,6 +107,24 @@ def test_an_empty_scan_has_a_page(tmp_path: Path) -> None:
     document = shown(scan_html(empty), tmp_path, "--dump-dom")
     assert "Nothing to save" in document
     assert 'data-drawn="yes"' in document
+
+
+def test_the_command_writes_the_page(tmp_path: Path) -> None:
+    data = write_tree(tmp_path / "data", tree({"a/one": b"x" * 90_000, "b/one": b"x" * 90_000}))
+    ended = command("scan", "--no-catalog", f"--html={tmp_path / 'page.html'}", data)
+    assert ended.code == 0, ended
+    assert "chunks save" in ended.out
+    assert 'data-drawn="yes"' in shown((tmp_path / "page.html").read_text("utf-8"), tmp_path, "--dump-dom")
+    nowhere = command("scan", "--no-catalog", f"--html={tmp_path / 'none' / 'page.html'}", data)
+    assert nowhere.code == ExitCode.FILE_IO
+    assert "cannot write the page: No such file or directory" in nowhere.err
+
+
+def test_without_plotly_nothing_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    ended = command("scan", "--no-catalog", f"--html={tmp_path / 'page.html'}", tmp_path / "missing")
+    assert ended.code == ExitCode.USAGE
+    assert "rdc[report]" in ended.err
 
 
 def test_without_plotly_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

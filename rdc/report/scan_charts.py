@@ -10,19 +10,20 @@ import posixpath
 from typing import TYPE_CHECKING, Any
 
 from rdc.errors import printable
+from rdc.model.scan import DirectorySummary
 from rdc.report.scan_headline import level_title, percent, saved_share
 from rdc.report.sizes import counted, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.model.scan import Bin, DirectorySummary, LevelSummary, Overlap, ScanReport
+    from rdc.model.scan import Bin, LevelSummary, Overlap, ScanReport
 
 __all__ = ["directories_chart", "label", "levels_chart", "overlaps_chart", "sizes_chart"]
 
 KEPT, PACKED, SQUEEZED, DOUBLED = "#1f5fa8", "#5b9bd5", "#b9d3ec", "#d08763"
 INK, LINES = "#1c2430", "#eceff3"
-SHARES = [[0.0, "#eef3f9"], [0.5, "#8fb8de"], [1.0, "#b5482a"]]
+SHARES = [[0.0, "#e8f0f8"], [0.5, "#f4dcc8"], [1.0, "#c2562f"]]
 """From nothing twice to everything twice."""
 
 MAP_DIRECTORIES = 300
@@ -77,15 +78,24 @@ def directories_chart(report: ScanReport) -> str | None:
     if not chosen:
         return None
     known = {one.path for one in chosen}
+    tops = [one for one in chosen if _parent(one.path, known) is None]
+    # A root of our own, since plotly paints the one it adds over several tops black.
+    everything = DirectorySummary(
+        b"",
+        sum(t.files for t in tops),
+        sum(t.bytes for t in tops),
+        sum(t.duplicate_bytes for t in tops),
+        0,
+        0,
+    )
+    chosen.append(everything)
     shares = [one.duplicate_bytes / one.bytes if one.bytes else 0.0 for one in chosen]
     trace: dict[str, Any] = {
         "type": "treemap",
         "branchvalues": "total",
-        "ids": [label(one.path) for one in chosen],
+        "ids": [_node(one.path) for one in chosen],
         "labels": [_short(one.path, known) for one in chosen],
-        "parents": [
-            label(parent) if (parent := _parent(one.path, known)) is not None else "" for one in chosen
-        ],
+        "parents": ["" if one is everything else _node(_parent(one.path, known) or b"") for one in chosen],
         "values": [one.duplicate_bytes for one in chosen],
         "text": [size_text(one.duplicate_bytes) for one in chosen],
         "hovertext": [_about(one, share) for one, share in zip(chosen, shares, strict=True)],
@@ -219,8 +229,15 @@ def _parent(path: bytes, known: set[bytes]) -> bytes | None:
     return above if above in known and above != path else None
 
 
+def _node(path: bytes) -> str:
+    """What plotly knows a directory by; '' would be no node."""
+    return f"/{label(path)}"
+
+
 def _short(path: bytes, known: set[bytes]) -> str:
     """A path without the part that its parent in the map shows."""
+    if not path:
+        return "everything"
     parent = _parent(path, known)
     return label(path if parent is None else path[len(parent.rstrip(b"/")) + 1 :] or path)
 
@@ -231,7 +248,7 @@ def _tail(path: bytes) -> str:
 
 def _about(one: DirectorySummary, share: float) -> str:
     return (
-        f"{label(one.path)}<br>{size_text(one.duplicate_bytes)} duplicate, "
+        f"{label(one.path) or 'everything'}<br>{size_text(one.duplicate_bytes)} duplicate, "
         f"{percent(share)} of {size_text(one.bytes)}<br>{counted(one.files, 'file')}"
     )
 

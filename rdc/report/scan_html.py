@@ -11,7 +11,7 @@ import string
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from rdc.errors import UsageError
+from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.report.scan_charts import directories_chart, label, levels_chart, overlaps_chart, sizes_chart
 from rdc.report.scan_headline import headline, level_title, percent, saved_share
 from rdc.report.sizes import counted, size_text
@@ -21,12 +21,24 @@ if TYPE_CHECKING:
 
     from rdc.model.scan import ScanReport
 
-__all__ = ["scan_html"]
+__all__ = ["scan_html", "write_html"]
 
 ROWS = 20
 """Of each table; the JSON document has all."""
 
 PATHS_PER_GROUP = 8
+
+
+def write_html(report: ScanReport, path: str) -> None:
+    """Writes the page to `path`. Raises RdcError without plotly or when the file cannot be written."""
+    page = scan_html(report)
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page)
+    except OSError as error:
+        raise RdcError(
+            f"{path}: cannot write the page: {error.strerror or error}", code=ExitCode.FILE_IO
+        ) from error
 
 
 def scan_html(report: ScanReport) -> str:
@@ -35,7 +47,7 @@ def scan_html(report: ScanReport) -> str:
         from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
     except ImportError as error:
         raise UsageError(
-            "--html needs the plotly package: python3 -m pip install 'rdc[report]', or use --json"
+            "--html needs plotly; install it with: pip install 'rdc[report]', or use --json"
         ) from error
     charts = {
         "levels": levels_chart(report),

@@ -1,0 +1,115 @@
+"""What an interrupted run left: displaced files, which go once it is certain that nothing is lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rdc.errors import FileError, printable
+from rdc.files.displaced import is_displaced, is_displaced_of
+from rdc.files.hard_link import sync_directory
+from rdc.files.held import HeldFile, difference, same_bytes
+from rdc.files.path import join
+from rdc.files.swap import put_back
+from rdc.files.syscalls import rename_exchange
+from rdc.model.entries import Kind, strings
+from rdc.model.instances import Action, Instance
+from rdc.tree.filters import FilterList
+from rdc.tree.walk import PackedWalk
+
+if TYPE_CHECKING:
+    from rdc.files.confined import Root
+    from rdc.instances.tally import Tally
+    from rdc.instances.tree import Tree
+    from rdc.progress import Event
+
+__all__ = ["clear_leftovers"]
+
+
+def clear_leftovers(tree: Tree, tally: Tally) -> None:
+    """Find and, where the tally's options say `apply`, clear what lies about below one tree.
+
+    A displaced file goes when the file that has its name holds the same bytes, with the same metadata. It
+    goes back when it is the newer of the two and the other has more names: then somebody wrote to it after
+    the kill. Anything else stays and is named.
+    """
+    for directory, name, targets in _leftovers(tree.root):
+        path = join(directory, name)
+        try:
+            instance = _clear(tree.root, directory, name, targets, apply=tally.options.apply)
+        except FileError as error:
+            tally.problem(error)
+            continue
+        if instance is None:
+            shown = tree.root.shown(path)
+            tally.skip(
+                shown,
+                f"{printable(shown)}: left by an interrupted run, and not what the file beside it holds;"
+                " look at both and remove one",
+            )
+        else:
+            tally.done(instance, files=0)
+
+
+def _leftovers(root: Root) -> Iterator[tuple[bytes, bytes, list[bytes]]]:
+    """Directory, name there, and the names that it may have had."""
+    for directory, listing in PackedWalk(root, FilterList(()), _silent):
+        # A million names without one of ours cost one search.
+        if b".rdc-" not in listing.names:
+            continue
+        names = strings(listing.names)
+        files = [names[row] for row in listing.rows_of(Kind.FILE)]
+        for name in files:
+            if is_displaced(name):
+                yield directory, name, [other for other in files if is_displaced_of(name, other)]
+
+
+def _silent(event: Event, /) -> None:
+    """The search for duplicates walks the same directories, and tells."""
+
+
+def _clear(
+    root: Root, directory: bytes, name: bytes, targets: Sequence[bytes], *, apply: bool
+) -> Instance | None:
+    path = join(directory, name)
+    with HeldFile(root, path) as old:
+        for target in targets:
+            beside = join(directory, target)
+            with HeldFile(root, beside) as now:
+                one_file = now.is_at(name, root.directory(directory).fd)
+                if one_file or (difference(old, now) is None and same_bytes(old, now)):
+                    action = Action.CLEAR
+                elif old.metadata.mtime_ns > now.metadata.mtime_ns and now.links > 1:
+                    action = Action.RESTORE
+                else:
+                    continue
+                if apply:
+                    try:
+                        _carry_out(root, directory, name, target, old, now, action)
+                    except OSError as error:
+                        raise root.failure(error, path, "clear what an interrupted run left") from error
+                freed = old.allocated if action is Action.CLEAR and old.links == 1 else 0
+                return Instance(action, root.shown(path), root.shown(beside), 0, freed, 0)
+    return None
+
+
+def _carry_out(
+    root: Root, directory: bytes, name: bytes, target: bytes, old: HeldFile, now: HeldFile, action: Action
+) -> None:
+    """Raises OSError, FileChangedError."""
+    place = root.directory(directory, fresh=True)
+    old.check()
+    now.check()
+    if action is Action.RESTORE:
+        rename_exchange(name, target, place.fd)
+        if now.is_at(name, place.fd):
+            os.unlink(name, dir_fd=place.fd)
+        else:
+            put_back(name, target, place.fd, os.fstat(old.fileno()))
+        return
+    # What has the name must be durable in its place before the other goes.
+    os.fsync(now.fileno())
+    sync_directory(place)
+    if old.is_at(name, place.fd) and now.is_at(target, place.fd):
+        os.unlink(name, dir_fd=place.fd)

@@ -1,0 +1,177 @@
+"""Shared blocks: files of a group, or runs of equal chunks, come to lie on disk once."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rdc.errors import FileError
+from rdc.files.dedupe_range import SLICE_BYTES, can_share, dedupe_range, sharing_failure
+from rdc.files.extents import compare_places
+from rdc.files.failure import changed
+from rdc.files.volume import Volume, volume_of
+from rdc.instances.group import by_volume, choose_source
+from rdc.model.instances import Action, Instance, Place, Sharing
+
+if TYPE_CHECKING:
+    from rdc.files.confined import Root
+    from rdc.files.source import SourceFile
+    from rdc.instances.group import Inode
+    from rdc.instances.tally import Tally
+    from rdc.instances.tree import Tree
+    from rdc.model.instances import EqualRuns
+
+__all__ = ["Sharer"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    source_offset: int
+    offset: int
+    length: int
+
+
+class Sharer:
+    """Shares blocks, or in a dry run finds out what that would win. Nothing it does changes any content."""
+
+    def __init__(self, trees: Sequence[Tree], tally: Tally) -> None:
+        self._trees = trees
+        self._tally = tally
+        self._volumes: dict[int, Volume] = {}
+        """By device number."""
+
+    def group(self, inodes: Sequence[Inode]) -> None:
+        """Let the inodes of one group share the blocks of one of them, a volume at a time."""
+        for part in by_volume(inodes, lambda inode: self._volume(inode).id):
+            source = choose_source(part)
+            others = [inode for inode in part if inode is not source and not inode.protected]
+            size = source.facts.identity.size
+            changed_any = False
+            for other in others:
+                if self._tally.capped:
+                    break
+                whole = [_Range(0, 0, size)]
+                changed_any |= self._pair(source.names[0], other.names[0], whole)
+                self._tally.advance(size)
+            self._tally.groups += changed_any
+
+    def runs(self, runs: EqualRuns) -> None:
+        """Let ranges of two files share their blocks."""
+        columns = zip(runs.source_offsets, runs.offsets, runs.lengths, strict=True)
+        self._tally.groups += self._pair(runs.source, runs.destination, [_Range(*row) for row in columns])
+
+    def _pair(self, source: Place, destination: Place, ranges: Sequence[_Range]) -> bool:
+        """Whether something was, or would be, shared. Problems of either file are told, not raised."""
+        root = self._trees[source.root].root
+        try:
+            with root.open_read(source.path) as one:
+                return self._into(one, root.shown(source.path), destination, ranges)
+        except FileError as error:
+            self._tally.problem(error)
+            return False
+
+    def _into(self, source: SourceFile, shown: bytes, destination: Place, ranges: Sequence[_Range]) -> bool:
+        root, path = self._trees[destination.root].root, destination.path
+        with root.open_read(path) as other:
+            volume = _volume(root, path, other)
+            total = Instance(Action.SHARE, root.shown(path), shown, 0, 0, 0)
+            for part in ranges:
+                # Whoever found the range may have seen a longer file.
+                if part.source_offset + part.length > source.size or part.offset + part.length > other.size:
+                    raise changed(path, root.shown(path), "the sizes that were compared", "smaller ones")
+                total = self._range(source, root, path, other, part, volume, total)
+                if self._tally.capped:
+                    break
+        if total.bytes:
+            self._tally.done(total)
+        return bool(total.bytes)
+
+    def _range(
+        self,
+        source: SourceFile,
+        root: Root,
+        path: bytes,
+        other: SourceFile,
+        part: _Range,
+        volume: Volume,
+        total: Instance,
+    ) -> Instance:
+        """`total` and what one range adds to it."""
+        before = _places(source, other, part, volume)
+        self._tally.already += min(before.same, part.length)
+        if not before.own and not before.perhaps:
+            return total
+        if not self._tally.take(part.length, another=not total.bytes):
+            return total
+        try:
+            if self._tally.options.apply:
+                self._share(source, root, path, other, part)
+                after = _places(source, other, part, volume)
+                won = max(0, before.own - after.own)
+                perhaps = max(0, before.perhaps - after.perhaps)
+            else:
+                can_share(source.fileno(), other.fileno())
+                won, perhaps = before.own, before.perhaps
+        except OSError as error:
+            raise sharing_failure(root, path, error) from error
+        done = min(part.length, before.own + before.perhaps)
+        return Instance(
+            total.action,
+            total.path,
+            total.source,
+            total.bytes + done,
+            total.won + won,
+            total.perhaps + perhaps,
+        )
+
+    def _share(self, source: SourceFile, root: Root, path: bytes, other: SourceFile, part: _Range) -> None:
+        done = 0
+        while done < part.length:
+            shared = dedupe_range(
+                source.fileno(),
+                part.source_offset + done,
+                min(SLICE_BYTES, part.length - done),
+                other.fileno(),
+                part.offset + done,
+            )
+            if shared is None:
+                raise changed(path, root.shown(path), "the content that was compared", "another")
+            done += shared
+
+    def _volume(self, inode: Inode) -> Volume:
+        device = inode.facts.identity.device
+        if device not in self._volumes:
+            place = inode.names[0]
+            root = self._trees[place.root].root
+            with root.open_read(place.path) as source:
+                self._volumes[device] = _volume(root, place.path, source)
+        return self._volumes[device]
+
+
+def _volume(root: Root, path: bytes, source: SourceFile) -> Volume:
+    try:
+        return volume_of(source.fileno())
+    except OSError as error:
+        raise root.failure(error, path, "look at its file system", reading=True) from error
+
+
+def _places(source: SourceFile, other: SourceFile, part: _Range, volume: Volume) -> Sharing:
+    """A file system that does not tell where files lie may still win all of it."""
+    length = part.length
+    if part.offset + length == other.size:
+        length = volume.rounded(length)
+    try:
+        return compare_places(
+            source.fileno(),
+            part.source_offset,
+            other.fileno(),
+            part.offset,
+            length,
+            whole_extents=volume.whole_extents,
+        )
+    except OSError as error:
+        if error.errno not in {errno.EOPNOTSUPP, errno.ENOTTY, errno.ENOSYS, errno.EINVAL}:
+            raise
+        return Sharing(0, 0, length)

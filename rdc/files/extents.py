@@ -67,6 +67,7 @@ def extents(fd: int, start: int, end: int) -> Iterator[Extent]:
         request += bytes(_EXTENT.size * EXTENTS_PER_CALL)
         ioctl(fd, _FIEMAP, request, True)
         count = _HEAD.unpack_from(request)[3]
+        reached = start
         if count > EXTENTS_PER_CALL:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         for at in range(count):
@@ -82,6 +83,8 @@ def extents(fd: int, start: int, end: int) -> Iterator[Extent]:
                 return
         if count < EXTENTS_PER_CALL:
             return
+        if start <= reached:  # a full answer that brings nothing new: no kernel known gives it
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
 
 class _Piece(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, printable
@@ -13,6 +14,7 @@ from rdc.files.held import HeldFile, difference, same_bytes
 from rdc.files.path import join
 from rdc.files.swap import put_back
 from rdc.files.syscalls import rename_exchange
+from rdc.instances.tree import is_below
 from rdc.model.entries import Kind, strings
 from rdc.model.instances import Action, Instance
 from rdc.tree.filters import FilterList
@@ -32,10 +34,12 @@ def clear_leftovers(tree: Tree, tally: Tally) -> None:
 
     A displaced file goes when the file that has its name holds the same bytes, with the same metadata. It
     goes back when it is the newer of the two and the other has more names: then somebody wrote to it after
-    the kill. Anything else stays and is named.
+    the kill. A spare name of a file that has others goes too. Anything else stays and is named.
     """
     for directory, name, targets in _leftovers(tree.root):
         path = join(directory, name)
+        if any(is_below(tree.real_path(path), top) for top in tally.options.keep):
+            continue
         try:
             instance = _clear(tree.root, directory, name, targets, apply=tally.options.apply)
         except FileError as error:
@@ -75,23 +79,41 @@ def _clear(
     path = join(directory, name)
     with HeldFile(root, path) as old:
         for target in targets:
-            beside = join(directory, target)
-            with HeldFile(root, beside) as now:
-                one_file = now.is_at(name, root.directory(directory).fd)
-                if one_file or (difference(old, now) is None and same_bytes(old, now)):
-                    action = Action.CLEAR
-                elif old.metadata.mtime_ns > now.metadata.mtime_ns and now.links > 1:
-                    action = Action.RESTORE
-                else:
+            with HeldFile(root, join(directory, target)) as now:
+                action = _decide(old, now)
+                if action is None:
                     continue
                 if apply:
-                    try:
+                    with _named(root, path):
                         _carry_out(root, directory, name, target, old, now, action)
-                    except OSError as error:
-                        raise root.failure(error, path, "clear what an interrupted run left") from error
                 freed = old.allocated if action is Action.CLEAR and old.links == 1 else 0
-                return Instance(action, root.shown(path), root.shown(beside), 0, freed, 0)
+                return Instance(action, root.shown(path), root.shown(join(directory, target)), 0, freed, 0)
+        if old.links < 2:
+            return None
+        # A spare name of a file that has others: nothing is lost with it.
+        if apply:
+            with _named(root, path):
+                os.unlink(name, dir_fd=root.directory(directory, fresh=True).fd)
+        return Instance(Action.CLEAR, root.shown(path), root.shown(path), 0, 0, 0)
+
+
+def _decide(old: HeldFile, now: HeldFile) -> Action | None:
+    """What to do with a displaced file, given the one that has a name it may have had."""
+    one_file = (old.identity.device, old.identity.inode) == (now.identity.device, now.identity.inode)
+    if one_file or (difference(old, now) is None and same_bytes(old, now)):
+        return Action.CLEAR
+    # Both had one mtime when they changed places. Whoever removes `now` must leave it another name.
+    if old.metadata.mtime_ns > now.metadata.mtime_ns and now.links > 1:
+        return Action.RESTORE
     return None
+
+
+@contextmanager
+def _named(root: Root, path: bytes) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise root.failure(error, path, "clear what an interrupted run left") from error
 
 
 def _carry_out(

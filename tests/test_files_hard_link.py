@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import mmap
 import os
@@ -20,12 +21,13 @@ import rdc.files.hard_link
 import rdc.files.swap
 from rdc.errors import ExitCode, FileChangedError, FileError
 from rdc.files.confined import Root
-from rdc.files.displaced import displaced_name, is_displaced, is_displaced_of
+from rdc.files.displaced import displaced_name, is_displaced, is_displaced_of, is_unchanged
 from rdc.files.hard_link import LinkSwap, sync_contents, sync_names
 from rdc.files.held import HeldFile, difference, same_bytes
 from rdc.files.separate import separate
 from rdc.files.syscalls import rename_exchange
 from rdc.files.temporary import is_temporary
+from rdc.model.entries import Metadata
 
 CONTENT = bytes(range(256)) * 40
 TIME = 1_234_567_890_123_456_789
@@ -158,6 +160,46 @@ def test_a_writer_to_the_kept_file(pair: Pair) -> None:
     pair.expect_untouched()
 
 
+def test_a_writer_to_the_link_keeps_what_it_writes_to(pair: Pair) -> None:
+    """Who opens the name after the exchange has the kept file, and must find it there when he has written."""
+    pair.swap.link()
+    pair.swap.exchange()
+    with writing(pair.name, b"new"):
+        await_break(pair.kept)
+        pair.swap.discard()
+        assert sorted(os.listdir(pair.place)) == ["kept", "old"]
+        pair.let_go()
+    assert pair.name.read_bytes() == b"new" + CONTENT[3:]
+    assert os.stat(pair.name).st_ino == os.stat(pair.place / "kept").st_ino
+
+
+def test_two_writers_who_found_different_files_under_the_name(pair: Pair) -> None:
+    """One before the exchange, one after it: neither loses a byte, and it is said where they are."""
+    pair.swap.link()
+    pair.swap.exchange()
+    with writing(pair.beside, b"one"), writing(pair.name, b"two"):
+        await_break(pair.old)
+        await_break(pair.kept)
+        with pytest.raises(FileError, match="both it and the file it became were written to") as caught:
+            pair.swap.discard()
+        pair.let_go()
+    assert pair.beside.name in str(caught.value)
+    assert pair.name.read_bytes() == b"two" + CONTENT[3:]
+    assert pair.beside.read_bytes() == b"one" + CONTENT[3:]
+
+
+def test_a_process_that_was_stopped_for_long(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lease ran out between look and exchange, and the kept file was written to."""
+    times = iter((0.0, 100.0))
+    monkeypatch.setattr("time.monotonic", lambda: next(times))
+    monkeypatch.setattr(HeldFile, "describe_change", lambda held: None)
+    pair.swap.link()
+    os.utime(pair.place / "kept", ns=(5, 5))  # as a write would have left it
+    with pytest.raises(FileChangedError, match="the file it should become was written to"):
+        pair.swap.exchange()
+    pair.expect_untouched()
+
+
 def test_truncation_counts_as_writing(pair: Pair) -> None:
     def truncate() -> None:
         os.truncate(pair.name, 1)
@@ -177,6 +219,25 @@ def test_truncation_counts_as_writing(pair: Pair) -> None:
 def test_a_file_saved_before_the_exchange(pair: Pair) -> None:
     pair.swap.link()
     replace(pair.name, b"saved")
+    with pytest.raises(FileChangedError, match="another file in its place"):
+        pair.swap.exchange()
+    pair.expect_untouched()
+    assert pair.name.read_bytes() == b"saved"
+
+
+def save_before_exchange(pair: Pair, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody saves a file between the last look and the exchange."""
+
+    def saving(one: bytes, other: bytes, directory: int) -> None:
+        replace(pair.name, content)
+        rename_exchange(one, other, directory)
+
+    monkeypatch.setattr(rdc.files.hard_link, "rename_exchange", saving)
+
+
+def test_a_file_saved_right_before_the_exchange(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_before_exchange(pair, b"saved", monkeypatch)
+    pair.swap.link()
     with pytest.raises(FileChangedError, match="another file in its place"):
         pair.swap.exchange()
     pair.expect_untouched()
@@ -217,8 +278,8 @@ def test_files_saved_while_one_is_put_back(pair: Pair, times: int, monkeypatch: 
         exchange(one, other, directory)
 
     monkeypatch.setattr(rdc.files.swap, "rename_exchange", saving)
+    save_before_exchange(pair, b"saved 1", monkeypatch)
     pair.swap.link()
-    replace(pair.name, b"saved 1")
     with pytest.raises(FileChangedError):
         pair.swap.exchange()
     pair.expect_untouched()
@@ -239,7 +300,7 @@ def test_files_saved_without_end(pair: Pair, monkeypatch: pytest.MonkeyPatch) ->
     pair.swap.link()
     pair.swap.exchange()
     wants_to_write(pair.beside)
-    with pytest.raises(FileError, match=r"or in \.rdc-[0-9a-f]{16}\.old beside it"):
+    with pytest.raises(FileError, match=r"look at \.rdc-[0-9a-f]{16}\.old beside it"):
         pair.swap.discard()
     found = {path.read_bytes() for path in pair.place.iterdir()}
     assert {b"saved %d" % saved, b"saved %d" % (saved - 1)} <= found
@@ -248,7 +309,7 @@ def test_files_saved_without_end(pair: Pair, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_file_that_is_gone_before_the_exchange(pair: Pair) -> None:
     pair.swap.link()
     pair.name.unlink()
-    with pytest.raises(FileChangedError, match="gone"):
+    with pytest.raises(FileChangedError, match="another file in its place"):
         pair.swap.exchange()
     assert os.listdir(pair.place) == ["kept"]
 
@@ -430,8 +491,13 @@ def test_more_links_than_the_file_system_allows(ext4: Path) -> None:
 
 
 def test_names_of_displaced_files() -> None:
-    name = displaced_name(b"report.txt")
+    metadata = Metadata(0o644, -5, 1, 2)
+    name = displaced_name(b"report.txt", 10, metadata)
     assert is_displaced(name)
+    assert is_unchanged(name, 10, metadata)
+    assert not is_unchanged(name, 11, metadata)
+    for change in ({"mode": 0o640}, {"mtime_ns": -4}, {"uid": 2}, {"gid": 1}):
+        assert not is_unchanged(name, 10, dataclasses.replace(metadata, **change))
     assert is_displaced_of(name, b"report.txt")
     assert not is_displaced_of(name, b"other")
     # A sweep of temporaries, which may be removed at any time, must never take them.

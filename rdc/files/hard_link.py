@@ -1,14 +1,17 @@
 """Makes one name a hard link to another file with the same content, so that no bytes can be lost on the way.
 
 Both files are held (rdc.files.held): nobody can write to them unseen from before the comparison until the
-end. Then, for each name:
+end, and whoever wants to waits. Then, for each name:
 
 1. `link` makes a second name of the kept file, beside the name it will take.
-2. `exchange` lets the two change places in one step (RENAME_EXCHANGE), and looks at what it displaced. If
-   that is not the very file that was compared, unwritten and unchanged, it goes back the same way.
-3. `sync` makes the directory durable.
-4. `discard` looks once more whether somebody asked to write to the displaced file, and if so puts it back;
-   else it removes it. This is the only step that destroys anything.
+2. `exchange` looks whether all is as it was compared, and lets the two names change places in one step
+   (RENAME_EXCHANGE). If what it displaced is not the very file that was compared, that goes back.
+3. `sync_names` makes the directory durable.
+4. `discard` looks once more whether somebody, who had found the displaced file under its name, asked to write
+   to it, and if so puts it back; else it removes it. This is the only step that destroys anything.
+
+From the exchange on whoever opens the name gets the kept file, as after any hard link. So nothing that
+happens to the kept file after the exchange takes it back: that would part a writer from the name he used.
 
 rename(2) over the name would do for 2 to 4, but would destroy unseen a file that somebody moved there after
 the last look. INSTANCES.md has the analysis of kills and races.
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -35,6 +39,10 @@ if TYPE_CHECKING:
     from rdc.files.held import HeldFile
 
 __all__ = ["LinkSwap", "sync_contents", "sync_directory", "sync_names"]
+
+STALL_SECONDS = 0.5
+"""How long the look before an exchange holds good. A lease keeps writers off for at least a second after they
+asked, however /proc/sys/fs/lease-break-time is set."""
 
 SYNCFS_FROM = 16
 """From so many files or directories on one syncfs replaces their fsyncs: in a batch it costs less than they
@@ -78,7 +86,7 @@ class LinkSwap:
         self._kept = kept
         directory, self.name = root.locate(path, fresh=True)
         self.directory: Directory = directory
-        self.displaced = displaced_name(self.name)
+        self.displaced = displaced_name(self.name, old.identity.size, old.metadata)
         """The name beside it: first of the new link, then of the old file."""
 
     def link(self) -> None:
@@ -89,53 +97,80 @@ class LinkSwap:
             raise self._failure(error, "link it") from error
 
     def exchange(self) -> None:
+        looked = time.monotonic()
+        found = self._unlike_compared()
+        if found is not None:
+            self._unlink_quietly()
+            raise self._changed(found)
         try:
             rename_exchange(self.displaced, self.name, self.directory.fd)
         except OSError as error:
             self._unlink_quietly()
             if error.errno == errno.ENOENT:
-                shown = self.root.shown(self.path)
-                raise changed(self.path, shown, "the file that was compared", "that it is gone") from error
+                raise self._changed("that it is gone") from error
             raise self._failure(error, "link it") from error
-        self._check_or_put_back()
+        # A lease holds a writer off for a second at least; a process can be stopped for longer.
+        stalled = time.monotonic() - looked > STALL_SECONDS
+        self._check_displaced(stalled=stalled)
 
     def discard(self) -> None:
-        self._check_or_put_back()
+        self._check_displaced()
         try:
             os.unlink(self.displaced, dir_fd=self.directory.fd)
         except OSError as error:
             raise self.root.failure(error, self.path, "remove the file that it replaced") from error
 
     def undo(self) -> None:
-        """After `exchange`, where something else went wrong: put the old file back. Never raises."""
+        """After `exchange`, where something else went wrong: put the old file back, or leave it beside for a
+        later run. Never raises."""
         with suppress(OSError):
-            self._put_back()
+            if self._kept.is_intact():
+                self._put_back()
 
-    def _unexpected(self) -> str | None:
-        """What is wrong with the displaced file, or with the comparison."""
-        if not self._old.is_at(self.displaced, self.directory.fd):
-            return "another file in its place"
-        found = self._old.describe_change()
-        # The kept file must have stood still until the names had changed places. Who asks to write to it now
-        # waits, so that what was compared is still so.
-        return found if found is not None else self._kept.describe_change()
-
-    def _check_or_put_back(self) -> None:
+    def _unlike_compared(self) -> str | None:
+        """Before the exchange: what is not as it was when the two were compared."""
         try:
-            found = self._unexpected()
+            if not self._old.is_at(self.name, self.directory.fd):
+                return "another file in its place"
+            return self._old.describe_change() or self._kept.describe_change()
+        except OSError as error:
+            self._unlink_quietly()
+            raise self._failure(error, "link it") from error
+
+    def _check_displaced(self, *, stalled: bool = False) -> None:
+        """Raise, with the name given back to what was displaced, unless that is the file that was compared.
+
+        Where somebody wants to write to the kept file as well, he may have found it under this name: then
+        each of two writers has a file that is his, and both files stay.
+        """
+        try:
+            found = None
+            if not self._old.is_at(self.displaced, self.directory.fd):
+                found = "another file in its place"
+            elif stalled and self._kept.describe_rewrite() is not None:
+                found = "that the file it should become was written to"
+            else:
+                found = self._old.describe_change()
+                if found is not None and not self._kept.is_intact():
+                    raise self._two_files("that both it and the file it became were written to")
             if found is not None:
                 self._put_back()
         except OSError as error:
-            advice = f"its content is here, or in {os.fsdecode(self.displaced)} beside it"
-            raise self.root.refused(
-                self.path,
-                "put it back",
-                expected="that its directory is left alone for a moment",
-                found=os.strerror(error.errno or 0),
-                advice=advice,
-            ) from error
+            raise self._two_files(os.strerror(error.errno or 0)) from error
         if found is not None:
-            raise changed(self.path, self.root.shown(self.path), "the file that was compared", found)
+            raise self._changed(found)
+
+    def _two_files(self, found: str) -> RdcError:
+        return self.root.refused(
+            self.path,
+            "link it",
+            expected="the file that was compared",
+            found=found,
+            advice=f"look at {os.fsdecode(self.displaced)} beside it, which holds what it was",
+        )
+
+    def _changed(self, found: str) -> RdcError:
+        return changed(self.path, self.root.shown(self.path), "the file that was compared", found)
 
     def _put_back(self) -> None:
         put_back(self.displaced, self.name, self.directory.fd, os.fstat(self._kept.fileno()))

@@ -108,9 +108,11 @@ class HeldFile:
         return os.path.samestat(found, self._found)
 
     def describe_change(self) -> str | None:
-        """What of it has changed since it was opened, but for names and the ctime that goes with them."""
-        if not self.is_intact():
-            return "that it is written to"
+        """What of it has changed since it was opened, or is about to."""
+        return "that it is written to" if not self.is_intact() else self.describe_rewrite()
+
+    def describe_rewrite(self) -> str | None:
+        """What of it has changed already, but for names and the ctime that goes with them. Raises OSError."""
         now = os.fstat(self._source.fileno())
         then = self._found
         kept = ("st_size", "st_mtime_ns", "st_mode", "st_uid", "st_gid")

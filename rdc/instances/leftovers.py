@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, printable
-from rdc.files.displaced import is_displaced, is_displaced_of
+from rdc.files.displaced import is_displaced, is_displaced_of, is_unchanged
 from rdc.files.hard_link import sync_directory
 from rdc.files.held import HeldFile, difference, same_bytes
 from rdc.files.path import join
@@ -32,9 +32,9 @@ __all__ = ["clear_leftovers"]
 def clear_leftovers(tree: Tree, tally: Tally) -> None:
     """Find and, where the tally's options say `apply`, clear what lies about below one tree.
 
-    A displaced file goes when the file that has its name holds the same bytes, with the same metadata. It
-    goes back when it is the newer of the two and the other has more names: then somebody wrote to it after
-    the kill. A spare name of a file that has others goes too. Anything else stays and is named.
+    A displaced file goes when it is as it was when its name became a link, or holds what the file of that
+    name holds. It goes back when it was written to since and the other was not. A spare name of a file that
+    has others goes too. Anything else stays and is named.
     """
     for directory, name, targets in _leftovers(tree.root):
         path = join(directory, name)
@@ -80,7 +80,7 @@ def _clear(
     with HeldFile(root, path) as old:
         for target in targets:
             with HeldFile(root, join(directory, target)) as now:
-                action = _decide(old, now)
+                action = _decide(name, old, now)
                 if action is None:
                     continue
                 if apply:
@@ -97,13 +97,15 @@ def _clear(
         return Instance(Action.CLEAR, root.shown(path), root.shown(path), 0, 0, 0)
 
 
-def _decide(old: HeldFile, now: HeldFile) -> Action | None:
+def _decide(name: bytes, old: HeldFile, now: HeldFile) -> Action | None:
     """What to do with a displaced file, given the one that has a name it may have had."""
-    one_file = (old.identity.device, old.identity.inode) == (now.identity.device, now.identity.inode)
-    if one_file or (difference(old, now) is None and same_bytes(old, now)):
+    if is_unchanged(name, old.identity.size, old.metadata):
+        # The name is a link as journalled: what its file has become is what whoever wrote there wanted.
         return Action.CLEAR
-    # Both had one mtime when they changed places. Whoever removes `now` must leave it another name.
-    if old.metadata.mtime_ns > now.metadata.mtime_ns and now.links > 1:
+    if difference(old, now) is None and same_bytes(old, now):
+        return Action.CLEAR
+    # Whoever removes `now` must leave it another name.
+    if is_unchanged(name, now.identity.size, now.metadata) and now.links > 1:
         return Action.RESTORE
     return None
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -84,10 +85,16 @@ def settle(mount: Path) -> None:
 
 
 def free_bytes(mount: Path) -> int:
-    """What df shows as free, once the file system has settled."""
-    settle(mount)
-    found = os.statvfs(mount)
-    return found.f_bfree * found.f_frsize
+    """What df shows as free, once it stays the same: XFS gives back the blocks of a removed file in the
+    background."""
+    found = -1
+    while True:
+        settle(mount)
+        now = os.statvfs(mount)
+        if now.f_bfree * now.f_frsize == found:
+            return found
+        found = now.f_bfree * now.f_frsize
+        time.sleep(0.05)
 
 
 def places_on_disk(path: Path) -> list[tuple[int, int, int]]:

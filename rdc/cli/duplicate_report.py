@@ -1,4 +1,4 @@
-"""Reads the JSON of `rdc dupes --json` as groups of files below the PATHs that were given.
+"""Reads the events of `rdc dupes --json` as groups of files below the PATHs that were given.
 
 A report may be old, edited or made by somebody else. Nothing of it is believed but that it is worth a look:
 paths outside of the PATHs are refused, and who acts compares the content of what is there.
@@ -42,14 +42,14 @@ def read_report(name: str, stdin: BinaryIO) -> bytes:
 def groups_of_report(
     name: str, text: bytes, operands: Operands, min_size: int, problem: Callable[[FileError], None]
 ) -> list[IdenticalFiles]:
-    """One group for each of the report's: an object with `size` and `files`, of which each has `path` and,
-    where that is not UTF-8, `path_b64`.
+    """One group for each `group` event: `size`, and `files`, of which each has `path` (and `path_b64` where
+    that is not UTF-8) and perhaps `links`, its other names.
 
     Raises UsageError for anything else; a path outside of the PATHs is given to `problem`.
     """
     groups = []
-    for number, group in enumerate(_groups(name, text), 1):
-        size, paths = _group(name, number, group)
+    for number, event in _groups(name, text):
+        size, paths = _group(name, number, event)
         if size < max(1, min_size):
             continue
         roots, below = array("H"), []
@@ -86,30 +86,46 @@ def place_of(path: bytes, operands: Operands) -> tuple[int, bytes] | None:
     return None
 
 
-def _groups(name: str, text: bytes) -> Iterator[object]:
-    try:
-        report = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _error(name, "JSON, as rdc dupes --json writes it", "something else") from error
-    groups = report.get("groups") if isinstance(report, dict) else None
-    if not isinstance(groups, list):
-        raise _error(name, "an object with groups of files", "none")
-    yield from groups
+def _groups(name: str, text: bytes) -> Iterator[tuple[int, dict[str, object]]]:
+    """The `group` events, with the numbers of their lines."""
+    any_event = False
+    for number, line in enumerate(text.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise _error(name, "a JSON event a line, as rdc dupes --json writes it", number) from error
+        if not isinstance(event, dict) or event.get("v") != 1 or not isinstance(event.get("event"), str):
+            raise _error(name, 'an event with "v":1', number)
+        any_event = True
+        if event["event"] == "group":
+            yield number, event
+    if not any_event:
+        raise _error(name, "events of rdc dupes --json", 1)
 
 
-def _group(name: str, number: int, group: object) -> tuple[int, list[bytes]]:
-    if isinstance(group, dict):
-        size, files = group.get("size"), group.get("files")
-        if isinstance(size, int) and not isinstance(size, bool) and 0 <= size <= SIZE_LIMIT:
-            paths = [_path(file) for file in files] if isinstance(files, list) else [None]
-            if None not in paths:
-                return size, [path for path in paths if path is not None]
-    raise _error(name, "a size and files with paths", f"something else in group {number}")
+def _group(name: str, number: int, event: dict[str, object]) -> tuple[int, list[bytes]]:
+    size, files = event.get("size"), event.get("files")
+    paths: list[bytes] = []
+    good = isinstance(size, int) and not isinstance(size, bool) and 0 <= size <= SIZE_LIMIT
+    for file in files if isinstance(files, list) else (None,):
+        names = [file, *_links(file)]
+        found = [path for one in names if (path := _path(one)) is not None]
+        good = good and len(found) == len(names)
+        paths += found
+    if not good or not isinstance(size, int):
+        raise _error(name, "a group with a size and files with paths", number)
+    return size, paths
+
+
+def _links(file: object) -> list[object]:
+    links = file.get("links", []) if isinstance(file, dict) else []
+    return links if isinstance(links, list) else [None]
 
 
 def _path(file: object) -> bytes | None:
-    if isinstance(file, str):
-        file = {"path": file}
+    """None for anything but an object with a path that can be one."""
     if not isinstance(file, dict):
         return None
     text, encoded = file.get("path"), file.get("path_b64")
@@ -125,5 +141,5 @@ def _path(file: object) -> bytes | None:
     return path if path and len(path) <= PATH_BYTES and b"\0" not in path else None
 
 
-def _error(name: str, expected: str, found: str) -> UsageError:
-    return UsageError(f"{name}: not a report of duplicates: expected {expected}, found {found}")
+def _error(name: str, expected: str, line: int) -> UsageError:
+    return UsageError(f"{name}, line {line}: not a report of duplicates: expected {expected}")

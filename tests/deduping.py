@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rdc.cli.dedupe import run
 from rdc.cli.main import run as run_command
-from rdc.errors import RdcError
 from tests.fake_environment import FakeProcess
 
-__all__ = ["Run", "Seen", "blob", "dedupe", "seen", "write_duplicates"]
+__all__ = ["Run", "Seen", "blob", "dedupe", "linked", "messages", "seen", "write_duplicates"]
 
 TIME = 1_600_000_000_000_000_000
 
@@ -53,15 +51,6 @@ def dedupe(*words: str | Path, stdin: bytes = b"", environ: dict[str, str] | Non
     process = FakeProcess(stdin=stdin, environ=environ or {})
     code = run_command(["dedupe", "--no-catalog", *texts], process.environment)
     return Run(code, process.out, process.err)
-
-
-def raised_by(*words: str | Path) -> RdcError | None:
-    """The error that ends a command line, if one does."""
-    try:
-        run(["--no-catalog", *map(str, words)], FakeProcess().environment)
-    except RdcError as error:
-        return error
-    return None
 
 
 def blob(seed: int, size: int) -> bytes:
@@ -115,3 +104,12 @@ def write_duplicates(top: Path, *, groups: int = 3, copies: int = 3, size: int =
             os.utime(path, ns=(TIME + group, TIME + group))
     (top / "alone").write_bytes(blob(99, size))
     return seen(top)
+
+
+def linked(top: Path, *names: str) -> int:
+    """How many files these names are."""
+    return len({os.stat(top / name).st_ino for name in names})
+
+
+def messages(run: Run) -> str:
+    return "\n".join(error["message"] for error in run.of("error"))

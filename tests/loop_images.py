@@ -39,12 +39,12 @@ def image_directory() -> Iterator[Path]:
 
 
 @contextmanager
-def mounted(kind: str, place: Path, *, options: str = "") -> Iterator[Path]:
+def mounted(kind: str, place: Path, *, size: int = 0, options: str = "") -> Iterator[Path]:
     """A new file system of this kind, mounted below `place`. Fails, not skips, where that is not possible."""
     image, point = place / f"{kind}.img", place / kind
     point.mkdir(parents=True)
     with image.open("wb") as file:
-        file.truncate(IMAGE_BYTES[kind])
+        file.truncate(size or IMAGE_BYTES[kind])
     mount = ("mount", "-o", "loop" + ("," + options if options else ""), str(image), str(point))
     for words in ((*_MAKE[kind], str(image)), mount):
         try:
@@ -56,11 +56,11 @@ def mounted(kind: str, place: Path, *, options: str = "") -> Iterator[Path]:
             pytest.fail(
                 f"these tests need root, a loop device and the {kind} file system: {words[0]}: {problem}"
             )
+    image.unlink()  # the loop device keeps it, and a run that is killed leaves none behind
     try:
         yield point
     finally:
         subprocess.run(["umount", "-l", point], check=True)
-        image.unlink()
 
 
 def fresh_directory(mount: Path) -> Iterator[Path]:

@@ -13,8 +13,9 @@ import pytest
 
 from rdc.errors import FileError
 from rdc.instances.journal import read_journal
-from tests.deduping import Seen, dedupe, seen, write_duplicates
+from tests.deduping import Seen, blob, dedupe, seen, write_duplicates
 from tests.killed_dedupe import killed_at, leftovers
+from tests.loop_images import free_bytes
 
 _read, _write = os.read, os.write
 """As they are before a process counts its calls of them."""
@@ -98,6 +99,31 @@ def test_shared_blocks(sharing: Path) -> None:
         assert len(scene.inodes()) == len(scene.wanted)
 
     assert kill_everywhere(scene, words, finish, every=2) == 0
+
+
+def test_parts_and_what_is_left_of_their_extents(btrfs: Path) -> None:
+    """What is left of an extent is written to a temporary on the way."""
+    contents = {"image": blob(1, 600_000)}
+    contents["edited"] = contents["image"][:300_000] + b"edited" + contents["image"][300_006:]
+    littered = 0
+    for at in count():
+        place = btrfs / f"tree{at}"
+        place.mkdir()
+        for name, content in contents.items():
+            (place / name).write_bytes(content)
+        free = free_bytes(btrfs)
+        killed = killed_at(at, "--chunks", "--apply", place)
+        littered += bool(leftovers(place))
+        for name, content in contents.items():
+            assert (place / name).read_bytes() == content
+        if not killed:
+            break
+        assert dedupe("--chunks", "--apply", place).code == 0
+        assert sorted(os.listdir(place)) == sorted(contents)
+        # Nothing stays allocated because of the kill.
+        assert free_bytes(btrfs) - free > 550_000
+    assert littered > 2
+    assert at > 15
 
 
 def test_undo(ext4: Path) -> None:

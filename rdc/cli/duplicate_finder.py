@@ -70,8 +70,8 @@ class DuplicateFinder:
                 self._reporter(Progressed("compare", done, max(done, total)))
         return [_group(size, places) for (size, _), places in alike.items() if len(places) > 1]
 
-    def runs(self) -> Iterator[EqualRuns]:
-        """Ranges of files that differ, file by file; a file is complete before the next begins."""
+    def runs(self) -> Iterator[list[EqualRuns]]:
+        """Ranges of files that differ, file by file."""
         finder = RunFinder()
         volumes: dict[int, Volume] = {}
         # What may not be changed comes first, for others to share with.
@@ -85,7 +85,7 @@ class DuplicateFinder:
                 if volume is None:
                     volume = volumes[signed.identity.device] = self._volume(signed.key)
                 protected = self._protected(signed.key)
-                yield from finder.add(
+                yield finder.add(
                     ChunkedFile(signed.key, volume.id, volume.block_size, signed.tree, protected)
                 )
         if finder.forgotten:

@@ -51,6 +51,14 @@ class Extent:
         """Its bytes lie among metadata, where nothing can share them."""
         return bool(self.flags & (_INLINE | _TAIL))
 
+    @property
+    def alone(self) -> bool:
+        """Nothing else refers to it, and it takes its length on disk.
+
+        SHARED does not say with how many: the last of them frees it, and who that is cannot be known.
+        """
+        return not self.flags & (_SHARED | _ENCODED | _UNKNOWN | _INLINE | _TAIL)
+
     def place(self, offset: int) -> int:
         """Where the byte at `offset` of the file lies."""
         return self.physical + (0 if self.flags & _ENCODED else offset - self.start)
@@ -114,8 +122,7 @@ def compare_places(
     for piece in _pieces(destination, offset, length):
         extent = piece.extent
         inside = extent.start >= offset and extent.end <= offset + length
-        # SHARED does not say with how many: the last of them frees it, and who that is cannot be known.
-        alone = not extent.flags & (_SHARED | _ENCODED | _UNKNOWN) and (inside or not whole_extents)
+        alone = extent.alone and (inside or not whole_extents)
         at = piece.start
         while at < piece.end:
             while other is not None and other.end <= at:

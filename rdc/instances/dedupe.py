@@ -67,8 +67,9 @@ class Deduper:
                 sharer.group(inodes)
         linker.flush()
 
-    def runs(self, runs: Iterable[EqualRuns]) -> None:
-        """Never together with hard links: one file's part cannot be another's."""
+    def runs(self, runs: Iterable[Sequence[EqualRuns]]) -> None:
+        """Each item is all that was found for one destination. Never together with hard links: one file's
+        part cannot be another's."""
         sharer = Sharer(self._trees, self._tally)
         for one in runs:
             if self._tally.capped:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from rdc.files.hard_link import sync_directory
 from rdc.files.held import HeldFile, difference, same_bytes
 from rdc.files.path import join
 from rdc.files.swap import put_back
+from rdc.files.sweep import sweep
 from rdc.files.syscalls import rename_exchange
 from rdc.instances.tree import is_below
 from rdc.model.entries import Kind, strings
@@ -34,9 +35,14 @@ def clear_leftovers(tree: Tree, tally: Tally) -> None:
 
     A displaced file goes when it is as it was when its name became a link, or holds what the file of that
     name holds. It goes back when it was written to since and the other was not. A spare name of a file that
-    has others goes too. Anything else stays and is named.
+    has others goes too. Anything else stays and is named. Temporaries, which are copies, are swept.
     """
-    for directory, name, targets in _leftovers(tree.root):
+    stale: list[tuple[bytes, list[bytes]]] = []
+    found = list(_leftovers(tree.root, lambda directory, names: stale.append((directory, names))))
+    if tally.options.apply:
+        for directory, names in stale:
+            sweep(tree.root, directory, names)
+    for directory, name, targets in found:
         path = join(directory, name)
         if any(is_below(tree.real_path(path), top) for top in tally.options.keep):
             continue
@@ -56,9 +62,11 @@ def clear_leftovers(tree: Tree, tally: Tally) -> None:
             tally.done(instance, files=0)
 
 
-def _leftovers(root: Root) -> Iterator[tuple[bytes, bytes, list[bytes]]]:
+def _leftovers(
+    root: Root, on_temporaries: Callable[[bytes, list[bytes]], None]
+) -> Iterator[tuple[bytes, bytes, list[bytes]]]:
     """Directory, name there, and the names that it may have had."""
-    for directory, listing in PackedWalk(root, FilterList(()), _silent):
+    for directory, listing in PackedWalk(root, FilterList(()), _silent, on_temporaries=on_temporaries):
         # A million names without one of ours cost one search.
         if b".rdc-" not in listing.names:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
@@ -13,6 +13,7 @@ from rdc.files.extents import compare_places
 from rdc.files.failure import changed
 from rdc.files.volume import Volume, volume_of
 from rdc.instances.group import by_volume, choose_source
+from rdc.instances.release import Span, move, spans_to_move
 from rdc.model.instances import Action, Instance, Place, Sharing
 
 if TYPE_CHECKING:
@@ -57,25 +58,72 @@ class Sharer:
                 self._tally.advance(size)
             self._tally.groups += changed_any
 
-    def runs(self, runs: EqualRuns) -> None:
-        """Let ranges of two files share their blocks."""
-        columns = zip(runs.source_offsets, runs.offsets, runs.lengths, strict=True)
-        self._tally.groups += self._pair(runs.source, runs.destination, [_Range(*row) for row in columns])
+    def runs(self, runs: Sequence[EqualRuns]) -> None:
+        """Let ranges of one file share their blocks with those of others; all of `runs` have one
+        destination."""
+        if not runs:
+            return
+        place = runs[0].destination
+        root = self._trees[place.root].root
+        try:
+            with root.open_read(place.path) as file:
+                moved = self._to_move(root, place.path, file, runs)
+                if moved and self._tally.options.apply and not self._tally.capped:
+                    # First: where a kill comes in between, the next run still finds extents to free.
+                    move(root, place.path, file, moved)
+                shared = False
+                for one in runs:
+                    columns = zip(one.source_offsets, one.offsets, one.lengths, strict=True)
+                    ranges = [_Range(*row) for row in columns]
+                    shared |= self._pair(one.source, place, ranges, by_blocks=bool(moved))
+        except FileError as error:
+            self._tally.problem(error)
+            return
+        self._tally.groups += shared
 
-    def _pair(self, source: Place, destination: Place, ranges: Sequence[_Range]) -> bool:
-        """Whether something was, or would be, shared. Problems of either file are told, not raised."""
+    def _to_move(self, root: Root, path: bytes, file: SourceFile, runs: Sequence[EqualRuns]) -> list[Span]:
+        """What of the file must move so that what it shares is freed."""
+        if not _volume(root, path, file).whole_extents:
+            return []
+        spans = [
+            Span(start, start + length)
+            for one in runs
+            for start, length in zip(one.offsets, one.lengths, strict=True)
+        ]
+        try:
+            return spans_to_move(file.fileno(), file.size, sorted(spans, key=lambda span: span.start))
+        except OSError:
+            return []  # a file system that does not tell
+
+    def _pair(
+        self, source: Place, destination: Place, ranges: Sequence[_Range], *, by_blocks: bool = False
+    ) -> bool:
+        """Whether something was, or would be, shared. Problems of either file are told, not raised.
+
+        `by_blocks`: what is shared is given back by blocks, whatever the volume does.
+        """
         root = self._trees[source.root].root
         try:
             with root.open_read(source.path) as one:
-                return self._into(one, root.shown(source.path), destination, ranges)
+                return self._into(one, root.shown(source.path), destination, ranges, by_blocks=by_blocks)
         except FileError as error:
             self._tally.problem(error)
             return False
 
-    def _into(self, source: SourceFile, shown: bytes, destination: Place, ranges: Sequence[_Range]) -> bool:
+    def _into(
+        self,
+        source: SourceFile,
+        shown: bytes,
+        destination: Place,
+        ranges: Sequence[_Range],
+        *,
+        by_blocks: bool,
+    ) -> bool:
         root, path = self._trees[destination.root].root, destination.path
         with root.open_read(path) as other:
             volume = _volume(root, path, other)
+            if by_blocks:
+                volume = replace(volume, whole_extents=False)
             total = Instance(Action.SHARE, root.shown(path), shown, 0, 0, 0)
             for part in ranges:
                 # Whoever found the range may have seen a longer file.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -169,6 +170,17 @@ def test_links_of_shared_blocks_win_nothing(btrfs: Path) -> None:
     settle(btrfs)
     run = dedupe("--hardlink", btrfs)
     assert run.won == 0
+
+
+def test_a_report_that_lies_wins_nothing(sharing: Path) -> None:
+    for number in (1, 2):
+        (sharing / f"file{number}").write_bytes(blob(number, SIZE))
+    files = [{"path": str(sharing / f"file{number}")} for number in (1, 2)]
+    text = json.dumps({"v": 1, "event": "group", "size": SIZE, "files": files}).encode()
+    for words in ([], ["--apply"]):
+        run = dedupe(*words, "--from=-", sharing, stdin=text)
+        assert (run.code, run.won, run.summary["files"]) == (24, 0, 0)
+    assert (sharing / "file2").read_bytes() == blob(2, SIZE)
 
 
 # Who says no

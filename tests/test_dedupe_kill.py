@@ -142,7 +142,7 @@ def test_undo(ext4: Path) -> None:
             assert path.name.endswith(".tmp")
             path.unlink()  # a copy, or a spare link; `rdc sync` sweeps them
 
-    kill_everywhere(scene, words, finish)
+    kill_everywhere(scene, words, finish, every=2)
 
 
 def test_the_journal_tells_of_every_link_that_was_made(ext4: Path) -> None:

@@ -92,6 +92,7 @@ def test_a_report_is_not_believed(tree: Path) -> None:
         group_event(30_000),
     ]
     text = "\n".join(lines).encode()
+    assert dedupe("--hardlink", "--from=-", tree, stdin=text).summary["files"] == 0
     run = dedupe("--hardlink", "--apply", "--journal", tree / "../journal", "--from=-", tree, stdin=text)
     assert run.code in (23, 24)
     assert run.summary["files"] == 0

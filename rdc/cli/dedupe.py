@@ -174,6 +174,7 @@ def _options(
         keep=() if operands is None else operands.keep,
         max_files=request.max_files,
         max_bytes=request.max_bytes,
+        searched=request.report is None,
         journal=journal,
     )
 

@@ -14,6 +14,8 @@ __all__ = ["read_attributes", "write_attributes"]
 
 def read_attributes(fd: int) -> Attributes:
     """All that the caller may see; () where the file system has none. Raises OSError."""
+    if not hasattr(os, "listxattr"):  # macOS
+        return ()
     try:
         names = os.listxattr(fd)
     except OSError as error:

@@ -11,6 +11,7 @@ from rdc.errors import FileError
 from rdc.files.dedupe_range import SLICE_BYTES, can_share, dedupe_range, sharing_failure
 from rdc.files.extents import compare_places
 from rdc.files.failure import changed
+from rdc.files.source import SPAN_BYTES
 from rdc.files.volume import Volume, volume_of
 from rdc.instances.group import by_volume, choose_source
 from rdc.instances.release import Span, move, spans_to_move
@@ -53,9 +54,9 @@ class Sharer:
             for other in others:
                 if self._tally.capped:
                     break
-                whole = [_Range(0, 0, size)]
-                changed_any |= self._pair(source.names[0], other.names[0], whole)
-                self._tally.advance(size)
+                began = self._tally.advanced
+                changed_any |= self._pair(source.names[0], other.names[0], [_Range(0, 0, size)])
+                self._tally.reach(began + size)
             self._tally.groups += changed_any
 
     def runs(self, runs: Sequence[EqualRuns]) -> None:
@@ -161,6 +162,8 @@ class Sharer:
                 perhaps = max(0, before.perhaps - after.perhaps)
             else:
                 can_share(source.fileno(), other.fileno())
+                if not self._tally.options.searched:
+                    _compare(source, root, path, other, part)
                 won, perhaps = before.own, before.perhaps
         except OSError as error:
             raise sharing_failure(root, path, error) from error
@@ -187,6 +190,7 @@ class Sharer:
             if shared is None:
                 raise changed(path, root.shown(path), "the content that was compared", "another")
             done += shared
+            self._tally.advance(shared)
 
     def _volume(self, inode: Inode) -> Volume:
         device = inode.facts.identity.device
@@ -196,6 +200,14 @@ class Sharer:
             with root.open_read(place.path) as source:
                 self._volumes[device] = _volume(root, place.path, source)
         return self._volumes[device]
+
+
+def _compare(source: SourceFile, root: Root, path: bytes, other: SourceFile, part: _Range) -> None:
+    """What the kernel would do; raises FileChangedError as its refusal would."""
+    for at in range(0, part.length, SPAN_BYTES):
+        length = min(SPAN_BYTES, part.length - at)
+        if source.pread(part.source_offset + at, length) != other.pread(part.offset + at, length):
+            raise changed(path, root.shown(path), "the content that was compared", "another")
 
 
 def _volume(root: Root, path: bytes, source: SourceFile) -> Volume:

@@ -34,7 +34,8 @@ class Tally:
     capped: bool = False
     total: int | None = None
     """Bytes of content to deal with, for the progress; None while unknown."""
-    _advanced: int = 0
+    advanced: int = 0
+    """Bytes of content dealt with."""
     _code: ExitCode = field(default=ExitCode.OK)
     _files_taken: int = 0
     _bytes_taken: int = 0
@@ -53,9 +54,13 @@ class Tally:
         return True
 
     def advance(self, size: int) -> None:
-        """`size` bytes of content are dealt with, whatever came of them."""
-        self._advanced += size
-        self.reporter(Progressed("share", self._advanced, self.total))
+        """`size` more bytes of content are dealt with, whatever came of them."""
+        self.reach(self.advanced + size)
+
+    def reach(self, place: int) -> None:
+        """So many bytes of content are dealt with since the run began."""
+        self.advanced = place
+        self.reporter(Progressed("share", place, self.total))
 
     def done(self, instance: Instance, *, files: int = 1) -> None:
         self.files += files

@@ -143,6 +143,8 @@ class DedupeOptions:
     """Change at most so many files."""
     max_bytes: int | None = None
     """Change files of at most so many bytes together."""
+    searched: bool = True
+    """The groups were found by this run: a dry run need not compare again what a report only claims."""
     journal: bytes | None = None
     """Where hard links are written down before they are made; needed for them when `apply` is set."""
 

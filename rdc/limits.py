@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 __all__ = [
+    "SCAN_DIRECTORIES",
+    "PART_SECTION_BYTES",
+    "SCAN_HOLES",
+    "SCAN_MEMORY_LEAST",
+    "SCAN_PROBLEMS",
     "CATALOG_BATCH_BYTES",
     "CATALOG_BATCH_ENTRIES",
     "CATALOG_BYTES",
@@ -114,6 +119,9 @@ BLOCK_BYTES = PIECE_BYTES + 1024
 """Bytes of one block on the wire. zstd adds 3 bytes a block and at most 18 a frame to data it cannot shrink;
 the rest is room for the end of a zstd frame and the head of the next."""
 
+RAW_BLOCK_BYTES = FRAME_BYTES + 16
+"""Bytes of one block that is not compressed: any frame with its head, so that content needs no cutting up."""
+
 WINDOW_LOG = 23
 """log2 of the zstd window: 8 MiB a direction is held by both ends for the whole session."""
 
@@ -224,12 +232,19 @@ the 27 bytes an entry beside them fit. One entry alone has 128 KiB of them at mo
 SMALL_MANIFEST = 200
 """Entries up to which a manifest that differs is listed whole: about 3 KB, a descent would cost as much."""
 
-SMALL_FILE_BYTES = 16 << 10
-"""Files up to this size share messages. Below every max_size in use, so that each is one chunk; 16 of them at
-least fit one message."""
+SMALL_FILE_BYTES = 128 << 10
+"""Files up to this size share messages, four of them at least: one by itself costs some 50 microseconds a
+side, about what hashing and copying so much takes."""
 
 FILES_PER_BATCH = 1024
 """Small files in one message: a thousandth of a message's cost each."""
+
+ITEMS_PER_MESSAGE = 4096
+"""Changes told in one message, about 40 bytes each: a message for each would cost both sides as much as a
+small file's copy does."""
+
+ITEMS_BYTES = 256 << 10
+"""Bytes of their paths, and as many of link targets: half a frame together. One item has 128 KiB at most."""
 
 TIMEOUT_SECONDS = 1_000_000
 """--timeout at most: eleven days. poll(2) counts milliseconds in 31 bits, which end after 24."""
@@ -254,6 +269,23 @@ takes twice that."""
 RUN_CHUNKS = 1 << 20
 """Chunks remembered while runs of equal ones are sought, about 190 bytes each: 16 GiB of files that differ.
 Runs first met later are not found, which is said."""
+
+SCAN_PROBLEMS = 1_000
+"""Problems that a scan's report lists, about 300 bytes each; more are counted."""
+
+SCAN_DIRECTORIES = 500
+"""Directories that a scan's report lists, those above them not counted: more than anybody reads."""
+
+SCAN_HOLES = 1 << 18
+"""Holes of one file that a scan tells from data, 100 bytes each while it is read: past 25 GB of a file with a
+hole every 100 KB, zeros of holes are counted as any zeros are."""
+
+SCAN_MEMORY_LEAST = 256 << 10
+"""Bytes for all tables of a scan: below it a level keeps less than a few hundred chunks, and the sum over
+them is not normally distributed any more, as the stated bounds assume."""
+
+PART_SECTION_BYTES = 64 << 20
+"""Bytes of one section of a part file, packed and unpacked: 65,536 paths of a thousand bytes each."""
 
 SIMILAR_FILES = 1 << 26
 """Files in one index of traits: 67 million, 2 GB of memory, and their numbers fit 32 bits."""

@@ -16,7 +16,8 @@ import rdc.files.dedupe_range
 from rdc.errors import ExitCode, FileError, OutOfSpaceError
 from rdc.files.confined import Root
 from rdc.files.dedupe_range import SLICE_BYTES, can_share, dedupe_range, sharing_failure
-from rdc.files.extents import EXTENTS_PER_CALL, compare_places, extents
+from rdc.files.extents import EXTENTS_PER_CALL, extents, shared_bytes
+from rdc.files.places import compare_places
 from rdc.files.volume import volume_of
 from tests.loop_images import free_bytes, places_on_disk, settle
 
@@ -124,6 +125,17 @@ def test_what_is_shared_with_others_is_not_won_for_sure(sharing: Path, opened: O
     share_all(two, third, len(content))
     places = compare_places(one, 0, two, 0, len(content), whole_extents=False)
     assert (places.same, places.own, places.perhaps) == (0, 0, len(content))
+
+
+def test_bytes_shared_with_anything(sharing: Path, ext4: Path, opened: Open) -> None:
+    content = os.urandom(8 * BLOCK)
+    one, two = opened(sharing / "one", content), opened(sharing / "two", content)
+    settle(sharing)
+    assert shared_bytes(one) == shared_bytes(two) == 0
+    assert dedupe_range(one, 0, 4 * BLOCK, two, 0)
+    assert shared_bytes(one) in (4 * BLOCK, 8 * BLOCK)  # btrfs counts whole extents
+    assert shared_bytes(two) >= 4 * BLOCK
+    assert shared_bytes(opened(ext4 / "one", content)) == 0
 
 
 def test_holes_and_what_lies_behind_them(sharing: Path, opened: Open) -> None:

@@ -23,7 +23,7 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Hello,
-    Item,
+    Items,
     ListingEnd,
     ListingPart,
     Manifest,
@@ -143,7 +143,15 @@ def root_answers(draw: st.DrawFn) -> RootAnswer:
 def batches(draw: st.DrawFn) -> FileBatch:
     named = draw(files)
     lengths = draw(st.lists(st.integers(0, 300), min_size=len(named), max_size=len(named)))
-    return FileBatch(named, tuple(lengths), bytes(sum(lengths)), draw(roots))
+    return FileBatch(named, tuple(lengths), draw(roots), bytes(sum(lengths)))
+
+
+@st.composite
+def items(draw: st.DrawFn) -> Items:
+    count = draw(st.integers(1, 5))
+    codes = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=11, max_size=11)
+    named = st.lists(paths, min_size=count, max_size=count).map(tuple)
+    return Items("".join(draw(codes) for _ in range(count)), draw(named), draw(st.just(()) | named))
 
 
 @st.composite
@@ -178,9 +186,7 @@ def block_requests(draw: st.DrawFn) -> BlockRequest:
 @st.composite
 def data(draw: st.DrawFn) -> Data:
     payload = draw(st.one_of(st.binary(min_size=1, max_size=200), st.just(bytes(DATA_BYTES))))
-    cuts = sorted(draw(st.sets(st.integers(1, len(payload)), max_size=5)) | {len(payload)})
-    chunks = tuple(b - a for a, b in zip([0, *cuts], cuts, strict=False))
-    return Data(draw(ordinals), payload, draw(st.sampled_from([(), chunks])))
+    return Data(draw(ordinals), payload)
 
 
 @st.composite
@@ -280,12 +286,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     FileEnd: st.builds(FileEnd, ordinals, sizes, roots | st.just(b""), mtimes),
     FileFailed: st.builds(FileFailed, ordinals, failures, lines),
     Notice: st.builds(Notice, codes, paths, lines),
-    Item: st.builds(
-        Item,
-        st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=11, max_size=11),
-        paths,
-        st.none() | paths,
-    ),
+    Items: items(),
     Progress: st.builds(
         Progress, st.sampled_from(["compare", "transfer", "delete"]), sizes, st.none() | sizes
     ),

@@ -1,4 +1,4 @@
-"""FIEMAP: where the bytes of a file lie on disk, and what sharing them with another file would free."""
+"""Where a file has holes, and where its bytes lie on disk (FIEMAP): asked of the file system."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import errno
 import os
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from fcntl import ioctl
-from typing import NamedTuple
 
-from rdc.model.instances import Sharing
-
-__all__ = ["Extent", "compare_places", "extents"]
+__all__ = ["Extent", "extents", "holes", "shared_bytes"]
 
 _FIEMAP = 0xC020660B
 _HEAD = struct.Struct("=QQIIII")
@@ -21,6 +19,8 @@ _SYNC = 0x1
 
 EXTENTS_PER_CALL = 512
 """28 KB a call: a file of usual fragmentation in one, a million extents without holding them."""
+
+_EVERYTHING = (1 << 64) - 1
 
 _LAST = 0x1
 _UNKNOWN = 0x2
@@ -64,14 +64,14 @@ class Extent:
         return self.physical + (0 if self.flags & _ENCODED else offset - self.start)
 
 
-def extents(fd: int, start: int, end: int) -> Iterator[Extent]:
+def extents(fd: int, start: int, end: int, *, written: bool = True) -> Iterator[Extent]:
     """The extents of the file open at `fd` that overlap [start, end), in order; holes are left out.
 
-    Data not yet on disk is written there first (FIEMAP_FLAG_SYNC): before that it has no place. Raises
-    OSError, EOPNOTSUPP where the file system cannot tell.
+    With `written`, data not yet on disk is written there first (FIEMAP_FLAG_SYNC): before that it has no
+    place. Raises OSError, EOPNOTSUPP where the file system cannot tell.
     """
     while start < end:
-        request = bytearray(_HEAD.pack(start, end - start, _SYNC, 0, EXTENTS_PER_CALL, 0))
+        request = bytearray(_HEAD.pack(start, end - start, _SYNC if written else 0, 0, EXTENTS_PER_CALL, 0))
         request += bytes(_EXTENT.size * EXTENTS_PER_CALL)
         ioctl(fd, _FIEMAP, request, True)
         count = _HEAD.unpack_from(request)[3]
@@ -95,55 +95,42 @@ def extents(fd: int, start: int, end: int) -> Iterator[Extent]:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
 
-class _Piece(NamedTuple):
-    """The part of an extent within a range, relative to the range's start."""
+def shared_bytes(fd: int) -> int:
+    """Bytes in extents that the file system says other files or snapshots refer to as well.
 
-    start: int
-    end: int
-    extent: Extent
-    offset: int
-    """Of the range's start in the file."""
-
-    def place(self, at: int) -> int | None:
-        return None if self.extent.in_metadata else self.extent.place(self.offset + at)
-
-
-def compare_places(
-    source: int, source_offset: int, destination: int, offset: int, length: int, *, whole_extents: bool
-) -> Sharing:
-    """What of the destination's range lies where the source's does, and what it holds alone.
-
-    `length` is rounded up to blocks where the range ends with the file. `whole_extents`: the file system
-    frees an extent only when all of it is given up (btrfs). Raises OSError as `extents` does.
+    0 where it cannot tell.
     """
-    others = _pieces(source, source_offset, length)
-    other = next(others, None)
-    same = own = perhaps = 0
-    for piece in _pieces(destination, offset, length):
-        extent = piece.extent
-        inside = extent.start >= offset and extent.end <= offset + length
-        alone = extent.alone and (inside or not whole_extents)
-        at = piece.start
-        while at < piece.end:
-            while other is not None and other.end <= at:
-                other = next(others, None)
-            if other is None or other.start >= piece.end:
-                stop, equal = piece.end, False
-            elif other.start > at:
-                stop, equal = other.start, False
-            else:
-                stop = min(piece.end, other.end)
-                equal = other.place(at) is not None and other.place(at) == piece.place(at)
-            if equal:
-                same += stop - at
-            elif not extent.in_metadata:
-                own += (stop - at) * alone
-                perhaps += (stop - at) * (not alone)
-            at = stop
-    return Sharing(same, own, perhaps)
+    total = 0
+    with suppress(OSError):
+        for extent in extents(fd, 0, _EVERYTHING, written=False):
+            total += extent.length if extent.flags & _SHARED else 0
+    return total
 
 
-def _pieces(fd: int, offset: int, length: int) -> Iterator[_Piece]:
-    for extent in extents(fd, offset, offset + length):
-        start, end = max(extent.start, offset), min(extent.end, offset + length)
-        yield _Piece(start - offset, end - offset, extent, offset)
+def holes(fd: int, size: int) -> Iterator[tuple[int, int]]:
+    """(start, end) in bytes of the holes among the first `size` bytes, in order.
+
+    A file system that does not know of holes has none. The file's position is moved. A file that changes
+    meanwhile gives some answer, never an endless one: each look is behind the one before.
+    """
+    at = 0
+    while at < size:
+        try:
+            start = os.lseek(fd, at, os.SEEK_HOLE)
+            if start >= size:
+                return
+            end = min(os.lseek(fd, start, os.SEEK_DATA), size)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                return  # not supported: it is all data
+            # No data behind `start`, or the file has become shorter than `at`.
+            try:
+                start = os.lseek(fd, at, os.SEEK_HOLE)
+            except OSError:
+                return
+            end = size
+        if end <= at or start < at:
+            return
+        if end > start:
+            yield start, end
+        at = end

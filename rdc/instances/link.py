@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, printable
-from rdc.files.extents import compare_places
 from rdc.files.failure import changed
 from rdc.files.hard_link import LinkSwap, sync_contents, sync_names
 from rdc.files.held import HeldFile, difference, same_bytes
+from rdc.files.places import compare_places
 from rdc.instances.group import by_volume, choose_kept
 from rdc.instances.journal import LinkRecord
 from rdc.model.instances import Action, Instance

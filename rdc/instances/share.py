@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.files.dedupe_range import SLICE_BYTES, can_share, dedupe_range, sharing_failure
-from rdc.files.extents import compare_places
 from rdc.files.failure import changed
+from rdc.files.places import compare_places
 from rdc.files.source import SPAN_BYTES
 from rdc.files.volume import Volume, volume_of
 from rdc.instances.group import by_volume, choose_source

@@ -184,15 +184,13 @@ class _Whole(_Files):
         elif self._current != answer.file:
             raise Illegal(f"file {self._current} has not ended")
         if isinstance(answer, Data):
-            if not answer.chunks:
-                raise Illegal("Data of a whole file needs the lengths of its chunks")
             self._size += len(answer.payload)
             return False
         if isinstance(answer, FileEnd):
             if answer.size != self._size:
                 raise Illegal(f"file {answer.file} ends at {answer.size}, {self._size} bytes came")
-            if not answer.root:
-                raise Illegal("FileEnd of a whole file needs its root")
+            if not answer.digest:
+                raise Illegal("FileEnd of a whole file needs its digest")
         self._current = None
         return self.strike(answer.file)
 
@@ -211,14 +209,12 @@ class _Ranges:
         if not isinstance(answer, Data | FileEnd | FileFailed) or answer.file != self._file:
             raise Illegal(f"the oldest request asks for ranges of file {self._file}")
         if isinstance(answer, Data):
-            if answer.chunks:
-                raise Illegal("Data of ranges has no chunk lengths")
             if len(answer.payload) > self._left:
                 raise Illegal(f"more than the {self._total} bytes asked for")
             self._left -= len(answer.payload)
             return False
-        if isinstance(answer, FileEnd) and (self._left or answer.size != self._total or answer.root):
-            raise Illegal(f"the ranges of file {self._file} end {self._left} bytes early, or with a root")
+        if isinstance(answer, FileEnd) and (self._left or answer.size != self._total or answer.digest):
+            raise Illegal(f"the ranges of file {self._file} end {self._left} bytes early, or with a digest")
         return True
 
 

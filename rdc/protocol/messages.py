@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from rdc.protocol.account import Done, Item, Notice, Plan, Progress
-from rdc.protocol.codec import decode_payload, encode_payload, registered
+from rdc.protocol.account import Done, Items, Notice, Plan, Progress
+from rdc.protocol.codec import decode_payload, encode_parts, encode_payload, registered
 from rdc.protocol.comparison import (
     BlockAnswer,
     BlockRequest,
@@ -54,7 +54,7 @@ __all__ = [
     "FileFailed",
     "FileRequest",
     "Hello",
-    "Item",
+    "Items",
     "ListingEnd",
     "ListingPart",
     "Manifest",
@@ -83,6 +83,7 @@ __all__ = [
     "TreeRequest",
     "decode",
     "encode",
+    "encode_parts",
     "message_kinds",
 ]
 
@@ -119,7 +120,7 @@ Message: TypeAlias = (
     | FileEnd
     | FileFailed
     | Notice
-    | Item
+    | Items
     | Progress
     | Plan
     | Done
@@ -137,6 +138,6 @@ def encode(message: Message, packer: msgpack.Packer | None = None) -> bytes:
     return encode_payload(message, packer)
 
 
-def decode(kind: int, payload: bytes) -> Message:
+def decode(kind: int, payload: bytes | memoryview) -> Message:
     """The message, every field checked. Raises ProtocolError that names message and field."""
     return cast("Message", decode_payload(kind, payload))

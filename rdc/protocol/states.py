@@ -17,7 +17,7 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Hello,
-    Item,
+    Items,
     ListingEnd,
     ListingPart,
     Manifest,
@@ -82,7 +82,7 @@ _REQUESTS = (
     TierRequest, RowsRequest, RootRequest, DigestRequest, TraitsRequest, TreeRequest, NodeRequest,
     BlockRequest, RangeRequest, FileRequest,
 )  # fmt: skip
-_REPORTS = (Item, Progress, Plan)
+_REPORTS = (Items, Progress, Plan)
 
 
 def _begin(working: State) -> dict[State, dict[type[Message], State]]:

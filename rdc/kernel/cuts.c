@@ -33,7 +33,13 @@ typedef struct piece {
     const uint8_t *p; /* p[-64 ..] is readable */
     uint64_t base;    /* the stream's bytes before p */
     uint64_t summed;  /* positions up to here are in the ring, or need not be */
+    uint64_t leads_from, leads_to;
+    const uint8_t *leads; /* of the positions leads_from + 1 to leads_to: those of the block worked on */
 } piece;
+
+/* Positions without lead 0 at the end of a block that are summed up while their leads are there, wanted or not. On random
+ * data one block in 60 ends so; in hostile data positions before it, at most a quarter of all, are scanned again. */
+#define RDC_SUM_AT_ONCE 1024
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
@@ -46,41 +52,74 @@ static int offer(rdc_cutter *c, uint64_t position, uint64_t lead, uint64_t low)
     return position > c->cut + c->min ? rdc_minima_push(&c->minima, position, lead, low) : 0;
 }
 
-/* Push the suffix minima of up to RDC_BATCH positions from + at[]. They ascend, and so do their leads, lead[at[k] - 1].
- * Looking from the end, a new minimum gets rarer and rarer, where single pushes would be mispredicted once each. */
+/* List the suffix minima of ranks whose leads are all the same, last first. Looking from the end, a new minimum gets
+ * rarer and rarer: branches are predicted well, and four a round cost the least. */
+static size_t equal_minima(const uint64_t *low, size_t count, uint16_t *keep)
+{
+    size_t k = count - 1, kept = 1;
+    uint64_t best = low[k];
+
+    keep[0] = (uint16_t)k;
+    while (k > 0) {
+        if (low[k - 1] < best)
+            k -= 1;
+        else if (k >= 2 && low[k - 2] < best)
+            k -= 2;
+        else if (k >= 3 && low[k - 3] < best)
+            k -= 3;
+        else if (k >= 4 && low[k - 4] < best)
+            k -= 4;
+        else {
+            k -= k < 4 ? k : 4;
+            continue;
+        }
+        best = low[k];
+        keep[kept++] = (uint16_t)k;
+    }
+    return kept;
+}
+
+/* The same of ranks whose leads ascend. Hostile ones begin a new minimum at every few: no branches. */
+static size_t ascending_minima(const uint16_t *at, const uint8_t *lead, const uint64_t *low, size_t count,
+                               uint16_t *keep)
+{
+    size_t kept = 0;
+    uint64_t best = 0;
+    unsigned before = 256;
+
+    for (size_t k = count; k-- > 0;) {
+        const unsigned first = lead[at[k] - 1];
+        const uint64_t anew = first != before, bar = best | -anew;
+        keep[kept] = (uint16_t)k;
+        kept += anew | (low[k] < bar);
+        best = low[k] < bar ? low[k] : bar;
+        before = first;
+    }
+    return kept;
+}
+
+/* Push the suffix minima of 1 to RDC_BATCH positions from + at[]. They ascend, and so do their leads, lead[at[k] - 1]. */
 static int offer_all(rdc_cutter *c, uint64_t from, const uint16_t *at, const uint8_t *lead, const uint64_t *low,
                      size_t count)
 {
     uint16_t keep[RDC_BATCH];
-    size_t kept = 0, k = count;
-    uint64_t best_low = UINT64_MAX;
-    unsigned best_lead = 256;
+    size_t kept = lead[at[0] - 1] == lead[at[count - 1] - 1] ? equal_minima(low, count, keep)
+                                                             : ascending_minima(at, lead, low, count, keep);
 
-    while (k > 0) {
-        /* Eight at once, of one lead, that are all larger than the best. */
-        if (k >= 8 && lead[at[k - 8] - 1] == best_lead) {
-            int less = 0;
-            for (size_t j = k - 8; j < k; j++)
-                less |= low[j] < best_low;
-            if (!less) {
-                k -= 8;
-                continue;
-            }
-        }
-        for (size_t end = k > 8 ? k - 8 : 0; k > end;) {
-            k--;
-            unsigned first = lead[at[k] - 1];
-            if (first < best_lead || low[k] < best_low) {
-                best_lead = first;
-                best_low = low[k];
-                keep[kept++] = (uint16_t)k;
-            }
-        }
-    }
-    while (kept-- > 0) {
-        k = keep[kept];
-        if (offer(c, from + at[k], lead[at[k] - 1], low[k]))
-            return -1;
+    /* Positions that no window to come holds. */
+    while (kept > 0 && from + at[keep[kept - 1]] <= c->cut + c->min)
+        kept--;
+    if (kept == 0)
+        return 0;
+    const size_t lowest = keep[--kept];
+    if (rdc_minima_push(&c->minima, from + at[lowest], lead[at[lowest] - 1], low[lowest]))
+        return -1;
+    /* Each of the others has a larger rank than the one before it: it just comes behind. */
+    if (rdc_minima_reserve(&c->minima, kept))
+        return -1;
+    for (rdc_candidate *entry = c->minima.entry + c->minima.back; kept > 0; c->minima.back++) {
+        const size_t k = keep[--kept];
+        *entry++ = (rdc_candidate){from + at[k], low[k], lead[at[k] - 1]};
     }
     return 0;
 }
@@ -116,16 +155,14 @@ static unsigned rank_after(const rdc_cutter *c, const uint8_t *p, uint64_t *low)
     return lead[0];
 }
 
-/* Push the suffix minima of the n positions after p, which come after `from`. */
-static int sum_up_block(rdc_cutter *c, const uint8_t *p, uint64_t from, size_t n)
+/* Push the suffix minima of the n positions after p, which come after `from` and have these leads. */
+static int push_stairs(rdc_cutter *c, const uint8_t *p, uint64_t from, size_t n, const uint8_t *lead)
 {
-    uint8_t lead[RDC_BLOCK];
     uint16_t places[RDC_PLACES];
     uint64_t low[RDC_BATCH];
-
-    c->form->scan(p, n, 0, lead, places);
     size_t steps = c->form->stairs(lead, n, places);
-    for (const uint16_t *at = places + RDC_BLOCK - steps; steps > 0;) {
+
+    for (const uint16_t *at = places; steps > 0;) {
         size_t batch = steps < RDC_BATCH ? steps : RDC_BATCH;
         c->form->lows(p, at, batch, low);
         if (offer_all(c, from, at, lead, low, batch))
@@ -136,25 +173,33 @@ static int sum_up_block(rdc_cutter *c, const uint8_t *p, uint64_t from, size_t n
     return 0;
 }
 
-/* Complete the ring up to `end`. Constant runs would be one tie after the other: their last position stands for all. */
+/* The same for n <= RDC_BLOCK positions whose leads are no longer there. */
+static int scan_again(rdc_cutter *c, const uint8_t *p, uint64_t from, size_t n)
+{
+    uint8_t lead[RDC_BLOCK];
+    uint16_t none[RDC_PLACES];
+
+    c->form->scan(p, n, 0, lead, none);
+    return push_stairs(c, p, from, n, lead);
+}
+
+/* Complete the ring up to `end`. */
 static int sum_up(rdc_cutter *c, piece *s, uint64_t end)
 {
     if (s->summed < c->cut + c->min)
         s->summed = smaller(c->cut + c->min, end);
     while (s->summed < end) {
-        const uint8_t *p = s->p + (s->summed - s->base);
-        size_t left = (size_t)(end - s->summed), n;
-        if (run_begins(p, left)) {
-            uint64_t low;
-            unsigned lead = rank_after(c, p, &low);
-            n = run_length(p, left);
-            if (offer(c, s->summed + n, lead, low))
+        const uint64_t from = s->summed;
+        const uint8_t *p = s->p + (from - s->base);
+        size_t n;
+        if (from >= s->leads_from && from < s->leads_to) {
+            n = (size_t)(smaller(end, s->leads_to) - from);
+            if (push_stairs(c, p, from, n, s->leads + (from - s->leads_from)))
                 return -1;
         } else {
-            for (n = 64; n < left && n < RDC_BLOCK && !run_begins(p + n, left - n);)
-                n += 64;
-            n = n < left ? n : left;
-            if (sum_up_block(c, p, s->summed, n))
+            uint64_t stop = from < s->leads_from ? smaller(end, s->leads_from) : end;
+            n = (size_t)smaller(stop - from, RDC_BLOCK);
+            if (scan_again(c, p, from, n))
                 return -1;
         }
         s->summed += n;
@@ -250,6 +295,9 @@ static int take_block(rdc_cutter *c, piece *s, uint64_t from, size_t n)
     const int early = from < RDC_FEW_FEATURES_BELOW;
     size_t count = c->form->scan(p, n, early ? RDC_LEAD_FEW : 1, lead, at);
 
+    s->leads = lead;
+    s->leads_from = from;
+    s->leads_to = from + n;
     for (size_t done = 0; done < count;) {
         size_t batch = count - done < RDC_BATCH ? count - done : RDC_BATCH, zeros = batch;
         uint16_t *here = at + done;
@@ -264,13 +312,16 @@ static int take_block(rdc_cutter *c, piece *s, uint64_t from, size_t n)
     while (from + n > c->cut + c->max)
         if (decide(c, s))
             return -1;
+    if (s->summed + RDC_SUM_AT_ONCE <= from + n && sum_up(c, s, from + n))
+        return -1;
+    s->leads_to = s->leads_from;
     return 0;
 }
 
 /* Work through a contiguous piece whose 64 bytes of history stand before it. */
 static int advance(rdc_cutter *c, const uint8_t *p, size_t length)
 {
-    piece s = {p, c->length, c->length};
+    piece s = {p, c->length, c->length, 0, 0, NULL};
     uint64_t end = c->length + length, at = c->length;
 
     while (at < end) {

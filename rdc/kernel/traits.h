@@ -22,6 +22,9 @@ void rdc_samples_add(rdc_samples *s, const uint64_t *feature, size_t count);
 /* Takes features in until the samples are settled; returns how many. */
 size_t rdc_samples_settle(rdc_samples *s, const uint64_t *feature, size_t count);
 
+/* Takes in the features that `other` has taken in: samples of a union are the smaller of the samples. */
+void rdc_samples_merge(rdc_samples *s, const rdc_samples *other);
+
 /* The traits packed little-endian, RDC_TRAIT_BYTES of them; returns how many bytes: 0 without features. */
 int rdc_samples_traits(const rdc_samples *s, uint8_t *out);
 

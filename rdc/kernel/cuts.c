@@ -53,7 +53,7 @@ static int offer(rdc_cutter *c, uint64_t position, uint64_t lead, uint64_t low)
 }
 
 /* List the suffix minima of ranks whose leads are all the same, last first. Looking from the end, a new minimum gets
- * rarer and rarer: branches are predicted well, and four a round cost the least. */
+ * rarer and rarer: branches are predicted well. */
 static size_t equal_minima(const uint64_t *low, size_t count, uint16_t *keep)
 {
     size_t k = count - 1, kept = 1;
@@ -61,39 +61,31 @@ static size_t equal_minima(const uint64_t *low, size_t count, uint16_t *keep)
 
     keep[0] = (uint16_t)k;
     while (k > 0) {
-        if (low[k - 1] < best)
-            k -= 1;
-        else if (k >= 2 && low[k - 2] < best)
-            k -= 2;
-        else if (k >= 3 && low[k - 3] < best)
-            k -= 3;
-        else if (k >= 4 && low[k - 4] < best)
+        if (k >= 4 && low[k - 1] >= best && low[k - 2] >= best && low[k - 3] >= best && low[k - 4] >= best) {
             k -= 4;
-        else {
-            k -= k < 4 ? k : 4;
-            continue;
+        } else if (low[--k] < best) {
+            best = low[k];
+            keep[kept++] = (uint16_t)k;
         }
-        best = low[k];
-        keep[kept++] = (uint16_t)k;
     }
     return kept;
 }
 
-/* The same of ranks whose leads ascend. Hostile ones begin a new minimum at every few: no branches. */
+/* The same of ranks whose leads ascend. Hostile ones begin a new minimum every few positions: no branches. Ranks less
+ * their lowest byte fit a word, whose minimum costs least; where that leaves a tie the list may be too short. */
 static size_t ascending_minima(const uint16_t *at, const uint8_t *lead, const uint64_t *low, size_t count,
-                               uint16_t *keep)
+                               uint16_t *keep, int *tie)
 {
+    uint64_t best = UINT64_MAX;
     size_t kept = 0;
-    uint64_t best = 0;
-    unsigned before = 256;
 
+    *tie = 0;
     for (size_t k = count; k-- > 0;) {
-        const unsigned first = lead[at[k] - 1];
-        const uint64_t anew = first != before, bar = best | -anew;
+        const uint64_t most = (uint64_t)lead[at[k] - 1] << 56 | low[k] >> 8;
         keep[kept] = (uint16_t)k;
-        kept += anew | (low[k] < bar);
-        best = low[k] < bar ? low[k] : bar;
-        before = first;
+        kept += most < best;
+        *tie |= most == best;
+        best = most < best ? most : best;
     }
     return kept;
 }
@@ -103,22 +95,30 @@ static int offer_all(rdc_cutter *c, uint64_t from, const uint16_t *at, const uin
                      size_t count)
 {
     uint16_t keep[RDC_BATCH];
-    size_t kept = lead[at[0] - 1] == lead[at[count - 1] - 1] ? equal_minima(low, count, keep)
-                                                             : ascending_minima(at, lead, low, count, keep);
+    size_t kept, k = 0;
+    int tie = 0;
 
+    if (lead[at[0] - 1] == lead[at[count - 1] - 1])
+        kept = equal_minima(low, count, keep);
+    else
+        kept = ascending_minima(at, lead, low, count, keep, &tie);
+    if (tie) {
+        for (; k < count; k++)
+            if (offer(c, from + at[k], lead[at[k] - 1], low[k]))
+                return -1;
+        return 0;
+    }
     /* Positions that no window to come holds. */
     while (kept > 0 && from + at[keep[kept - 1]] <= c->cut + c->min)
         kept--;
     if (kept == 0)
         return 0;
-    const size_t lowest = keep[--kept];
-    if (rdc_minima_push(&c->minima, from + at[lowest], lead[at[lowest] - 1], low[lowest]))
+    k = keep[--kept];
+    if (rdc_minima_push(&c->minima, from + at[k], lead[at[k] - 1], low[k]) || rdc_minima_reserve(&c->minima, kept))
         return -1;
     /* Each of the others has a larger rank than the one before it: it just comes behind. */
-    if (rdc_minima_reserve(&c->minima, kept))
-        return -1;
     for (rdc_candidate *entry = c->minima.entry + c->minima.back; kept > 0; c->minima.back++) {
-        const size_t k = keep[--kept];
+        k = keep[--kept];
         *entry++ = (rdc_candidate){from + at[k], low[k], lead[at[k] - 1]};
     }
     return 0;

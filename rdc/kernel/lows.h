@@ -33,10 +33,13 @@ static inline uint64_t rdc_window_by_table(const uint8_t *p)
     return f;
 }
 
-/* From the window before p to the window before p + 1. */
-static inline uint64_t rdc_slide(uint64_t f, const uint8_t *p)
+/* The fingerprint of the window before p. The last eight bytes are their own residue, so only the *rest of it slides:
+ * from what belongs to p to what belongs to p + 1. */
+static inline uint64_t rdc_slide(uint64_t *rest, const uint8_t *p)
 {
-    return f >> 8 ^ rdc_low_slice[7][f & 0xff] ^ (uint64_t)*p << 56 ^ rdc_low_leaving[p[-RDC_LOW_WINDOW]];
+    const uint64_t f = *rest ^ rdc_load64(p - 8);
+    *rest = *rest >> 8 ^ rdc_low_slice[7][f & 0xff] ^ rdc_low_leaving[p[-RDC_LOW_WINDOW]];
+    return f;
 }
 
 /* The fingerprints of the windows before p, ..., p + span - 1, where `mixed` already as low(). */
@@ -47,30 +50,21 @@ __attribute__((always_inline)) static inline void rdc_slide_over(const uint8_t *
     const size_t quarter = span / 4;
     const uint8_t *const p1 = p + quarter, *const p2 = p1 + quarter, *const p3 = p2 + quarter;
     uint64_t *const f1 = f + quarter, *const f2 = f1 + quarter, *const f3 = f2 + quarter;
-    uint64_t v0 = window(p), v1 = window(p1), v2 = window(p2), v3 = window(p3);
+    uint64_t rest0 = window(p) ^ rdc_load64(p - 8), rest1 = window(p1) ^ rdc_load64(p1 - 8);
+    uint64_t rest2 = window(p2) ^ rdc_load64(p2 - 8), rest3 = window(p3) ^ rdc_load64(p3 - 8);
     size_t i = 0;
 
-    for (; i + 1 < quarter; i++) {
+    for (; i < quarter; i++) {
+        const uint64_t v0 = rdc_slide(&rest0, p + i), v1 = rdc_slide(&rest1, p1 + i);
+        const uint64_t v2 = rdc_slide(&rest2, p2 + i), v3 = rdc_slide(&rest3, p3 + i);
         f[i] = mixed ? rdc_mix(v0) : v0;
         f1[i] = mixed ? rdc_mix(v1) : v1;
         f2[i] = mixed ? rdc_mix(v2) : v2;
         f3[i] = mixed ? rdc_mix(v3) : v3;
-        v0 = rdc_slide(v0, p + i);
-        v1 = rdc_slide(v1, p1 + i);
-        v2 = rdc_slide(v2, p2 + i);
-        v3 = rdc_slide(v3, p3 + i);
     }
-    if (quarter) {
-        f[i] = mixed ? rdc_mix(v0) : v0;
-        f1[i] = mixed ? rdc_mix(v1) : v1;
-        f2[i] = mixed ? rdc_mix(v2) : v2;
-    }
-    /* Nothing is read from p + span - 1 on: bytes there may not be the caller's. */
-    for (const size_t last = span - 3 * quarter - 1;; i++) {
+    for (; 3 * quarter + i < span; i++) {
+        const uint64_t v3 = rdc_slide(&rest3, p3 + i);
         f3[i] = mixed ? rdc_mix(v3) : v3;
-        if (i == last)
-            break;
-        v3 = rdc_slide(v3, p3 + i);
     }
 }
 

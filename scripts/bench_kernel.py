@@ -29,11 +29,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from blake3 import blake3
-
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from rdc.chunking.chunker import Chunker  # noqa: E402
+from rdc.chunking.params import ChunkParams  # noqa: E402
 from rdc.kernel import _kernel, kernel_name  # noqa: E402
 from tests.kernel_streams import with_leads  # noqa: E402
 
@@ -146,13 +146,11 @@ def speeds(
 
 
 def cut_and_digest(data: bytes, mean: int) -> None:
-    cutter, view, before = _kernel.Cutter(*sizes_for(mean)), memoryview(data), 0
+    """What signing does with bytes in memory."""
+    chunker, view = Chunker(ChunkParams(*sizes_for(mean))), memoryview(data)
     for at in range(0, len(data), SPAN):
-        for end in cutter.feed(view[at : at + SPAN]):
-            blake3(view[before:end]).digest()
-            before = end
-    for end in cutter.finish():
-        blake3(view[before:end]).digest()
+        chunker.feed_columns(view[at : at + SPAN])
+    chunker.finish_columns()
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,8 +107,8 @@ class Chunker:
 
 def name_pieces(pieces: list[Buffer]) -> ChunkColumns:
     """The chunks with these bytes. Threads may name pieces of one stream side by side."""
-    # One hash object for all: this way a thread needs the interpreter's lock only half as long between two pieces.
-    # Whenever two threads want it at once, one of them falls asleep, which costs several pieces' time.
+    # One hash object for all: this halves the time for which a thread needs the interpreter's lock between
+    # pieces. Whenever two threads want it at once, one of them falls asleep: several pieces' time.
     state, digests = blake3(), []
     reset, update, digest = state.reset, state.update, state.digest
     for piece in pieces:

@@ -42,6 +42,12 @@ static inline uint64_t canonical(uint64_t v)
     return v >= P ? v - P : v;
 }
 
+/* The low bits of canonical(v), but for values 0 to 3, which may come out one less. */
+static inline uint64_t folded(uint64_t v)
+{
+    return v + (v >> 61);
+}
+
 /* Lazy: v < 2^63 and x < 2^56 give less than 2^61 + 2^58, and two table entries keep the result below 2^63. Of 8 v x
  * the upper word is v x / 2^61, and the lower word has the 61 bits below that. */
 static inline uint64_t times(uint64_t v, uint64_t x8)
@@ -149,7 +155,7 @@ enum { FIRST_LOOK = 1, SECOND_LOOK = 2 };
 
 /* Slots of the filter: the fewest fit the first-level cache, the most the second level. */
 #define SLOTS_MIN (1 << 15)
-#define SLOTS_MAX (1 << 20)
+#define SLOTS_MAX (1 << 19)
 #define SLOTS_A_TARGET 256
 
 static int by_value(const void *left, const void *right)
@@ -177,11 +183,11 @@ static inline uint64_t second(uint64_t value)
     return value * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 }
 
-/* A lazy value is up to three times p larger than the canonical one, so its low bits are up to three smaller. */
 static void admit(const search *s, uint64_t value)
 {
-    for (uint64_t turn = 0; turn < 4; turn++)
-        s->filter[(value - turn) & s->filter_mask] |= FIRST_LOOK;
+    s->filter[value & s->filter_mask] |= FIRST_LOOK;
+    if (value < 4)
+        s->filter[(value - 1) & s->filter_mask] |= FIRST_LOOK; /* see folded() */
     s->filter[second(value) & s->filter_mask] |= SECOND_LOOK;
 }
 
@@ -206,8 +212,9 @@ static void scan_lanes(const search *s, const uint8_t *base, size_t size, size_t
     const uint64_t mask = s->filter_mask;
     const uint8_t *w0 = base, *w1 = w0 + offsets, *w2 = w1 + offsets, *w3 = w2 + offsets;
     for (size_t i = 0;; i++) {
-        if (__builtin_expect((filter[v0 & mask] | filter[v1 & mask] | filter[v2 & mask] | filter[v3 & mask]) & FIRST_LOOK,
-                             0)) {
+        const uint8_t slots = filter[folded(v0) & mask] | filter[folded(v1) & mask] | filter[folded(v2) & mask] |
+                              filter[folded(v3) & mask];
+        if (__builtin_expect(slots & FIRST_LOOK, 0)) {
             note(s, v0, i);
             note(s, v1, i + offsets);
             note(s, v2, i + 2 * offsets);
@@ -228,7 +235,7 @@ static void scan_one(const search *s, const uint8_t *base, size_t size, size_t b
     for (size_t i = 0; i < size; i++)
         v = enter(&s->hash, v, base[begin + i]);
     for (size_t i = begin;; i++) {
-        if (__builtin_expect(s->filter[v & s->filter_mask] & FIRST_LOOK, 0))
+        if (__builtin_expect(s->filter[folded(v) & s->filter_mask] & FIRST_LOOK, 0))
             note(s, v, i);
         if (i + 1 == end)
             return;

@@ -13,16 +13,18 @@
  *     one are not suffix minima, and those after it are not its minimum. So the block pass pushes only the
  *     positions with lead 0, one in 256, and `summed` remembers up to where the ring is complete. What lies
  *     between `summed` and the position reached has no lead 0.
- *  3. That rest is added (sum_up) when a window without lead 0 must be decided, a normal path for sparse data, and
- *     at the end of a span, because its bytes go away. A position is summed up once: at most twice hashed.
+ *  3. That rest is added (sum_up) when a window without lead 0 must be decided, a normal path for sparse data, at
+ *     the end of a block that ends in a long stretch without lead 0, while its leads are still there, and at the
+ *     end of a span, because its bytes go away. A position is summed up once.
  *  4. In a constant run, once 64 bytes of it have passed, all positions have the same rank; of equal ranks only
- *     the rightmost counts. So a run pushes its last position, and one at each decision, and hashes none, here
- *     and in sum_up. Its features are one feature, added when the run begins.
+ *     the rightmost counts. So a run that a block would begin with pushes its last position, and one at each
+ *     decision, and hashes none. Its features are one feature, added when the run begins.
  *  5. Positions up to cut + min are never in a window to come, as the cut only grows: they are not pushed.
  *
- * Every position is scanned once and summed up at most once, every entry comes and goes once, every byte is compared
- * at most twice for runs: linear for all inputs, which tests/native/compare.c counts. Dense candidates cost a low()
- * each, which lows() keeps cheap.
+ * Every position is scanned once, a quarter at most twice, and hashed once (in the first 64 KiB, where leads up to 3
+ * make features, twice); every entry comes and goes once, every byte is compared at most twice for runs: linear for all
+ * inputs, which tests/native/compare.c counts. Hostile data can make every position a candidate, and every branch on a
+ * lead or a rank a mispredicted one: what is done for a candidate is done without such branches, by tens of candidates.
  */
 #include "cuts.h"
 
@@ -32,13 +34,14 @@
 typedef struct piece {
     const uint8_t *p; /* p[-64 ..] is readable */
     uint64_t base;    /* the stream's bytes before p */
+    uint64_t end;     /* and those up to its end */
     uint64_t summed;  /* positions up to here are in the ring, or need not be */
     uint64_t leads_from, leads_to;
     const uint8_t *leads; /* of the positions leads_from + 1 to leads_to: those of the block worked on */
 } piece;
 
 /* Positions without lead 0 at the end of a block that are summed up while their leads are there, wanted or not. On random
- * data one block in 60 ends so; in hostile data positions before it, at most a quarter of all, are scanned again. */
+ * data one block in 60 ends so. Fewer are left: at most a quarter of all positions is scanned again. */
 #define RDC_SUM_AT_ONCE 1024
 
 static uint64_t smaller(uint64_t a, uint64_t b)
@@ -228,7 +231,7 @@ static int take_run(rdc_cutter *c, piece *s, uint64_t from, uint64_t to)
 
     if (lead == 0)
         rdc_samples_add(&c->features, &low, 1);
-    if (lead < RDC_LEAD_FEW && from + 1 < RDC_FEW_FEATURES_BELOW)
+    else if (lead < RDC_LEAD_FEW && from + 1 < RDC_FEW_FEATURES_BELOW)
         rdc_samples_add(&c->few, &low, 1);
     if (lead > 0 && sum_up(c, s, from))
         return -1;
@@ -268,21 +271,21 @@ static int take_zeros(rdc_cutter *c, piece *s, uint64_t from, const uint16_t *at
     return 0;
 }
 
-/* Take the features of the first positions of a stream, with any lead < RDC_LEAD_FEW; leaves those with lead 0 in at[]
- * and low[] and returns how many they are. */
-static size_t take_few(rdc_cutter *c, uint64_t from, const uint8_t *lead, uint16_t *at, uint64_t *low, size_t count)
+/* Of the first positions of a stream take the features with lead > 0; leaves those with lead 0 in at[] and low[] and
+ * returns how many they are. From position RDC_FEW_FEATURES_BELOW on nobody will ask for `few`. */
+static size_t take_few(rdc_cutter *c, const uint8_t *lead, uint16_t *at, uint64_t *low, size_t count)
 {
-    size_t few = count, zeros = 0;
+    uint64_t others[RDC_BATCH];
+    size_t zeros = 0;
 
-    while (few > 0 && from + at[few - 1] >= RDC_FEW_FEATURES_BELOW)
-        few--;
-    c->form->sample(&c->few, low, few);
     for (size_t k = 0; k < count; k++) {
-        unsigned first = lead[at[k] - 1];
+        const size_t zero = lead[at[k] - 1] == 0;
+        others[k - zeros] = low[k];
         at[zeros] = at[k];
         low[zeros] = low[k];
-        zeros += first == 0;
+        zeros += zero;
     }
+    c->form->sample(&c->few, others, count - zeros);
     return zeros;
 }
 
@@ -303,7 +306,7 @@ static int take_block(rdc_cutter *c, piece *s, uint64_t from, size_t n)
         uint16_t *here = at + done;
         c->form->lows(p, here, batch, low);
         if (early)
-            zeros = take_few(c, from, lead, here, low, batch);
+            zeros = take_few(c, lead, here, low, batch);
         c->form->sample(&c->features, low, zeros);
         if (take_zeros(c, s, from, here, lead, low, zeros))
             return -1;
@@ -312,7 +315,7 @@ static int take_block(rdc_cutter *c, piece *s, uint64_t from, size_t n)
     while (from + n > c->cut + c->max)
         if (decide(c, s))
             return -1;
-    if (s->summed + RDC_SUM_AT_ONCE <= from + n && sum_up(c, s, from + n))
+    if ((s->summed + RDC_SUM_AT_ONCE <= from + n || from + n == s->end) && sum_up(c, s, from + n))
         return -1;
     s->leads_to = s->leads_from;
     return 0;
@@ -321,8 +324,9 @@ static int take_block(rdc_cutter *c, piece *s, uint64_t from, size_t n)
 /* Work through a contiguous piece whose 64 bytes of history stand before it. */
 static int advance(rdc_cutter *c, const uint8_t *p, size_t length)
 {
-    piece s = {p, c->length, c->length, 0, 0, NULL};
-    uint64_t end = c->length + length, at = c->length;
+    const uint64_t end = c->length + length;
+    piece s = {p, c->length, end, c->length, 0, 0, NULL};
+    uint64_t at = c->length;
 
     while (at < end) {
         const uint8_t *here = p + (at - s.base);
@@ -371,7 +375,10 @@ int rdc_cutter_feed(rdc_cutter *c, const uint8_t *data, size_t length)
 
 int rdc_cutter_traits(const rdc_cutter *c, uint8_t *out)
 {
-    return rdc_samples_traits(c->length < RDC_FEW_FEATURES_BELOW ? &c->few : &c->features, out);
+    rdc_samples all = c->features;
+    if (c->length < RDC_FEW_FEATURES_BELOW)
+        rdc_samples_merge(&all, &c->few);
+    return rdc_samples_traits(&all, out);
 }
 
 void rdc_cutter_end(rdc_cutter *c)

@@ -16,6 +16,19 @@ void rdc_samples_clear(rdc_samples *s)
         s->smallest[t] = UINT64_MAX;
     s->any = s->settled = 0;
     s->reach = UINT64_MAX;
+    for (uint64_t slot = 0; slot < RDC_SEEN; slot++)
+        s->seen[slot] = ~slot; /* which belongs into another slot */
+}
+
+/* Whether this feature was looked at closely a short while ago. A stream of few features repeats them without end, and
+ * there most are below `reach`, or samples never settle. */
+static inline int seen(rdc_samples *s, uint64_t feature)
+{
+    uint64_t *slot = &s->seen[feature % RDC_SEEN];
+    if (*slot == feature)
+        return 1;
+    *slot = feature;
+    return 0;
 }
 
 /* After the samples have changed. */
@@ -29,7 +42,6 @@ static void look_again(rdc_samples *s)
     s->reach = s->settled ? largest << 2 | 3 : UINT64_MAX;
 }
 
-/* A stream of few features can repeat them without end and never settle: what improves nothing must cost little. */
 static void add_unsettled(rdc_samples *s, uint64_t feature)
 {
     int improved = 0;
@@ -50,8 +62,9 @@ size_t rdc_samples_settle(rdc_samples *s, const uint64_t *feature, size_t count)
 {
     size_t k = 0;
     s->any |= count > 0;
-    while (k < count && !s->settled)
-        add_unsettled(s, feature[k++]);
+    for (; k < count && !s->settled; k++)
+        if (!seen(s, feature[k]))
+            add_unsettled(s, feature[k]);
     return k;
 }
 
@@ -59,6 +72,9 @@ size_t rdc_samples_settle(rdc_samples *s, const uint64_t *feature, size_t count)
 static void improve(rdc_samples *s, uint64_t feature)
 {
     int improved = 0;
+
+    if (seen(s, feature))
+        return;
     for (int g = 0; g < RDC_TRAIT_COUNT / 4; g++) {
         uint64_t y = feature * rdc_trait_multiplier[g];
         uint64_t *smallest = &s->smallest[4 * g + (y >> QUARTER_SHIFT)];

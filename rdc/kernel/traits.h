@@ -7,11 +7,14 @@
 
 #include "tables.h"
 
+#define RDC_SEEN 256
+
 typedef struct rdc_samples {
     uint64_t smallest[RDC_TRAIT_COUNT]; /* of PRF_t over the features so far */
     uint64_t reach;                     /* 4 times the largest of them, and 3: no image from here on counts */
     int any;                            /* whether there was a feature */
     int settled;                        /* whether each sample lies in its own quarter (see traits.c) */
+    uint64_t seen[RDC_SEEN];            /* features looked at closely, by their lowest bits */
 } rdc_samples;
 
 void rdc_samples_clear(rdc_samples *s);

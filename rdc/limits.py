@@ -41,9 +41,14 @@ __all__ = [
     "RECORDS_BYTES",
     "ROUND_LIMIT",
     "RULES_BYTES",
+    "SIMILAR_BATCH",
+    "SIMILAR_FILES",
+    "SIMILAR_MATCHES",
+    "SIMILAR_WINDOW",
     "SIZE_LIMIT",
     "SOFTWARE_BYTES",
     "TIMEOUT_SECONDS",
+    "TOP_NODES",
     "WINDOW_LOG",
 ]
 
@@ -164,6 +169,17 @@ SOURCE_TREES_BYTES = 64 << 20
 """Bytes of signature trees a source remembers between a request and the next: those of 20 GB of files. More
 are signed again when they are asked about."""
 
+VANISHED_FILES = 1 << 20
+"""Files that only a destination has, remembered with name, size and mtime (about 80 bytes each) as what new
+files may have been: beyond, a moved file is fetched like any other."""
+
+SIGNED_KIN = 32_768
+"""Of these, how many keep root and traits once they were read, about 400 bytes each: others are read
+again."""
+
+BASES_PER_FILE = 3
+"""Files beside the one at its path that a file may be rebuilt from: each is read and looked through."""
+
 TREES_IN_FLIGHT = 1024
 """Files compared by descent at a time: enough to fill a long fat line (each answer about 200 bytes)."""
 
@@ -187,6 +203,9 @@ CATALOG_SETTLED = 10_000
 
 TIER_NODES = 1024
 """Manifest nodes in one request: their children, at most 26 each with 14 bytes of references, fit a frame."""
+
+TOP_NODES = 64
+"""Nodes of the tier that comes with a manifest, 4 bytes each: what it costs where nothing changed."""
 
 TIER_NODES_WHOLE = 65_536
 """Manifest nodes in an answer that holds a whole tier: 14 bytes of references each, 896 KiB of a frame. A
@@ -221,3 +240,18 @@ BLOCK_SIZE_MAX = 64 << 10
 
 BLOCKS_PER_MESSAGE = 65_536
 """Blocks whose fingerprints one answer holds: 512 KiB at 8 bytes each, half a frame."""
+
+SIMILAR_FILES = 1 << 26
+"""Files in one index of traits: 67 million, 2 GB of memory, and their numbers fit 32 bits."""
+
+SIMILAR_MATCHES = 1024
+"""Files one query can ask for. A base is chosen among a handful; the bound keeps the heap in the cache."""
+
+SIMILAR_BATCH = 64
+"""Queries answered in one pass over an index, and so in one hold of the interpreter's lock: 10 ms at a
+million files."""
+
+SIMILAR_WINDOW = 65_536
+"""Neighbours that a file is compared with, at most, among those that share two of its traits, when all pairs
+are sought. A million unrelated files share two with 244; without a bound a million related ones would take
+half a million million comparisons, eighteen times."""

@@ -35,7 +35,7 @@ sys.path.insert(0, str(ROOT))
 from rdc.chunking.chunker import Chunker  # noqa: E402
 from rdc.chunking.params import ChunkParams  # noqa: E402
 from rdc.kernel import _kernel, kernel_name  # noqa: E402
-from tests.kernel_streams import with_leads  # noqa: E402
+from tests.kernel_streams import STREAMS, with_leads  # noqa: E402
 
 SPAN = 1 << 20
 MEANS = {"16 KiB": 16 << 10, "1 KiB": 1 << 10}
@@ -81,6 +81,9 @@ def inputs(size: int, paths: list[Path]) -> dict[str, bytes]:
             with_leads(rng.randbytes(16), (rng.randint(1, 255) for _ in range(1 << 20))), size
         ),
     }
+    # As unpredictable as they are dense: repeated short pieces would be learnt by the branch predictor.
+    for kind in ("leads mostly 0", "leads 1 and 2", "leads ramp", "two features"):
+        found[f"hostile: {kind}"] = tiled(STREAMS[kind](rng, 1 << 20), size)
     for path in sorted((ROOT / "fixtures" / "kernel").glob("*.bin")):
         found[f"hostile: {path.stem}"] = tiled(path.read_bytes(), size)
     return found

@@ -1,4 +1,4 @@
-"""The C kernel outside Python, under sanitizers: forms against the plain one, the rest against plain loops."""
+"""The C kernel outside Python, under sanitizers: its forms against each other, the rest against loops."""
 
 from __future__ import annotations
 

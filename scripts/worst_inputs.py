@@ -3,9 +3,9 @@
 Question: how slow can a hostile stream make the kernel?
 Method: hill climbing over recipes. A recipe is a pattern of wanted lead bytes, or of plain bytes, repeated,
 or drawn from in no order, which no branch predictor learns; the polynomials give the bytes that have these
-leads. Chunks have 600 bytes and more on average: far smaller ones cost what cuts cost, whatever the bytes. Cost
-is the median time of cutting 256 KiB of the recipe's first 32 KiB repeated, by the chosen kernel, over that of
-random bytes.
+leads. Chunks have 600 bytes and more on average: far smaller ones cost what cuts cost, whatever the bytes.
+Cost is the median time of cutting 256 KiB of the recipe's first 32 KiB repeated, by the chosen kernel, over
+that of random bytes.
 Command: RDC_KERNEL=avx512 scripts/worst_inputs.py [ROUNDS] [--keep N], from .venv/bin/python; writes
 fixtures/kernel/worst_*.bin.
 """

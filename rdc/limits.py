@@ -165,10 +165,10 @@ SOURCE_TREES_BYTES = 64 << 20
 """Bytes of signature trees a source remembers between a request and the next: those of 20 GB of files. More
 are signed again when they are asked about."""
 
-TREES_IN_FLIGHT = 1024
-"""Files compared by descent at a time: enough to fill a long fat line (each answer about 200 bytes)."""
+TREES_IN_FLIGHT = 16_384
+"""Files compared by descent at a time. More wait for these, which costs further round trips."""
 
-TREES_IN_FLIGHT_BYTES = 32 << 20
+TREES_IN_FLIGHT_BYTES = 64 << 20
 """Estimated bytes of trees and look-ups of the files in flight by descent, or one file of any size."""
 
 CATALOG_BYTES = 512 << 20

@@ -100,7 +100,7 @@ TIMES = Rows(2, (), b"", b"", b"", b"", b"", bytes(16))
 AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.DESTINATION, Describe(False, True), 1),
     (Role.SOURCE, Start(b"", Kind.DIRECTORY, Metadata(0o755, -5, 0, 0)), 2),
-    (Role.SOURCE, Manifest(b"m" * 32, 5000, 3, 3000, 1), 2),
+    (Role.SOURCE, Manifest(b"m" * 32, 5000, 3, 3000, 1, True), 2),
     (Role.SOURCE, TopTier(1, b"r" * 80), 2),
     (Role.DESTINATION, TierRequest(2, (), 7), 3),
     (Role.SOURCE, TierAnswer(1, (0,), (20,), b"r" * 280), 4),

@@ -212,7 +212,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Opened: st.builds(Opened, st.none() | st.sampled_from(Kind), st.booleans()),
     Refused: st.builds(Refused, failures, lines),
     Describe: st.builds(Describe, st.booleans(), st.booleans()),
-    Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes),
+    Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes, st.booleans()),
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
     TopTier: st.builds(
@@ -245,9 +245,9 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     ListingEnd: st.builds(ListingEnd, sizes, sizes, sizes, sizes, sizes),
     RootRequest: st.builds(RootRequest, files),
     RootAnswer: root_answers(),
-    TreeRequest: st.builds(TreeRequest, files, widths),
+    TreeRequest: st.builds(TreeRequest, files, widths, st.just(0) | st.integers(64, 65_536)),
     TreeAnswer: st.builds(
-        TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, st.binary(max_size=99)
+        TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, *[st.binary(max_size=99)] * 2
     ),
     NodeRequest: st.builds(NodeRequest, ordinals, st.integers(0, 24), files, widths),
     NodeAnswer: node_answers(),

@@ -191,8 +191,8 @@ class Destination:
             message = received.message
             if isinstance(message, ListingPart):
                 self._take_part(message)
-            elif isinstance(message, TopTier):
-                pass  # of a manifest that a listing was preferred to
+            elif isinstance(message, TopTier | ManifestMessage):
+                pass  # a listing was preferred
             elif isinstance(message, ListingEnd):
                 self._end_listing(message)
             elif not self._news.take(message):
@@ -258,11 +258,7 @@ class Destination:
         """Walks while the source does, compares the two manifests, and serves what follows from it."""
         yield Flush()
         own = self._own = self._walk()
-        received = yield from next_message(self._news)
-        offer = received.message
-        if not isinstance(offer, ManifestMessage):
-            raise ProtocolError(f"expected Manifest, found {type(offer).__name__}")
-        round_ = received.round + 1
+        offer, round_ = yield from self._offered()
         totals = _Totals(offer.entries, offer.files, offer.bytes, offer.read_errors)
         if self._name is not None:
             # One file under another name: a manifest cannot tell.
@@ -291,6 +287,18 @@ class Destination:
         yield from self._transfers.pump(round_)
         yield from self._news.tell(round_)
         return (yield from self._serve(round_))
+
+    def _offered(self) -> Conversation[tuple[ManifestMessage, int]]:
+        """The manifest, and the round to go on with; one that was not asked for may have guessed wrong."""
+        while True:
+            received = yield from next_message(self._news)
+            message = received.message
+            if isinstance(message, TopTier):
+                continue
+            if not isinstance(message, ManifestMessage):
+                raise ProtocolError(f"expected Manifest, found {type(message).__name__}")
+            if message.owner == self._owner:
+                return message, received.round + 1
 
     def _list_all(self, round_: int) -> Conversation[int]:
         # Directories are read again as their listings come: what the walk found is old by then.

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Transfers"]
 
+WHOLE_BYTES = 1024
+"""Changed files up to this size come whole: compressed hardly longer than a root and fingerprints, and round
+trips sooner."""
+
 
 class Transfers:
     """All files in flight. Requests go out in `pump`, answers come in by `take`."""
@@ -56,6 +60,9 @@ class Transfers:
         """Bring the content of a file up to date from the version at its path; `same_size`: as listed."""
         size = self._context.entries.entry(file).size
         self.tally.total_bytes += size
+        if size <= WHOLE_BYTES and not same_size:
+            self._wholes.add(file)
+            return
         self.tally.compare_bytes += size
         if same_size:
             self._checks.touched(file)

@@ -36,6 +36,8 @@ __all__ = [
     "ORDINAL_LIMIT",
     "OUTSTANDING_ORDINALS",
     "OUTSTANDING_REQUESTS",
+    "PACKED_BYTES",
+    "PACKED_CONTEXT_BYTES",
     "PIECE_BYTES",
     "RANGES_PER_MESSAGE",
     "RECORDS_BYTES",
@@ -123,6 +125,12 @@ MESSAGE_BYTES = 4096
 DATA_BYTES = 524288
 """Bytes of content in one message: large enough that a message's cost (about 10 us) does not show,
 small enough that requests and progress get a turn between two of them."""
+
+PACKED_BYTES = 64 << 10
+"""Bytes of literals packed with the file around them; of more the context is a small part."""
+
+PACKED_CONTEXT_BYTES = 128 << 10
+"""Bytes of that context, which both sides hold in memory, with tables of the same order."""
 
 RECORDS_BYTES = 512 << 10
 """Bytes of signature records in one answer: half a frame, the rest is for ordinals and lengths."""

@@ -55,7 +55,8 @@ def test_the_state_table_is_the_code_s() -> None:
     names = {cls.__name__ for cls in message_kinds().values()}
     groups = {
         "manifest answers": "TierAnswer RowsPart",
-        "file answers": "RootAnswer TreeAnswer NodeAnswer BlockAnswer FileBatch Data FileEnd FileFailed",
+        "file answers": "RootAnswer TreeAnswer NodeAnswer BlockAnswer FileBatch Data FileEnd"
+        " FileFailed Literals",
         "requests": "TierRequest RowsRequest RootRequest TreeRequest NodeRequest BlockRequest RangeRequest"
         " FileRequest",
     }

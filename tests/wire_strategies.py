@@ -7,7 +7,7 @@ from array import array
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.limits import DATA_BYTES, ORDINAL_LIMIT, SIZE_LIMIT
+from rdc.limits import DATA_BYTES, ORDINAL_LIMIT, PACKED_BYTES, SIZE_LIMIT
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages import (
@@ -24,6 +24,7 @@ from rdc.protocol.messages import (
     Item,
     ListingEnd,
     ListingPart,
+    Literals,
     Manifest,
     Message,
     NodeAnswer,
@@ -142,7 +143,8 @@ def node_answers(draw: st.DrawFn) -> NodeAnswer:
 def range_requests(draw: st.DrawFn) -> RangeRequest:
     ends = sorted(draw(st.sets(st.integers(0, SIZE_LIMIT), min_size=2, max_size=20)))
     pairs = tuple((a, b - a) for a, b in zip(ends[::2], ends[1::2], strict=False))
-    return RangeRequest.of(draw(ordinals), pairs)
+    pack = draw(st.booleans()) and sum(length for _, length in pairs) <= PACKED_BYTES
+    return RangeRequest.of(draw(ordinals), pairs, pack=pack)
 
 
 @st.composite
@@ -252,6 +254,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     NodeRequest: st.builds(NodeRequest, ordinals, st.integers(0, 24), files, widths),
     NodeAnswer: node_answers(),
     RangeRequest: range_requests(),
+    Literals: st.builds(Literals, ordinals, st.binary(min_size=1, max_size=99)),
     BlockRequest: block_requests(),
     BlockAnswer: st.builds(BlockAnswer, ordinals, st.binary(min_size=4, max_size=200)),
     FileRequest: st.builds(FileRequest, files),

@@ -30,6 +30,7 @@ from rdc.protocol.messages import (
     Hello,
     ListingEnd,
     ListingPart,
+    Literals,
     Manifest,
     Message,
     NodeAnswer,
@@ -335,7 +336,7 @@ class Connection:
                 self._ledger.ask(message)
             case (
                 RootAnswer() | TreeAnswer() | NodeAnswer() | BlockAnswer()
-                | Data() | FileBatch() | FileEnd() | FileFailed()
+                | Data() | FileBatch() | FileEnd() | FileFailed() | Literals()
             ):  # fmt: skip
                 self._ledger.answer(message)
             case Done() if self.outstanding:

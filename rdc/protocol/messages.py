@@ -21,7 +21,7 @@ from rdc.protocol.comparison import (
     TreeAnswer,
     TreeRequest,
 )
-from rdc.protocol.content import Data, FileBatch, FileEnd, FileFailed, FileRequest, RangeRequest
+from rdc.protocol.content import Data, FileBatch, FileEnd, FileFailed, FileRequest, Literals, RangeRequest
 from rdc.protocol.description import (
     ListingEnd,
     ListingPart,
@@ -53,6 +53,7 @@ __all__ = [
     "Item",
     "ListingEnd",
     "ListingPart",
+    "Literals",
     "Manifest",
     "Message",
     "NodeAnswer",
@@ -87,6 +88,7 @@ Message: TypeAlias = (
     | BlockAnswer
     | Describe
     | Manifest
+    | Literals
     | TierRequest
     | TierAnswer
     | TopTier

@@ -79,7 +79,9 @@ class Destination:
         *,
         whole: bool,
         settlements: Settlements | None = None,
+        pack: bool = True,
     ) -> None:
+        """`pack`: ask for literals compressed with what is around them."""
         self._root = place.root
         self._name = place.name
         self._new = place.new
@@ -102,7 +104,7 @@ class Destination:
         self._leftovers = Leftovers(place.root)
         self._tally = Tally(news)
         context = TransferContext(
-            place.root, self._wanted, self._landing, self._leftovers, secret, signer, news, self._tally
+            place.root, self._wanted, self._landing, self._leftovers, secret, signer, news, self._tally, pack
         )
         self._transfers = Transfers(context)
         self._deletion = Deletion(place.root, filters, news, limit=options.max_delete, dry=options.dry_run)

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rdc.errors import FileError, ProtocolError
+from rdc.errors import FileError, ProtocolError, printable
 from rdc.files.replace import Replacement
 from rdc.files.spool import Spool
 from rdc.kernel import short_references
 from rdc.limits import (
     FILES_PER_MESSAGE,
     NODES_PER_MESSAGE,
+    PACKED_BYTES,
     RANGES_PER_MESSAGE,
     TREES_IN_FLIGHT,
     TREES_IN_FLIGHT_BYTES,
 )
+from rdc.plan.context import context_ranges, known_pieces
 from rdc.plan.descent import Descent, Fetch, literal_ranges
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import NodeRequest, RangeRequest, TreeRequest
+from rdc.protocol.packed import unpack
 from rdc.session.descending_file import DescendingFile, HeldFile, Stage
 from rdc.session.driver import Flush, Send
 from rdc.session.file_queue import FileQueue
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.model.entries import Identity
-    from rdc.protocol.messages import BlockAnswer, Data, NodeAnswer, TreeAnswer
+    from rdc.protocol.messages import BlockAnswer, Data, Literals, NodeAnswer, TreeAnswer
     from rdc.session.driver import Conversation
     from rdc.session.transfer_context import TransferContext
     from rdc.session.whole_files import WholeFiles
@@ -268,11 +271,54 @@ class FileDescents:
     def _ask_ranges(self, state: DescendingFile, round_: int) -> Conversation[None]:
         """The ranges that no base has, or nothing more."""
         ranges = [(found.offset, found.length) for found in literal_ranges(state.parts)]
+        if ranges and self._may_pack(state, ranges):
+            state.open_requests += 1
+            yield Send(RangeRequest.of(state.file, ranges, pack=True), round_)
+            return
         for i in range(0, len(ranges), RANGES_PER_MESSAGE):
             state.open_requests += 1
             yield Send(RangeRequest.of(state.file, tuple(ranges[i : i + RANGES_PER_MESSAGE])), round_)
         if not ranges:
             yield from self._conclude(state, round_)
+
+    def _may_pack(self, state: DescendingFile, ranges: list[tuple[int, int]]) -> bool:
+        if not self._context.pack or len(ranges) > RANGES_PER_MESSAGE:
+            return False
+        if sum(length for _, length in ranges) > PACKED_BYTES:
+            return False
+        state.known = context_ranges(ranges, state.size)
+        return known_pieces(state.parts, [held.tree for held in state.held], state.known) is not None
+
+    def take_literals(self, message: Literals, round_: int) -> Conversation[None]:
+        """All literals of a file, packed with what this side has around them."""
+        state = self._descending.get(message.file)
+        if state is None:
+            self.expire(message.file)
+            return
+        state.open_requests -= 1
+        try:
+            if not state.failed:
+                rebuild = self._build(state)
+                rebuild.push(self._unpacked(state, message.packed))
+                self._context.tally.arriving(rebuild.temporary.size)
+        except MismatchError:
+            state.failed = True
+        except FileError as error:
+            self._context.problem(state.path, error)
+            self._finish(state)
+            return
+        yield from self._conclude(state, round_)
+
+    def _unpacked(self, state: DescendingFile, packed: bytes) -> bytes:
+        """MismatchError where it cannot be: a block that was found is not what it seemed."""
+        trees = [held.tree for held in state.held]
+        pieces = known_pieces(state.parts, trees, state.known) or ()
+        context = b"".join(state.sources[base].pread(offset, length) for base, offset, length in pieces)
+        size = sum(found.length for found in literal_ranges(state.parts))
+        try:
+            return unpack(packed, context, size)
+        except ValueError as error:
+            raise MismatchError(state.path, f"{printable(state.path)}: {error}") from error
 
     def _build(self, state: DescendingFile) -> Rebuild:
         """Starts writing, now that literals come: only a file at work has descriptors open."""

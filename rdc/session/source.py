@@ -16,6 +16,7 @@ from rdc.files.spool import Spool
 from rdc.kernel import block_fingerprints
 from rdc.limits import DATA_BYTES, FILES_PER_BATCH, NODES_PER_ANSWER, SMALL_FILE_BYTES, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
+from rdc.plan.context import context_ranges
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import (
     BlockAnswer,
@@ -28,6 +29,7 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Hello,
+    Literals,
     NodeAnswer,
     NodeRequest,
     Opened,
@@ -40,6 +42,7 @@ from rdc.protocol.messages import (
     TreeAnswer,
     TreeRequest,
 )
+from rdc.protocol.packed import pack
 from rdc.session.description import Description
 from rdc.session.driver import Flush, Receive, Send
 from rdc.session.news import News
@@ -146,10 +149,13 @@ class Source:
         news: News,
         *,
         offer: bool | None = None,
+        pack: bool = True,
     ) -> None:
         """`offer`: this side dialled, and is to offer its manifest before it is asked, with owners or
-        without: a guess at what the destination keeps, and a round trip less where it is right."""
+        without: a guess at what the destination keeps, and a round trip less where it is right. `pack`:
+        literals may be compressed."""
         self._offer = offer
+        self._pack = pack
         self._tree = tree
         self._secret = secret
         self._signer = signer
@@ -327,6 +333,9 @@ class Source:
 
     def _send_ranges(self, message: RangeRequest, round_: int) -> Conversation[None]:
         """The ranges one behind the other in as few messages as possible: many are shorter than a header."""
+        if message.pack and self._pack:
+            yield Send(self._packed(message), round_)
+            return
         held = bytearray()
         with self._opened_again(message) as source:
             for offset, length in message.ranges:
@@ -344,6 +353,14 @@ class Source:
             yield Send(Data(message.file, bytes(held), ()), round_)
         # Without a root: the receiver already knows it.
         yield Send(FileEnd(message.file, sum(message.lengths)), round_)
+
+    def _packed(self, message: RangeRequest) -> Literals:
+        with self._opened_again(message) as source:
+            literals = b"".join(source.pread(offset, length) for offset, length in message.ranges)
+            known = context_ranges(message.ranges, source.size)
+            context = b"".join(source.pread(found.offset, found.length) for found in known)
+            source.check_unchanged()
+        return Literals(message.file, pack(literals, context))
 
     def _opened_again(self, message: BlockRequest | RangeRequest) -> SourceFile:
         """The file that the ranges are of, if it is still the one that was signed and has them all."""

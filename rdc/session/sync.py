@@ -81,6 +81,7 @@ class _Run:
         self._secret = os.urandom(SECRET_BYTES)
         self._filters = FilterList(options.rules)
         self._signer = FileSigner(catalog=catalog)
+        self._pack = self._options.compress is not False
         self._files = 0
         self._bytes = 0
 
@@ -89,6 +90,7 @@ class _Run:
         and hash at the same time."""
         # A mistake in SRC is this side's to tell, not the far side's.
         SourceTree.open(self._source.path).root.close()
+        self._pack = self._options.compress is True
         link = LocalLink(self._fetch(), answer(FileSigner(catalog=self._signer.catalog)))
         return self._report(link.run(), link)
 
@@ -142,6 +144,7 @@ class _Run:
                 self._news,
                 whole=whole,
                 settlements=self._signer.catalog,
+                pack=self._pack,
             )
             done = yield from half.run(received.round + 1)
         finally:
@@ -154,7 +157,15 @@ class _Run:
         yield from self._open(Role.DESTINATION, self._destination.path)
         # Contents are compared by listing; anything else the destination may want by manifest.
         offer = None if self._options.checksum else keeps_owner(self._options)
-        half = Source(tree, self._filters, self._secret, self._signer, self._news, offer=offer)
+        half = Source(
+            tree,
+            self._filters,
+            self._secret,
+            self._signer,
+            self._news,
+            offer=offer,
+            pack=self._options.compress is not False,
+        )
         done = yield from half.run()
         self._files, self._bytes = half.files, half.total_bytes
         return done

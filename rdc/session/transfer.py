@@ -17,6 +17,7 @@ from rdc.protocol.messages import (
     FileBatch,
     FileEnd,
     FileFailed,
+    Literals,
     NodeAnswer,
     RootAnswer,
     TreeAnswer,
@@ -97,6 +98,8 @@ class Transfers:
         if isinstance(message, Data):
             if not self._descents.take_data(message):
                 self._wholes.take_data(message)
+        elif isinstance(message, Literals):
+            yield from self._descents.take_literals(message, round_)
         elif isinstance(message, FileBatch):
             self._wholes.take_batch(message)
         elif isinstance(message, FileEnd):

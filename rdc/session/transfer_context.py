@@ -39,6 +39,8 @@ class TransferContext:
     signer: FileSigner
     news: News
     tally: Tally
+    pack: bool
+    """Literals are to come compressed with what is around them."""
 
     def expected(self, file: int, path: bytes) -> Identity | None:
         """What a new version is going to replace; None: nothing."""

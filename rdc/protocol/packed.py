@@ -43,7 +43,9 @@ def unpack(packed: bytes, context: bytes, size: int) -> bytes:
         dict_data=prefix, max_window_size=1 << WINDOW_LOG, format=zstandard.FORMAT_ZSTD1_MAGICLESS
     )
     try:
-        literals = decompressor.decompress(packed, max_output_size=size)
+        # Not decompress(), which believes the size that a frame claims.
+        with decompressor.stream_reader(packed) as reader:
+            literals: bytes = reader.read(size + 1)
     except zstandard.ZstdError as error:
         raise ValueError(f"packed literals that zstd cannot decode ({error})") from error
     if len(literals) != size:

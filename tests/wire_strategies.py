@@ -15,13 +15,15 @@ from rdc.protocol.messages import (
     BlockRequest,
     Data,
     Describe,
+    DigestAnswer,
+    DigestRequest,
     Done,
     FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
     Hello,
-    Item,
+    Items,
     ListingEnd,
     ListingPart,
     Literals,
@@ -45,6 +47,8 @@ from rdc.protocol.messages import (
     TierAnswer,
     TierRequest,
     TopTier,
+    TraitsAnswer,
+    TraitsRequest,
     TreeAnswer,
     TreeRequest,
 )
@@ -114,6 +118,18 @@ hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
 
 
 @st.composite
+def traits_answers(draw: st.DrawFn) -> TraitsAnswer:
+    named = draw(files)
+    count = len(named)
+    return TraitsAnswer(
+        named,
+        tuple(draw(st.lists(sizes, min_size=count, max_size=count))),
+        draw(st.binary(min_size=8 * count, max_size=8 * count)),
+        draw(st.binary(min_size=9 * count, max_size=9 * count)),
+    )
+
+
+@st.composite
 def root_answers(draw: st.DrawFn) -> RootAnswer:
     named = draw(files)
     count = len(named)
@@ -128,7 +144,15 @@ def root_answers(draw: st.DrawFn) -> RootAnswer:
 def batches(draw: st.DrawFn) -> FileBatch:
     named = draw(files)
     lengths = draw(st.lists(st.integers(0, 300), min_size=len(named), max_size=len(named)))
-    return FileBatch(named, tuple(lengths), bytes(sum(lengths)), draw(roots))
+    return FileBatch(named, tuple(lengths), draw(roots), bytes(sum(lengths)))
+
+
+@st.composite
+def items(draw: st.DrawFn) -> Items:
+    count = draw(st.integers(1, 5))
+    codes = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=11, max_size=11)
+    named = st.lists(paths, min_size=count, max_size=count).map(tuple)
+    return Items("".join(draw(codes) for _ in range(count)), draw(named), draw(st.just(()) | named))
 
 
 @st.composite
@@ -164,9 +188,7 @@ def block_requests(draw: st.DrawFn) -> BlockRequest:
 @st.composite
 def data(draw: st.DrawFn) -> Data:
     payload = draw(st.one_of(st.binary(min_size=1, max_size=200), st.just(bytes(DATA_BYTES))))
-    cuts = sorted(draw(st.sets(st.integers(1, len(payload)), max_size=5)) | {len(payload)})
-    chunks = tuple(b - a for a, b in zip([0, *cuts], cuts, strict=False))
-    return Data(draw(ordinals), payload, draw(st.sampled_from([(), chunks])))
+    return Data(draw(ordinals), payload)
 
 
 @st.composite
@@ -247,6 +269,10 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     ListingEnd: st.builds(ListingEnd, sizes, sizes, sizes, sizes, sizes),
     RootRequest: st.builds(RootRequest, files),
     RootAnswer: root_answers(),
+    DigestRequest: st.builds(DigestRequest, files),
+    DigestAnswer: st.builds(DigestAnswer, roots),
+    TraitsRequest: st.builds(TraitsRequest, files),
+    TraitsAnswer: traits_answers(),
     TreeRequest: st.builds(TreeRequest, files, widths, st.just(0) | st.integers(64, 65_536)),
     TreeAnswer: st.builds(
         TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, *[st.binary(max_size=99)] * 2
@@ -263,12 +289,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     FileEnd: st.builds(FileEnd, ordinals, sizes, roots | st.just(b""), mtimes),
     FileFailed: st.builds(FileFailed, ordinals, failures, lines),
     Notice: st.builds(Notice, codes, paths, lines),
-    Item: st.builds(
-        Item,
-        st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=11, max_size=11),
-        paths,
-        st.none() | paths,
-    ),
+    Items: items(),
     Progress: st.builds(
         Progress, st.sampled_from(["compare", "transfer", "delete"]), sizes, st.none() | sizes
     ),

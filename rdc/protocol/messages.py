@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from rdc.protocol.account import Done, Item, Notice, Plan, Progress
-from rdc.protocol.codec import decode_payload, encode_payload, registered
+from rdc.protocol.account import Done, Items, Notice, Plan, Progress
+from rdc.protocol.codec import decode_payload, encode_parts, encode_payload, registered
 from rdc.protocol.comparison import (
     BlockAnswer,
     BlockRequest,
@@ -34,23 +34,27 @@ from rdc.protocol.description import (
     TopTier,
 )
 from rdc.protocol.opening import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Refused, Role
+from rdc.protocol.origins import NO_TRAITS, DigestAnswer, DigestRequest, TraitsAnswer, TraitsRequest
 
 if TYPE_CHECKING:
     import msgpack  # type: ignore[import-untyped]
 
 __all__ = [
+    "NO_TRAITS",
     "PROTOCOL_VERSION",
     "BlockAnswer",
     "BlockRequest",
     "Data",
     "Describe",
+    "DigestAnswer",
+    "DigestRequest",
     "Done",
     "FileBatch",
     "FileEnd",
     "FileFailed",
     "FileRequest",
     "Hello",
-    "Item",
+    "Items",
     "ListingEnd",
     "ListingPart",
     "Literals",
@@ -73,11 +77,14 @@ __all__ = [
     "Start",
     "TierAnswer",
     "TierRequest",
+    "TraitsAnswer",
+    "TraitsRequest",
     "TopTier",
     "TreeAnswer",
     "TreeRequest",
     "decode",
     "encode",
+    "encode_parts",
     "message_kinds",
 ]
 
@@ -102,6 +109,10 @@ Message: TypeAlias = (
     | RootRequest
     | RootAnswer
     | TreeRequest
+    | DigestRequest
+    | DigestAnswer
+    | TraitsRequest
+    | TraitsAnswer
     | TreeAnswer
     | NodeRequest
     | NodeAnswer
@@ -111,7 +122,7 @@ Message: TypeAlias = (
     | FileEnd
     | FileFailed
     | Notice
-    | Item
+    | Items
     | Progress
     | Plan
     | Done
@@ -129,6 +140,6 @@ def encode(message: Message, packer: msgpack.Packer | None = None) -> bytes:
     return encode_payload(message, packer)
 
 
-def decode(kind: int, payload: bytes) -> Message:
+def decode(kind: int, payload: bytes | memoryview) -> Message:
     """The message, every field checked. Raises ProtocolError that names message and field."""
     return cast("Message", decode_payload(kind, payload))

@@ -9,13 +9,15 @@ from rdc.protocol.messages import (
     BlockRequest,
     Data,
     Describe,
+    DigestAnswer,
+    DigestRequest,
     Done,
     FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
     Hello,
-    Item,
+    Items,
     ListingEnd,
     ListingPart,
     Literals,
@@ -39,6 +41,8 @@ from rdc.protocol.messages import (
     TierAnswer,
     TierRequest,
     TopTier,
+    TraitsAnswer,
+    TraitsRequest,
     TreeAnswer,
     TreeRequest,
 )
@@ -71,11 +75,15 @@ class State(Enum):
 
 _VIEWS = (TierAnswer, RowsPart)
 """Answers about a manifest: there is none while a listing goes on."""
-_ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd, FileFailed, Literals)
-_REQUESTS = (
-    TierRequest, RowsRequest, RootRequest, TreeRequest, NodeRequest, BlockRequest, RangeRequest, FileRequest,
+_ANSWERS = (
+    RootAnswer, DigestAnswer, TraitsAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd,
+    FileFailed, Literals,
 )  # fmt: skip
-_REPORTS = (Item, Progress, Plan)
+_REQUESTS = (
+    TierRequest, RowsRequest, RootRequest, DigestRequest, TraitsRequest, TreeRequest, NodeRequest,
+    BlockRequest, RangeRequest, FileRequest,
+)  # fmt: skip
+_REPORTS = (Items, Progress, Plan)
 
 
 def _begin(working: State) -> dict[State, dict[type[Message], State]]:

@@ -52,6 +52,7 @@ class DescendingFile:
         "gaps",
         "held",
         "known",
+        "leftover",
         "metadata",
         "open_requests",
         "outgrown",
@@ -71,6 +72,9 @@ class DescendingFile:
         """Bytes that its trees take in memory."""
         self.stage = Stage.SHORT
         self.held: list[HeldFile] = []
+        """Its bases: the version at its path first, if there is one."""
+        self.leftover: HeldFile | None = None
+        """Of its bases the one that an interrupted run left."""
         self.descent: Descent | None = None
         self.parts: tuple[Part, ...] = ()
         self.known: tuple[ByteRange, ...] = ()
@@ -86,11 +90,6 @@ class DescendingFile:
         self.root = b""
         self.size = 0
         self.metadata: Metadata | None = None
-
-    @property
-    def leftover(self) -> HeldFile | None:
-        """The base that an interrupted run left."""
-        return next((held for held in self.held if held.path != self.path), None)
 
     def release(self) -> None:
         """Gives back what the present attempt holds open."""

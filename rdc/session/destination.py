@@ -36,6 +36,7 @@ from rdc.session.settlement import Settlement
 from rdc.session.tally import Tally
 from rdc.session.transfer import Transfers
 from rdc.session.transfer_context import TransferContext
+from rdc.session.vanished import Vanished
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
 
@@ -104,7 +105,18 @@ class Destination:
         self._leftovers = Leftovers(place.root)
         self._tally = Tally(news)
         context = TransferContext(
-            place.root, self._wanted, self._landing, self._leftovers, secret, signer, news, self._tally, pack
+            place.root,
+            self._wanted,
+            self._landing,
+            self._leftovers,
+            secret,
+            signer,
+            news,
+            self._tally,
+            fsync=options.fsync,
+            dry=options.dry_run,
+            seeks=not place.new and (options.checksum or not whole),
+            pack=pack,
         )
         self._transfers = Transfers(context)
         self._deletion = Deletion(place.root, filters, news, limit=options.max_delete, dry=options.dry_run)
@@ -144,6 +156,11 @@ class Destination:
                 round_ = yield from self._meet(round_)
             if self._totals is None:
                 raise ProtocolError("the source did not describe its tree")
+            self._landing.flush()
+            yield from self._transfers.move(self._deletion.spare, round_)
+            if not self._transfers.idle:
+                yield from self._transfers.pump(round_)
+                round_ = yield from self._serve(round_)
             self._landing.flush()
             if self._options.delete:
                 self._directories.delete(self._totals.entries, self._totals.read_errors)
@@ -240,7 +257,11 @@ class Destination:
         self._totals = totals
         self._directories.give_up()
         deletes = len(self._directories.extra) if self._options.delete else 0
-        self._transfers.plan_known()
+        extra = self._directories.extra
+        self._transfers.plan_known(
+            lambda: Vanished(self._root, self._filters, extra),
+            rename=self._directories.may_delete(totals.entries, totals.read_errors),
+        )
         self._news.report(PlanKnown(self._landing.planned, self._tally.total_bytes, deletes))
 
     def _held(self, path: bytes) -> Listing | None:

@@ -41,6 +41,12 @@ class TransferContext:
     tally: Tally
     pack: bool
     """Literals are to come compressed with what is around them."""
+    fsync: bool
+    """What lands is to be durable before it is reported."""
+    dry: bool
+    """Nothing is to be changed, only told."""
+    seeks: bool
+    """The destination has files already: the content of new ones may be among them."""
 
     def expected(self, file: int, path: bytes) -> Identity | None:
         """What a new version is going to replace; None: nothing."""

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Landing"]
 
+NEW_FILE = itemize(Kind.FILE, Decision(Change.CREATE, -1, -1, Difference.NONE), transferred=True, new=True)
+"""The code of most files of most first copies."""
+
 DIFFERENCES = tuple(map(Difference, range(1 << len(Difference))))
 """Every set of differences, by its bits."""
 
@@ -135,7 +138,8 @@ class Landing:
 
     def _account(self, path: bytes, decision: Decision | None) -> None:
         if decision is None:
-            decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
+            self.report(ItemChanged(NEW_FILE, path))
+            return
         new = decision.change in (Change.CREATE, Change.REPLACE)
         self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=True, new=new), path))
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from blake3 import blake3
-
 from rdc.kernel import Cutter
+from rdc.kernel.naming import NAME_BYTES, name_many
 
 if TYPE_CHECKING:
     from array import array
@@ -107,15 +106,11 @@ class Chunker:
 
 def name_pieces(pieces: list[Buffer]) -> ChunkColumns:
     """The chunks with these bytes. Threads may name pieces of one stream side by side."""
-    # One hash object for all: this halves the time for which a thread needs the interpreter's lock between
-    # pieces. Whenever two threads want it at once, one of them falls asleep: several pieces' time.
-    state, digests = blake3(), []
-    reset, update, digest = state.reset, state.update, state.digest
-    for piece in pieces:
-        update(piece)
-        digests.append(digest())
-        reset()
-    return ChunkColumns([len(piece) for piece in pieces], digests)  # type: ignore[arg-type]
+    names = name_many(pieces)
+    return ChunkColumns(
+        list(map(len, pieces)),  # type: ignore[arg-type]
+        [names[at : at + NAME_BYTES] for at in range(0, len(names), NAME_BYTES)],
+    )
 
 
 def _rows(start: int, columns: ChunkColumns) -> list[Chunk]:

@@ -1,15 +1,20 @@
-"""Holes, as the file system tells them; tests/test_files_sharing.py has shared extents."""
+"""Holes and shared extents, as the file system tells them and as a stand-in does."""
 
 from __future__ import annotations
 
 import errno
 import os
+import struct
 from pathlib import Path
 
 import pytest
 
+from rdc.files import extents
 from rdc.files.extents import holes, shared_bytes
 from tests.plain_census import holes_of
+
+HEAD, EXTENT = struct.Struct("=QQLLLL"), struct.Struct("=QQQQQLLLL")
+LAST, SHARED = 1, 0x2000
 
 
 def found(path: Path) -> list[tuple[int, int]]:
@@ -51,6 +56,49 @@ def test_no_holes_where_nobody_knows(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(os, "lseek", refuse)
     assert found(path) == []
+
+
+class FakeMap:
+    """FIEMAP over extents (offset, length, flags), however many fit an answer."""
+
+    def __init__(self, rows: list[tuple[int, int, int]]) -> None:
+        self.rows = rows
+        self.calls = 0
+
+    def __call__(self, _fd: int, _request: int, buffer: bytearray, _mutate: bool) -> int:
+        self.calls += 1
+        start, _, _, _, room, _ = HEAD.unpack_from(buffer)
+        rows = [row for row in self.rows if row[0] + row[1] > start][:room]
+        for number, (offset, length, flags) in enumerate(rows):
+            EXTENT.pack_into(
+                buffer, HEAD.size + number * EXTENT.size, offset, 7, length, 0, 0, flags, 0, 0, 0
+            )
+        HEAD.pack_into(buffer, 0, start, 0, 0, len(rows), room, 0)
+        return 0
+
+
+def test_shared_bytes_of_many_extents(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(i * 8192, 4096, SHARED if i % 3 == 0 else 0) for i in range(1000)]
+    rows[-1] = (*rows[-1][:2], SHARED | LAST)
+    fake = FakeMap(rows)
+    monkeypatch.setattr(extents, "ioctl", fake)
+    assert shared_bytes(3) == 334 * 4096
+    assert fake.calls == -(-1000 // extents.EXTENTS_PER_CALL)
+    for rows in ([], [(0, 4096, LAST)], [(0, 4096, 0)]):
+        monkeypatch.setattr(extents, "ioctl", FakeMap(rows))
+        assert shared_bytes(3) == 0
+
+
+def test_answers_that_lead_nowhere_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system that answers the same extent for ever."""
+
+    def stuck(_fd: int, _request: int, buffer: bytearray, _mutate: bool) -> int:
+        EXTENT.pack_into(buffer, HEAD.size, 0, 7, 4096, 0, 0, SHARED, 0, 0, 0)
+        HEAD.pack_into(buffer, 0, 0, 0, 0, 1, extents.EXTENTS_PER_CALL, 0)
+        return 0
+
+    monkeypatch.setattr(extents, "ioctl", stuck)
+    assert shared_bytes(3) <= 8192
 
 
 def test_where_it_cannot_be_asked(tmp_path: Path) -> None:

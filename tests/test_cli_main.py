@@ -66,11 +66,15 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ([], "rdc: a verb is needed: sync, index, scan, merge, signature, catalog, serve (see rdc --help)"),
+        (
+            [],
+            "rdc: a verb is needed: sync, index, scan, merge, dedupe, signature, catalog, serve"
+            " (see rdc --help)",
+        ),
         (
             ["dupes", "x"],
-            "rdc: rdc dupes is not available yet; there are sync, index, scan, merge, signature, catalog,"
-            " serve",
+            "rdc: rdc dupes is not available yet; there are sync, index, scan, merge, dedupe, signature,"
+            " catalog, serve",
         ),
         (["-av", "a", "b"], "rdc: -av stands before any verb; write rdc sync -av ... (see rdc --help)"),
         (["a", "b"], "rdc: rdc has no verb 'a'; to sync, write: rdc sync SRC DST (see rdc --help)"),

@@ -13,13 +13,13 @@ from rdc.files.directory import Directory, DirectoryCache
 from rdc.files.exchange import directory_over_file, file_over_directory
 from rdc.files.failure import failure, refused
 from rdc.files.metadata import kind_of, set_on_name
-from rdc.files.packed import read_packed
+from rdc.files.packed import read_packed, read_packed_inodes
 from rdc.files.path import check_name, check_path
 from rdc.files.removal import remove_tree
 from rdc.files.source import SourceFile, identity_of
 from rdc.files.temporary import temporary_name
 from rdc.limits import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES
-from rdc.model.entries import Identity, Kind, Listing, Metadata, PackedListing
+from rdc.model.entries import Identity, Kind, Listing, Metadata, PackedInodes, PackedListing
 
 __all__ = ["Root"]
 
@@ -143,11 +143,20 @@ class Root:
         """
         return self._list(path, on_temporary or _ignore)
 
+    def list_inodes(
+        self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
+    ) -> tuple[PackedListing, PackedInodes]:
+        """As `list_packed`, and which file lies behind each entry."""
+        return self._listed(path, lambda fd: read_packed_inodes(fd, on_temporary or _ignore))
+
     def _list(self, path: bytes, taker: Callable[[bytes], None] | None) -> PackedListing:
-        def read(name: bytes, parent: int) -> PackedListing:
+        return self._listed(path, lambda fd: read_packed(fd, taker))
+
+    def _listed(self, path: bytes, reader: Callable[[int], T]) -> T:
+        def read(name: bytes, parent: int) -> T:
             fd = os.open(name, _READ_DIRECTORY, dir_fd=parent)
             try:
-                return read_packed(fd, taker)
+                return reader(fd)
             except OSError as error:
                 if error.errno not in _BOUNDS:
                     raise

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rdc.files.listing import read_directory
+from rdc.files.listing import read_directory, read_with_inodes
 from rdc.limits import DIRECTORY_BYTES
-from rdc.model.entries import PackedListing, strings
+from rdc.model.entries import PackedInodes, PackedListing, strings
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["read_packed"]
+__all__ = ["read_packed", "read_packed_inodes"]
 
 
 def _built() -> ModuleType | None:
@@ -32,8 +32,26 @@ def read_packed(
     """The entries of the directory open for reading at `fd`: what `listing.read_directory` gives."""
     if _extension is None:
         return read_directory(fd, on_temporary, limit).packed()
-    *columns, temporaries = _extension.read_directory(fd, on_temporary is not None, limit)
+    *columns, temporaries = _extension.read_directory(fd, on_temporary is not None, limit, False)
+    _tell(temporaries, on_temporary)
+    return PackedListing(*columns)
+
+
+def read_packed_inodes(
+    fd: int, on_temporary: Callable[[bytes], None] | None, limit: int = DIRECTORY_BYTES
+) -> tuple[PackedListing, PackedInodes]:
+    """As `read_packed`, and which files these are: what `listing.read_with_inodes` gives."""
+    if _extension is None:
+        listing, inodes = read_with_inodes(fd, on_temporary, limit)
+        return listing.packed(), inodes
+    *columns, temporaries, devices, numbers, links, allocated = _extension.read_directory(
+        fd, on_temporary is not None, limit, True
+    )
+    _tell(temporaries, on_temporary)
+    return PackedListing(*columns), PackedInodes(devices, numbers, links, allocated)
+
+
+def _tell(temporaries: bytes, on_temporary: Callable[[bytes], None] | None) -> None:
     if temporaries and on_temporary is not None:
         for name in strings(temporaries):
             on_temporary(name)
-    return PackedListing(*columns)

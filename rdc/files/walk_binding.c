@@ -14,11 +14,11 @@
 
 static PyObject *read_directory(PyObject *module, PyObject *args)
 {
-    int fd, part_temporaries, failed;
+    int fd, part_temporaries, inodes, failed;
     Py_ssize_t limit;
     rdc_entries e;
     (void)module;
-    if (!PyArg_ParseTuple(args, "ipn:read_directory", &fd, &part_temporaries, &limit))
+    if (!PyArg_ParseTuple(args, "ipnp:read_directory", &fd, &part_temporaries, &limit, &inodes))
         return NULL;
     if (limit < 0) {
         PyErr_SetString(PyExc_ValueError, "the limit is a number of bytes");
@@ -38,6 +38,14 @@ static PyObject *read_directory(PyObject *module, PyObject *args)
         2 * n, (char *)e.sizes, 8 * n, (char *)e.mtimes, 8 * n, (char *)e.uids, 4 * n, (char *)e.gids, 4 * n,
         e.targets ? (char *)e.targets : "", (Py_ssize_t)e.targets_size, e.temporaries ? (char *)e.temporaries : "",
         (Py_ssize_t)e.temporaries_size);
+    if (result && inodes) {
+        PyObject *more = Py_BuildValue("(y#y#y#y#)", (char *)e.devices, 8 * n, (char *)e.inodes, 8 * n, (char *)e.links,
+                                       4 * n, (char *)e.allocated, 8 * n);
+        PyObject *both = more ? PySequence_Concat(result, more) : NULL;
+        Py_XDECREF(more);
+        Py_DECREF(result);
+        result = both;
+    }
     rdc_entries_free(&e);
     return result;
 }

@@ -11,3 +11,8 @@ def read_directory(
     more than NAME_BYTES, EOVERFLOW when names, targets and 96 bytes an entry add up to more than `limit`
     bytes. Releases the interpreter's lock.
     """
+
+def open_directory(directory: int, path: bytes, /) -> int:
+    """A descriptor for reading of the directory `path` (not empty) below `directory`; no link is followed.
+
+    Raises OSError."""

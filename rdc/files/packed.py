@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,11 @@ from rdc.model.entries import PackedInodes, PackedListing, strings
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["read_packed", "read_packed_inodes"]
+__all__ = ["open_directory", "read_packed", "read_packed_inodes"]
+
+
+_PASS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def _built() -> ModuleType | None:
@@ -49,6 +55,27 @@ def read_packed_inodes(
     )
     _tell(temporaries, on_temporary)
     return PackedListing(*columns), PackedInodes(devices, numbers, links, allocated)
+
+
+def open_directory(directory: int, path: bytes) -> int:
+    """A descriptor for reading of the directory at `path`, not empty, below the one open at `directory`.
+
+    Follows no link, on the way neither. Raises OSError, for a path that is not of plain names as well.
+    """
+    if _extension is not None:
+        opened: int = _extension.open_directory(directory, path)
+        return opened
+    here = os.dup(directory)
+    *above, last = path.split(b"/")
+    for name, flags in [*((name, _PASS) for name in above), (last, _READ)]:
+        try:
+            if name in {b"", b".", b".."}:
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+            opened = os.open(name, flags, dir_fd=here)
+        finally:
+            os.close(here)
+        here = opened
+    return here
 
 
 def _tell(temporaries: bytes, on_temporary: Callable[[bytes], None] | None) -> None:

@@ -6,11 +6,13 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "open_beneath.h"
 #include "read_directory.h"
 
 #ifdef __linux__
 
 #include <errno.h>
+#include <fcntl.h>
 
 static PyObject *read_directory(PyObject *module, PyObject *args)
 {
@@ -50,10 +52,24 @@ static PyObject *read_directory(PyObject *module, PyObject *args)
     return result;
 }
 
+static PyObject *open_directory(PyObject *module, PyObject *args)
+{
+    int directory, fd;
+    const char *path;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iy:open_directory", &directory, &path))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    fd = rdc_open_beneath(directory, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    Py_END_ALLOW_THREADS
+    return fd < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(fd);
+}
+
 #endif
 
 static PyMethodDef functions[] = {
 #ifdef __linux__
+    {"open_directory", open_directory, METH_VARARGS, NULL},
     {"read_directory", read_directory, METH_VARARGS, NULL},
 #endif
     {NULL, NULL, 0, NULL},

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Cutter,
         Winnower,
         block_fingerprints,
+        equal_rows,
         kernel_name,
         match_blocks,
         name_ranks,
@@ -24,6 +25,7 @@ else:
     Cutter = _module.Cutter
     Winnower = _module.Winnower
     block_fingerprints = _module.block_fingerprints
+    equal_rows = _module.equal_rows
     kernel_name = _module.kernel_name
     match_blocks = _module.match_blocks
     name_ranks = _module.name_ranks
@@ -33,6 +35,7 @@ __all__ = [
     "Cutter",
     "Winnower",
     "block_fingerprints",
+    "equal_rows",
     "kernel_name",
     "match_blocks",
     "name_ranks",

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli import catalog, index, main, serve, signature, sync
+from rdc.cli import catalog, dupes, index, main, serve, signature, sync
+from rdc.cli.filter_options import FILTER_GROUP
 from rdc.cli.options import Option
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.sync_options import SYNC_OPTIONS, parse_sync, read_request
 from rdc.errors import ExitCode, UsageError
+from rdc.model.duplicates import DuplicateOrder
 from tests.test_report_json import MAY_LACK, OPTIONAL, SCHEMAS
 
 TOP = Path(__file__).parent.parent
@@ -64,13 +66,23 @@ def test_each_option_is_in_the_table(option: Option) -> None:
         assert any(f"{name}={option.metavar}" in documented for name in option.names if name.startswith("--"))
 
 
+def test_each_option_of_dupes_is_in_its_table() -> None:
+    documented = {code for row in rows("### Identical files") for code in codes(row[0])}
+    for option in (option for group in dupes.DUPES_OPTIONS for option in group.options):
+        if option not in FILTER_GROUP.options and option.key != "--help":
+            shown = [f"{name}={option.metavar}" if option.metavar else name for name in option.names]
+            assert set(shown) <= documented
+    assert {order.value for order in DuplicateOrder} <= set(codes(README.split("| `--sort=ORDER` |")[1]))
+
+
 def test_each_option_in_the_text_exists() -> None:
     known = {name for option in OPTIONS for name in option.names} | set(REFUSED_RSYNC_OPTIONS)
     known |= set(
         re.findall(
-            r"--\w+", signature.help_text() + serve.help_text() + index.help_text() + catalog.help_text()
+            r"--\w[\w-]*",
+            "".join(verb.help_text() for verb in (signature, serve, index, catalog, dupes)),
         )
-    ) | {"--version"}
+    ) | {"--version", "-0"}
     known |= set(re.findall(r'"(--[a-z-]+)"', (TOP / "scripts" / "bench_sync.py").read_text()))
     text = re.sub(r"-c '[^']*'|ssh -p", "", README)
     used = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text, re.IGNORECASE)) - {"-avn"}
@@ -84,7 +96,7 @@ def test_what_is_not_there_fails_by_name() -> None:
         if name.startswith("-") and len(name) > 1:
             with pytest.raises(UsageError, match=f"rdc has no {name}"):
                 parse_sync([name, "a", "b"])
-    assert {"scan", "dupes", "similar", "dedupe", "watch", "daemon"} <= set(codes(section))
+    assert {"scan", "similar", "dedupe", "watch", "daemon"} <= set(codes(section))
 
 
 def test_exit_codes_are_complete() -> None:

@@ -10,7 +10,7 @@ from blake3 import blake3
 
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import FileError
-from rdc.files.contents import content_bytes, content_error, read_contents
+from rdc.files.contents import Contents, content_bytes, content_error, read_contents
 from rdc.files.failure import changed
 from rdc.progress import Problem, Progressed
 from rdc.survey.workers import in_order
@@ -42,7 +42,7 @@ BATCHED_BYTES = 128 << 10
 itself (some 25 microseconds) is less than reading takes."""
 
 BATCH_FILES = 1024
-BATCH_BYTES = 4 << 20
+BATCH_BYTES = 2 << 20
 """Of one batch: enough that its cost vanishes; a few batches are in flight."""
 
 SPAN_BYTES = 256 << 10
@@ -62,13 +62,6 @@ class Keyed:
         """The key of each row."""
         for at in range(0, len(self.keys), DIGEST_BYTES):
             yield bytes(self.keys[at : at + DIGEST_BYTES])
-
-
-@dataclass(frozen=True, slots=True)
-class _Hashed:
-    batch: Batch
-    digests: bytes
-    outcomes: array[int]
 
 
 class ContentReader:
@@ -176,30 +169,31 @@ class ContentReader:
         return sorted(rows, key=lambda row: (files.devices[row], files.inodes[row]))
 
     def _batched(self, rows: Sequence[int], head: int, tail: int) -> Keyed:
-        def work(batch: Batch) -> _Hashed:
-            return self._read_batch(batch, head, tail)
+        """Threads read; this one hashes. Short pieces are hashed while the interpreter's lock is held, which
+        threads would only take from each other."""
+
+        def work(batch: Batch) -> tuple[Batch, Contents]:
+            return batch, read_contents(batch.root.fileno(), batch.paths, batch.wanted, head, tail)
 
         found = Keyed(array("I"), bytearray())
         batches = self._files.batches(rows, BATCH_FILES, BATCH_BYTES, head + tail)
-        for done in in_order(work, batches, self._workers):
-            read = zip(done.batch.wanted[2::3], done.outcomes, strict=True)
-            self._advance(sum([content_bytes(size, head, tail) for size, failed in read if not failed]))
-            if not any(done.outcomes):
-                found.rows.extend(done.batch.rows)
-                found.keys.extend(done.digests)
-                continue
-            for at, (row, outcome) in enumerate(zip(done.batch.rows, done.outcomes, strict=True)):
-                if outcome:
-                    path, shown = self._files.path(row), self._files.shown(row)
-                    self._tell(row, content_error(outcome, path, shown))
-                else:
-                    found.rows.append(row)
-                    found.keys.extend(done.digests[at * DIGEST_BYTES : (at + 1) * DIGEST_BYTES])
+        for batch, contents in in_order(work, batches, self._workers):
+            sizes, outcomes = batch.wanted[2::3], contents.outcomes
+            digests = _digests(contents.data, sizes, head, tail)
+            if any(outcomes):
+                for row, outcome in zip(batch.rows, outcomes, strict=True):
+                    if outcome:
+                        path, shown = self._files.path(row), self._files.shown(row)
+                        self._tell(row, content_error(outcome, path, shown))
+                read = [place for place, outcome in enumerate(outcomes) if not outcome]
+                sizes = array("Q", [sizes[place] for place in read])
+                digests = [digests[place] for place in read]
+                found.rows.extend([batch.rows[place] for place in read])
+            else:
+                found.rows.extend(batch.rows)
+            found.keys.extend(b"".join(digests))
+            self._advance(sum([content_bytes(size, head, tail) for size in sizes]))
         return found
-
-    def _read_batch(self, batch: Batch, head: int, tail: int) -> _Hashed:
-        contents = read_contents(batch.root.fileno(), batch.paths, batch.wanted, head, tail)
-        return _Hashed(batch, _digests(contents.data, batch.wanted[2::3], head, tail), contents.outcomes)
 
     def _advance(self, more: int) -> None:
         self.bytes_read += more
@@ -210,7 +204,7 @@ class ContentReader:
         self._report(Problem(error.code, self._files.shown(row), str(error)))
 
 
-def _digests(data: bytes, sizes: array[int], head: int, tail: int) -> bytes:
+def _digests(data: bytes, sizes: Sequence[int], head: int, tail: int) -> list[bytes]:
     """Of each file's part of `data`.
 
     Of a file read whole it is BLAKE3 of its content. Where the middle is missing the size stands in for it,
@@ -218,16 +212,16 @@ def _digests(data: bytes, sizes: array[int], head: int, tail: int) -> bytes:
     """
     view = memoryview(data)
     digests = []
-    at = 0
+    at, most = 0, head + tail
     for size in sizes:
-        end = at + content_bytes(size, head, tail)
+        end = at + min(size, most)  # content_bytes(), a million times
         if end - at == size:
             digests.append(blake3(view[at:end]).digest())
         else:
             hasher = blake3(view[at:end], key=_ENDS_KEY)
             digests.append(hasher.update(size.to_bytes(8, "little")).digest())
         at = end
-    return b"".join(digests)
+    return digests
 
 
 _ENDS_KEY = blake3(b"rdc survey: ends of a file").digest()

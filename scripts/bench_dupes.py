@@ -7,7 +7,7 @@ Metrics:   cpu: user and system seconds; wall seconds; memory: largest resident 
            turns, after one of each that is not counted, so that all read from the page cache. "same": the
            groups of each tool, each file by its inode, against those of rdc.
 Beside:    jdupes -r (compares bytes) and jdupes -r -Q (digests only, 64 bits); rdfind -dryrun (SHA-1);
-           fdupes -r (MD5, then bytes); rmlint (BLAKE2b, hidden files too). All leave out empty files; names of
+           fdupes -r (MD5, then bytes); rmlint (BLAKE2b, hidden files too). Empty files are left out, names of
            one inode count once.
 Corpora:   trees that are given.
 Commands:  .venv/bin/python scripts/bench_dupes.py TREE [TREE ...] [--runs 5] [--skip fdupes] [--json]

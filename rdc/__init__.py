@@ -18,9 +18,13 @@ __all__ = [
     "Chunk",
     "ChunkParams",
     "Chunker",
+    "Match",
     "SignatureTree",
+    "SimilarPair",
+    "SimilarityIndex",
     "SyncOptions",
     "SyncReport",
+    "Traits",
     "__version__",
     "chunks",
     "cuts",
@@ -34,9 +38,13 @@ _HOMES = {
     "Chunk": "rdc.chunking.chunker",
     "ChunkParams": "rdc.chunking.params",
     "Chunker": "rdc.chunking.chunker",
+    "Match": "rdc.similarity.index",
     "SignatureTree": "rdc.signature.tree",
+    "SimilarPair": "rdc.similarity.pairs",
+    "SimilarityIndex": "rdc.similarity.index",
     "SyncOptions": "rdc.model.sync",
     "SyncReport": "rdc.model.sync",
+    "Traits": "rdc.similarity.traits",
     "chunks": "rdc.chunking.chunker",
     "cuts": "rdc.chunking.chunker",
     "kernel_name": "rdc.kernel",
@@ -54,6 +62,9 @@ if TYPE_CHECKING:
     from rdc.session.sync import sync
     from rdc.signature.build import sign
     from rdc.signature.tree import SignatureTree
+    from rdc.similarity.index import Match, SimilarityIndex
+    from rdc.similarity.pairs import SimilarPair
+    from rdc.similarity.traits import Traits
 
 
 def __getattr__(name: str) -> object:

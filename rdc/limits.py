@@ -41,6 +41,10 @@ __all__ = [
     "RECORDS_BYTES",
     "ROUND_LIMIT",
     "RULES_BYTES",
+    "SIMILAR_BATCH",
+    "SIMILAR_FILES",
+    "SIMILAR_MATCHES",
+    "SIMILAR_WINDOW",
     "SIZE_LIMIT",
     "SOFTWARE_BYTES",
     "TIMEOUT_SECONDS",
@@ -221,3 +225,18 @@ BLOCK_SIZE_MAX = 64 << 10
 
 BLOCKS_PER_MESSAGE = 65_536
 """Blocks whose fingerprints one answer holds: 512 KiB at 8 bytes each, half a frame."""
+
+SIMILAR_FILES = 1 << 26
+"""Files in one index of traits: 67 million, 2 GB of memory, and their numbers fit 32 bits."""
+
+SIMILAR_MATCHES = 1024
+"""Files one query can ask for. A base is chosen among a handful; the bound keeps the heap in the cache."""
+
+SIMILAR_BATCH = 64
+"""Queries answered in one pass over an index, and so in one hold of the interpreter's lock: 10 ms at a
+million files."""
+
+SIMILAR_WINDOW = 65_536
+"""Neighbours that a file is compared with, at most, among those that share two of its traits, when all pairs
+are sought. A million unrelated files share two with 244; without a bound a million related ones would take
+half a million million comparisons, eighteen times."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import re
 import shlex
@@ -120,6 +121,15 @@ def test_dependencies_are_those_of_the_build() -> None:
     wanted = [*project["dependencies"], *project["optional-dependencies"]["test"]]
     listed = [re.findall(r"\[(\w+)\]", row[0])[0] for row in rows("## What it is built from")]
     assert listed == [re.split(r"[><=]", requirement)[0] for requirement in wanted]
+
+
+def test_the_library_example_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [line[4:] for line in README.splitlines() if re.match(r" {4}(>>>|\.\.\.|\[Match)", line)]
+    example = doctest.DocTestParser().get_doctest("\n".join(lines) + "\n", {}, "README.md", None, 0)
+    assert len(example.examples) > 5
+    assert doctest.DocTestRunner().run(example).failed == 0
+    assert (tmp_path / "traits.index").stat().st_size > 0
 
 
 def test_paths_to_read_exist() -> None:

@@ -28,6 +28,7 @@ from rdc.kernel.constants import (
     reflected_table,
     trait_mix,
 )
+from rdc.kernel.pure_similarity import TraitIndex, TraitPairs
 from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINNOW_MAX_LIMIT
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cutter",
+    "TraitIndex",
+    "TraitPairs",
     "Winnower",
     "block_fingerprints",
     "equal_rows",

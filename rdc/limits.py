@@ -18,6 +18,7 @@ __all__ = [
     "FILTER_BYTES",
     "FILTER_PATTERN_BYTES",
     "FILTER_RULES",
+    "FOLDER_PAIRS",
     "PATH_BYTES",
     "NAME_BYTES",
     "NODE_RECORDS_MAX",
@@ -44,6 +45,7 @@ __all__ = [
     "SIMILAR_BATCH",
     "SIMILAR_FILES",
     "SIMILAR_MATCHES",
+    "SIMILAR_PAIRS",
     "SIMILAR_WINDOW",
     "SIZE_LIMIT",
     "SOFTWARE_BYTES",
@@ -235,6 +237,13 @@ SIMILAR_MATCHES = 1024
 SIMILAR_BATCH = 64
 """Queries answered in one pass over an index, and so in one hold of the interpreter's lock: 10 ms at a
 million files."""
+
+SIMILAR_PAIRS = 1 << 20
+"""Candidate pairs of one search that wait to be compared, 8 bytes each, twice as many for a moment. Comparing
+a million takes minutes; weaker ones beyond it are left out and counted."""
+
+FOLDER_PAIRS = 1 << 18
+"""Pairs of directories whose common bytes are counted at a time, some 200 bytes each."""
 
 SIMILAR_WINDOW = 65_536
 """Neighbours that a file is compared with, at most, among those that share two of its traits, when all pairs

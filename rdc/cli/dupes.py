@@ -114,7 +114,7 @@ def _run_json(words: Words, options: DuplicateOptions, environment: Environment)
         raise
     for group in found:
         writer.group(group)
-    writer.finish(found.summary, code)
+    writer.finish_groups(found.summary, code)
     return code
 
 

@@ -75,7 +75,7 @@ class DuplicateSummary:
     """In all groups together, names of one file counted once."""
     waste: int
     """Bytes that would be free if each group were one file."""
-    bytes_read: int
-    """Of contents; files in several stages count for each."""
     files_read: int
     """Files of which anything was read."""
+    bytes_read: int
+    """Of contents; files in several stages count for each."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from blake3 import blake3
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rdc.signature.tree import SignatureTree
     from rdc.survey.files import Batch, FileColumns
 
-__all__ = ["BATCHED_BYTES", "DIGEST_BYTES", "END_BYTES", "UNKNOWN", "ContentReader", "Keyed"]
+__all__ = ["BATCHED_BYTES", "DIGEST_BYTES", "END_BYTES", "UNKNOWN", "ContentReader", "Keyed", "KeysOf"]
 
 DIGEST_BYTES = 32
 
@@ -56,12 +56,16 @@ class Keyed:
     rows: array[int]
     """Typecode 'I', without the files that could not be read."""
     keys: bytearray
-    """DIGEST_BYTES a row."""
+    """One after the other; DIGEST_BYTES each where nothing else is said."""
 
     def digests(self) -> Iterator[bytes]:
         """The key of each row."""
         for at in range(0, len(self.keys), DIGEST_BYTES):
             yield bytes(self.keys[at : at + DIGEST_BYTES])
+
+
+KeysOf: TypeAlias = "Callable[[bytes, Sequence[int], int, int], list[bytes]]"
+"""Takes the data of several files, one after the other, their sizes, `head` and `tail`; a key for each."""
 
 
 class ContentReader:
@@ -75,21 +79,26 @@ class ContentReader:
         self._total: int | None = None
         self.bytes_read = 0
 
+    @property
+    def stopped(self) -> bool:
+        """The search is over: whoever reads a large file in a thread leaves it."""
+        return self._stopped
+
     def expect(self, more: int) -> None:
         """So many bytes are still to be read: progress has an end from now on."""
         self._total = self.bytes_read + more
 
     def ends(self, rows: Sequence[int]) -> Keyed:
         """Keys of size and ends, or of all of a file of at most two ends. `rows` increases."""
-        return self._batched(rows, END_BYTES, END_BYTES)
+        return self.batched(rows, END_BYTES, END_BYTES, _digests)
 
     def whole(self, rows: Sequence[int]) -> Keyed:
         """Keys of whole contents; `rows` increases, no file of them is larger than BATCHED_BYTES."""
-        return self._batched(rows, BATCHED_BYTES, 0)
+        return self.batched(rows, BATCHED_BYTES, 0, _digests)
 
     def large(self, rows: Sequence[int]) -> Keyed:
         """Keys of whole contents, of files of any size."""
-        return self.each(self._disk_order(rows), self._digest)
+        return self.each(self.disk_order(rows), self._digest)
 
     def each(self, rows: Iterable[int], key: Callable[[SourceFile], bytes]) -> Keyed:
         """Keys as `key` makes them of each file, opened and found as it was listed; unchanged afterwards."""
@@ -133,25 +142,29 @@ class ContentReader:
         def root(source: SourceFile) -> bytes:
             return store.root(source, SYNC_PARAMS) or UNKNOWN
 
-        return self.each(self._disk_order(rows), root)
+        return self.each(self.disk_order(rows), root)
 
     def signed(self, rows: Sequence[int], signer: FileSigner) -> Keyed:
         """Signature roots of files of any size: read, and remembered by the signer's catalog."""
 
         def root(source: SourceFile) -> bytes:
-            work = signer.reading(source, shared=False)
-            before = 0
-            while not self._stopped:
-                try:
-                    done = next(work)
-                except StopIteration as stop:
-                    tree: SignatureTree = stop.value
-                    self.bytes_read += source.size - before
-                    return tree.root
-                self.bytes_read, before = self.bytes_read + done - before, done
-            return UNKNOWN
+            tree = self.sign(source, signer)
+            return UNKNOWN if tree is None else tree.root
 
-        return self.each(self._disk_order(rows), root)
+        return self.each(self.disk_order(rows), root)
+
+    def sign(self, source: SourceFile, signer: FileSigner) -> SignatureTree | None:
+        """Its signature, from the signer's catalog or read; None when the search is over."""
+        work = signer.signing(source)
+        before = 0
+        while not self._stopped:
+            try:
+                done = next(work)
+            except StopIteration as stop:
+                tree: SignatureTree = stop.value
+                return tree
+            self.bytes_read, before = self.bytes_read + done - before, done
+        return None
 
     def _digest(self, source: SourceFile) -> bytes:
         hasher = blake3()
@@ -163,13 +176,15 @@ class ContentReader:
             self.bytes_read += len(span)
         return hasher.digest()
 
-    def _disk_order(self, rows: Sequence[int]) -> list[int]:
+    def disk_order(self, rows: Sequence[int]) -> list[int]:
         """By inode: on most file systems near the order in which files lie on the disk."""
         files = self._files
         return sorted(rows, key=lambda row: (files.devices[row], files.inodes[row]))
 
-    def _batched(self, rows: Sequence[int], head: int, tail: int) -> Keyed:
-        """Threads read; this one hashes. Short pieces are hashed while the interpreter's lock is held, which
+    def batched(self, rows: Sequence[int], head: int, tail: int, keys: KeysOf) -> Keyed:
+        """Keys that `keys` makes of the first `head` and last `tail` bytes, or of all of shorter files.
+
+        Threads read; this one hashes. Short pieces are hashed while the interpreter's lock is held, which
         threads would only take from each other."""
 
         def work(batch: Batch) -> tuple[Batch, Contents]:
@@ -179,7 +194,7 @@ class ContentReader:
         batches = self._files.batches(rows, BATCH_FILES, BATCH_BYTES, head + tail)
         for batch, contents in in_order(work, batches, self._workers):
             sizes, outcomes = batch.wanted[2::3], contents.outcomes
-            digests = _digests(contents.data, sizes, head, tail)
+            digests = keys(contents.data, sizes, head, tail)
             if any(outcomes):
                 for row, outcome in zip(batch.rows, outcomes, strict=True):
                     if outcome:

@@ -109,7 +109,7 @@ def find_duplicates(
     groups = search.groups(candidates)
     waste = sum(files.sizes[group[0]] * (len(group) - 1) for group in groups)
     summary = DuplicateSummary(
-        searched, len(groups), len(groups.members), waste, search.bytes_read, search.files_read
+        searched, len(groups), len(groups.members), waste, search.files_read, search.bytes_read
     )
     return Duplicates(files, groups, shown_names, options.order, summary)
 

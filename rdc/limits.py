@@ -50,6 +50,7 @@ __all__ = [
     "SIZE_LIMIT",
     "SOFTWARE_BYTES",
     "TIMEOUT_SECONDS",
+    "TOP_NODES",
     "WINDOW_LOG",
 ]
 
@@ -170,6 +171,17 @@ SOURCE_TREES_BYTES = 64 << 20
 """Bytes of signature trees a source remembers between a request and the next: those of 20 GB of files. More
 are signed again when they are asked about."""
 
+VANISHED_FILES = 1 << 20
+"""Files that only a destination has, remembered with name, size and mtime (about 80 bytes each) as what new
+files may have been: beyond, a moved file is fetched like any other."""
+
+SIGNED_KIN = 32_768
+"""Of these, how many keep root and traits once they were read, about 400 bytes each: others are read
+again."""
+
+BASES_PER_FILE = 3
+"""Files beside the one at its path that a file may be rebuilt from: each is read and looked through."""
+
 TREES_IN_FLIGHT = 1024
 """Files compared by descent at a time: enough to fill a long fat line (each answer about 200 bytes)."""
 
@@ -193,6 +205,9 @@ CATALOG_SETTLED = 10_000
 
 TIER_NODES = 1024
 """Manifest nodes in one request: their children, at most 26 each with 14 bytes of references, fit a frame."""
+
+TOP_NODES = 64
+"""Nodes of the tier that comes with a manifest, 4 bytes each: what it costs where nothing changed."""
 
 TIER_NODES_WHOLE = 65_536
 """Manifest nodes in an answer that holds a whole tier: 14 bytes of references each, 896 KiB of a frame. A

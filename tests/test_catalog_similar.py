@@ -201,6 +201,12 @@ def test_without_a_catalog_nothing_is_similar(tmp_path: Path) -> None:
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.parametrize("limit", [0, -1, 1017])
+def test_limits_are_checked(limit: int) -> None:
+    with pytest.raises(ValueError, match="need 1 to 1016"):
+        NoCatalog().similar(b"/", SYNC_PARAMS).query(SoughtFile(bytes(9)), limit)
+
+
 def test_nothing_is_read_before_the_first_question(tree: Path, catalog: Catalog) -> None:
     files = catalog.similar(os.fsencode(tree), SYNC_PARAMS)
     remember(catalog, tree)

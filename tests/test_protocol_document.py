@@ -9,7 +9,7 @@ import rdc.protocol
 from rdc import limits
 from rdc.model.entries import Kind
 from rdc.model.sync import SyncOptions
-from rdc.plan.manifest_descent import FIRST_NODES
+from rdc.plan.manifest_descent import FEW_NODES
 from rdc.protocol.codec import field_names
 from rdc.protocol.connection import Connection, Received
 from rdc.protocol.messages import Hello, Open, Opened, Role, message_kinds
@@ -55,9 +55,10 @@ def test_the_state_table_is_the_code_s() -> None:
     names = {cls.__name__ for cls in message_kinds().values()}
     groups = {
         "manifest answers": "TierAnswer RowsPart",
-        "file answers": "RootAnswer TreeAnswer NodeAnswer BlockAnswer FileBatch Data FileEnd FileFailed",
-        "requests": "TierRequest RowsRequest RootRequest TreeRequest NodeRequest BlockRequest RangeRequest"
-        " FileRequest",
+        "file answers": "RootAnswer DigestAnswer TraitsAnswer TreeAnswer NodeAnswer BlockAnswer FileBatch"
+        " Data FileEnd FileFailed",
+        "requests": "TierRequest RowsRequest RootRequest DigestRequest TraitsRequest TreeRequest NodeRequest"
+        " BlockRequest RangeRequest FileRequest",
     }
     listed: dict[str, dict[str, str]] = {}
     for side, state, may in rows("## 6. States"):
@@ -91,8 +92,9 @@ def test_limits_are_the_code_s() -> None:
         limits.DATA_BYTES,
         limits.ROWS_PER_PART,
         limits.TIER_NODES_WHOLE,
-        FIRST_NODES << 8,
-        FIRST_NODES << 12,
+        limits.TOP_NODES << 4,
+        limits.TOP_NODES << 8,
+        limits.TOP_NODES << 12,
     ):
         assert f"{value:,}" in DOCUMENT, value
     for field in (
@@ -106,7 +108,8 @@ def test_limits_are_the_code_s() -> None:
         f"references: bytes[1..{limits.FRAME_BYTES}]",
         f"message: text[{limits.MESSAGE_BYTES}]",
         f"up to {limits.SMALL_MANIFEST} entries",
-        f"about {FIRST_NODES} nodes",
+        f"at most {limits.TOP_NODES} nodes",
+        f"more than {FEW_NODES} of its nodes",
     ):
         assert field in DOCUMENT, field
 

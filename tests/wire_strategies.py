@@ -13,9 +13,10 @@ from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
-    Bye,
     Data,
     Describe,
+    DigestAnswer,
+    DigestRequest,
     Done,
     FileBatch,
     FileEnd,
@@ -44,6 +45,9 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
+    TraitsAnswer,
+    TraitsRequest,
     TreeAnswer,
     TreeRequest,
 )
@@ -110,6 +114,18 @@ options = st.builds(
     owner=st.none() | st.booleans(),
 )
 hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
+
+
+@st.composite
+def traits_answers(draw: st.DrawFn) -> TraitsAnswer:
+    named = draw(files)
+    count = len(named)
+    return TraitsAnswer(
+        named,
+        tuple(draw(st.lists(sizes, min_size=count, max_size=count))),
+        draw(st.binary(min_size=8 * count, max_size=8 * count)),
+        draw(st.binary(min_size=9 * count, max_size=9 * count)),
+    )
 
 
 @st.composite
@@ -215,6 +231,11 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes),
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
+    TopTier: st.builds(
+        TopTier,
+        st.integers(0, 24),
+        st.lists(st.binary(min_size=4, max_size=4), min_size=1, max_size=64).map(b"".join),
+    ),
     RowsRequest: st.builds(RowsRequest, st.integers(0, 24), files, st.integers(1, ALL_GROUPS)),
     RowsPart: rows_parts(),
     Start: st.builds(
@@ -240,6 +261,10 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     ListingEnd: st.builds(ListingEnd, sizes, sizes, sizes, sizes, sizes),
     RootRequest: st.builds(RootRequest, files),
     RootAnswer: root_answers(),
+    DigestRequest: st.builds(DigestRequest, files),
+    DigestAnswer: st.builds(DigestAnswer, roots),
+    TraitsRequest: st.builds(TraitsRequest, files),
+    TraitsAnswer: traits_answers(),
     TreeRequest: st.builds(TreeRequest, files, widths),
     TreeAnswer: st.builds(
         TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, st.binary(max_size=99)
@@ -266,7 +291,6 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     ),
     Plan: st.builds(Plan, sizes, sizes, sizes),
     Done: st.builds(Done, sizes, sizes, sizes, sizes, sizes, codes),
-    Bye: st.builds(Bye, sizes, codes),
 }
 
 messages: st.SearchStrategy[Message] = st.one_of(*BY_KIND.values())

@@ -30,8 +30,11 @@ SPARE = 8
 """Matches looked up beyond those asked for: of paths that the catalog knows twice one goes, and among equals
 the nearest paths come first."""
 
-# Traits are read where the encoded signature has them: a column of their own, or an index over it, would make
-# the file larger by a fifth and this no faster. SQLite counts from 1.
+SIMILAR_LIMIT = SIMILAR_MATCHES - SPARE
+"""Files one question can ask for."""
+
+# Traits are read where the encoded signature has them: a column of their own would make the file 5 % larger
+# and this 7 % faster, an index over paths and traits the file 30 % larger. SQLite counts from 1.
 _TRAITS = f"substr(value, {TRAITS_LENGTH_AT + 2}, {TRAITS_BYTES})"
 _BELOW = (
     f"SELECT id, {_TRAITS}, size FROM signature WHERE path >= ? AND path < ? AND params = ?"  # noqa: S608
@@ -109,7 +112,7 @@ class SimilarFiles:
         return len(self._known())
 
     def query(self, sought: SoughtFile, limit: int = 8, min_matches: int = 4) -> list[SimilarFile]:
-        """At most `limit` (1 to 1,000) files with at least `min_matches` traits (1 to 12) in common with
+        """At most `limit` (1 to 1,016) files with at least `min_matches` traits (1 to 12) in common with
         `sought`: the most first, then the nearest size, then the same name, then the nearest directory."""
         (found,) = self.query_many([sought], limit, min_matches)
         return found
@@ -117,7 +120,10 @@ class SimilarFiles:
     def query_many(
         self, sought: Iterable[SoughtFile], limit: int = 8, min_matches: int = 4
     ) -> Iterator[list[SimilarFile]]:
-        """As `query` for each of many, in order: half the time, and one statement for some dozens."""
+        """As `query` for each of many, in order, in half the time. ValueError for a number out of range, and
+        for traits that are not nine bytes."""
+        if not 1 <= limit <= SIMILAR_LIMIT:
+            raise ValueError(f"{limit} similar files: need 1 to {SIMILAR_LIMIT}")
         batch: list[SoughtFile] = []
         for one in sought:
             batch.append(one)
@@ -133,7 +139,7 @@ class SimilarFiles:
         found = index.query_many(
             [Traits(one.traits) for one in asked],
             [one.size for one in asked],
-            min(limit + SPARE, SIMILAR_MATCHES),
+            limit + SPARE,
             min_matches,
         )
         matches = {id(one): answer for one, answer in zip(asked, found, strict=True)}
@@ -172,6 +178,7 @@ class SimilarFiles:
                 and row[1].startswith(self._below)
                 and isinstance(row[2], bytes)
                 and isinstance(row[3], int)
+                and 0 <= row[3] <= SIZE_LIMIT
             ]
 
         rows = self._catalog.read(look) if ids and self._catalog is not None else None

@@ -9,7 +9,7 @@ from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import Code, Count, Line, Size
 from rdc.protocol.fields import Integer, Path, Word
 
-__all__ = ["Bye", "Done", "Item", "Notice", "Plan", "Progress"]
+__all__ = ["Done", "Item", "Notice", "Plan", "Progress"]
 
 
 @wire(17)
@@ -56,20 +56,11 @@ class Plan(WireMessage):
 @wire(21)
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Done(WireMessage):
-    """D: nothing more is wanted; its result."""
+    """D, the last message of a session: nothing more is wanted; its result."""
 
     changed: Count
     deleted: Count
     literal_bytes: Size
     reused_bytes: Size
     errors: Count
-    code: Code
-
-
-@wire(22)
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Bye(WireMessage):
-    """S: the last message, after Done."""
-
-    read_errors: Count
     code: Code

@@ -22,6 +22,8 @@ from rdc.protocol.messages import (
     BlockRequest,
     Data,
     Describe,
+    DigestAnswer,
+    DigestRequest,
     Done,
     FileBatch,
     FileEnd,
@@ -46,6 +48,9 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
+    TraitsAnswer,
+    TraitsRequest,
     TreeAnswer,
     TreeRequest,
     decode,
@@ -319,16 +324,18 @@ class Connection:
                 self._ledger.ask(message)
             case TierAnswer() | RowsPart():
                 self._ledger.answer(message)
+            case TopTier():
+                self._census.top()
             case ListingEnd():
                 self._census.end(message)
-            case RootRequest() | TreeRequest() | FileRequest():
+            case RootRequest() | DigestRequest() | TraitsRequest() | TreeRequest() | FileRequest():
                 self._listed(message.files[-1])
                 self._ledger.ask(message)
             case NodeRequest() | RangeRequest() | BlockRequest():
                 self._listed(message.file)
                 self._ledger.ask(message)
             case (
-                RootAnswer() | TreeAnswer() | NodeAnswer() | BlockAnswer()
+                RootAnswer() | DigestAnswer() | TraitsAnswer() | TreeAnswer() | NodeAnswer() | BlockAnswer()
                 | Data() | FileBatch() | FileEnd() | FileFailed()
             ):  # fmt: skip
                 self._ledger.answer(message)

@@ -15,6 +15,8 @@ from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
     Data,
+    DigestAnswer,
+    DigestRequest,
     FileBatch,
     FileEnd,
     FileFailed,
@@ -29,6 +31,8 @@ from rdc.protocol.messages import (
     RowsRequest,
     TierAnswer,
     TierRequest,
+    TraitsAnswer,
+    TraitsRequest,
     TreeAnswer,
     TreeRequest,
 )
@@ -38,11 +42,11 @@ __all__ = ["Answer", "Ledger", "Request"]
 
 Request: TypeAlias = (
     RootRequest | TreeRequest | NodeRequest | BlockRequest | RangeRequest | FileRequest
-    | TierRequest | RowsRequest
+    | TierRequest | RowsRequest | DigestRequest | TraitsRequest
 )  # fmt: skip
 Answer: TypeAlias = (
     RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
-    | TierAnswer | RowsPart
+    | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
 )  # fmt: skip
 
 
@@ -129,6 +133,32 @@ class _Batch(_Files):
         if isinstance(answer, FileFailed) or (isinstance(answer, TreeAnswer) and self._wanted is TreeAnswer):
             return self.strike(answer.file)
         raise Illegal(f"the oldest request asks for {self._wanted.__name__}")
+
+
+class _Traits(_Files):
+    """TraitsRequest: each file once, in any number of answers."""
+
+    __slots__ = ()
+
+    def accept(self, answer: Answer) -> bool:
+        if isinstance(answer, TraitsAnswer):
+            return self.strike(*answer.files)
+        if isinstance(answer, FileFailed):
+            return self.strike(answer.file)
+        raise Illegal("the oldest request asks for traits")
+
+
+class _Digest(_Files):
+    """DigestRequest: the files that fail, then one digest over the others, if there are any."""
+
+    __slots__ = ()
+
+    def accept(self, answer: Answer) -> bool:
+        if isinstance(answer, DigestAnswer):
+            return True
+        if isinstance(answer, FileFailed):
+            return self.strike(answer.file)
+        raise Illegal("the oldest request asks for a digest")
 
 
 class _Whole(_Files):
@@ -278,6 +308,10 @@ def _pending(request: Request) -> _Pending:
             return _Batch(request, RootAnswer)
         case TreeRequest():
             return _Batch(request, TreeAnswer)
+        case TraitsRequest():
+            return _Traits(request.files)
+        case DigestRequest():
+            return _Digest(request.files)
         case FileRequest():
             return _Whole(request.files)
         case RangeRequest():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from rdc.protocol.account import Bye, Done, Item, Notice, Plan, Progress
+from rdc.protocol.account import Done, Item, Notice, Plan, Progress
 from rdc.protocol.codec import decode_payload, encode_payload, registered
 from rdc.protocol.comparison import (
     BlockAnswer,
@@ -31,19 +31,23 @@ from rdc.protocol.description import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
 )
 from rdc.protocol.opening import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Refused, Role
+from rdc.protocol.origins import NO_TRAITS, DigestAnswer, DigestRequest, TraitsAnswer, TraitsRequest
 
 if TYPE_CHECKING:
     import msgpack  # type: ignore[import-untyped]
 
 __all__ = [
+    "NO_TRAITS",
     "PROTOCOL_VERSION",
     "BlockAnswer",
     "BlockRequest",
-    "Bye",
     "Data",
     "Describe",
+    "DigestAnswer",
+    "DigestRequest",
     "Done",
     "FileBatch",
     "FileEnd",
@@ -72,6 +76,9 @@ __all__ = [
     "Start",
     "TierAnswer",
     "TierRequest",
+    "TraitsAnswer",
+    "TraitsRequest",
+    "TopTier",
     "TreeAnswer",
     "TreeRequest",
     "decode",
@@ -88,6 +95,7 @@ Message: TypeAlias = (
     | Manifest
     | TierRequest
     | TierAnswer
+    | TopTier
     | RowsRequest
     | RowsPart
     | Open
@@ -98,6 +106,10 @@ Message: TypeAlias = (
     | RootRequest
     | RootAnswer
     | TreeRequest
+    | DigestRequest
+    | DigestAnswer
+    | TraitsRequest
+    | TraitsAnswer
     | TreeAnswer
     | NodeRequest
     | NodeAnswer
@@ -111,7 +123,6 @@ Message: TypeAlias = (
     | Progress
     | Plan
     | Done
-    | Bye
     | Start
 )
 

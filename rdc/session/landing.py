@@ -8,7 +8,7 @@ from rdc.errors import FileError, RdcError
 from rdc.files.commit import CommitGroup
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference
-from rdc.plan.itemize import itemize
+from rdc.plan.itemize import RENAMING, itemize
 from rdc.progress import ItemChanged, Problem
 
 if TYPE_CHECKING:
@@ -92,6 +92,18 @@ class Landing:
         """Takes over a verified temporary; it replaces exactly what `expected` names (None: nothing)."""
         self._landing[path] = file
         self._group.add(temporary, path, metadata, self._owner, expected)
+
+    def moved(self, file: int, old: bytes) -> None:
+        """A file here was (in a dry run: would be) renamed to the path of a new one; its metadata are still
+        the old ones."""
+        self._decisions.pop(file)
+        entry = self._entries.entry(file)
+        try:
+            if not self._dry:
+                self._root.set_metadata(entry.path, Kind.FILE, entry.metadata, owner=self._owner)
+        except FileError as error:
+            self._failed(error)
+        self.report(ItemChanged(RENAMING, old, entry.path))
 
     def flush(self) -> None:
         self._group.flush()

@@ -17,11 +17,13 @@ from rdc.kernel import block_fingerprints
 from rdc.limits import DATA_BYTES, FILES_PER_BATCH, NODES_PER_ANSWER, SMALL_FILE_BYTES, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
 from rdc.protocol.messages import (
+    NO_TRAITS,
     BlockAnswer,
     BlockRequest,
-    Bye,
     Data,
     Describe,
+    DigestAnswer,
+    DigestRequest,
     Done,
     FileBatch,
     FileEnd,
@@ -35,6 +37,8 @@ from rdc.protocol.messages import (
     RowsRequest,
     Start,
     TierRequest,
+    TraitsAnswer,
+    TraitsRequest,
     TreeAnswer,
     TreeRequest,
 )
@@ -42,7 +46,7 @@ from rdc.session.description import Description
 from rdc.session.driver import Flush, Receive, Send
 from rdc.session.news import News
 from rdc.signature.build import TreeBuilder, chunk_root
-from rdc.signature.records import encode_records, root_reference
+from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, root_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,7 +165,6 @@ class Source:
             if received is None:
                 continue
             if isinstance(received.message, Done):
-                yield Send(Bye(self._description.read_errors, ExitCode.OK), received.round + 1)
                 return received.message
             yield from self._serve(received)
 
@@ -208,6 +211,10 @@ class Source:
             yield from self._description.send_listing(round_, self._poll)
         elif isinstance(message, RootRequest):
             yield from self._roots(message, round_)
+        elif isinstance(message, DigestRequest):
+            yield from self._send_digest(message, round_)
+        elif isinstance(message, TraitsRequest):
+            yield from self._send_traits(message, round_)
         elif isinstance(message, TreeRequest):
             for file in message.files:
                 yield from self._answer(file, round_, lambda f: self._send_tree(f, message.width, round_))
@@ -238,10 +245,7 @@ class Source:
         for file in message.files:
             try:
                 with self._open(file) as source:
-                    # A root that the catalog knows spares its chunk list too.
-                    known = self._signer.catalog.root(source, self._signer.params)
-                    root = known or self._sign(file, source).tree.root
-                    size = source.size
+                    root, size = self._root(file, source), source.size
             except FileError as error:
                 yield Send(FileFailed(file, error.code, str(error)), round_)
                 continue
@@ -250,6 +254,39 @@ class Source:
             roots += root_reference(root, self._secret, message.width)
         if files:
             yield Send(RootAnswer(tuple(files), tuple(sizes), bytes(roots)), round_)
+
+    def _root(self, file: int, source: SourceFile) -> bytes:
+        """One that the catalog knows spares the chunk list too."""
+        known = self._signer.catalog.root(source, self._signer.params)
+        return known or self._sign(file, source).tree.root
+
+    def _send_digest(self, message: DigestRequest, round_: int) -> Conversation[None]:
+        digest, answered = blake3(), False
+        for file in message.files:
+            try:
+                with self._open(file) as source:
+                    digest.update(self._root(file, source))
+                    answered = True
+            except FileError as error:
+                yield Send(FileFailed(file, error.code, str(error)), round_)
+        if answered:
+            yield Send(DigestAnswer(digest.digest()), round_)
+
+    def _send_traits(self, message: TraitsRequest, round_: int) -> Conversation[None]:
+        files, sizes, roots, traits = [], [], bytearray(), bytearray()
+        for file in message.files:
+            try:
+                with self._open(file) as source:
+                    tree = self._sign(file, source).tree
+            except FileError as error:
+                yield Send(FileFailed(file, error.code, str(error)), round_)
+                continue
+            files.append(file)
+            sizes.append(tree.size)
+            roots += root_reference(tree.root, self._secret, SHORT_REFERENCE_BYTES)
+            traits += tree.traits or NO_TRAITS
+        if files:
+            yield Send(TraitsAnswer(tuple(files), tuple(sizes), bytes(roots), bytes(traits)), round_)
 
     def _send_tree(self, file: int, width: int, round_: int) -> Conversation[None]:
         with self._open(file) as source:

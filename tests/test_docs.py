@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli import catalog, dupes, index, main, serve, signature, sync
+from rdc.cli import catalog, dupes, index, main, serve, signature, similar, sync
 from rdc.cli.filter_options import FILTER_GROUP
-from rdc.cli.options import Option
+from rdc.cli.options import Option, OptionGroup
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.sync_options import SYNC_OPTIONS, parse_sync, read_request
 from rdc.errors import ExitCode, UsageError
@@ -67,9 +67,16 @@ def test_each_option_is_in_the_table(option: Option) -> None:
         assert any(f"{name}={option.metavar}" in documented for name in option.names if name.startswith("--"))
 
 
-def test_each_option_of_dupes_is_in_its_table() -> None:
-    documented = {code for row in rows("### Identical files") for code in codes(row[0])}
-    for option in (option for group in dupes.DUPES_OPTIONS for option in group.options):
+@pytest.mark.parametrize(
+    ("heading", "groups"),
+    [
+        ("### Identical files", dupes.DUPES_OPTIONS),
+        ("### Similar files and folders", similar.SIMILAR_OPTIONS),
+    ],
+)
+def test_each_option_of_a_survey_is_in_its_table(heading: str, groups: tuple[OptionGroup, ...]) -> None:
+    documented = {code for row in rows(heading) for code in codes(row[0])}
+    for option in (option for group in groups for option in group.options):
         if option not in FILTER_GROUP.options and option.key != "--help":
             shown = [f"{name}={option.metavar}" if option.metavar else name for name in option.names]
             assert set(shown) <= documented
@@ -81,7 +88,7 @@ def test_each_option_in_the_text_exists() -> None:
     known |= set(
         re.findall(
             r"--\w[\w-]*",
-            "".join(verb.help_text() for verb in (signature, serve, index, catalog, dupes)),
+            "".join(verb.help_text() for verb in (signature, serve, index, catalog, dupes, similar)),
         )
     ) | {"--version", "-0"}
     known |= set(re.findall(r'"(--[a-z-]+)"', (TOP / "scripts" / "bench_sync.py").read_text()))
@@ -97,7 +104,7 @@ def test_what_is_not_there_fails_by_name() -> None:
         if name.startswith("-") and len(name) > 1:
             with pytest.raises(UsageError, match=f"rdc has no {name}"):
                 parse_sync([name, "a", "b"])
-    assert {"scan", "similar", "dedupe", "watch", "daemon"} <= set(codes(section))
+    assert {"scan", "dedupe", "watch", "daemon"} <= set(codes(section))
 
 
 def test_exit_codes_are_complete() -> None:

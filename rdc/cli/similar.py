@@ -76,8 +76,8 @@ Examples:
   rdc similar --folders backup/ old-backup/   directories with much in common
 
 The figure before a file says which part of its content and that of the file most like it, taken together,
-both hold. Candidates are found by samples of their content, then compared chunk by chunk. Identical files stand
-as one, the others behind an equals sign; rdc dupes is for them.
+both hold. Candidates are found by samples of their content, then compared chunk by chunk. Identical files
+stand as one, the others behind an equals sign; rdc dupes is for them.
 """
 
 _FORMS = ("--null", "--csv", "--json")
@@ -142,10 +142,11 @@ class _Job:
         name = "" if given is None else given.value
         alone = SimilarOptions(min_size=0)
 
+        if os.path.isdir(name):
+            raise UsageError(f"--to={name}: a file is expected, not a directory")
+
         def work(catalog: SignatureStore) -> list[SimilarFile]:
             sought = read_files([os.fsencode(name)], alone, self.report, catalog)
-            if len(sought.files) != 1:
-                raise UsageError(f"--to={name}: a file is expected")
             read = read_files(self._paths(), self.options, self.report, catalog)
             return rank_similar(sought, read, self.top, self.options, self.report)
 
@@ -157,7 +158,7 @@ class _Job:
 
         def work(catalog: SignatureStore) -> tuple[Similar, tuple[SimilarFolders, ...]]:
             read = read_files(self._paths(), self.options, self.report, catalog)
-            found = find_similar(read, self.options, self.report)
+            found = find_similar(read, self.options, self.report, more_pairs=True)
             overlaps = folder_overlaps(read, found, self.options.threshold)
             if overlaps.boilerplate:
                 text = f"{overlaps.boilerplate:,} contents with too many copies say nothing about folders"

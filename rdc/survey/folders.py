@@ -3,8 +3,7 @@
 Files are matched one with one: identical ones first, then those that were found similar, for the part that
 their chunks share. A matched pair counts for the directories that they are in, and for those above as long as
 these have the same names: releases of a package meet at their tops, and photographs copied to another folder
-where they lie. Of a group of similar files only the pairs that connect it are counted: more may be shared,
-not less.
+where they lie. Of a file that resembles many others only a few pairs are known: more may be shared, not less.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ any two of them."""
 @dataclass(frozen=True, slots=True)
 class FolderOverlaps:
     pairs: tuple[SimilarFolders, ...]
-    """Most shared bytes first; a pair that only repeats the one above it is not there."""
+    """Most shared bytes first; neither is in the other, and no pair repeats the one above it."""
     boilerplate: int
     """Contents that were left out, for having too many copies."""
     dropped: int
@@ -105,9 +104,7 @@ class _Overlaps:
 
     def _count(self, one: int, other: int, shared: int) -> None:
         first, second = sorted((self._folder(one), self._folder(other)))
-        if first == second:
-            return
-        while True:
+        while not _nested(first, second):
             if (first, second) in self._shared or len(self._shared) < FOLDER_PAIRS:
                 self._shared[first, second] += shared
             else:
@@ -115,8 +112,6 @@ class _Overlaps:
             if os.path.basename(first) != os.path.basename(second):
                 return
             first, second = _above(first, second)
-            if first == second or not first or not second:
-                return
 
     def _folder(self, row: int) -> bytes:
         return self._files.place(row).shown.rstrip(b"/") or b"."
@@ -134,6 +129,11 @@ class _Overlaps:
                     break
                 folder = above
         return sizes
+
+
+def _nested(first: bytes, second: bytes) -> bool:
+    """Whether they are one directory, or one is in the other (`first` is the lesser), which is no overlap."""
+    return not first or second == first or second.startswith(first.rstrip(b"/") + b"/")
 
 
 def _above(first: bytes, second: bytes) -> tuple[bytes, bytes]:

@@ -9,7 +9,7 @@ comparisons, and one of files that only seem similar a bounded number for each.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.kernel.constants import TRAIT_COUNT
@@ -50,6 +50,9 @@ VAIN_MOST = 64
 """Comparisons of one file that found nothing, after which its weaker candidates are left out: in a flood of
 boilerplate every file seems similar to every other one."""
 
+PAIRS_A_FILE = 16
+"""Similar pairs of one file for those who want more than its group: versions of a file are few."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReadFiles:
@@ -77,7 +80,7 @@ class Similar:
     def __init__(self, read: ReadFiles, edges: list[Edge], summary: SimilarSummary) -> None:
         self._read = read
         self.edges = edges
-        """Enough of the similar pairs to connect every group."""
+        """Enough of the similar pairs to connect every group, more where they were asked for."""
         self.summary = summary
         self._best: dict[int, tuple[float, float, int]] = {}
         for edge in edges:
@@ -102,10 +105,12 @@ class Similar:
 
     def _file(self, place: int) -> SimilarFile:
         jaccard, contained, like = self._best[place]
-        return _similar_file(self._read, place, jaccard, contained, self._shown(like))
-
-    def _shown(self, place: int) -> bytes:
-        return self._read.files.shown(self._read.traits.rows[place])
+        files, rows = self._read.files, self._read.traits.rows
+        copies = tuple([files.shown(copy) for copy in self._read.traits.copies.of(rows[place])])
+        size = files.sizes[rows[place]]
+        return SimilarFile(
+            files.shown(rows[place]), size, jaccard, contained, files.shown(rows[like]), copies
+        )
 
 
 class _Forest:
@@ -160,8 +165,13 @@ def find_similar(
     read: ReadFiles,
     options: SimilarOptions = SimilarOptions(),  # noqa: B008
     reporter: Reporter = silent,
+    *,
+    more_pairs: bool = False,
 ) -> Similar:
-    """Groups of files of which each resembles another one by `options.threshold` at least."""
+    """Groups of files of which each resembles another one by `options.threshold` at least.
+
+    With `more_pairs` those in one group already are compared too, PAIRS_A_FILE of each file.
+    """
     rows = read.traits.rows
     index = _index(read)
     matches = least_matches(len(index))
@@ -170,11 +180,12 @@ def find_similar(
     for pair in found:
         candidates.add(pair.matches, pair.first, pair.second)
     sets, forest, edges = ChunkSets(reporter), _Forest(), []
-    vain = bytearray(len(rows))
+    vain, pairs_of = bytearray(len(rows)), bytearray(len(rows))
     compared = failed = 0
     left_out = candidates.left_out
     for first, second in candidates.strongest_first():
-        if forest.top(first) == forest.top(second):
+        known = forest.top(first) == forest.top(second)
+        if known and (not more_pairs or max(pairs_of[first], pairs_of[second]) >= PAIRS_A_FILE):
             continue
         if max(vain[first], vain[second]) >= VAIN_MOST:
             left_out += 1
@@ -189,6 +200,8 @@ def find_similar(
             vain[second] += 1
             continue
         forest.join(first, second)
+        for place in (first, second):
+            pairs_of[place] = min(pairs_of[place] + 1, PAIRS_A_FILE)
         edges.append(Edge(first, second, truth.jaccard, truth.first_in_second, truth.second_in_first))
     grouped = {place for edge in edges for place in (edge.first, edge.second)}
     summary = SimilarSummary(
@@ -228,14 +241,21 @@ def rank_similar(
         truth = sets.compare(read.files, row, target, sought.files)
         if truth is None or truth.jaccard < options.threshold:
             continue
-        file = _similar_file(
-            read, match.key, truth.jaccard, truth.first_in_second, sought.files.shown(target)
-        )
-        if (read.files.devices[row], read.files.inodes[row]) == itself:
-            if not file.copies:
-                continue
-            file = replace(file, path=file.copies[0], copies=file.copies[1:])
-        found.append((-truth.jaccard, -truth.second_in_first, match.key, file))
+        shown = [
+            read.files.shown(copy)
+            for copy in (row, *read.traits.copies.of(row))
+            if (read.files.devices[copy], read.files.inodes[copy]) != itself
+        ]
+        if shown:
+            file = SimilarFile(
+                shown[0],
+                read.files.sizes[row],
+                truth.jaccard,
+                truth.first_in_second,
+                sought.files.shown(target),
+                tuple(shown[1:]),
+            )
+            found.append((-truth.jaccard, -truth.second_in_first, match.key, file))
     return [file for *_, file in sorted(found, key=lambda one: one[:3])[:limit]]
 
 
@@ -245,12 +265,6 @@ def _index(read: ReadFiles) -> SimilarityIndex:
     traits = map(read.traits.of, range(len(rows)))
     index.add_many(range(len(rows)), traits, map(read.files.sizes.__getitem__, rows))
     return index
-
-
-def _similar_file(read: ReadFiles, place: int, jaccard: float, contained: float, like: bytes) -> SimilarFile:
-    row = read.traits.rows[place]
-    copies = tuple([read.files.shown(copy) for copy in read.traits.copies.of(row)])
-    return SimilarFile(read.files.shown(row), read.files.sizes[row], jaccard, contained, like, copies)
 
 
 class _Candidates:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 __all__ = [
+    "SCAN_DIRECTORIES",
+    "PART_SECTION_BYTES",
+    "SCAN_HOLES",
+    "SCAN_MEMORY_LEAST",
+    "SCAN_PROBLEMS",
     "CATALOG_BATCH_BYTES",
     "CATALOG_BATCH_ENTRIES",
     "CATALOG_BYTES",
@@ -31,13 +36,18 @@ __all__ = [
     "FILES_PER_MESSAGE",
     "FRAME_BYTES",
     "INBOUND_BYTES",
+    "JOURNAL_BYTES",
     "MESSAGE_BYTES",
     "NODE_BYTES",
     "NODES_PER_MESSAGE",
     "ORDINAL_LIMIT",
     "OUTSTANDING_ORDINALS",
     "OUTSTANDING_REQUESTS",
+    "PACKED_BYTES",
+    "PACKED_CONTEXT_BYTES",
     "PIECE_BYTES",
+    "REPORT_BYTES",
+    "RUN_CHUNKS",
     "RANGES_PER_MESSAGE",
     "RECORDS_BYTES",
     "ROUND_LIMIT",
@@ -113,6 +123,9 @@ BLOCK_BYTES = PIECE_BYTES + 1024
 """Bytes of one block on the wire. zstd adds 3 bytes a block and at most 18 a frame to data it cannot shrink;
 the rest is room for the end of a zstd frame and the head of the next."""
 
+RAW_BLOCK_BYTES = FRAME_BYTES + 16
+"""Bytes of one block that is not compressed: any frame with its head, so that content needs no cutting up."""
+
 WINDOW_LOG = 23
 """log2 of the zstd window: 8 MiB a direction is held by both ends for the whole session."""
 
@@ -129,6 +142,12 @@ MESSAGE_BYTES = 4096
 DATA_BYTES = 524288
 """Bytes of content in one message: large enough that a message's cost (about 10 us) does not show,
 small enough that requests and progress get a turn between two of them."""
+
+PACKED_BYTES = 64 << 10
+"""Bytes of literals packed with the file around them; of more the context is a small part."""
+
+PACKED_CONTEXT_BYTES = 128 << 10
+"""Bytes of that context, which both sides hold in memory, with tables of the same order."""
 
 RECORDS_BYTES = 512 << 10
 """Bytes of signature records in one answer: half a frame, the rest is for ordinals and lengths."""
@@ -182,10 +201,10 @@ again."""
 BASES_PER_FILE = 3
 """Files beside the one at its path that a file may be rebuilt from: each is read and looked through."""
 
-TREES_IN_FLIGHT = 1024
-"""Files compared by descent at a time: enough to fill a long fat line (each answer about 200 bytes)."""
+TREES_IN_FLIGHT = 16_384
+"""Files compared by descent at a time. More wait for these, which costs further round trips."""
 
-TREES_IN_FLIGHT_BYTES = 32 << 20
+TREES_IN_FLIGHT_BYTES = 64 << 20
 """Estimated bytes of trees and look-ups of the files in flight by descent, or one file of any size."""
 
 CATALOG_BYTES = 512 << 20
@@ -223,12 +242,19 @@ the 27 bytes an entry beside them fit. One entry alone has 128 KiB of them at mo
 SMALL_MANIFEST = 200
 """Entries up to which a manifest that differs is listed whole: about 3 KB, a descent would cost as much."""
 
-SMALL_FILE_BYTES = 16 << 10
-"""Files up to this size share messages. Below every max_size in use, so that each is one chunk; 16 of them at
-least fit one message."""
+SMALL_FILE_BYTES = 128 << 10
+"""Files up to this size share messages, four of them at least: one by itself costs some 50 microseconds a
+side, about what hashing and copying so much takes."""
 
 FILES_PER_BATCH = 1024
 """Small files in one message: a thousandth of a message's cost each."""
+
+ITEMS_PER_MESSAGE = 4096
+"""Changes told in one message, about 40 bytes each: a message for each would cost both sides as much as a
+small file's copy does."""
+
+ITEMS_BYTES = 256 << 10
+"""Bytes of their paths, and as many of link targets: half a frame together. One item has 128 KiB at most."""
 
 TIMEOUT_SECONDS = 1_000_000
 """--timeout at most: eleven days. poll(2) counts milliseconds in 31 bits, which end after 24."""
@@ -242,6 +268,34 @@ BLOCK_SIZE_MAX = 64 << 10
 
 BLOCKS_PER_MESSAGE = 65_536
 """Blocks whose fingerprints one answer holds: 512 KiB at 8 bytes each, half a frame."""
+
+JOURNAL_BYTES = 1 << 30
+"""Bytes of a journal of hard links: four million of them at paths of usual length."""
+
+REPORT_BYTES = 256 << 20
+"""Bytes of a report of duplicates that is read: a million files at paths of usual length. While it is read it
+takes twice that."""
+
+RUN_CHUNKS = 1 << 20
+"""Chunks remembered while runs of equal ones are sought, about 190 bytes each: 16 GiB of files that differ.
+Runs first met later are not found, which is said."""
+
+SCAN_PROBLEMS = 1_000
+"""Problems that a scan's report lists, about 300 bytes each; more are counted."""
+
+SCAN_DIRECTORIES = 500
+"""Directories that a scan's report lists, those above them not counted: more than anybody reads."""
+
+SCAN_HOLES = 1 << 18
+"""Holes of one file that a scan tells from data, 100 bytes each while it is read: past 25 GB of a file with a
+hole every 100 KB, zeros of holes are counted as any zeros are."""
+
+SCAN_MEMORY_LEAST = 256 << 10
+"""Bytes for all tables of a scan: below it a level keeps less than a few hundred chunks, and the sum over
+them is not normally distributed any more, as the stated bounds assume."""
+
+PART_SECTION_BYTES = 64 << 20
+"""Bytes of one section of a part file, packed and unpacked: 65,536 paths of a thousand bytes each."""
 
 SIMILAR_FILES = 1 << 26
 """Files in one index of traits: 67 million, 2 GB of memory, and their numbers fit 32 bits."""

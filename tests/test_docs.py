@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli import catalog, dupes, index, main, serve, signature, similar, sync
+from rdc.cli import catalog, dedupe, dupes, index, main, merge, scan, serve, signature, similar, sync
+from rdc.cli.dedupe_options import DEDUPE_OPTIONS, parse_dedupe, read_dedupe
 from rdc.cli.filter_options import FILTER_GROUP
 from rdc.cli.options import Option, OptionGroup
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
@@ -54,6 +55,8 @@ def test_commands_can_be_typed(command: str) -> None:
     if words[0] == "sync":
         request = read_request(parse_sync(words[1:]), lambda _: b"")
         assert request.source != request.destination
+    elif words[0] == "dedupe":
+        assert read_dedupe(parse_dedupe(words[1:]), lambda _: b"").paths
     else:
         assert words[0] in (*main.VERBS, "--version")
 
@@ -83,14 +86,27 @@ def test_each_option_of_a_survey_is_in_its_table(heading: str, groups: tuple[Opt
     assert {order.value for order in DuplicateOrder} <= set(codes(README.split("| `--sort=ORDER` |")[1]))
 
 
+def test_each_option_of_dedupe_is_in_its_table() -> None:
+    documented = {
+        re.split(r"[= ]", code)[0] for row in rows("### Single instances") for code in codes(row[0])
+    }
+    shared = {name for group in SYNC_OPTIONS for option in group.options for name in option.names}
+    for group in DEDUPE_OPTIONS:
+        for option in group.options:
+            assert set(option.names) <= documented | shared, option.names
+
+
 def test_each_option_in_the_text_exists() -> None:
     known = {name for option in OPTIONS for name in option.names} | set(REFUSED_RSYNC_OPTIONS)
     known |= set(
         re.findall(
-            r"--\w[\w-]*",
-            "".join(verb.help_text() for verb in (signature, serve, index, catalog, dupes, similar)),
+            r"--?[a-z0][\w-]*",
+            "".join(
+                verb.help_text()
+                for verb in (signature, serve, index, catalog, scan, merge, dedupe, dupes, similar)
+            ),
         )
-    ) | {"--version", "-0"}
+    ) | {"--version"}
     known |= set(re.findall(r'"(--[a-z-]+)"', (TOP / "scripts" / "bench_sync.py").read_text()))
     text = re.sub(r"-c '[^']*'|ssh -p", "", README)
     used = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text, re.IGNORECASE)) - {"-avn"}
@@ -104,7 +120,7 @@ def test_what_is_not_there_fails_by_name() -> None:
         if name.startswith("-") and len(name) > 1:
             with pytest.raises(UsageError, match=f"rdc has no {name}"):
                 parse_sync([name, "a", "b"])
-    assert {"scan", "dedupe", "watch", "daemon"} <= set(codes(section))
+    assert {"watch", "daemon"} <= set(codes(section))
 
 
 def test_exit_codes_are_complete() -> None:

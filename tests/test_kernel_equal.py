@@ -6,7 +6,7 @@ from array import array
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.kernel import _kernel, pure
@@ -37,6 +37,7 @@ def test_what_is_no_column_is_refused(module: Any) -> None:
             module.equal_rows(column, width)
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.data(), st.integers(1, 40), st.integers(0, 300), st.integers(1, 400))
 def test_both_agree(data: st.DataObject, width: int, count: int, kinds: int) -> None:
     """Few values, many values, values that differ in their last byte only."""

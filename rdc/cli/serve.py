@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rdc.cli.environment import Environment
+from rdc.cli.memory import keep_freed_memory
 from rdc.cli.options import Option, OptionGroup, options_help, parse_words
 from rdc.errors import ExitCode, UsageError
 
@@ -49,5 +50,6 @@ def run(
     if serve_stdio is None:
         from rdc.session import serve
 
+        keep_freed_memory()
         serve_stdio = serve.serve_stdio
     return serve_stdio()

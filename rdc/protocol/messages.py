@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from rdc.protocol.account import Done, Item, Notice, Plan, Progress
-from rdc.protocol.codec import decode_payload, encode_payload, registered
+from rdc.protocol.account import Done, Items, Notice, Plan, Progress
+from rdc.protocol.codec import decode_payload, encode_parts, encode_payload, registered
 from rdc.protocol.comparison import (
     BlockAnswer,
     BlockRequest,
@@ -21,7 +21,7 @@ from rdc.protocol.comparison import (
     TreeAnswer,
     TreeRequest,
 )
-from rdc.protocol.content import Data, FileBatch, FileEnd, FileFailed, FileRequest, RangeRequest
+from rdc.protocol.content import Data, FileBatch, FileEnd, FileFailed, FileRequest, Literals, RangeRequest
 from rdc.protocol.description import (
     ListingEnd,
     ListingPart,
@@ -54,9 +54,10 @@ __all__ = [
     "FileFailed",
     "FileRequest",
     "Hello",
-    "Item",
+    "Items",
     "ListingEnd",
     "ListingPart",
+    "Literals",
     "Manifest",
     "Message",
     "NodeAnswer",
@@ -83,6 +84,7 @@ __all__ = [
     "TreeRequest",
     "decode",
     "encode",
+    "encode_parts",
     "message_kinds",
 ]
 
@@ -93,6 +95,7 @@ Message: TypeAlias = (
     | BlockAnswer
     | Describe
     | Manifest
+    | Literals
     | TierRequest
     | TierAnswer
     | TopTier
@@ -119,7 +122,7 @@ Message: TypeAlias = (
     | FileEnd
     | FileFailed
     | Notice
-    | Item
+    | Items
     | Progress
     | Plan
     | Done
@@ -137,6 +140,6 @@ def encode(message: Message, packer: msgpack.Packer | None = None) -> bytes:
     return encode_payload(message, packer)
 
 
-def decode(kind: int, payload: bytes) -> Message:
+def decode(kind: int, payload: bytes | memoryview) -> Message:
     """The message, every field checked. Raises ProtocolError that names message and field."""
     return cast("Message", decode_payload(kind, payload))

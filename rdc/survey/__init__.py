@@ -1,1 +1,1 @@
-"""What trees hold: measuring files and finding those that are alike, without changing anything."""
+"""What trees hold: what deduplication would save, which files and folders are alike; nothing is changed."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli import catalog, index, main, serve, signature, sync
+from rdc.cli import catalog, index, keys, main, serve, signature, sync
 from rdc.cli.options import Option
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.sync_options import SYNC_OPTIONS, parse_sync, read_request
@@ -68,7 +68,7 @@ def test_each_option_in_the_text_exists() -> None:
     known = {name for option in OPTIONS for name in option.names} | set(REFUSED_RSYNC_OPTIONS)
     known |= set(
         re.findall(
-            r"--\w+", signature.help_text() + serve.help_text() + index.help_text() + catalog.help_text()
+            r"--[a-z][a-z-]+", "".join(verb.help_text() for verb in (signature, serve, index, catalog, keys))
         )
     ) | {"--version"}
     known |= set(re.findall(r'"(--[a-z-]+)"', (TOP / "scripts" / "bench_sync.py").read_text()))
@@ -84,7 +84,7 @@ def test_what_is_not_there_fails_by_name() -> None:
         if name.startswith("-") and len(name) > 1:
             with pytest.raises(UsageError, match=f"rdc has no {name}"):
                 parse_sync([name, "a", "b"])
-    assert {"scan", "dupes", "similar", "dedupe", "watch", "daemon"} <= set(codes(section))
+    assert {"scan", "dupes", "similar", "dedupe", "watch"} <= set(codes(section))
 
 
 def test_exit_codes_are_complete() -> None:

@@ -11,7 +11,6 @@ from blake3 import blake3
 
 from rdc.chunking.chunker import Chunker
 from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, printable
-from rdc.files.confined import Root
 from rdc.files.spool import Spool
 from rdc.kernel import block_fingerprints
 from rdc.limits import DATA_BYTES, FILES_PER_BATCH, NODES_PER_ANSWER, SMALL_FILE_BYTES, SOURCE_TREES_BYTES
@@ -41,6 +40,7 @@ from rdc.protocol.messages import (
 from rdc.session.description import Description
 from rdc.session.driver import Flush, Receive, Send
 from rdc.session.news import News
+from rdc.session.place import ANYWHERE
 from rdc.signature.build import TreeBuilder, chunk_root
 from rdc.signature.records import encode_records, root_reference
 
@@ -49,10 +49,12 @@ if TYPE_CHECKING:
 
     from rdc.catalog.signer import FileSigner
     from rdc.chunking.params import ChunkParams
+    from rdc.files.confined import Root
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
     from rdc.protocol.connection import Received
     from rdc.session.driver import Conversation
+    from rdc.session.place import Site
     from rdc.signature.tree import SignatureTree
     from rdc.tree.filters import FilterList
     from rdc.tree.manifest import Entry
@@ -72,12 +74,12 @@ class SourceTree:
     """The one entry, where the path had no trailing slash (rsync's rule)."""
 
     @classmethod
-    def open(cls, path: bytes) -> SourceTree:
+    def open(cls, path: bytes, site: Site = ANYWHERE) -> SourceTree:
         """Raises FileError when there is nothing at `path`."""
         name = os.path.basename(path)
         if name in (b"", b".", b".."):
-            return cls(Root.open(path), None)
-        tree = cls(Root.open(os.path.dirname(path) or b"."), name)
+            return cls(site.open(path), None)
+        tree = cls(site.open(os.path.dirname(path) or b"."), name)
         if tree.root.kind(name) is None:
             tree.root.close()
             raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")

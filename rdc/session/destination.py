@@ -33,7 +33,9 @@ from rdc.session.landing import Landing
 from rdc.session.leftovers import Leftovers
 from rdc.session.place import keeps_owner
 from rdc.session.settlement import Settlement
+from rdc.session.tally import Tally
 from rdc.session.transfer import Transfers
+from rdc.session.transfer_context import TransferContext
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
 
@@ -98,9 +100,11 @@ class Destination:
             place.root, self._wanted, news, fsync=options.fsync, owner=self._owner, dry=options.dry_run
         )
         self._leftovers = Leftovers(place.root)
-        self._transfers = Transfers(
-            place.root, self._wanted, self._landing, self._leftovers, secret, signer, news
+        self._tally = Tally(news)
+        context = TransferContext(
+            place.root, self._wanted, self._landing, self._leftovers, secret, signer, news, self._tally
         )
+        self._transfers = Transfers(context)
         self._deletion = Deletion(place.root, filters, news, limit=options.max_delete, dry=options.dry_run)
         self._directories = Directories(
             place.root,
@@ -159,8 +163,8 @@ class Destination:
         done = Done(
             self._landing.changed,
             self._deletion.deleted,
-            self._transfers.literal_bytes,
-            self._transfers.reused_bytes,
+            self._tally.literal_bytes,
+            self._tally.reused_bytes,
             self._news.errors,
             ExitCode.OK,
         )
@@ -238,7 +242,7 @@ class Destination:
         self._directories.give_up()
         deletes = len(self._directories.extra) if self._options.delete else 0
         self._transfers.plan_known()
-        self._news.report(PlanKnown(self._landing.planned, self._transfers.total_bytes, deletes))
+        self._news.report(PlanKnown(self._landing.planned, self._tally.total_bytes, deletes))
 
     def _held(self, path: bytes) -> Listing | None:
         stale: list[bytes] = []

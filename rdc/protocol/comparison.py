@@ -1,0 +1,192 @@
+"""What two versions of a file have in common: roots, nodes of signature trees, fingerprints of blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from rdc.limits import (
+    BLOCK_SIZE_MAX,
+    BLOCK_SIZE_MIN,
+    BLOCKS_PER_MESSAGE,
+    FILES_PER_MESSAGE,
+    NODE_BYTES,
+    NODES_PER_MESSAGE,
+    RANGES_PER_MESSAGE,
+    RECORDS_BYTES,
+)
+from rdc.protocol.codec import WireMessage, wire
+from rdc.protocol.field_types import (
+    REFERENCE_WIDTHS,
+    ROOT_BYTES,
+    Files,
+    Level,
+    Mtime,
+    Nodes,
+    Ordinal,
+    Root,
+    Size,
+    Width,
+)
+from rdc.protocol.fields import Blob, Column, Integer, Parts
+from rdc.protocol.ranges import Ranged, gaps_between
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+__all__ = [
+    "BlockAnswer",
+    "BlockRequest",
+    "NodeAnswer",
+    "NodeRequest",
+    "RootAnswer",
+    "RootRequest",
+    "TreeAnswer",
+    "TreeRequest",
+]
+
+
+FINGERPRINT_WIDTHS = (4, 8)
+KEYED_WIDTH = 8
+"""A keyed hash has no more bytes; what is wider is the whole digest."""
+
+
+@wire(6)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RootRequest(WireMessage):
+    """D: references of the root digests of these files."""
+
+    files: Files
+    width: Width = ROOT_BYTES
+    """Bytes of a reference in the answer: as short as 4 under the session's key, or the root itself."""
+
+
+@wire(7)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RootAnswer(WireMessage):
+    """S: some or all files of the oldest RootRequest; those that failed come as FileFailed."""
+
+    files: Files
+    sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE)]
+    roots: Annotated[bytes, Blob(REFERENCE_WIDTHS[0], ROOT_BYTES * FILES_PER_MESSAGE)]
+    """As many bytes a file as were asked for, in the order of `files`."""
+
+    @property
+    def width(self) -> int:
+        return len(self.roots) // len(self.files)
+
+    def root(self, row: int) -> bytes:
+        return self.roots[row * self.width : (row + 1) * self.width]
+
+    def check(self) -> str | None:
+        if len(self.sizes) != len(self.files):
+            return f"sizes: {len(self.sizes)} for {len(self.files)} files"
+        if len(self.roots) % len(self.files) or not REFERENCE_WIDTHS[0] <= self.width <= ROOT_BYTES:
+            return f"roots: {len(self.roots)} bytes for {len(self.files)} files"
+        return None
+
+
+def _wrong_width(width: int) -> str | None:
+    if KEYED_WIDTH < width < REFERENCE_WIDTHS[1]:
+        return f"width: {width} is neither in {REFERENCE_WIDTHS[0]}..{KEYED_WIDTH} nor {REFERENCE_WIDTHS[1]}"
+    return None
+
+
+@wire(8)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TreeRequest(WireMessage):
+    """D: the top of the signature trees of these files."""
+
+    files: Files
+    width: Width
+    """Bytes of a reference in the answers."""
+
+    def check(self) -> str | None:
+        return _wrong_width(self.width)
+
+
+@wire(9)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TreeAnswer(WireMessage):
+    """S: one file of the oldest TreeRequest."""
+
+    file: Ordinal
+    size: Size
+    root: Root
+    height: Level
+    mtime_ns: Mtime
+    records: Annotated[bytes, Blob(0, RECORDS_BYTES)]
+    """Opaque here: the signature format says what they hold."""
+
+
+@wire(10)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NodeRequest(WireMessage):
+    """D: the children of these nodes of a file's tree."""
+
+    file: Ordinal
+    level: Level
+    nodes: Nodes
+    width: Width
+    """Bytes of a reference in the answer."""
+
+    def check(self) -> str | None:
+        return _wrong_width(self.width)
+
+
+@wire(11)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class NodeAnswer(WireMessage):
+    """S: the next nodes of the oldest NodeRequest, in its order."""
+
+    file: Ordinal
+    level: Level
+    nodes: Nodes
+    records: Annotated[tuple[bytes, ...], Parts(NODES_PER_MESSAGE, NODE_BYTES)]
+    """Opaque, one a node."""
+
+    def check(self) -> str | None:
+        if len(self.records) != len(self.nodes):
+            return f"records: {len(self.records)} for {len(self.nodes)} nodes"
+        return None
+
+
+@wire(31)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BlockRequest(Ranged, WireMessage):
+    """D: fingerprints of the blocks that these ranges of a file are made of."""
+
+    file: Ordinal
+    gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
+    lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
+    size: Annotated[int, Integer(BLOCK_SIZE_MIN, BLOCK_SIZE_MAX)]
+    """Bytes of a block, counted from each range's start; the rest of a range is a shorter one."""
+    width: Annotated[int, Integer(*FINGERPRINT_WIDTHS)]
+    """Bytes of a fingerprint."""
+
+    @classmethod
+    def of(cls, file: int, ranges: Sequence[tuple[int, int]], size: int, width: int) -> BlockRequest:
+        """From increasing, disjoint (offset, length) pairs."""
+        return cls(file, gaps_between(ranges), tuple(length for _, length in ranges), size, width)
+
+    @property
+    def blocks(self) -> int:
+        """How many fingerprints answer it."""
+        return sum(-(-length // self.size) for length in self.lengths)
+
+    def check(self) -> str | None:
+        problem = self.check_ranges()
+        if problem is None and self.blocks > BLOCKS_PER_MESSAGE:
+            return f"lengths: {self.blocks} blocks, the limit is {BLOCKS_PER_MESSAGE}"
+        return problem
+
+
+@wire(32)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BlockAnswer(WireMessage):
+    """S: the whole answer to the oldest BlockRequest."""
+
+    file: Ordinal
+    fingerprints: Annotated[bytes, Blob(FINGERPRINT_WIDTHS[0], FINGERPRINT_WIDTHS[1] * BLOCKS_PER_MESSAGE)]
+    """Keyed, `width` bytes a block, in order."""

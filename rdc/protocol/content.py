@@ -1,0 +1,110 @@
+"""The contents of files, whole or in ranges, and the failure of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from rdc.limits import CHUNK_MIN_LIMIT, DATA_BYTES, FILES_PER_MESSAGE, RANGES_PER_MESSAGE
+from rdc.protocol.codec import WireMessage, wire
+from rdc.protocol.field_types import ROOT_BYTES, Failure, Files, Line, Mtime, Ordinal, Root, Size
+from rdc.protocol.fields import Blob, Column
+from rdc.protocol.ranges import Ranged, gaps_between
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+__all__ = ["Data", "FileBatch", "FileEnd", "FileFailed", "FileRequest", "RangeRequest"]
+
+
+@wire(12)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RangeRequest(Ranged, WireMessage):
+    """D: these bytes of a file, in this order."""
+
+    file: Ordinal
+    gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
+    """Bytes between the end of the range before (or the file's start) and each range: increasing and disjoint
+    by construction."""
+    lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
+
+    @classmethod
+    def of(cls, file: int, ranges: Sequence[tuple[int, int]]) -> RangeRequest:
+        """From increasing, disjoint (offset, length) pairs."""
+        return cls(file, gaps_between(ranges), tuple(length for _, length in ranges))
+
+    def check(self) -> str | None:
+        return self.check_ranges()
+
+
+@wire(13)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FileRequest(WireMessage):
+    """D: these files whole."""
+
+    files: Files
+
+
+@wire(14)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Data(WireMessage):
+    """S: the next bytes of a file or of its ranges."""
+
+    file: Ordinal
+    payload: Annotated[bytes, Blob(1, DATA_BYTES)]
+    chunks: Annotated[tuple[int, ...], Column(DATA_BYTES // CHUNK_MIN_LIMIT + 1, lowest=1)] = ()
+    """Whole files: the lengths of the chunks that make up the payload. Ranges: empty."""
+
+    def check(self) -> str | None:
+        if self.chunks and sum(self.chunks) != len(self.payload):
+            return f"chunks: lengths add up to {sum(self.chunks)}, the payload has {len(self.payload)} bytes"
+        return None
+
+
+@wire(30)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FileBatch(WireMessage):
+    """S: small files of the oldest FileRequest, each of one chunk, unchanged since they were listed."""
+
+    files: Files
+    sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE, highest=DATA_BYTES)]
+    payload: Annotated[bytes, Blob(0, DATA_BYTES)]
+    """Their contents, one after the other."""
+    digest: Root
+    """BLAKE3 of their roots, one after the other."""
+
+    def check(self) -> str | None:
+        if len(self.sizes) != len(self.files):
+            return f"sizes: {len(self.sizes)} for {len(self.files)} files"
+        if sum(self.sizes) != len(self.payload):
+            return f"payload: {len(self.payload)} bytes for files of {sum(self.sizes)}"
+        return None
+
+
+@wire(15)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FileEnd(WireMessage):
+    """S: all Data of the request for this file was sent."""
+
+    file: Ordinal
+    size: Size
+    """Bytes of Data since the request: of a whole file, its size."""
+    root: Annotated[bytes, Blob(0, ROOT_BYTES)] = b""
+    """Whole files: the root digest of what was sent. Ranges: empty."""
+    mtime_ns: Mtime = None
+
+    def check(self) -> str | None:
+        if len(self.root) not in {0, ROOT_BYTES}:
+            return f"root: {len(self.root)} bytes"
+        return None
+
+
+@wire(16)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FileFailed(WireMessage):
+    """S, in place of an answer about this file."""
+
+    file: Ordinal
+    code: Failure
+    message: Line

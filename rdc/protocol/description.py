@@ -1,0 +1,153 @@
+"""The source's tree in messages: its listing, or its manifest and what is asked about that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from rdc.limits import FRAME_BYTES, ORDINAL_LIMIT, TIER_NODES
+from rdc.model.entries import Kind, Listing, Metadata
+from rdc.protocol.codec import WireMessage, wire
+from rdc.protocol.field_types import Count, GroupSet, Level, Ordinal, Root, Size, TierNodes
+from rdc.protocol.fields import Blob, Column, Flag, Gaps, Member, MetadataItems, Path
+from rdc.protocol.listings import ListingColumns
+from rdc.protocol.rows import RowColumns, Rows
+
+__all__ = [
+    "ListingEnd",
+    "ListingPart",
+    "Manifest",
+    "RowsPart",
+    "RowsRequest",
+    "Start",
+    "TierAnswer",
+    "TierRequest",
+]
+
+
+@wire(23)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Start(WireMessage):
+    """S, before any listing: what is going to be listed."""
+
+    only: Annotated[bytes, Path(inside=True)]
+    """Name of the one entry that the root's listing holds; b'': the root's contents are listed."""
+    entry: Annotated[Kind, Member(Kind)]
+    """Kind of that entry, or of the root."""
+    metadata: Annotated[Metadata, MetadataItems()]
+
+    def check(self) -> str | None:
+        if b"/" in self.only:
+            return f"only: {len(self.only)} bytes with a '/'"
+        if not self.only and self.entry is not Kind.DIRECTORY:
+            return "entry: the root is no directory"
+        return None
+
+
+@wire(4)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ListingPart(WireMessage):
+    """S: some or all entries of one directory, in order."""
+
+    directory: Ordinal
+    """Directories count from 0 in the order of their listings; 0 is the root."""
+    path: Annotated[bytes, Path(inside=True)]
+    """Of the directory, relative to the root."""
+    first: Ordinal
+    """Ordinal of the first entry here: entries count from 0 over all listings of the session."""
+    last: Annotated[bool, Flag()]
+    """The directory is complete."""
+    listing: Annotated[Listing, ListingColumns()]
+
+    def check(self) -> str | None:
+        if not self.listing and not self.last:
+            return "last: a part without entries that is not the last"
+        if self.first + len(self.listing) > ORDINAL_LIMIT:
+            return f"first: {len(self.listing)} entries from {self.first} pass {ORDINAL_LIMIT}"
+        return None
+
+
+@wire(5)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ListingEnd(WireMessage):
+    """S: every directory was listed; the totals of what was."""
+
+    directories: Count
+    entries: Count
+    files: Count
+    """Regular files."""
+    bytes: Size
+    """Sum of their sizes."""
+    read_errors: Count
+    """Directories and entries that could not be read and are missing from the listing."""
+
+
+@wire(25)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Manifest(WireMessage):
+    """S, after Start, where no listing was asked for: the tree's digest and totals."""
+
+    root: Root
+    """Digest of all that is kept of all entries."""
+    entries: Ordinal
+    files: Count
+    """Regular files."""
+    bytes: Size
+    """Sum of their sizes."""
+    read_errors: Count
+    """Directories that could not be read and are missing."""
+
+
+@wire(26)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TierRequest(WireMessage):
+    """D: the children, in tier `level`, of these nodes of the tier above; without nodes the whole tier, or
+    the topmost there is."""
+
+    level: Level
+    nodes: Annotated[tuple[int, ...], Gaps(TIER_NODES, ORDINAL_LIMIT, may_be_empty=True)]
+    groups: GroupSet
+    """Column groups whose references are wanted."""
+
+
+@wire(27)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TierAnswer(WireMessage):
+    """S: the answer to the oldest TierRequest, one entry a node asked for (one for a whole tier)."""
+
+    level: Level
+    firsts: Annotated[tuple[int, ...], Column(TIER_NODES)]
+    """Number of each one's first child."""
+    counts: Annotated[tuple[int, ...], Column(TIER_NODES, lowest=1)]
+    references: Annotated[bytes, Blob(1, FRAME_BYTES)]
+    """Opaque: for each group asked for, the references of all children in order."""
+
+    def check(self) -> str | None:
+        if len(self.firsts) != len(self.counts):
+            return f"counts: {len(self.counts)} for {len(self.firsts)} nodes"
+        return None
+
+
+@wire(28)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RowsRequest(WireMessage):
+    """D: the entries below these nodes of tier `level`."""
+
+    level: Level
+    nodes: TierNodes
+    groups: GroupSet
+
+
+@wire(29)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RowsPart(WireMessage):
+    """S: the next entries below the next nodes of the oldest RowsRequest."""
+
+    counts: Annotated[tuple[int, ...], Column(TIER_NODES, lowest=1)]
+    """Entries of each of these nodes here; the first may go on where the last part ended."""
+    last: Annotated[bool, Flag()]
+    """The last of them is complete."""
+    rows: Annotated[Rows, RowColumns()]
+
+    def check(self) -> str | None:
+        return None if self.rows.splits(self.counts) else "counts: they do not divide the rows"

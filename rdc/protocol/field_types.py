@@ -1,0 +1,57 @@
+"""Types of fields that messages share, each with its codec."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from rdc.errors import ExitCode
+from rdc.limits import (
+    FILES_PER_MESSAGE,
+    MESSAGE_BYTES,
+    NODES_PER_MESSAGE,
+    ORDINAL_LIMIT,
+    SIZE_LIMIT,
+    TIER_NODES,
+    TREE_HEIGHT,
+)
+from rdc.protocol.fields import Blob, Gaps, Integer, Member, Text
+from rdc.protocol.rows import ALL_GROUPS
+
+__all__ = [
+    "Code",
+    "Count",
+    "Failure",
+    "Files",
+    "GroupSet",
+    "Level",
+    "Line",
+    "Mtime",
+    "Nodes",
+    "Ordinal",
+    "REFERENCE_WIDTHS",
+    "ROOT_BYTES",
+    "Root",
+    "Size",
+    "TierNodes",
+    "Width",
+]
+
+
+ROOT_BYTES = 32
+REFERENCE_WIDTHS = (4, 32)
+
+Ordinal: TypeAlias = Annotated[int, Integer(highest=ORDINAL_LIMIT)]
+Size: TypeAlias = Annotated[int, Integer()]
+Count: TypeAlias = Annotated[int, Integer()]
+Root: TypeAlias = Annotated[bytes, Blob(ROOT_BYTES, ROOT_BYTES)]
+Files: TypeAlias = Annotated[tuple[int, ...], Gaps(FILES_PER_MESSAGE, ORDINAL_LIMIT)]
+Nodes: TypeAlias = Annotated[tuple[int, ...], Gaps(NODES_PER_MESSAGE, ORDINAL_LIMIT)]
+Line: TypeAlias = Annotated[str, Text(MESSAGE_BYTES)]
+Code: TypeAlias = Annotated[ExitCode, Member(ExitCode)]
+Failure: TypeAlias = Annotated[ExitCode, Member(ExitCode, without=(ExitCode.OK,))]
+TierNodes: TypeAlias = Annotated[tuple[int, ...], Gaps(TIER_NODES, ORDINAL_LIMIT)]
+GroupSet: TypeAlias = Annotated[int, Integer(1, ALL_GROUPS)]
+Width: TypeAlias = Annotated[int, Integer(*REFERENCE_WIDTHS)]
+Mtime: TypeAlias = Annotated[int | None, Integer(-SIZE_LIMIT - 1, SIZE_LIMIT, optional=True)]
+"""Nanoseconds; None: the listed one. A file that was changed after its listing travels with its new mtime."""
+Level: TypeAlias = Annotated[int, Integer(0, TREE_HEIGHT)]

@@ -1,0 +1,101 @@
+"""One file on its way by descent: its bases, how far the comparison is, what is written of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from rdc.signature.digests import DIGEST_BYTES
+from rdc.signature.records import SHORT_REFERENCE_BYTES
+
+if TYPE_CHECKING:
+    from rdc.files.source import SourceFile
+    from rdc.model.entries import Identity, Metadata
+    from rdc.plan.descent import Descent, Part
+    from rdc.session.gaps import Gaps
+    from rdc.session.rebuild import Rebuild
+    from rdc.signature.tree import SignatureTree
+
+__all__ = ["DescendingFile", "HeldFile", "Stage"]
+
+
+class Stage(IntEnum):
+    """How a file with a base is fetched; each stage runs once."""
+
+    SHORT = 0
+    FULL = 1
+
+    @property
+    def width(self) -> int:
+        """Bytes of a reference."""
+        return SHORT_REFERENCE_BYTES if self is Stage.SHORT else DIGEST_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFile:
+    """A base as it was when it was signed."""
+
+    path: bytes
+    identity: Identity
+    tree: SignatureTree
+
+
+class DescendingFile:
+    """One file between its TreeRequest and its end."""
+
+    __slots__ = (
+        "descent",
+        "estimate",
+        "failed",
+        "file",
+        "gaps",
+        "held",
+        "metadata",
+        "open_requests",
+        "outgrown",
+        "parts",
+        "path",
+        "rebuild",
+        "root",
+        "size",
+        "sources",
+        "stage",
+    )
+
+    def __init__(self, file: int, path: bytes, estimate: int) -> None:
+        self.file = file
+        self.path = path
+        self.estimate = estimate
+        """Bytes that its trees take in memory."""
+        self.stage = Stage.SHORT
+        self.held: list[HeldFile] = []
+        self.descent: Descent | None = None
+        self.parts: tuple[Part, ...] = ()
+        self.gaps: Gaps | None = None
+        self.open_requests = 0
+        """Answers to come: of blocks, then of ranges."""
+        self.rebuild: Rebuild | None = None
+        self.sources: list[SourceFile] = []
+        self.failed = False
+        self.outgrown = False
+        """The leftover is gone: what is written holds more by now."""
+        self.root = b""
+        self.size = 0
+        self.metadata: Metadata | None = None
+
+    @property
+    def leftover(self) -> HeldFile | None:
+        """The base that an interrupted run left."""
+        return next((held for held in self.held if held.path != self.path), None)
+
+    def release(self) -> None:
+        """Gives back what the present attempt holds open."""
+        if self.rebuild is not None:
+            self.rebuild.temporary.abandon()
+        for source in self.sources:
+            source.close()
+        self.sources = []
+        self.rebuild = self.descent = self.gaps = None
+        self.parts = ()
+        self.failed = False

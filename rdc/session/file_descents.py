@@ -1,0 +1,329 @@
+"""Files by descent: top records of signature trees, nodes below what differs, ranges of unknown chunks.
+
+What goes wrong on this short way is repeated once with whole digests, then once with the whole content.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rdc.errors import FileError, ProtocolError
+from rdc.files.replace import Replacement
+from rdc.files.spool import Spool
+from rdc.kernel import short_references
+from rdc.limits import NODES_PER_MESSAGE, RANGES_PER_MESSAGE, TREES_IN_FLIGHT, TREES_IN_FLIGHT_BYTES
+from rdc.plan.descent import Descent, literal_ranges
+from rdc.protocol.messages import NodeRequest, RangeRequest, TreeRequest
+from rdc.session.descending_file import DescendingFile, HeldFile, Stage
+from rdc.session.driver import Flush, Send
+from rdc.session.file_queue import FileQueue
+from rdc.session.gaps import Gaps, open_base
+from rdc.session.rebuild import Base, MismatchError, Rebuild
+from rdc.signature.digests import DIGEST_BYTES
+from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.model.entries import Identity
+    from rdc.protocol.messages import BlockAnswer, Data, NodeAnswer, TreeAnswer
+    from rdc.session.driver import Conversation
+    from rdc.session.transfer_context import TransferContext
+    from rdc.session.whole_files import WholeFiles
+
+__all__ = ["FileDescents"]
+
+ROUND_TRIPS = 10
+"""Round trips that a session should take at most, whatever it has to do."""
+
+
+class FileDescents:
+    """At most TREES_IN_FLIGHT files at a time; their trees take at most TREES_IN_FLIGHT_BYTES, or are one."""
+
+    def __init__(self, context: TransferContext, wholes: WholeFiles) -> None:
+        self._context = context
+        self._wholes = wholes
+        self._waiting = FileQueue()
+        self._descending: dict[int, DescendingFile] = {}
+        self._estimates = 0
+        self._stale: dict[int, int] = {}  # answers to range requests still to come for files given up
+
+    @property
+    def idle(self) -> bool:
+        return not (self._waiting or self._descending or self._stale)
+
+    def add(self, file: int) -> None:
+        """Have this file brought up to date."""
+        self._waiting.append(file)
+
+    def pump(self, round_: int) -> Conversation[None]:
+        """Begins as many of those that wait as there is room for."""
+        context = self._context
+        starting = []
+        while self._waiting and (
+            not self._descending
+            or (len(self._descending) < TREES_IN_FLIGHT and self._estimates < TREES_IN_FLIGHT_BYTES)
+        ):
+            file = self._waiting.popleft()
+            entry = context.entries.entry(file)
+            # About 50 bytes a chunk on each side, and as much again for the lookup.
+            estimate = 4096 + entry.size // int(context.signer.params.mean) * 100
+            self._descending[file] = DescendingFile(file, entry.path, estimate)
+            self._estimates += estimate
+            starting.append(file)
+        if starting:
+            yield Send(TreeRequest(tuple(sorted(starting)), Stage.SHORT.width), round_)
+            # The source signs its versions now, so ours are signed at the same time.
+            yield Flush()
+            for file in starting:
+                yield from self._sign_bases(self._descending[file], round_)
+                context.tally.compared(context.entries.entry(file).size)
+
+    def take_data(self, message: Data) -> bool:
+        """Takes literals; False when this file does not come by descent."""
+        state = self._descending.get(message.file)
+        if state is None:
+            return message.file in self._stale
+        if not state.failed:
+            try:
+                rebuild = self._build(state)
+                rebuild.push(message.payload)
+                self._outgrow(state, rebuild.temporary.size)
+                self._context.tally.arriving(rebuild.temporary.size)
+            except MismatchError:
+                state.failed = True
+            except FileError as error:
+                self._context.problem(state.path, error)
+                self._finish(state)
+        return True
+
+    def take_end(self, file: int, round_: int) -> Conversation[bool]:
+        """All literals of one request are here; False when this file does not come by descent."""
+        state = self._descending.get(file)
+        if state is None:
+            return False
+        state.open_requests -= 1
+        if not state.open_requests:
+            yield from self._conclude(state, round_)
+        return True
+
+    def take_failure(self, file: int) -> bool:
+        """The source could not answer for this file; False when that concerns a request already given up."""
+        state = self._descending.get(file)
+        if state is None:
+            return False
+        state.open_requests = max(0, state.open_requests - 1)
+        self._finish(state)
+        return True
+
+    def expire(self, file: int) -> bool:
+        """An answer came for a file that was given up; False when none was to come."""
+        left = self._stale.pop(file, 0) - 1
+        if left > 0:
+            self._stale[file] = left
+        return left >= 0
+
+    def close(self) -> None:
+        """Gives everything back. What came of unfinished files stays for the next run to go on from."""
+        for state in self._descending.values():
+            # A file has one temporary: the one that holds more of it.
+            if state.rebuild is not None and (state.outgrown or state.leftover is None):
+                state.rebuild.temporary.keep()
+            state.release()
+
+    def take_tree(self, message: TreeAnswer, round_: int) -> Conversation[None]:
+        state = self._descending.get(message.file)
+        if state is None:
+            raise ProtocolError(f"a tree of file {message.file} that was not asked for")
+        state.root, state.size = message.root, message.size
+        state.metadata = self._context.metadata(message.file, message.mtime_ns)
+        if not state.held:
+            yield from self._sign_bases(state, round_)
+        if not state.held:
+            # Gone, or not to be read: no reason not to have the new version.
+            self._fetch_whole(state)
+            return
+        first = state.held[0]
+        if first.path == state.path and first.tree.root == message.root:
+            self._finish(state)
+            self._context.landing.same(message.file, state.metadata)
+            self._context.tally.advance(message.size)
+            return
+        width = state.stage.width
+        trees = [held.tree for held in state.held]
+        state.descent = Descent(trees, self._context.secret, width, message.size)
+        state.descent.start(message.height, decode_records(message.records, width))
+        yield from self._ask(state, round_)
+
+    def _sign_bases(self, state: DescendingFile, round_: int) -> Conversation[None]:
+        """The old version first, then what an interrupted run left of the new one."""
+        size = self._context.entries.entry(state.file).size
+        for path in (state.path, self._context.leftovers.of(state.path)):
+            if path is None:
+                continue
+            try:
+                with self._context.root.open_read(path) as source:
+                    tree = yield from self._context.sign(source, size, round_)
+                    state.held.append(HeldFile(path, source.identity, tree))
+            except FileError:
+                continue  # one base fewer
+
+    def take_nodes(self, message: NodeAnswer, round_: int) -> Conversation[None]:
+        state = self._descending.get(message.file)
+        if state is None or state.descent is None:
+            raise ProtocolError(f"nodes of file {message.file} that were not asked for")
+        records = [decode_records(data, state.stage.width) for data in message.records]
+        if state.descent.answer(message.level, message.nodes, records):
+            yield from self._ask(state, round_)
+
+    def _ask(self, state: DescendingFile, round_: int) -> Conversation[None]:
+        """The next level's nodes, or the ranges of unknown chunks, or nothing more."""
+        descent = state.descent
+        if descent is None:
+            return
+        asking = descent.asking
+        if asking:
+            for i in range(0, len(asking), NODES_PER_MESSAGE):
+                nodes = tuple(asking[i : i + NODES_PER_MESSAGE])
+                yield Send(NodeRequest(state.file, descent.level, nodes, state.stage.width), round_)
+            return
+        state.parts, state.descent = descent.recipe(), None
+        if state.stage is Stage.SHORT:
+            bases = [(held.path, held.identity) for held in state.held]
+            trees = [held.tree for held in state.held]
+            # A message and its answer are two rounds; literals and the end of the session take one trip each.
+            rounds = max(1, (2 * ROUND_TRIPS - 3 - round_) // 2)
+            state.gaps = Gaps(
+                state.file, self._context.root, self._context.secret, state.parts, bases, trees, rounds
+            )
+            yield from self._ask_below(state, state.gaps, round_)
+        else:
+            yield from self._ask_ranges(state, round_)
+
+    def _ask_below(self, state: DescendingFile, gaps: Gaps, round_: int) -> Conversation[None]:
+        """Smaller blocks of what is still unknown; where none pay, its bytes."""
+        state.open_requests = yield from gaps.ask(round_)
+        if not state.open_requests:
+            state.parts, state.gaps = gaps.parts(), None
+            yield from self._ask_ranges(state, round_)
+
+    def take_blocks(self, message: BlockAnswer, round_: int) -> Conversation[None]:
+        state = self._descending.get(message.file)
+        if state is None:
+            self.expire(message.file)
+            return
+        if state.gaps is None:
+            raise ProtocolError(f"blocks of file {message.file} that were not asked for")
+        state.open_requests -= 1
+        try:
+            if not state.failed:
+                state.gaps.take(message.fingerprints)
+        except FileError:
+            # The base has changed or gone: the next stage signs it anew, or does without.
+            state.held = []
+            state.failed = True
+        if state.open_requests:
+            return
+        if state.failed:
+            yield from self._escalate(state, round_)
+        else:
+            yield from self._ask_below(state, state.gaps, round_)
+
+    def _ask_ranges(self, state: DescendingFile, round_: int) -> Conversation[None]:
+        """The ranges that no base has, or nothing more."""
+        ranges = [(found.offset, found.length) for found in literal_ranges(state.parts)]
+        for i in range(0, len(ranges), RANGES_PER_MESSAGE):
+            state.open_requests += 1
+            yield Send(RangeRequest.of(state.file, tuple(ranges[i : i + RANGES_PER_MESSAGE])), round_)
+        if not ranges:
+            yield from self._conclude(state, round_)
+
+    def _build(self, state: DescendingFile) -> Rebuild:
+        """Starts writing, now that literals come: only a file at work has descriptors open."""
+        if state.rebuild is None:
+            bases = []
+            for held in state.held:
+                try:
+                    source = open_base(self._context.root, held.path, held.identity)
+                except MismatchError:
+                    state.held = []
+                    raise
+                state.sources.append(source)
+                bases.append(Base(source, held.tree))
+            temporary = Replacement(self._context.root, state.path, expected_size=state.size)
+            state.rebuild = Rebuild(
+                state.path,
+                self._context.signer.params,
+                temporary,
+                state.parts,
+                bases,
+                self._reference(state.stage),
+                Spool,
+            )
+            state.rebuild.start()
+        return state.rebuild
+
+    def _outgrow(self, state: DescendingFile, size: int) -> None:
+        """Removes the leftover once as much is written as it has: files are written front to back, so it
+        holds nothing more, and its content stays open as a base. A kill then leaves one temporary."""
+        leftover = None if state.outgrown else state.leftover
+        if leftover is not None and size >= leftover.tree.size:
+            state.outgrown = True
+            self._context.leftovers.remove(leftover.path)
+
+    def _reference(self, stage: Stage) -> Callable[[bytes], bytes]:
+        if stage is Stage.SHORT:
+            return lambda digest: short_references(
+                self._context.secret, digest, DIGEST_BYTES, SHORT_REFERENCE_BYTES
+            )
+        return lambda digest: digest
+
+    def _conclude(self, state: DescendingFile, round_: int) -> Conversation[None]:
+        """All literals came: verify and hand over, or try the next stage."""
+        if not state.failed:
+            try:
+                rebuild = self._build(state)
+                rebuild.finish(state.root)
+            except MismatchError:
+                state.failed = True
+            except FileError as error:
+                self._context.problem(state.path, error)
+                self._finish(state)
+                return
+        if state.failed:
+            yield from self._escalate(state, round_)
+            return
+        self._context.tally.literal_bytes += rebuild.literal_bytes
+        self._context.tally.reused_bytes += rebuild.reused_bytes
+        state.rebuild = None  # the commit group owns the temporary now
+        identity, metadata = self._replaced(state), state.metadata
+        self._finish(state)
+        if metadata is not None:
+            self._context.landing.commit(state.file, state.path, rebuild.temporary, metadata, identity)
+        self._context.tally.advance(state.size)
+
+    def _replaced(self, state: DescendingFile) -> Identity | None:
+        """What the new version is going to replace: the old one as it was signed, or nothing."""
+        first = state.held[0]
+        return first.identity if first.path == state.path else self._context.expected(state.file, state.path)
+
+    def _escalate(self, state: DescendingFile, round_: int) -> Conversation[None]:
+        state.release()
+        if state.outgrown:
+            state.held = [held for held in state.held if held.path == state.path]
+        if state.stage is Stage.SHORT:
+            state.stage = Stage.FULL
+            yield Send(TreeRequest((state.file,), state.stage.width), round_)
+        else:
+            self._fetch_whole(state)
+
+    def _fetch_whole(self, state: DescendingFile) -> None:
+        self._finish(state)
+        self._wholes.add(state.file)
+
+    def _finish(self, state: DescendingFile) -> None:
+        if state.open_requests:
+            self._stale[state.file] = state.open_requests
+        state.release()
+        del self._descending[state.file]
+        self._estimates -= state.estimate

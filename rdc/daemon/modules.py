@@ -78,7 +78,15 @@ class ModuleSite:
 
     def open(self, path: bytes, *, create: bool = False, writable: bool = False) -> Root:
         inner = self._inner(path)
-        if create and inner and self._root.kind(inner) is None:
+        if inner and self._root.kind(inner) is None:
+            if not create:
+                raise self._root.refused(
+                    inner,
+                    "open it",
+                    expected="a directory",
+                    found="nothing",
+                    advice="check the spelling and run again",
+                )
             self._root.make_directory(inner)
         fd = os.dup(self._root.directory(inner).fd)
         root = Root(fd, self._label + b"/" + inner if inner else self._label)

@@ -108,8 +108,8 @@ class _Arrival:
 @dataclass(slots=True)
 class _Running:
     visitor: Visitor
-    killed_at: float | None = None
-    """When a session that was told to end is no longer waited for."""
+    killed_at: float | None
+    """When a session that should have ended by itself, or was told to, is no longer waited for."""
 
 
 class Server:
@@ -419,7 +419,8 @@ class Server:
             signal.pthread_sigmask(signal.SIG_SETMASK, ours)
         transport.forsake()
         if pid is not None:
-            self._running[pid] = _Running(visitor)
+            longest = self._config.limits.session_seconds + STOP_SECONDS
+            self._running[pid] = _Running(visitor, time.monotonic() + longest)
             self._log(
                 "info",
                 "connect",

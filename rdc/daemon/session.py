@@ -24,6 +24,8 @@ from rdc.session.driver import run
 from rdc.session.serve import Admitted, answer, greeting
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rdc.catalog.store import SignatureStore
     from rdc.daemon.config import DaemonConfig, Limits
     from rdc.daemon.log import Log
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from rdc.session.driver import Conversation
     from rdc.transport.tls import TlsTransport
 
-__all__ = ["Visitor", "serve_session"]
+__all__ = ["Visitor", "bound", "guarded", "serve_session"]
 
 LINGER_SECONDS = 2.0
 """How long what the peer still sends is taken and dropped, so that it gets to read why a session ended."""
@@ -57,7 +59,8 @@ class Visitor:
 
 
 class _EndedError(RdcError):
-    """The daemon ends this session; raised by signal handlers."""
+    """The daemon ends this session; raised by signal handlers, wherever that is. Should something take it for
+    an error of its own and go on, the daemon kills the session STOP_SECONDS later."""
 
 
 class _Session:
@@ -70,13 +73,13 @@ class _Session:
 
     def admit(self, open_: Open) -> Admitted:
         module = requested_module(open_, self._config.modules, self._visitor.names)
-        self.module = module.name
         admitted = admit(open_, module)
         if not self._slots.take(module.name, module.limits.connections):
             raise RdcError(
                 f"module '{module.name}' is busy with {module.limits.connections} sessions; try again later",
                 code=ExitCode.REFUSED,
             )
+        self.module = module.name
         bound(module.limits)
         self._log(
             "info",
@@ -91,19 +94,26 @@ class _Session:
         )
         return admitted
 
-    def guarded(self, conversation: Conversation[None]) -> Conversation[None]:
-        """As `conversation`; what it raises that is nobody's fault there is told to the peer as one line."""
-        try:
-            yield from conversation
-        except RdcError:
-            raise
-        except MemoryError:
-            raise RdcError(
-                "the session needs more memory than the daemon allows it", code=ExitCode.FILE_IO
-            ) from None
-        except Exception as error:
-            self._log("error", "internal", session=self._visitor.session, message=_where(error))
-            raise RdcError("internal error; the daemon's log says more", code=ExitCode.USAGE) from error
+    def fault(self, error: Exception) -> None:
+        self._log("error", "internal", session=self._visitor.session, message=_where(error))
+
+
+def guarded(conversation: Conversation[None], on_fault: Callable[[Exception], object]) -> Conversation[None]:
+    """As `conversation`; what it raises besides RdcErrors becomes one, so that the peer is told a line.
+
+    `on_fault` takes an error that should not be.
+    """
+    try:
+        yield from conversation
+    except RdcError:
+        raise
+    except MemoryError:
+        raise RdcError(
+            "the session needs more memory than the daemon allows it", code=ExitCode.FILE_IO
+        ) from None
+    except Exception as error:
+        on_fault(error)
+        raise RdcError("internal error; the daemon's log says more", code=ExitCode.USAGE) from error
 
 
 def serve_session(
@@ -123,7 +133,7 @@ def serve_session(
     connection = Connection(False, greeting(signer.params))
     code, message = ExitCode.OK, None
     try:
-        conversation = session.guarded(answer(signer, session.admit))
+        conversation = guarded(answer(signer, session.admit), session.fault)
         run(conversation, connection, transport, timeout=config.limits.idle_seconds)
     except RdcError as error:
         code, message = error.code, str(error)
@@ -136,7 +146,7 @@ def serve_session(
             transport.close()
         with suppress(RdcError, MemoryError):
             catalog.close()
-    refused = code is ExitCode.REFUSED
+    refused = code is ExitCode.REFUSED and not session.module
     log(
         "info" if code is ExitCode.OK else "warning",
         "refused" if refused else "close",
@@ -175,8 +185,8 @@ def _heed_signals() -> None:
             "the daemon ended the session: it stops, or trusts this key no more",
             ExitCode.INTERRUPTED,
         ),
-        signal.SIGALRM: ("the session took longer than the daemon allows", ExitCode.TIMEOUT),
-        signal.SIGXCPU: ("the session used more processor time than the daemon allows", ExitCode.TIMEOUT),
+        signal.SIGALRM: ("the session took longer than the daemon allows", ExitCode.REFUSED),
+        signal.SIGXCPU: ("the session used more processor time than the daemon allows", ExitCode.REFUSED),
     }
 
     def end(number: int, _frame: FrameType | None) -> None:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from rdc.report.progress_bar import ProgressBar
     from rdc.report.progress_lines import ProgressLines
 
-__all__ = ["SUMMARY", "Syncer", "help_text", "read_rule_file", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "Syncer", "help_text", "read_rule_file", "run"]
+
+OPTIONS = SYNC_OPTIONS
 
 SUMMARY = "bring a directory or file up to another, here or on another host"
 
@@ -76,7 +78,7 @@ class _Output(Reporter, Protocol):
 
 
 def help_text() -> str:
-    return _INTRODUCTION + options_help(SYNC_OPTIONS) + _CLOSING
+    return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
 
 
 def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None = None) -> ExitCode:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -14,7 +14,7 @@ from typing import TypeVar
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits import SETTINGS_BYTES
 
-__all__ = ["Table", "read_settings", "read_size"]
+__all__ = ["Table", "config_directory", "read_settings", "read_size"]
 
 T = TypeVar("T")
 
@@ -56,6 +56,14 @@ class Table:
         if found is None:
             raise self.error(key, f"expected a size such as \"512M\", found '{text}'")
         return self._between(key, found, least, most)
+
+    def scalar(self, key: str) -> str:
+        """What is needed as text but may be written as a number."""
+        value = self._values.get(key)
+        if isinstance(value, int) and not isinstance(value, bool):
+            self._known.add(key)
+            return str(value)
+        return self.text(key)
 
     def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
         """A list of texts, or a single one."""
@@ -150,6 +158,15 @@ class _File:
             else:
                 bound = middle
         return without + 1
+
+
+def config_directory(environ: Mapping[str, str]) -> Path | None:
+    """$XDG_CONFIG_HOME/rdc, or $HOME/.config/rdc; None where neither is set."""
+    base = environ.get("XDG_CONFIG_HOME", "")
+    if os.path.isabs(base):
+        return Path(base) / "rdc"
+    home = environ.get("HOME", "")
+    return Path(home) / ".config" / "rdc" if os.path.isabs(home) else None
 
 
 def read_settings(path: Path) -> Table | None:

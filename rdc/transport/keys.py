@@ -20,6 +20,7 @@ from pathlib import Path
 
 from rdc.errors import TrustError, printable
 from rdc.limits import KEY_FILE_BYTES, TRUSTED_KEYS
+from rdc.model.settings import config_directory
 
 __all__ = ["Certificate", "KeyRing", "VARIABLE", "is_key_name", "key_directory", "read_key_file"]
 
@@ -65,9 +66,10 @@ def key_directory(environ: Mapping[str, str]) -> Path:
     chosen = environ.get(VARIABLE, "")
     if chosen:
         return Path(chosen)
-    from platformdirs import user_config_path
-
-    return user_config_path("rdc") / "keys"
+    directory = config_directory(environ)
+    if directory is None:
+        raise TrustError(f"there is no home directory to look for keys in; name a directory with {VARIABLE}")
+    return directory / "keys"
 
 
 @dataclass(frozen=True, slots=True)

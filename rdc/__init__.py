@@ -18,13 +18,20 @@ __all__ = [
     "Chunk",
     "ChunkParams",
     "Chunker",
+    "Match",
+    "ScanOptions",
+    "ScanReport",
     "SignatureTree",
+    "SimilarPair",
+    "SimilarityIndex",
     "SyncOptions",
     "SyncReport",
+    "Traits",
     "__version__",
     "chunks",
     "cuts",
     "kernel_name",
+    "scan",
     "sign",
     "sign_file",
     "sync",
@@ -34,12 +41,19 @@ _HOMES = {
     "Chunk": "rdc.chunking.chunker",
     "ChunkParams": "rdc.chunking.params",
     "Chunker": "rdc.chunking.chunker",
+    "Match": "rdc.similarity.index",
+    "ScanOptions": "rdc.model.scan",
+    "ScanReport": "rdc.model.scan",
     "SignatureTree": "rdc.signature.tree",
+    "SimilarPair": "rdc.similarity.pairs",
+    "SimilarityIndex": "rdc.similarity.index",
     "SyncOptions": "rdc.model.sync",
     "SyncReport": "rdc.model.sync",
+    "Traits": "rdc.similarity.traits",
     "chunks": "rdc.chunking.chunker",
     "cuts": "rdc.chunking.chunker",
     "kernel_name": "rdc.kernel",
+    "scan": "rdc.survey.scan",
     "sign": "rdc.signature.build",
     "sign_file": "rdc.catalog.signer",
     "sync": "rdc.session.sync",
@@ -50,10 +64,15 @@ if TYPE_CHECKING:
     from rdc.chunking.chunker import Chunk, Chunker, chunks, cuts
     from rdc.chunking.params import ChunkParams
     from rdc.kernel import kernel_name
+    from rdc.model.scan import ScanOptions, ScanReport
     from rdc.model.sync import SyncOptions, SyncReport
     from rdc.session.sync import sync
     from rdc.signature.build import sign
     from rdc.signature.tree import SignatureTree
+    from rdc.similarity.index import Match, SimilarityIndex
+    from rdc.similarity.pairs import SimilarPair
+    from rdc.similarity.traits import Traits
+    from rdc.survey.scan import scan
 
 
 def __getattr__(name: str) -> object:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 __all__ = [
+    "SCAN_DIRECTORIES",
+    "PART_SECTION_BYTES",
+    "SCAN_HOLES",
+    "SCAN_MEMORY_LEAST",
+    "SCAN_PROBLEMS",
     "CATALOG_BATCH_BYTES",
     "CATALOG_BATCH_ENTRIES",
     "CATALOG_BYTES",
@@ -47,9 +52,14 @@ __all__ = [
     "RECORDS_BYTES",
     "ROUND_LIMIT",
     "RULES_BYTES",
+    "SIMILAR_BATCH",
+    "SIMILAR_FILES",
+    "SIMILAR_MATCHES",
+    "SIMILAR_WINDOW",
     "SIZE_LIMIT",
     "SOFTWARE_BYTES",
     "TIMEOUT_SECONDS",
+    "TOP_NODES",
     "WINDOW_LOG",
 ]
 
@@ -112,6 +122,9 @@ BLOCK_BYTES = PIECE_BYTES + 1024
 """Bytes of one block on the wire. zstd adds 3 bytes a block and at most 18 a frame to data it cannot shrink;
 the rest is room for the end of a zstd frame and the head of the next."""
 
+RAW_BLOCK_BYTES = FRAME_BYTES + 16
+"""Bytes of one block that is not compressed: any frame with its head, so that content needs no cutting up."""
+
 WINDOW_LOG = 23
 """log2 of the zstd window: 8 MiB a direction is held by both ends for the whole session."""
 
@@ -170,6 +183,17 @@ SOURCE_TREES_BYTES = 64 << 20
 """Bytes of signature trees a source remembers between a request and the next: those of 20 GB of files. More
 are signed again when they are asked about."""
 
+VANISHED_FILES = 1 << 20
+"""Files that only a destination has, remembered with name, size and mtime (about 80 bytes each) as what new
+files may have been: beyond, a moved file is fetched like any other."""
+
+SIGNED_KIN = 32_768
+"""Of these, how many keep root and traits once they were read, about 400 bytes each: others are read
+again."""
+
+BASES_PER_FILE = 3
+"""Files beside the one at its path that a file may be rebuilt from: each is read and looked through."""
+
 TREES_IN_FLIGHT = 1024
 """Files compared by descent at a time: enough to fill a long fat line (each answer about 200 bytes)."""
 
@@ -194,6 +218,9 @@ CATALOG_SETTLED = 10_000
 TIER_NODES = 1024
 """Manifest nodes in one request: their children, at most 26 each with 14 bytes of references, fit a frame."""
 
+TOP_NODES = 64
+"""Nodes of the tier that comes with a manifest, 4 bytes each: what it costs where nothing changed."""
+
 TIER_NODES_WHOLE = 65_536
 """Manifest nodes in an answer that holds a whole tier: 14 bytes of references each, 896 KiB of a frame. A
 descent starts far above such tiers."""
@@ -208,12 +235,19 @@ the 27 bytes an entry beside them fit. One entry alone has 128 KiB of them at mo
 SMALL_MANIFEST = 200
 """Entries up to which a manifest that differs is listed whole: about 3 KB, a descent would cost as much."""
 
-SMALL_FILE_BYTES = 16 << 10
-"""Files up to this size share messages. Below every max_size in use, so that each is one chunk; 16 of them at
-least fit one message."""
+SMALL_FILE_BYTES = 128 << 10
+"""Files up to this size share messages, four of them at least: one by itself costs some 50 microseconds a
+side, about what hashing and copying so much takes."""
 
 FILES_PER_BATCH = 1024
 """Small files in one message: a thousandth of a message's cost each."""
+
+ITEMS_PER_MESSAGE = 4096
+"""Changes told in one message, about 40 bytes each: a message for each would cost both sides as much as a
+small file's copy does."""
+
+ITEMS_BYTES = 256 << 10
+"""Bytes of their paths, and as many of link targets: half a frame together. One item has 128 KiB at most."""
 
 TIMEOUT_SECONDS = 1_000_000
 """--timeout at most: eleven days. poll(2) counts milliseconds in 31 bits, which end after 24."""
@@ -248,3 +282,34 @@ SETTINGS_BYTES = 1 << 20
 DAEMON_TIMEOUT_SECONDS = 120
 """What --timeout is over rdc:// where none is given: TCP alone never notices a far side that is gone. Half of
 a daemon's idle limit, so that signs of life come in time for both."""
+SCAN_PROBLEMS = 1_000
+"""Problems that a scan's report lists, about 300 bytes each; more are counted."""
+
+SCAN_DIRECTORIES = 500
+"""Directories that a scan's report lists, those above them not counted: more than anybody reads."""
+
+SCAN_HOLES = 1 << 18
+"""Holes of one file that a scan tells from data, 100 bytes each while it is read: past 25 GB of a file with a
+hole every 100 KB, zeros of holes are counted as any zeros are."""
+
+SCAN_MEMORY_LEAST = 256 << 10
+"""Bytes for all tables of a scan: below it a level keeps less than a few hundred chunks, and the sum over
+them is not normally distributed any more, as the stated bounds assume."""
+
+PART_SECTION_BYTES = 64 << 20
+"""Bytes of one section of a part file, packed and unpacked: 65,536 paths of a thousand bytes each."""
+
+SIMILAR_FILES = 1 << 26
+"""Files in one index of traits: 67 million, 2 GB of memory, and their numbers fit 32 bits."""
+
+SIMILAR_MATCHES = 1024
+"""Files one query can ask for. A base is chosen among a handful; the bound keeps the heap in the cache."""
+
+SIMILAR_BATCH = 64
+"""Queries answered in one pass over an index, and so in one hold of the interpreter's lock: 10 ms at a
+million files."""
+
+SIMILAR_WINDOW = 65_536
+"""Neighbours that a file is compared with, at most, among those that share two of its traits, when all pairs
+are sought. A million unrelated files share two with 244; without a bound a million related ones would take
+half a million million comparisons, eighteen times."""

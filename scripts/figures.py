@@ -1,6 +1,6 @@
 """Draw the SVG figures of fixtures/figures from the bench results in fixtures/bench, and from nothing else.
 
-A figure is horizontal bars in groups: no drawing library is worth a dependency for that.
+A figure is horizontal bars in groups, or a few curves: no drawing library is worth a dependency for that.
 """
 
 from __future__ import annotations
@@ -51,6 +51,41 @@ def bars(title: str, unit: str, groups: Mapping[str, Mapping[str, float]], start
     return head + "".join(parts) + "</svg>\n"
 
 
+def curves(title: str, across: str, panels: Mapping[str, Mapping[str, Mapping[float, float]]]) -> str:
+    """Panels side by side, with the same curves from 0 to 1 both ways; the legend names each once."""
+    series = list(next(iter(panels.values())))
+    side, between, top = 340, 50, 64 + 18 * ((len(series) + 1) // 2)
+    parts = []
+    for i, name in enumerate(series):
+        x, row = 40 + 390 * (i % 2), 48 + 18 * (i // 2)
+        colour = COLOURS[i % len(COLOURS)]
+        parts.append(f'<rect x="{x}" y="{row - 6}" width="16" height="3" fill="{colour}"/>')
+        parts.append(f'<text x="{x + 22}" y="{row}">{escape(name)}</text>')
+    for p, (label, lines) in enumerate(panels.items()):
+        left = 40 + p * (side + between)
+        parts.append(f'<text x="{left + side / 2}" y="{top - 8}" text-anchor="middle">{escape(label)}</text>')
+        for tenth in range(0, 11, 2):
+            x, y = left + side * tenth / 10, top + side * (1 - tenth / 10)
+            parts.append(
+                f'<path d="M{left} {y:.1f}h{side}M{x:.1f} {top}v{side}" stroke="#ddd"/>'
+                f'<text x="{left - 4}" y="{y + 3:.1f}" text-anchor="end" class="v">{tenth / 10}</text>'
+                f'<text x="{x:.1f}" y="{top + side + 12}" text-anchor="middle" class="v">{tenth / 10}</text>'
+            )
+        for i, points in enumerate(lines.values()):
+            path = " ".join(f"{left + side * x:.1f},{top + side * (1 - y):.1f}" for x, y in points.items())
+            colour = COLOURS[i % len(COLOURS)]
+            parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+    width = 40 + len(panels) * (side + between)
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{top + side + 36}" '
+        'font-family="sans-serif" font-size="12"><style>.v{font-size:9px;fill:#555}</style>'
+        '<rect width="100%" height="100%" fill="white"/>'
+        f'<text x="20" y="24" font-size="15">{escape(title)}</text>'
+        f'<text x="{width / 2}" y="{top + side + 28}" text-anchor="middle">{escape(across)}</text>'
+    )
+    return head + "".join(parts) + "</svg>\n"
+
+
 def kernel_speed(report: Mapping[str, Any]) -> str:
     """Cuts by input and form at 16 KiB mean; runs of zeros would dwarf the rest and stay out."""
     rows = report["cuts"]["16 KiB"]
@@ -76,13 +111,38 @@ def dedup(report: Mapping[str, Any]) -> str:
     )
 
 
+def recall(report: Mapping[str, Any]) -> str:
+    """Recall of mixed files by resemblance; each method with what it lets pass of unrelated files."""
+    kinds = ("2-20 KB", "64 KiB and more")
+    wrong = [report["false candidates a million"][kind] for kind in kinds]
+    panels = {
+        kind: {
+            f"{name}: {wrong[0][name]:.3g}, {wrong[1][name]:.3g} false a million": {
+                float(j) + 0.05: row[name]
+                for j, row in report["mixed"][kind]["windows"].items()
+                if row["pairs"] >= 20
+            }
+            for name in wrong[0]
+            if name != "pairs"
+        }
+        for kind in kinds
+    }
+    return curves(
+        "Recall of similar files, by samples and features", "true Jaccard resemblance of windows", panels
+    )
+
+
 def figures() -> dict[str, str]:
     """Every figure by file name."""
 
     def load(name: str) -> Any:
         return json.loads((BENCH / name).read_text())
 
-    return {"kernel.svg": kernel_speed(load("kernel.json")), "dedup.svg": dedup(load("dedup.json"))}
+    return {
+        "kernel.svg": kernel_speed(load("kernel.json")),
+        "dedup.svg": dedup(load("dedup.json")),
+        "similarity.svg": recall(load("similarity.json")),
+    }
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import rdc.files.commit
 import rdc.files.exchange
+import rdc.files.move
 from rdc.model.location import RemoteShell
 from rdc.model.sync import SyncOptions
 from tests.old_or_new import check_old_or_new
@@ -29,6 +30,11 @@ __all__ = ["HELD", "WANTED", "Killer", "Scene", "Tally", "Victim", "steps_of"]
 def _blob(seed: int, size: int) -> bytes:
     return random.Random(seed).randbytes(size)
 
+
+_MOVED: dict[str, File | bytes] = {
+    "big": File(_blob(5, 300_000), 0o644, 7),
+    **{f"small{i}": _blob(10 + i, 3_000) for i in range(4)},
+}
 
 _SMALL = {f"many/{i}": _blob(i, 900) for i in range(24)}
 
@@ -48,6 +54,8 @@ WANTED = tree(
         "metadata": File(b"the same", 0o755),
         "untouched": b"the same",
         "closed": Directory(0o555),
+        **{f"moved/{name}": content for name, content in _MOVED.items()},
+        "resembles": _blob(6, 200_000) + b"edit" + _blob(7, 100_000),
     }
 )
 HELD = tree(
@@ -65,6 +73,8 @@ HELD = tree(
         "untouched": b"the same",
         "extra/deep/er": b"to go",
         "extra-link": Link(b"to go"),
+        **{f"was/{name}": content for name, content in _MOVED.items()},
+        "resembled": _blob(6, 200_000) + _blob(7, 100_000),
     }
 )
 
@@ -180,6 +190,7 @@ _STEPS = {
     ),
     rdc.files.commit: ("rename_no_replace",),
     rdc.files.exchange: ("rename_exchange",),
+    rdc.files.move: ("rename_no_replace_between",),
 }
 """Every way in which the destination is changed."""
 

@@ -63,13 +63,16 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "RDC_DEBUG" not in process.err
 
 
+VERBS = ", ".join(main.VERBS)
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ([], "rdc: a verb is needed: sync, index, signature, catalog, keys, serve (see rdc --help)"),
+        ([], f"rdc: a verb is needed: {VERBS} (see rdc --help)"),
         (
-            ["scan", "x"],
-            "rdc: rdc scan is not available yet; there are sync, index, signature, catalog, keys, serve",
+            ["dupes", "x"],
+            f"rdc: rdc dupes is not available yet; there are {VERBS}",
         ),
         (["-av", "a", "b"], "rdc: -av stands before any verb; write rdc sync -av ... (see rdc --help)"),
         (["a", "b"], "rdc: rdc has no verb 'a'; to sync, write: rdc sync SRC DST (see rdc --help)"),

@@ -96,7 +96,7 @@ def test_all_that_a_remote_shell_does(
         # TLS: about 900 bytes of handshake a side, 22 a record and the record's end.
         for field in ("bytes_sent", "bytes_received"):
             assert 700 < got[field] - same[field] < 1800, field
-    assert got["round_trips"] == 2
+    assert got["round_trips"] <= 2
 
 
 class Counter:

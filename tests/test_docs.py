@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import re
 import shlex
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli import catalog, index, keys, main, serve, signature, sync
+from rdc.cli import main, sync
 from rdc.cli.options import Option
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.sync_options import SYNC_OPTIONS, parse_sync, read_request
@@ -67,9 +68,7 @@ def test_each_option_is_in_the_table(option: Option) -> None:
 def test_each_option_in_the_text_exists() -> None:
     known = {name for option in OPTIONS for name in option.names} | set(REFUSED_RSYNC_OPTIONS)
     known |= set(
-        re.findall(
-            r"--[a-z][a-z-]+", "".join(verb.help_text() for verb in (signature, serve, index, catalog, keys))
-        )
+        re.findall(r"--?[a-z][\w-]*", "".join(verb.help_text() for verb in main.verbs().values()))
     ) | {"--version"}
     known |= set(re.findall(r'"(--[a-z-]+)"', (TOP / "scripts" / "bench_sync.py").read_text()))
     text = re.sub(r"-c '[^']*'|ssh -p", "", README)
@@ -84,7 +83,7 @@ def test_what_is_not_there_fails_by_name() -> None:
         if name.startswith("-") and len(name) > 1:
             with pytest.raises(UsageError, match=f"rdc has no {name}"):
                 parse_sync([name, "a", "b"])
-    assert {"scan", "dupes", "similar", "dedupe", "watch"} <= set(codes(section))
+    assert {"dupes", "similar", "dedupe", "watch"} <= set(codes(section))
 
 
 def test_exit_codes_are_complete() -> None:
@@ -108,6 +107,15 @@ def test_dependencies_are_those_of_the_build() -> None:
     wanted = [*project["dependencies"], *project["optional-dependencies"]["test"]]
     listed = [re.findall(r"\[(\w+)\]", row[0])[0] for row in rows("## What it is built from")]
     assert listed == [re.split(r"[><=]", requirement)[0] for requirement in wanted]
+
+
+def test_the_library_example_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [line[4:] for line in README.splitlines() if re.match(r" {4}(>>>|\.\.\.|\[Match)", line)]
+    example = doctest.DocTestParser().get_doctest("\n".join(lines) + "\n", {}, "README.md", None, 0)
+    assert len(example.examples) > 5
+    assert doctest.DocTestRunner().run(example).failed == 0
+    assert (tmp_path / "traits.index").stat().st_size > 0
 
 
 def test_paths_to_read_exist() -> None:

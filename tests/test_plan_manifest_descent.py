@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ProtocolError
-from rdc.limits import TIER_NODES
+from rdc.limits import TIER_NODES, TOP_NODES
 from rdc.model.entries import Kind
 from rdc.plan import manifest_descent
 from rdc.plan.manifest_descent import ManifestDescent, first_tier
@@ -64,6 +64,33 @@ def test_the_source_s_manifest_is_found_from_any_other(
     nodes = [(ask.rows, ask.level, node) for ask in done.asked for node in ask.nodes]
     assert len(nodes) == len(set(nodes))
     assert done.exchanges <= first_tier(len(wanted)) + 2
+
+
+@SLOW
+@given(pairs(), st.booleans())
+def test_the_top_that_comes_with_a_manifest_leads_to_the_same(pair: tuple[Rows, Rows], owner: bool) -> None:
+    wanted, held = pair
+    if not wanted:
+        return
+    source = SourceModel(build(wanted), owner=owner)
+    descent = start(held, len(wanted), owner=owner)
+    tiers = source.fold.tiers
+    level = next(level for level, tier in enumerate(tiers) if len(tier) <= TOP_NODES)
+    top = tiers[level].references(Group.WHOLE, KEY, range(len(tiers[level])))
+    descent.take_top(level, top)
+    done = descend(descent, source)
+    assert done.exchanges <= level + 2
+    assert columns(found(descent), owner=owner) == columns(source.manifest, owner=owner)
+    equal = start(wanted, len(wanted), owner=owner)
+    equal.take_top(level, top)
+    assert not equal.asks()
+    assert columns(found(equal), owner=owner) == columns(source.manifest, owner=owner)
+
+
+def test_a_top_of_more_nodes_than_the_offer_can_hold_is_refused() -> None:
+    for level, nodes in ((0, 3), (1, 2), (24, 2)):
+        with pytest.raises(ProtocolError, match="manifest nodes in tier"):
+            start(HELD, 14).take_top(level, bytes(4 * nodes))
 
 
 @SLOW

@@ -16,16 +16,17 @@ from rdc.protocol.ledger import Ledger
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
-    Bye,
     Data,
     Describe,
+    DigestAnswer,
+    DigestRequest,
     Done,
     FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
     Hello,
-    Item,
+    Items,
     ListingEnd,
     ListingPart,
     Manifest,
@@ -47,6 +48,9 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
+    TraitsAnswer,
+    TraitsRequest,
     TreeAnswer,
     TreeRequest,
     message_kinds,
@@ -101,7 +105,7 @@ def test_a_session_arrives_as_it_was_said(dialler: Role, compress: bool, step: i
     assert near.peer == far.peer == HELLO
     assert near.finished
     assert far.finished
-    assert near.max_round == far.max_round == 16
+    assert near.max_round == far.max_round == 15
     assert near.bytes_sent == far.bytes_received > 0
     assert far.bytes_sent == near.bytes_received > 0
     assert near.pending == far.pending == near.buffered == far.buffered == 0
@@ -247,6 +251,7 @@ SAMPLES: dict[type[Message], Message] = {
     Describe: WHOLE,
     Start: START,
     Manifest: OFFER,
+    TopTier: TopTier(0, bytes(8)),
     TierRequest: TierRequest(0, (), 7),
     TierAnswer: TierAnswer(0, (0,), (2,), bytes(28)),
     RowsRequest: RowsRequest(0, (3,), 7),
@@ -255,6 +260,10 @@ SAMPLES: dict[type[Message], Message] = {
     ListingEnd: END[0],
     RootRequest: RootRequest((0, 1)),
     RootAnswer: RootAnswer((1,), (5,), bytes(32)),
+    DigestRequest: DigestRequest((1,)),
+    DigestAnswer: DigestAnswer(bytes(32)),
+    TraitsRequest: TraitsRequest((0, 1)),
+    TraitsAnswer: TraitsAnswer((1,), (5,), bytes(8), bytes(9)),
     TreeRequest: TreeRequest((1,), 8),
     TreeAnswer: TreeAnswer(1, 5, bytes(32), 0, None, b""),
     NodeRequest: NodeRequest(0, 1, (3, 5), 4),
@@ -262,20 +271,21 @@ SAMPLES: dict[type[Message], Message] = {
     RangeRequest: RangeRequest(1, (3,), (4,)),
     BlockRequest: BlockRequest(1, (3,), (40,), 16, 4),
     FileRequest: FileRequest((0, 1)),
-    Data: Data(1, b"abc", (3,)),
-    FileBatch: FileBatch((1,), (3,), b"abc", bytes(32)),
+    Data: Data(1, b"abc"),
+    FileBatch: FileBatch((1,), (3,), bytes(32), b"abc"),
     FileEnd: FileEnd(1, 0, bytes(32)),
     FileFailed: FileFailed(1, ExitCode.PARTIAL, "no"),
     Notice: Notice(ExitCode.OK, b"", "hm"),
-    Item: Item("." * 11, b"a"),
+    Items: Items("." * 11, (b"a",)),
     Progress: Progress("delete", 1, 2),
     Plan: Plan(0, 0, 0),
     Done: RESULT[0],
-    Bye: Bye(0, ExitCode.OK),
 }
 # What must be unanswered for an answer to be one.
 ASKED: dict[type[Message], Message] = {
     RootAnswer: RootRequest((1,)),
+    DigestAnswer: DigestRequest((0, 1)),
+    TraitsAnswer: TraitsRequest((1,)),
     TreeAnswer: TreeRequest((1,), 8),
     NodeAnswer: NodeRequest(0, 1, (3, 5), 4),
     Data: FileRequest((0, 1)),
@@ -308,8 +318,6 @@ def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> 
             lines += _described(far_is_source, state, sample)
         if far_is_source and sample in ASKED and not (sample in LOOKS and state is State.LISTING):
             lines.append((False, ASKED[sample], 1))
-        elif far_is_source and state is State.SERVING:
-            lines.append((False, *RESULT))
         elif state is State.DONE:
             lines.append((True, *RESULT))
     if state is State.CLOSED:
@@ -328,6 +336,9 @@ def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> 
 def _described(far_is_source: bool, state: State, sample: type[Message]) -> list[tuple[bool, Message, int]]:
     """As much of the tree's description as `state` and `sample` leave room for."""
     listing_state = far_is_source and state is State.LISTING
+    if sample is TopTier and far_is_source:
+        offered: list[tuple[bool, Message, int]] = [(False, BY_DIGEST, 1), (True, START, 1), (True, OFFER, 1)]
+        return [*offered, (False, WHOLE, 1)] if listing_state else offered
     digest = sample is Manifest or (sample in LOOKS and not listing_state)
     lines: list[tuple[bool, Message, int]] = [(not far_is_source, BY_DIGEST if digest else WHOLE, 1)]
     if sample is Start and listing_state:
@@ -377,16 +388,17 @@ def test_every_state_and_message_is_legal_or_refused(
             end.next()
 
 
-def test_done_and_bye_wait_for_the_other_side() -> None:
-    assert {Done: State.SERVING, Bye: State.DONE} == NEEDS
-    assert {Describe: (State.SERVING, State.LISTING)} == RECALLS
-    early = in_state(Role.SOURCE, State.LISTING, False, Data)
+def test_done_waits_for_the_description_and_ends_the_other_side() -> None:
+    assert {Done: State.SERVING} == NEEDS
+    assert {Describe: (State.SERVING, State.LISTING), Done: (State.SERVING, State.CLOSED)} == RECALLS
+    early = in_state(Role.SOURCE, State.LISTING, False, Notice)
     with pytest.raises(LocalProtocolError, match="Done"):
         early.send(*RESULT)
     early.receive_data(raw(*END))
     early.next()
-    early.receive_data(raw(SAMPLES[Bye], 1))
-    with pytest.raises(ProtocolError, match="Bye"):
+    early.send(*RESULT)
+    early.receive_data(raw(SAMPLES[Notice], 1))
+    with pytest.raises(ProtocolError, match="Notice"):
         early.next()
 
 
@@ -575,6 +587,8 @@ def test_a_description_begins_with_its_start(describe: Describe, first: Message)
 def test_only_listed_files_can_be_asked_for() -> None:
     for request in (
         RootRequest((0, 5)),
+        DigestRequest((0, 5)),
+        TraitsRequest((0, 5)),
         FileRequest((5,)),
         NodeRequest(5, 0, (0,), 4),
         RangeRequest(5, (0,), (1,)),
@@ -595,6 +609,22 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
         RootRequest((1, 2, 4)),
         [RootAnswer((2,), (0,), ROOT), FileFailed(4, LOST, ""), RootAnswer((1,), (0,), ROOT)],
     ),
+    ("a digest", DigestRequest((1, 2)), [DigestAnswer(ROOT)]),
+    (
+        "a digest of those that do not fail",
+        DigestRequest((1, 2, 4)),
+        [FileFailed(4, LOST, ""), FileFailed(1, LOST, ""), DigestAnswer(ROOT)],
+    ),
+    ("a digest of nothing", DigestRequest((1,)), [FileFailed(1, LOST, "")]),
+    (
+        "traits in parts",
+        TraitsRequest((0, 1, 3)),
+        [
+            TraitsAnswer((1,), (0,), ROOT[:8], bytes(9)),
+            FileFailed(0, LOST, ""),
+            TraitsAnswer((3,), (0,), ROOT[:8], bytes(9)),
+        ],
+    ),
     (
         "trees in any order",
         TreeRequest((0, 3), 8),
@@ -614,11 +644,11 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
         "small files among others",
         FileRequest((0, 1, 2, 3, 4)),
         [
-            FileBatch((1, 4), (2, 0), b"ab", ROOT),
-            Data(2, b"z", (1,)),
+            FileBatch((1, 4), (2, 0), ROOT, b"ab"),
+            Data(2, b"z"),
             FileEnd(2, 1, ROOT),
             FileFailed(3, LOST, ""),
-            FileBatch((0,), (1,), b"c", ROOT),
+            FileBatch((0,), (1,), ROOT, b"c"),
         ],
     ),
     ("a whole tier", TierRequest(3, (), 7), [TierAnswer(1, (0,), (20,), bytes(280))]),
@@ -636,7 +666,7 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
     (
         "files in any order",
         FileRequest((1, 4)),
-        [Data(4, b"xy", (1, 1)), FileEnd(4, 2, ROOT), Data(1, b"z", (1,)), FileFailed(1, LOST, "")],
+        [Data(4, b"xy"), FileEnd(4, 2, ROOT), Data(1, b"z"), FileFailed(1, LOST, "")],
     ),
 ]
 
@@ -665,9 +695,19 @@ WRONG: list[tuple[Message, list[Message]]] = [
     (RootRequest((1,), 8), [RootAnswer((1,), (0,), ROOT)]),
     (RootRequest((1, 2)), [RootAnswer((1,), (0,), ROOT), RootAnswer((1,), (0,), ROOT)]),
     (RootRequest((1, 2)), [RootAnswer((1,), (0,), ROOT), FileFailed(1, ExitCode.PARTIAL, "")]),
+    (DigestRequest((1,)), [RootAnswer((1,), (0,), ROOT)]),
+    (DigestRequest((1, 2)), [FileFailed(3, LOST, "")]),
+    (DigestRequest((1, 2)), [FileFailed(1, LOST, ""), FileFailed(1, LOST, "")]),
+    (TraitsRequest((1,)), [DigestAnswer(ROOT)]),
+    (TraitsRequest((1,)), [RootAnswer((1,), (0,), ROOT[:8])]),
+    (TraitsRequest((1,)), [TraitsAnswer((2,), (0,), ROOT[:8], bytes(9))]),
+    (
+        TraitsRequest((1, 2)),
+        [TraitsAnswer((1,), (0,), ROOT[:8], bytes(9)), TraitsAnswer((1,), (0,), ROOT[:8], bytes(9))],
+    ),
     (TreeRequest((1,), 8), [RootAnswer((1,), (0,), ROOT)]),
     (TreeRequest((1,), 8), [FileFailed(0, ExitCode.PARTIAL, "")]),
-    (TreeRequest((1,), 8), [Data(1, b"x", (1,))]),
+    (TreeRequest((1,), 8), [Data(1, b"x")]),
     (NodeRequest(1, 2, (3, 4), 4), [NodeAnswer(1, 1, (3,), (b"",))]),
     (NodeRequest(1, 2, (3, 4), 4), [NodeAnswer(2, 2, (3,), (b"",))]),
     (NodeRequest(1, 2, (3, 4), 4), [NodeAnswer(1, 2, (4,), (b"",))]),
@@ -680,22 +720,20 @@ WRONG: list[tuple[Message, list[Message]]] = [
     (BlockRequest(1, (0,), (40,), 16, 4), [Data(1, bytes(12))]),
     (RangeRequest(1, (0,), (3,)), [BlockAnswer(1, b"1234")]),
     (RangeRequest(1, (0,), (3,)), [Data(2, b"abc")]),
-    (RangeRequest(1, (0,), (3,)), [Data(1, b"abc", (3,))]),
     (RangeRequest(1, (0,), (3,)), [Data(1, b"ab"), FileEnd(1, 2)]),
     (RangeRequest(1, (0,), (3,)), [Data(1, b"abc"), FileEnd(1, 2)]),
     (RangeRequest(1, (0,), (3,)), [Data(1, b"abc"), FileEnd(1, 3, ROOT)]),
-    (FileRequest((1, 2)), [Data(3, b"x", (1,))]),
-    (FileRequest((1, 2)), [Data(1, b"x")]),
-    (FileRequest((1, 2)), [Data(1, b"x", (1,)), Data(2, b"x", (1,))]),
-    (FileRequest((1, 2)), [Data(1, b"x", (1,)), FileEnd(2, 0, ROOT)]),
-    (FileRequest((1, 2)), [Data(1, b"x", (1,)), FileEnd(1, 2, ROOT)]),
-    (FileRequest((1, 2)), [Data(1, b"x", (1,)), FileEnd(1, 1)]),
-    (FileRequest((1, 2)), [FileEnd(1, 0, ROOT), Data(1, b"x", (1,))]),
+    (FileRequest((1, 2)), [Data(3, b"x")]),
+    (FileRequest((1, 2)), [Data(1, b"x"), Data(2, b"x")]),
+    (FileRequest((1, 2)), [Data(1, b"x"), FileEnd(2, 0, ROOT)]),
+    (FileRequest((1, 2)), [Data(1, b"x"), FileEnd(1, 2, ROOT)]),
+    (FileRequest((1, 2)), [Data(1, b"x"), FileEnd(1, 1)]),
+    (FileRequest((1, 2)), [FileEnd(1, 0, ROOT), Data(1, b"x")]),
     (FileRequest((1, 2)), [RootAnswer((1,), (0,), ROOT)]),
-    (FileRequest((1, 2)), [FileBatch((1, 3), (0, 0), b"", ROOT)]),
-    (FileRequest((1, 2)), [Data(1, b"x", (1,)), FileBatch((1, 2), (0, 0), b"", ROOT)]),
-    (FileRequest((1, 2)), [FileBatch((1,), (0,), b"", ROOT), FileBatch((1,), (0,), b"", ROOT)]),
-    (RootRequest((1, 2)), [FileBatch((1, 2), (0, 0), b"", ROOT)]),
+    (FileRequest((1, 2)), [FileBatch((1, 3), (0, 0), ROOT, b"")]),
+    (FileRequest((1, 2)), [Data(1, b"x"), FileBatch((1, 2), (0, 0), ROOT, b"")]),
+    (FileRequest((1, 2)), [FileBatch((1,), (0,), ROOT, b""), FileBatch((1,), (0,), ROOT, b"")]),
+    (RootRequest((1, 2)), [FileBatch((1, 2), (0, 0), ROOT, b"")]),
     (TierRequest(2, (), 7), [TierAnswer(3, (0,), (2,), bytes(28))]),
     (TierRequest(2, (), 7), [TierAnswer(2, (0, 2), (2, 2), bytes(28))]),
     (TierRequest(2, (), 7), [RowsPart((2,), True, TIMES)]),

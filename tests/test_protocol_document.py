@@ -9,7 +9,7 @@ import rdc.protocol
 from rdc import limits
 from rdc.model.entries import Kind
 from rdc.model.sync import SyncOptions
-from rdc.plan.manifest_descent import FIRST_NODES
+from rdc.plan.manifest_descent import FEW_NODES
 from rdc.protocol.codec import field_names
 from rdc.protocol.connection import Connection, Received
 from rdc.protocol.messages import Hello, Open, Opened, Role, message_kinds
@@ -55,9 +55,10 @@ def test_the_state_table_is_the_code_s() -> None:
     names = {cls.__name__ for cls in message_kinds().values()}
     groups = {
         "manifest answers": "TierAnswer RowsPart",
-        "file answers": "RootAnswer TreeAnswer NodeAnswer BlockAnswer FileBatch Data FileEnd FileFailed",
-        "requests": "TierRequest RowsRequest RootRequest TreeRequest NodeRequest BlockRequest RangeRequest"
-        " FileRequest",
+        "file answers": "RootAnswer DigestAnswer TraitsAnswer TreeAnswer NodeAnswer BlockAnswer FileBatch"
+        " Data FileEnd FileFailed",
+        "requests": "TierRequest RowsRequest RootRequest DigestRequest TraitsRequest TreeRequest NodeRequest"
+        " BlockRequest RangeRequest FileRequest",
     }
     listed: dict[str, dict[str, str]] = {}
     for side, state, may in rows("## 6. States"):
@@ -82,6 +83,7 @@ def test_limits_are_the_code_s() -> None:
         limits.FRAME_BYTES,
         limits.PIECE_BYTES,
         limits.BLOCK_BYTES,
+        limits.RAW_BLOCK_BYTES,
         limits.ROUND_LIMIT,
         limits.RULES_BYTES,
         limits.PATH_BYTES,
@@ -91,14 +93,16 @@ def test_limits_are_the_code_s() -> None:
         limits.DATA_BYTES,
         limits.ROWS_PER_PART,
         limits.TIER_NODES_WHOLE,
-        FIRST_NODES << 8,
-        FIRST_NODES << 12,
+        limits.TOP_NODES << 4,
+        limits.TOP_NODES << 8,
+        limits.TOP_NODES << 12,
     ):
         assert f"{value:,}" in DOCUMENT, value
     for field in (
-        f"payload: bytes[1..{limits.DATA_BYTES}]",
-        f"chunks: column[{limits.DATA_BYTES // limits.CHUNK_MIN_LIMIT + 1}]",
-        f"payload: bytes[0..{limits.DATA_BYTES}]",
+        f"payload: content[1..{limits.DATA_BYTES}]",
+        f"payload: content[0..{limits.DATA_BYTES}]",
+        f"paths: strings[{limits.ITEMS_PER_MESSAGE}]",
+        f"at most {limits.ITEMS_BYTES:,} bytes",
         f"records: bytes[0..{limits.RECORDS_BYTES}]",
         f"files: increasing[{limits.FILES_PER_MESSAGE}]",
         f"nodes: increasing[{limits.TIER_NODES}]",
@@ -106,7 +110,8 @@ def test_limits_are_the_code_s() -> None:
         f"references: bytes[1..{limits.FRAME_BYTES}]",
         f"message: text[{limits.MESSAGE_BYTES}]",
         f"up to {limits.SMALL_MANIFEST} entries",
-        f"about {FIRST_NODES} nodes",
+        f"at most {limits.TOP_NODES} nodes",
+        f"more than {FEW_NODES} of its nodes",
     ):
         assert field in DOCUMENT, field
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ProtocolError
-from rdc.limits import BLOCK_BYTES, FRAME_BYTES, PIECE_BYTES, ROUND_LIMIT
+from rdc.limits import BLOCK_BYTES, FRAME_BYTES, PIECE_BYTES, RAW_BLOCK_BYTES, ROUND_LIMIT
 from rdc.protocol.blocks import MAX_LEVEL, BlockReader, BlockWriter
 from rdc.protocol.frames import Frame, FrameReader, frame_head
 from rdc.protocol.varint import decode_varint, encode_varint
@@ -218,8 +218,8 @@ def wide_frame() -> bytes:
     ("wire", "reason"),
     [
         (b"\0", "empty block"),
-        (encode_varint((PIECE_BYTES + 1) << 1 | 1), "raw block of 131073"),
-        (encode_varint((BLOCK_BYTES + 1) << 1), "block header"),
+        (encode_varint((RAW_BLOCK_BYTES + 1) << 1 | 1), "block header"),
+        (encode_varint((BLOCK_BYTES + 1) << 1), "compressed block of"),
         (b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "block header"),
         (block(b"no zstd here", False), "cannot decode"),
         (block(bomb(2 * PIECE_BYTES), False), "decompresses to more than"),

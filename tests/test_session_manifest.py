@@ -16,6 +16,7 @@ from rdc.kernel import short_references
 from rdc.limits import ROWS_TEXT_BYTES, SMALL_MANIFEST
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages import Role
+from rdc.session import description as description_module
 from rdc.session import destination as destination_module
 from rdc.session.description import Description
 from rdc.session.destination import Destination
@@ -52,7 +53,7 @@ def equal(source: Path, destination: Path) -> None:
 
 
 LISTED = {"ListingPart", "ListingEnd"}
-LOOKED = {"TierRequest", "TierAnswer"}
+LOOKED = {"TopTier"}
 
 
 # Nothing changed
@@ -71,7 +72,7 @@ def test_nothing_changed_costs_one_digest(entries: int, dialler: Role, tmp_path:
     )
     assert wire(run) <= 600
     assert run.done.round_trips <= 4
-    assert "TierRequest" not in kinds(run)
+    assert not {"TierRequest", "RowsRequest"} & kinds(run)
 
 
 @pytest.mark.parametrize("way", [Way.PUSH, Way.PULL])
@@ -516,7 +517,8 @@ def test_any_tree_over_any_other(
     expected = outcome(wanted, held, delete=delete)
     options = SyncOptions(delete=delete, fsync=False, force_empty=True)
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="rdc-test-") as top:
-        patch.setattr(destination_module, "SMALL_MANIFEST", 0)
+        for module in (destination_module, description_module):
+            patch.setattr(module, "SMALL_MANIFEST", 0)
         if width is not None:
             patch.setattr(fold_module, "short_references", useless(width))
         source = write_tree(Path(top, "source"), wanted)

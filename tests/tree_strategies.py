@@ -113,9 +113,26 @@ def edited(draw: st.DrawFn, before: Tree) -> Tree:
                 _put(draw, after, path, draw(nodes))
             case 2 if path in after:
                 after[path] = _touched(draw, after[path])
+    for path in draw(st.lists(st.sampled_from(sorted(before)), max_size=2)):
+        if path in after and path:
+            _move(draw, after, path, draw(_paths))
     if draw(st.booleans()):
         after[b""] = draw(directories)
     return dict(sorted(after.items()))
+
+
+def _move(draw: st.DrawFn, found: Tree, path: bytes, to: bytes) -> None:
+    """What is at `path`, and below, or a copy of it, at `to`."""
+    moved = {
+        old[len(path) :]: node for old, node in found.items() if old == path or old.startswith(path + b"/")
+    }
+    if to == path or to.startswith(path + b"/"):
+        return
+    if draw(st.integers(0, 3)):
+        _remove(found, path)
+    for rest, node in moved.items():
+        if len(to + rest) < 4000:
+            _put(draw, found, to + rest, node)
 
 
 def _remove(found: Tree, path: bytes) -> None:

@@ -13,16 +13,17 @@ from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
-    Bye,
     Data,
     Describe,
+    DigestAnswer,
+    DigestRequest,
     Done,
     FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
     Hello,
-    Item,
+    Items,
     ListingEnd,
     ListingPart,
     Manifest,
@@ -44,6 +45,9 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
+    TraitsAnswer,
+    TraitsRequest,
     TreeAnswer,
     TreeRequest,
 )
@@ -113,6 +117,18 @@ hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
 
 
 @st.composite
+def traits_answers(draw: st.DrawFn) -> TraitsAnswer:
+    named = draw(files)
+    count = len(named)
+    return TraitsAnswer(
+        named,
+        tuple(draw(st.lists(sizes, min_size=count, max_size=count))),
+        draw(st.binary(min_size=8 * count, max_size=8 * count)),
+        draw(st.binary(min_size=9 * count, max_size=9 * count)),
+    )
+
+
+@st.composite
 def root_answers(draw: st.DrawFn) -> RootAnswer:
     named = draw(files)
     count = len(named)
@@ -127,7 +143,15 @@ def root_answers(draw: st.DrawFn) -> RootAnswer:
 def batches(draw: st.DrawFn) -> FileBatch:
     named = draw(files)
     lengths = draw(st.lists(st.integers(0, 300), min_size=len(named), max_size=len(named)))
-    return FileBatch(named, tuple(lengths), bytes(sum(lengths)), draw(roots))
+    return FileBatch(named, tuple(lengths), draw(roots), bytes(sum(lengths)))
+
+
+@st.composite
+def items(draw: st.DrawFn) -> Items:
+    count = draw(st.integers(1, 5))
+    codes = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=11, max_size=11)
+    named = st.lists(paths, min_size=count, max_size=count).map(tuple)
+    return Items("".join(draw(codes) for _ in range(count)), draw(named), draw(st.just(()) | named))
 
 
 @st.composite
@@ -162,9 +186,7 @@ def block_requests(draw: st.DrawFn) -> BlockRequest:
 @st.composite
 def data(draw: st.DrawFn) -> Data:
     payload = draw(st.one_of(st.binary(min_size=1, max_size=200), st.just(bytes(DATA_BYTES))))
-    cuts = sorted(draw(st.sets(st.integers(1, len(payload)), max_size=5)) | {len(payload)})
-    chunks = tuple(b - a for a, b in zip([0, *cuts], cuts, strict=False))
-    return Data(draw(ordinals), payload, draw(st.sampled_from([(), chunks])))
+    return Data(draw(ordinals), payload)
 
 
 @st.composite
@@ -215,6 +237,11 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes),
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
+    TopTier: st.builds(
+        TopTier,
+        st.integers(0, 24),
+        st.lists(st.binary(min_size=4, max_size=4), min_size=1, max_size=64).map(b"".join),
+    ),
     RowsRequest: st.builds(RowsRequest, st.integers(0, 24), files, st.integers(1, ALL_GROUPS)),
     RowsPart: rows_parts(),
     Start: st.builds(
@@ -240,6 +267,10 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     ListingEnd: st.builds(ListingEnd, sizes, sizes, sizes, sizes, sizes),
     RootRequest: st.builds(RootRequest, files),
     RootAnswer: root_answers(),
+    DigestRequest: st.builds(DigestRequest, files),
+    DigestAnswer: st.builds(DigestAnswer, roots),
+    TraitsRequest: st.builds(TraitsRequest, files),
+    TraitsAnswer: traits_answers(),
     TreeRequest: st.builds(TreeRequest, files, widths),
     TreeAnswer: st.builds(
         TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, st.binary(max_size=99)
@@ -255,18 +286,12 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     FileEnd: st.builds(FileEnd, ordinals, sizes, roots | st.just(b""), mtimes),
     FileFailed: st.builds(FileFailed, ordinals, failures, lines),
     Notice: st.builds(Notice, codes, paths, lines),
-    Item: st.builds(
-        Item,
-        st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=11, max_size=11),
-        paths,
-        st.none() | paths,
-    ),
+    Items: items(),
     Progress: st.builds(
         Progress, st.sampled_from(["compare", "transfer", "delete"]), sizes, st.none() | sizes
     ),
     Plan: st.builds(Plan, sizes, sizes, sizes),
     Done: st.builds(Done, sizes, sizes, sizes, sizes, sizes, codes),
-    Bye: st.builds(Bye, sizes, codes),
 }
 
 messages: st.SearchStrategy[Message] = st.one_of(*BY_KIND.values())

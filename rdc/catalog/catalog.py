@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.database import Database
 from rdc.catalog.entry import Entry, FileState
@@ -28,12 +28,15 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from rdc.catalog.similar import SimilarFiles
     from rdc.chunking.params import ChunkParams
     from rdc.files.filesystem import FileSystem
     from rdc.files.source import SourceFile
     from rdc.signature.tree import SignatureTree
 
 __all__ = ["Catalog"]
+
+T = TypeVar("T")
 
 BATCH_SECONDS = 5.0
 """How long an entry may wait for others: a long job that is killed has kept what it signed before."""
@@ -147,6 +150,11 @@ class Catalog:
             ):
                 self.flush()
 
+    def similar(self, below: bytes, params: ChunkParams) -> SimilarFiles:
+        from rdc.catalog.similar import SimilarFiles
+
+        return SimilarFiles(self, below, params)
+
     # Settled pairs of trees
 
     def settle(self, key: bytes) -> None:
@@ -161,6 +169,12 @@ class Catalog:
                 lambda c: c.execute("SELECT 1 FROM settled WHERE key = ?", (key,)).fetchone() is not None
             )
             return found is True
+
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        """What the function makes of the database as it was last flushed; None where it cannot be read. The
+        function may run twice."""
+        with self._lock:
+            return self.database.read(work)
 
     # Writing
 

@@ -10,7 +10,7 @@ from blake3 import blake3
 if TYPE_CHECKING:
     from rdc.model.entries import Identity
 
-__all__ = ["Entry", "FileState", "signed64"]
+__all__ = ["Entry", "FileState", "params_number", "signed64"]
 
 _CONTEXT = b"rdc catalog 1 stamp"
 STAMP_BYTES = 16
@@ -34,7 +34,7 @@ class FileState:
         return (
             signed64(self.file_system),
             signed64(self.identity.inode),
-            int.from_bytes(self.params[:8], "little", signed=True),
+            params_number(self.params),
         )
 
     def stamp(self, root: bytes) -> bytes:
@@ -59,6 +59,11 @@ class Entry:
     root: bytes
     value: bytes
     """rdc.signature.codec's encoding."""
+
+
+def params_number(params: bytes) -> int:
+    """A parameter id as the table has it."""
+    return int.from_bytes(params[:8], "little", signed=True)
 
 
 def signed64(number: int) -> int:

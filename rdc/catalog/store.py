@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from rdc.catalog.similar import SimilarFiles
     from rdc.chunking.params import ChunkParams
     from rdc.files.source import SourceFile
     from rdc.signature.tree import SignatureTree
@@ -30,6 +31,10 @@ class SignatureStore(Protocol):
 
     def put(self, source: SourceFile, tree: SignatureTree, began: int) -> None:
         """Keep the signature of what was read from `source` since `began`, found unchanged after."""
+
+    def similar(self, below: bytes, params: ChunkParams) -> SimilarFiles:
+        """The remembered files below the directory `below`, to be asked which are like others. Costs nothing
+        before the first question."""
 
     def settle(self, key: bytes) -> None:
         """Remember 32 bytes that name a state of two trees in which nothing was left to do."""
@@ -60,6 +65,11 @@ class NoCatalog:
 
     def put(self, source: SourceFile, tree: SignatureTree, began: int) -> None:
         pass
+
+    def similar(self, below: bytes, params: ChunkParams) -> SimilarFiles:
+        from rdc.catalog.similar import SimilarFiles
+
+        return SimilarFiles(None, below, params)
 
     def settle(self, key: bytes) -> None:
         pass

@@ -18,10 +18,21 @@ from rdc.errors import ExitCode, RdcError, UsageError, printable
 
 __all__ = ["VERBS", "Verb", "entry", "run", "verbs"]
 
-VERBS = ("sync", "index", "signature", "catalog", "keys", "serve", "config", "completions")
+VERBS = (
+    "sync",
+    "index",
+    "scan",
+    "merge",
+    "signature",
+    "catalog",
+    "keys",
+    "serve",
+    "config",
+    "completions",
+)
 """Each is a module of rdc.cli, loaded when it is asked for."""
 
-_NOT_YET = ("scan", "dupes", "similar", "dedupe", "watch")
+_NOT_YET = ("dupes", "similar", "dedupe", "watch")
 
 READER_GONE = 128 + signal.SIGPIPE
 """Exit code when the reader of stdout has left, as in `rdc sync -v ... | head`: what a shell shows for a

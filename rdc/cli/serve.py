@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rdc.cli.environment import Environment
+from rdc.cli.memory import keep_freed_memory
 from rdc.cli.options import Option, OptionGroup, options_help, parse_words
 from rdc.errors import ExitCode, UsageError
 
@@ -75,6 +76,7 @@ def run(
     if serve_stdio is None:
         from rdc.session import serve
 
+        keep_freed_memory()
         serve_stdio = serve.serve_stdio
     return serve_stdio()
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from rdc.cli.environment import Environment, OutputClosedError
+from rdc.cli.memory import keep_freed_memory
 from rdc.cli.options import options_help
 from rdc.cli.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, read_request
 from rdc.errors import ExitCode, RdcError, UsageError
@@ -97,6 +98,7 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
     if syncer is None:
         from rdc.session.sync import sync
 
+        keep_freed_memory()
         syncer = sync
     return _perform(request, environment, syncer)
 

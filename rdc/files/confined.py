@@ -245,14 +245,24 @@ class Root:
 
         self.perform(path, "make the link", replace)
 
-    def remove_file(self, path: bytes) -> None:
-        """Remove one entry that is no directory."""
-        self.perform(path, "remove it", _unlink)
+    def remove_file(self, path: bytes) -> bool:
+        """Remove one entry that is no directory; False when nothing is there any more."""
+        return self._removed(path, "remove it", _unlink)
 
-    def remove_directory(self, path: bytes) -> None:
-        """Remove an empty directory."""
-        self.perform(path, "remove the directory", _rmdir)
+    def remove_directory(self, path: bytes) -> bool:
+        """Remove an empty directory; False when nothing is there any more."""
+        found = self._removed(path, "remove the directory", _rmdir)
         self.forget(path)
+        return found
+
+    def _removed(self, path: bytes, doing: str, call: Callable[[bytes, int], None]) -> bool:
+        try:
+            self.perform(path, doing, call)
+        except FileError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return False
+            raise
+        return True
 
     def remove_tree(self, path: bytes, on_remove: Callable[[bytes], None]) -> None:
         """Remove what is at `path` and everything below it; see rdc.files.removal."""

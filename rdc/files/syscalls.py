@@ -13,6 +13,7 @@ __all__ = [
     "open_directory_beneath",
     "rename_exchange",
     "rename_no_replace",
+    "rename_no_replace_between",
     "syncfs",
 ]
 
@@ -115,20 +116,25 @@ def chmod_no_follow(name: bytes, directory: int, mode: int) -> None:
 def rename_no_replace(old: bytes, new: bytes, directory: int) -> None:
     """Rename within one directory; EEXIST when `new` is there. ENOSYS or EINVAL where this is not
     supported."""
-    _rename(old, new, directory, _RENAME_NOREPLACE)
+    _rename(old, directory, new, directory, _RENAME_NOREPLACE)
+
+
+def rename_no_replace_between(old: bytes, old_directory: int, new: bytes, new_directory: int) -> None:
+    """The same from one directory to another; EXDEV across file systems."""
+    _rename(old, old_directory, new, new_directory, _RENAME_NOREPLACE)
 
 
 def rename_exchange(one: bytes, other: bytes, directory: int) -> None:
     """Let two names of one directory change places, whatever their kinds, in one step. ENOSYS or EINVAL where
     this is not supported."""
-    _rename(one, other, directory, _RENAME_EXCHANGE)
+    _rename(one, directory, other, directory, _RENAME_EXCHANGE)
 
 
-def _rename(old: bytes, new: bytes, directory: int, flags: int) -> None:
+def _rename(old: bytes, old_directory: int, new: bytes, new_directory: int, flags: int) -> None:
     function = _renameat2()
     if function is None:
         raise _fail(errno.ENOSYS)
-    if function(directory, old, directory, new, flags) != 0:
+    if function(old_directory, old, new_directory, new, flags) != 0:
         raise _fail(ctypes.get_errno())
 
 

@@ -1,4 +1,4 @@
-"""The kernel: cut points, similarity samples and record ranks, as fast as this machine can.
+"""The kernel: cut points, similarity samples and their index, and record ranks, as fast as this machine can.
 
 `pure` defines what is computed; `choice` picks the form that computes it.
 """
@@ -12,6 +12,8 @@ from rdc.kernel.choice import chosen_module
 if TYPE_CHECKING:
     from rdc.kernel._kernel import (
         Cutter,
+        TraitIndex,
+        TraitPairs,
         Winnower,
         block_fingerprints,
         kernel_name,
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 else:
     _module = chosen_module()
     Cutter = _module.Cutter
+    TraitIndex = _module.TraitIndex
+    TraitPairs = _module.TraitPairs
     Winnower = _module.Winnower
     block_fingerprints = _module.block_fingerprints
     kernel_name = _module.kernel_name
@@ -31,6 +35,8 @@ else:
 
 __all__ = [
     "Cutter",
+    "TraitIndex",
+    "TraitPairs",
     "Winnower",
     "block_fingerprints",
     "kernel_name",

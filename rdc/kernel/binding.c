@@ -1,5 +1,6 @@
 /*
- * binding.c - the kernel as a Python module; the only file that knows Python. rdc/kernel/pure.py documents each name.
+ * binding.c - the kernel as a Python module: streams and functions; trait_binding.c has the index of traits, and no
+ * other file knows Python. rdc/kernel/pure.py documents each name.
  *
  * A Cutter works without the interpreter's lock on spans large enough to matter. Two threads in one stream would be
  * an error of the caller: the second finds the stream busy and is told so.
@@ -11,6 +12,7 @@
 #include "cuts.h"
 #include "name_ranks.h"
 #include "siphash.h"
+#include "trait_binding.h"
 #include "winnow.h"
 
 /* Bytes from which on giving up the lock costs less than holding it: about 1 us of work. */
@@ -482,7 +484,7 @@ PyMODINIT_FUNC PyInit__kernel(void)
     PyObject *module = PyModule_Create(&definition);
     PyObject *cutter = PyType_FromSpec(&cutter_spec), *winnower = PyType_FromSpec(&winnower_spec);
     if (!module || !cutter || !winnower || PyModule_AddObjectRef(module, "Cutter", cutter) ||
-        PyModule_AddObjectRef(module, "Winnower", winnower))
+        PyModule_AddObjectRef(module, "Winnower", winnower) || rdc_add_trait_types(module))
         Py_CLEAR(module);
     Py_XDECREF(cutter);
     Py_XDECREF(winnower);

@@ -28,6 +28,7 @@ from rdc.kernel.constants import (
     reflected_table,
     trait_mix,
 )
+from rdc.kernel.pure_similarity import TraitIndex, TraitPairs
 from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINNOW_MAX_LIMIT
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cutter",
+    "TraitIndex",
+    "TraitPairs",
     "Winnower",
     "block_fingerprints",
     "kernel_name",
@@ -232,7 +235,7 @@ def _rotate(x: int, by: int) -> int:
     return (x << by | x >> 64 - by) & _MASK
 
 
-def _siphash(key: bytes, message: bytes) -> int:
+def siphash(key: bytes, message: bytes) -> int:
     """SipHash-2-4 (Aumasson, Bernstein 2012)."""
     k0: int
     k1: int
@@ -275,7 +278,7 @@ def short_references(key: bytes, records: ReadableBuffer, stride: int, width: in
             f"records of >= 32 bytes ({stride}) without a rest ({len(packed)} bytes)"
         )
     return b"".join(
-        _siphash(key, packed[at : at + 32]).to_bytes(8, "little")[:width]
+        siphash(key, packed[at : at + 32]).to_bytes(8, "little")[:width]
         for at in range(0, len(packed), stride)
     )
 
@@ -292,7 +295,7 @@ def name_ranks(key: ReadableBuffer, names: ReadableBuffer, /) -> bytes:
             f"name ranks: a key of 16 bytes (found {len(secret)}), "
             f"names each followed by NUL ({len(blob)} bytes)"
         )
-    return b"".join(_siphash(secret, name).to_bytes(8, "little") for name in blob.split(b"\0")[:-1])
+    return b"".join(siphash(secret, name).to_bytes(8, "little") for name in blob.split(b"\0")[:-1])
 
 
 _P = (1 << 61) - 1
@@ -311,9 +314,9 @@ class _BlockHash:
     __slots__ = ("_a", "_b", "_x")
 
     def __init__(self, key: bytes) -> None:
-        self._x = _siphash(key, b"\1") >> 8
-        self._a = _siphash(key, b"\2") % (_P - 1) + 1
-        self._b = _siphash(key, b"\3") % _P
+        self._x = siphash(key, b"\1") >> 8
+        self._a = siphash(key, b"\2") % (_P - 1) + 1
+        self._b = siphash(key, b"\3") % _P
 
     def sums(self, data: bytes, size: int) -> list[int]:
         """The sums of the windows of `size` bytes at every offset."""

@@ -11,9 +11,10 @@ from rdc.plan.compare import Difference
 if TYPE_CHECKING:
     from rdc.plan.compare import Decision
 
-__all__ = ["DELETING", "itemize"]
+__all__ = ["DELETING", "RENAMING", "itemize"]
 
 DELETING = "*deleting  "
+RENAMING = "*renaming  "
 
 _LETTERS = {Kind.FILE: "f", Kind.DIRECTORY: "d", Kind.SYMLINK: "L", Kind.SPECIAL: "S"}
 _COLUMNS = (

@@ -32,6 +32,10 @@ FIRST_TIER = 2
 """Above a quarter of a million entries the first tier may have more nodes instead, 14 bytes for each 4,096
 entries, so that four exchanges always suffice."""
 
+FEW_NODES = 8
+"""Nodes of the lowest tier whose entries are asked for with all their columns: about 400 bytes each, where
+another round trip would tell which columns are needed."""
+
 FIRST_NODES_MAX = 16_384
 """Nodes of the first tier in any case: 230 KB, in one answer."""
 
@@ -90,7 +94,7 @@ class ManifestDescent:
         # In the order asked: what each outstanding request is about, and how far its answer is.
         self._waiting: deque[tuple[Ask, deque[_Node]]] = deque()
         self._asks: list[Ask] = []
-        self._maps: dict[int, dict[bytes, int]] = {}
+        self._maps: dict[tuple[int, Group], dict[bytes, int]] = {}
         self._nodes_left: dict[int, int] = {}
         self._rows_left = entries
         self.collided = False
@@ -110,6 +114,21 @@ class ManifestDescent:
     def complete(self) -> bool:
         """Every request was answered, and there is none to send."""
         return not self._waiting
+
+    def take_top(self, level: int, references: bytes) -> None:
+        """The source's finest tier of few nodes, which came unasked: in place of asking for a first tier."""
+        total = len(references) // Group.WHOLE.width
+        if total > self._most(level):
+            raise ProtocolError(f"{total} manifest nodes in tier {level} of {self._entries} entries")
+        children = self._children(self._top, level, 0, range(total), {Group.WHOLE: references})
+        self._asks = []
+        self._waiting.clear()
+        if level == 0 and sum(bool(child.differing) for child in children) > FEW_NODES:
+            # Entries come next: it pays to know first in which columns they differ.
+            self._ask(Ask(False, 0, (), ALL), [self._top])
+            return
+        self._level, self._top.children = level, children
+        self._descend(level, [self._top])
 
     def take_tier(self, level: int, firsts: Sequence[int], counts: Sequence[int], references: bytes) -> None:
         """The answer to the oldest request, which was for nodes."""
@@ -281,8 +300,9 @@ class ManifestDescent:
     def _found(
         self, own: Tier | None, level: int, number: int, place: int, columns: dict[Group, bytes]
     ) -> _Node:
-        width = Group.NAMES.width
-        mine = self._map(level).get(columns[Group.NAMES][place * width : (place + 1) * width])
+        group = Group.NAMES if Group.NAMES in columns else Group.WHOLE
+        width = group.width
+        mine = self._map(level, group).get(columns[group][place * width : (place + 1) * width])
         if own is None or mine is None:
             return _Node(number, None, ALL)
         return _Node(number, mine, self._difference(own, mine, place, columns))
@@ -296,17 +316,17 @@ class ManifestDescent:
                     difference |= group
         return difference
 
-    def _map(self, level: int) -> dict[bytes, int]:
-        """Our nodes of a tier by the reference to their names."""
-        if level not in self._maps:
-            width = Group.NAMES.width
+    def _map(self, level: int, group: Group) -> dict[bytes, int]:
+        """Our nodes of a tier by the reference to their names, or to all they have."""
+        if (level, group) not in self._maps:
+            width = group.width
             places: dict[bytes, int] = {}
             if level < len(self._own.tiers):
                 tier = self._own.tiers[level]
-                column = tier.references(Group.NAMES, self._key, range(len(tier)))
+                column = tier.references(group, self._key, range(len(tier)))
                 places = {column[i * width : (i + 1) * width]: i for i in range(len(tier))}
-            self._maps[level] = places
-        return self._maps[level]
+            self._maps[level, group] = places
+        return self._maps[level, group]
 
     def _descend(self, level: int, parents: Sequence[_Node]) -> None:
         """Requests for what the children in tier `level` still leave open."""

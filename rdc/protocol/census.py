@@ -20,6 +20,8 @@ class Census:
         self._started = False
         self._offered: int | None = None
         """Entries of the manifest that stands for a listing."""
+        self._top_due = False
+        """A manifest came, and its topmost nodes may follow, even when a listing was asked for by then."""
         self._unfinished: ListingPart | None = None
         """The last part, when its directory goes on."""
 
@@ -46,6 +48,13 @@ class Census:
         if self._asked is None or self._asked.whole or not self._started:
             raise Illegal("no manifest was asked for, or its Start is missing")
         self._offered = manifest.entries
+        self._top_due = True
+
+    def top(self) -> None:
+        """Illegal without a manifest, or a second time."""
+        if not self._top_due:
+            raise Illegal("there is no manifest that it is of")
+        self._top_due = False
 
     def look(self) -> None:
         """Illegal unless there is a manifest to look into."""

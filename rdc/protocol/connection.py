@@ -22,6 +22,8 @@ from rdc.protocol.messages import (
     BlockRequest,
     Data,
     Describe,
+    DigestAnswer,
+    DigestRequest,
     Done,
     FileBatch,
     FileEnd,
@@ -46,10 +48,13 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
+    TraitsAnswer,
+    TraitsRequest,
     TreeAnswer,
     TreeRequest,
     decode,
-    encode,
+    encode_parts,
 )
 from rdc.protocol.states import NEEDS, RECALLS, TRANSITIONS, Illegal, State
 
@@ -137,16 +142,20 @@ class Connection:
                 f"{message.name} in round {round}, the far side is in {self._them.highest_round}"
             )
         try:
-            payload = encode(message, self._packer)
+            payload, content = encode_parts(message, self._packer)
             self._step(self._us, self._them, message)
         except (Illegal, ValueError) as problem:
             raise LocalProtocolError(
                 f"{message.name} in state {self._us.state.value}: {problem}"
             ) from problem
         self._us.highest_round = max(self._us.highest_round, round)
-        head = frame_head(message.kind, round, len(payload))
-        self._count(message, len(head) + len(payload))
-        self._blocks_out.write(head, payload)
+        length = len(payload) + len(content)
+        head = frame_head(message.kind, round, length)
+        self._count(message, len(head) + length)
+        if content:
+            self._blocks_out.write_content(head + payload, content)
+        else:
+            self._blocks_out.write(head, payload)
 
     def beat(self) -> None:
         """Queue a sign of life: an empty block, which means nothing."""
@@ -168,10 +177,17 @@ class Connection:
 
     def data_to_send(self) -> bytes:
         """Takes the bytes that are ready; a last short piece only after flush()."""
-        data = self._preamble + self._blocks_out.take() if self._preamble else self._blocks_out.take()
-        self._preamble = b""
-        self.bytes_sent += len(data)
-        return data
+        return b"".join(self.parts_to_send())
+
+    def parts_to_send(self) -> list[bytes | memoryview]:
+        """As data_to_send(), in pieces: the content of files is not copied into one with what surrounds
+        it."""
+        parts = self._blocks_out.take_parts()
+        if self._preamble:
+            parts.insert(0, self._preamble)
+            self._preamble = b""
+        self.bytes_sent += sum(map(len, parts))
+        return parts
 
     # Receiving
 
@@ -319,16 +335,18 @@ class Connection:
                 self._ledger.ask(message)
             case TierAnswer() | RowsPart():
                 self._ledger.answer(message)
+            case TopTier():
+                self._census.top()
             case ListingEnd():
                 self._census.end(message)
-            case RootRequest() | TreeRequest() | FileRequest():
+            case RootRequest() | DigestRequest() | TraitsRequest() | TreeRequest() | FileRequest():
                 self._listed(message.files[-1])
                 self._ledger.ask(message)
             case NodeRequest() | RangeRequest() | BlockRequest():
                 self._listed(message.file)
                 self._ledger.ask(message)
             case (
-                RootAnswer() | TreeAnswer() | NodeAnswer() | BlockAnswer()
+                RootAnswer() | DigestAnswer() | TraitsAnswer() | TreeAnswer() | NodeAnswer() | BlockAnswer()
                 | Data() | FileBatch() | FileEnd() | FileFailed()
             ):  # fmt: skip
                 self._ledger.answer(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from rdc.limits import FRAME_BYTES, ORDINAL_LIMIT, TIER_NODES
+from rdc.limits import FRAME_BYTES, ORDINAL_LIMIT, TIER_NODES, TOP_NODES
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import Count, GroupSet, Level, Ordinal, Root, Size, TierNodes
@@ -22,7 +22,10 @@ __all__ = [
     "Start",
     "TierAnswer",
     "TierRequest",
+    "TopTier",
 ]
+
+TOP_REFERENCE_BYTES = 4
 
 
 @wire(23)
@@ -96,6 +99,21 @@ class Manifest(WireMessage):
     """Sum of their sizes."""
     read_errors: Count
     """Directories that could not be read and are missing."""
+
+
+@wire(33)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TopTier(WireMessage):
+    """S, after a Manifest of more than SMALL_MANIFEST entries: its finest tier of few nodes, unasked."""
+
+    level: Level
+    references: Annotated[bytes, Blob(TOP_REFERENCE_BYTES, TOP_REFERENCE_BYTES * TOP_NODES)]
+    """Opaque: one a node, over all its columns."""
+
+    def check(self) -> str | None:
+        if len(self.references) % TOP_REFERENCE_BYTES:
+            return f"references: {len(self.references)} bytes"
+        return None
 
 
 @wire(26)

@@ -15,6 +15,8 @@ from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
     Data,
+    DigestAnswer,
+    DigestRequest,
     FileBatch,
     FileEnd,
     FileFailed,
@@ -29,6 +31,8 @@ from rdc.protocol.messages import (
     RowsRequest,
     TierAnswer,
     TierRequest,
+    TraitsAnswer,
+    TraitsRequest,
     TreeAnswer,
     TreeRequest,
 )
@@ -38,11 +42,11 @@ __all__ = ["Answer", "Ledger", "Request"]
 
 Request: TypeAlias = (
     RootRequest | TreeRequest | NodeRequest | BlockRequest | RangeRequest | FileRequest
-    | TierRequest | RowsRequest
+    | TierRequest | RowsRequest | DigestRequest | TraitsRequest
 )  # fmt: skip
 Answer: TypeAlias = (
     RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
-    | TierAnswer | RowsPart
+    | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
 )  # fmt: skip
 
 
@@ -131,6 +135,32 @@ class _Batch(_Files):
         raise Illegal(f"the oldest request asks for {self._wanted.__name__}")
 
 
+class _Traits(_Files):
+    """TraitsRequest: each file once, in any number of answers."""
+
+    __slots__ = ()
+
+    def accept(self, answer: Answer) -> bool:
+        if isinstance(answer, TraitsAnswer):
+            return self.strike(*answer.files)
+        if isinstance(answer, FileFailed):
+            return self.strike(answer.file)
+        raise Illegal("the oldest request asks for traits")
+
+
+class _Digest(_Files):
+    """DigestRequest: the files that fail, then one digest over the others, if there are any."""
+
+    __slots__ = ()
+
+    def accept(self, answer: Answer) -> bool:
+        if isinstance(answer, DigestAnswer):
+            return True
+        if isinstance(answer, FileFailed):
+            return self.strike(answer.file)
+        raise Illegal("the oldest request asks for a digest")
+
+
 class _Whole(_Files):
     """FileRequest: per file Data until FileEnd or FileFailed, one file after the other."""
 
@@ -154,15 +184,13 @@ class _Whole(_Files):
         elif self._current != answer.file:
             raise Illegal(f"file {self._current} has not ended")
         if isinstance(answer, Data):
-            if not answer.chunks:
-                raise Illegal("Data of a whole file needs the lengths of its chunks")
             self._size += len(answer.payload)
             return False
         if isinstance(answer, FileEnd):
             if answer.size != self._size:
                 raise Illegal(f"file {answer.file} ends at {answer.size}, {self._size} bytes came")
-            if not answer.root:
-                raise Illegal("FileEnd of a whole file needs its root")
+            if not answer.digest:
+                raise Illegal("FileEnd of a whole file needs its digest")
         self._current = None
         return self.strike(answer.file)
 
@@ -181,14 +209,12 @@ class _Ranges:
         if not isinstance(answer, Data | FileEnd | FileFailed) or answer.file != self._file:
             raise Illegal(f"the oldest request asks for ranges of file {self._file}")
         if isinstance(answer, Data):
-            if answer.chunks:
-                raise Illegal("Data of ranges has no chunk lengths")
             if len(answer.payload) > self._left:
                 raise Illegal(f"more than the {self._total} bytes asked for")
             self._left -= len(answer.payload)
             return False
-        if isinstance(answer, FileEnd) and (self._left or answer.size != self._total or answer.root):
-            raise Illegal(f"the ranges of file {self._file} end {self._left} bytes early, or with a root")
+        if isinstance(answer, FileEnd) and (self._left or answer.size != self._total or answer.digest):
+            raise Illegal(f"the ranges of file {self._file} end {self._left} bytes early, or with a digest")
         return True
 
 
@@ -278,6 +304,10 @@ def _pending(request: Request) -> _Pending:
             return _Batch(request, RootAnswer)
         case TreeRequest():
             return _Batch(request, TreeAnswer)
+        case TraitsRequest():
+            return _Traits(request.files)
+        case DigestRequest():
+            return _Digest(request.files)
         case FileRequest():
             return _Whole(request.files)
         case RangeRequest():

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from rdc.protocol.account import Bye, Done, Item, Notice, Plan, Progress
-from rdc.protocol.codec import decode_payload, encode_payload, registered
+from rdc.protocol.account import Done, Items, Notice, Plan, Progress
+from rdc.protocol.codec import decode_payload, encode_parts, encode_payload, registered
 from rdc.protocol.comparison import (
     BlockAnswer,
     BlockRequest,
@@ -31,26 +31,30 @@ from rdc.protocol.description import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
 )
 from rdc.protocol.opening import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Refused, Role
+from rdc.protocol.origins import NO_TRAITS, DigestAnswer, DigestRequest, TraitsAnswer, TraitsRequest
 
 if TYPE_CHECKING:
     import msgpack  # type: ignore[import-untyped]
 
 __all__ = [
+    "NO_TRAITS",
     "PROTOCOL_VERSION",
     "BlockAnswer",
     "BlockRequest",
-    "Bye",
     "Data",
     "Describe",
+    "DigestAnswer",
+    "DigestRequest",
     "Done",
     "FileBatch",
     "FileEnd",
     "FileFailed",
     "FileRequest",
     "Hello",
-    "Item",
+    "Items",
     "ListingEnd",
     "ListingPart",
     "Manifest",
@@ -72,10 +76,14 @@ __all__ = [
     "Start",
     "TierAnswer",
     "TierRequest",
+    "TraitsAnswer",
+    "TraitsRequest",
+    "TopTier",
     "TreeAnswer",
     "TreeRequest",
     "decode",
     "encode",
+    "encode_parts",
     "message_kinds",
 ]
 
@@ -88,6 +96,7 @@ Message: TypeAlias = (
     | Manifest
     | TierRequest
     | TierAnswer
+    | TopTier
     | RowsRequest
     | RowsPart
     | Open
@@ -98,6 +107,10 @@ Message: TypeAlias = (
     | RootRequest
     | RootAnswer
     | TreeRequest
+    | DigestRequest
+    | DigestAnswer
+    | TraitsRequest
+    | TraitsAnswer
     | TreeAnswer
     | NodeRequest
     | NodeAnswer
@@ -107,11 +120,10 @@ Message: TypeAlias = (
     | FileEnd
     | FileFailed
     | Notice
-    | Item
+    | Items
     | Progress
     | Plan
     | Done
-    | Bye
     | Start
 )
 
@@ -126,6 +138,6 @@ def encode(message: Message, packer: msgpack.Packer | None = None) -> bytes:
     return encode_payload(message, packer)
 
 
-def decode(kind: int, payload: bytes) -> Message:
+def decode(kind: int, payload: bytes | memoryview) -> Message:
     """The message, every field checked. Raises ProtocolError that names message and field."""
     return cast("Message", decode_payload(kind, payload))

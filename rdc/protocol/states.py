@@ -7,16 +7,17 @@ from enum import Enum
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
-    Bye,
     Data,
     Describe,
+    DigestAnswer,
+    DigestRequest,
     Done,
     FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
     Hello,
-    Item,
+    Items,
     ListingEnd,
     ListingPart,
     Manifest,
@@ -38,6 +39,9 @@ from rdc.protocol.messages import (
     Start,
     TierAnswer,
     TierRequest,
+    TopTier,
+    TraitsAnswer,
+    TraitsRequest,
     TreeAnswer,
     TreeRequest,
 )
@@ -70,11 +74,15 @@ class State(Enum):
 
 _VIEWS = (TierAnswer, RowsPart)
 """Answers about a manifest: there is none while a listing goes on."""
-_ANSWERS = (RootAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd, FileFailed)
-_REQUESTS = (
-    TierRequest, RowsRequest, RootRequest, TreeRequest, NodeRequest, BlockRequest, RangeRequest, FileRequest,
+_ANSWERS = (
+    RootAnswer, DigestAnswer, TraitsAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd,
+    FileFailed,
 )  # fmt: skip
-_REPORTS = (Item, Progress, Plan)
+_REQUESTS = (
+    TierRequest, RowsRequest, RootRequest, DigestRequest, TraitsRequest, TreeRequest, NodeRequest,
+    BlockRequest, RangeRequest, FileRequest,
+)  # fmt: skip
+_REPORTS = (Items, Progress, Plan)
 
 
 def _begin(working: State) -> dict[State, dict[type[Message], State]]:
@@ -92,14 +100,15 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
             ListingPart: State.LISTING,
             ListingEnd: State.SERVING,
             Manifest: State.SERVING,
+            TopTier: State.LISTING,
             **dict.fromkeys(_ANSWERS, State.LISTING),
             Notice: State.LISTING,
             Refused: State.CLOSED,
         },
         State.SERVING: {
             **dict.fromkeys((*_VIEWS, *_ANSWERS), State.SERVING),
+            TopTier: State.SERVING,
             Notice: State.SERVING,
-            Bye: State.CLOSED,
             Refused: State.CLOSED,
         },
         State.CLOSED: {},
@@ -119,9 +128,12 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     },
 }
 
-NEEDS: dict[type[Message], State] = {Done: State.SERVING, Bye: State.DONE}
-"""Messages that also need the OTHER side to be in a state: D has seen the whole listing when it is done, and
-S says good-bye to a D that is."""
+NEEDS: dict[type[Message], State] = {Done: State.SERVING}
+"""Messages that also need the OTHER side to be in a state: D has seen the whole listing when it is done."""
 
-RECALLS: dict[type[Message], tuple[State, State]] = {Describe: (State.SERVING, State.LISTING)}
-"""Messages that also take the OTHER side from a state to another: after a manifest S is to list its tree."""
+RECALLS: dict[type[Message], tuple[State, State]] = {
+    Describe: (State.SERVING, State.LISTING),
+    Done: (State.SERVING, State.CLOSED),
+}
+"""Messages that also take the OTHER side from a state to another: after a manifest S is to list its tree;
+after Done nobody waits for S any more, so that the end of a session costs no round trip."""

@@ -44,8 +44,13 @@ class Deletion:
         self._news = news
         self._limit = limit
         self._dry = dry
+        self._spared: set[bytes] = set()
         self.deleted = 0
         self.refused = 0
+
+    def spare(self, path: bytes) -> None:
+        """In a dry run: this file would have become another one by then."""
+        self._spared.add(path)
 
     def remove(self, path: bytes, kind: int) -> bool:
         """True when nothing is left at `path` (in a dry run: would be)."""
@@ -94,19 +99,16 @@ class Deletion:
         return _Frame(path, children, gone=True)
 
     def _remove_one(self, path: bytes, kind: int) -> bool:
+        if path in self._spared:
+            return True
         if self._limit is not None and self.deleted >= self._limit:
             self.refused += 1
             return False
+        remove = self._root.remove_directory if kind == Kind.DIRECTORY else self._root.remove_file
         try:
-            if self._dry:
-                pass
-            elif kind == Kind.DIRECTORY:
-                self._root.remove_directory(path)
-            else:
-                self._root.remove_file(path)
+            if not self._dry and not remove(path):
+                return True  # it was moved, or somebody else was faster
         except FileError as error:
-            if error.code is ExitCode.VANISHED:
-                return True  # somebody else was faster
             self._news.report(Problem(error.code, path, str(error)))
             return False
         self.deleted += 1

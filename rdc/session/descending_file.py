@@ -51,6 +51,7 @@ class DescendingFile:
         "file",
         "gaps",
         "held",
+        "leftover",
         "metadata",
         "open_requests",
         "outgrown",
@@ -70,6 +71,9 @@ class DescendingFile:
         """Bytes that its trees take in memory."""
         self.stage = Stage.SHORT
         self.held: list[HeldFile] = []
+        """Its bases: the version at its path first, if there is one."""
+        self.leftover: HeldFile | None = None
+        """Of its bases the one that an interrupted run left."""
         self.descent: Descent | None = None
         self.parts: tuple[Part, ...] = ()
         self.gaps: Gaps | None = None
@@ -83,11 +87,6 @@ class DescendingFile:
         self.root = b""
         self.size = 0
         self.metadata: Metadata | None = None
-
-    @property
-    def leftover(self) -> HeldFile | None:
-        """The base that an interrupted run left."""
-        return next((held for held in self.held if held.path != self.path), None)
 
     def release(self) -> None:
         """Gives back what the present attempt holds open."""

@@ -5,14 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, ProtocolError
-from rdc.limits import ROWS_PER_PART, ROWS_TEXT_BYTES, TIER_NODES, TIER_NODES_WHOLE
+from rdc.limits import (
+    ROWS_PER_PART,
+    ROWS_TEXT_BYTES,
+    SMALL_MANIFEST,
+    TIER_NODES,
+    TIER_NODES_WHOLE,
+    TOP_NODES,
+)
 from rdc.model.entries import Kind
 from rdc.progress import Problem
 from rdc.protocol.listings import slice_listing
-from rdc.protocol.messages import ListingEnd, ListingPart, RowsPart, RowsRequest, TierAnswer, TierRequest
+from rdc.protocol.messages import (
+    ListingEnd,
+    ListingPart,
+    RowsPart,
+    RowsRequest,
+    TierAnswer,
+    TierRequest,
+    TopTier,
+)
 from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.protocol.rows import Rows, Segment
-from rdc.session.driver import Send
+from rdc.session.driver import Flush, Send
 from rdc.tree.fold import GROUPS, Fold, Group
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
@@ -94,6 +109,16 @@ class Description:
         root = self.manifest.root(top, owner=owner)
         totals = (len(self.manifest), self.files, self.bytes, self.read_errors)
         yield Send(ManifestMessage(root, *totals), round_)
+        if len(self.manifest) > SMALL_MANIFEST:
+            # An equal tree needs no more: it must not wait for the fold.
+            yield Flush()
+            yield Send(self._top(), round_)
+
+    def _top(self) -> TopTier:
+        tiers = self._tiers()
+        level = next(level for level, tier in enumerate(tiers) if len(tier) <= TOP_NODES)
+        references = tiers[level].references(Group.WHOLE, self._secret, range(len(tiers[level])))
+        return TopTier(level, references)
 
     def _tiers(self) -> list[Tier]:
         """Folded when the first node is asked for: an unchanged tree never is."""

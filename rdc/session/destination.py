@@ -18,11 +18,11 @@ from rdc.progress import PlanKnown, Problem
 from rdc.protocol.columns import increasing
 from rdc.protocol.listings import join_listing
 from rdc.protocol.messages import (
-    Bye,
     Describe,
     Done,
     ListingEnd,
     ListingPart,
+    TopTier,
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.session.deletion import Deletion
@@ -36,6 +36,7 @@ from rdc.session.settlement import Settlement
 from rdc.session.tally import Tally
 from rdc.session.transfer import Transfers
 from rdc.session.transfer_context import TransferContext
+from rdc.session.vanished import Vanished
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
 
@@ -102,7 +103,17 @@ class Destination:
         self._leftovers = Leftovers(place.root)
         self._tally = Tally(news)
         context = TransferContext(
-            place.root, self._wanted, self._landing, self._leftovers, secret, signer, news, self._tally
+            place.root,
+            self._wanted,
+            self._landing,
+            self._leftovers,
+            secret,
+            signer,
+            news,
+            self._tally,
+            fsync=options.fsync,
+            dry=options.dry_run,
+            seeks=not place.new and (options.checksum or not whole),
         )
         self._transfers = Transfers(context)
         self._deletion = Deletion(place.root, filters, news, limit=options.max_delete, dry=options.dry_run)
@@ -143,6 +154,11 @@ class Destination:
             if self._totals is None:
                 raise ProtocolError("the source did not describe its tree")
             self._landing.flush()
+            yield from self._transfers.move(self._deletion.spare, round_)
+            if not self._transfers.idle:
+                yield from self._transfers.pump(round_)
+                round_ = yield from self._serve(round_)
+            self._landing.flush()
             if self._options.delete:
                 self._directories.delete(self._totals.entries, self._totals.read_errors)
             self._directories.unblock(self._totals.read_errors)
@@ -169,12 +185,7 @@ class Destination:
             ExitCode.OK,
         )
         yield Send(done, round_)
-        while True:
-            received = yield Receive()
-            if received is not None and isinstance(received.message, Bye):
-                return done
-            if received is not None and not self._news.take(received.message):
-                raise ProtocolError(f"expected Bye, found {type(received.message).__name__}")
+        return done
 
     def _wind_down(self, error: BaseException) -> None:
         """An interruption: what is complete lands, what is not stays for the next run."""
@@ -196,6 +207,8 @@ class Destination:
             message = received.message
             if isinstance(message, ListingPart):
                 self._take_part(message)
+            elif isinstance(message, TopTier):
+                pass  # of a manifest that a listing was preferred to
             elif isinstance(message, ListingEnd):
                 self._end_listing(message)
             elif not self._news.take(message):
@@ -241,7 +254,11 @@ class Destination:
         self._totals = totals
         self._directories.give_up()
         deletes = len(self._directories.extra) if self._options.delete else 0
-        self._transfers.plan_known()
+        extra = self._directories.extra
+        self._transfers.plan_known(
+            lambda: Vanished(self._root, self._filters, extra),
+            rename=self._directories.may_delete(totals.entries, totals.read_errors),
+        )
         self._news.report(PlanKnown(self._landing.planned, self._tally.total_bytes, deletes))
 
     def _held(self, path: bytes) -> Listing | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, printable
+from rdc.limits import VANISHED_FILES
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.plan.compare import Change, Decision, Difference, compare, difference
 from rdc.plan.itemize import itemize
@@ -78,7 +79,7 @@ class Directories:
         self.expected = {b"": Announced(start.metadata, new, False, False)}
         """Directories whose entries have not been compared yet."""
         self.extra: list[tuple[bytes, int]] = []
-        """Path and kind of what the source does not have."""
+        """Path and kind of what the source does not have: to be deleted, or to make new files from."""
         self.changed: set[bytes] = set()
         """Directories in which something was to be done: those to be looked at again."""
         self.surplus = False
@@ -112,9 +113,9 @@ class Directories:
                 touched = self._entry(first + row, entry, listing, links, decision) or touched
         if comparison.extra and not (path == b"" and self._start.only):
             self.surplus = True
-            if self._options.delete:
+            if self._options.delete or len(self.extra) < VANISHED_FILES:
                 self.extra += [(join(path, held.names[row]), held.kinds[row]) for row in comparison.extra]
-                touched = True
+            touched = touched or self._options.delete
         if touched or decisions:
             self.changed.add(path)
         if touched:
@@ -163,24 +164,24 @@ class Directories:
         self, file: int, path: bytes, listing: Listing, links: Mapping[int, bytes], decision: Decision
     ) -> bool:
         """Starts what a file or symlink needs; True when that touches its directory."""
-        kind, metadata = listing.kinds[decision.row], listing.metadata(decision.row)
+        kind = listing.kinds[decision.row]
         if decision.change is Change.REPLACE and self._is_directory(path):
             self._blocked.append((file, decision))
             return True
         if kind == Kind.SYMLINK:
-            return self._symlink(path, links[decision.row], metadata, decision)
+            return self._symlink(path, links[decision.row], listing.metadata(decision.row), decision)
         if decision.change is Change.METADATA:
-            self._landing.settle(path, metadata, decision)
+            self._landing.settle(path, listing.metadata(decision.row), decision)
             return False
         self._landing.decide(file, decision)
         if decision.change is Change.CHECK:
             self._transfers.check(file)
+        elif decision.change is not Change.CONTENT:
+            self._transfers.create(file, path, listing.sizes[decision.row])
         elif self._options.dry_run:
             self._landing.rehearse(file)
-        elif decision.change is Change.CONTENT:
-            self._transfers.update(file, same_size=not decision.difference & Difference.SIZE)
         else:
-            self._transfers.create(file)
+            self._transfers.update(file, same_size=not decision.difference & Difference.SIZE)
         return True
 
     def _symlink(self, path: bytes, target: bytes, metadata: Metadata, decision: Decision) -> bool:
@@ -218,6 +219,11 @@ class Directories:
                 self._touched.append((path, directory.metadata))
         self.expected = {}
 
+    def may_delete(self, entries: int, read_errors: int) -> bool:
+        """Whether what is extra goes (in a dry run: would), so that it may become something else instead."""
+        empty = entries <= bool(self._start.only) and not self._options.force_empty
+        return self._options.delete and not (read_errors or empty)
+
     def delete(self, entries: int, read_errors: int) -> None:
         """Removes what is extra, unless the source, of so many entries, makes that look like an accident."""
         if read_errors:
@@ -248,10 +254,7 @@ class Directories:
                 self._symlink(path, entry.target, entry.metadata, decision)
                 continue
             self._landing.decide(file, decision)
-            if self._options.dry_run:
-                self._landing.rehearse(file)
-            else:
-                self._transfers.create(file)
+            self._transfers.create(file, path, entry.size)
 
     def _make_way(self, path: bytes, read_errors: int) -> str | None:
         """Empties the directory at `path`, which its successor then replaces in one step; or why not."""

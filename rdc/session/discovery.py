@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.plan.manifest_descent import ManifestDescent
-from rdc.protocol.messages import RowsPart, RowsRequest, TierAnswer, TierRequest
-from rdc.session.driver import Flush, Receive, Send
+from rdc.protocol.messages import RowsPart, RowsRequest, TierAnswer, TierRequest, TopTier
+from rdc.session.driver import Receive, Send
 from rdc.tree.fold import Fold
 
 if TYPE_CHECKING:
@@ -36,15 +36,19 @@ def discover(
     Where a collision is noticed, `into` stays empty.
     """
     descent = ManifestDescent(Fold(own, owner=owner), entries, secret, owner=owner)
+    # Both sides fold at the same time: the source when it has told its manifest, and we meanwhile.
+    descent.prepare()
+    received = yield from next_message(news)
+    top = received.message
+    if not isinstance(top, TopTier):
+        raise ProtocolError(f"expected the top of the manifest, found {type(top).__name__}")
+    descent.take_top(top.level, top.references)
     while True:
         for ask in descent.asks():
             kind = RowsRequest if ask.rows else TierRequest
             yield Send(kind(ask.level, ask.nodes, int(ask.groups)), round_)
         if descent.complete:
             break
-        # Both sides fold at the same time: the source when it is asked first, and we meanwhile.
-        yield Flush()
-        descent.prepare()
         received = yield from next_message(news)
         round_ = max(round_, received.round + 1)
         message = received.message

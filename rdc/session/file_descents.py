@@ -12,7 +12,7 @@ from rdc.files.replace import Replacement
 from rdc.files.spool import Spool
 from rdc.kernel import short_references
 from rdc.limits import NODES_PER_MESSAGE, RANGES_PER_MESSAGE, TREES_IN_FLIGHT, TREES_IN_FLIGHT_BYTES
-from rdc.plan.descent import Descent, literal_ranges
+from rdc.plan.descent import Descent, Reuse, literal_ranges
 from rdc.protocol.messages import NodeRequest, RangeRequest, TreeRequest
 from rdc.session.descending_file import DescendingFile, HeldFile, Stage
 from rdc.session.driver import Flush, Send
@@ -46,15 +46,28 @@ class FileDescents:
         self._waiting = FileQueue()
         self._descending: dict[int, DescendingFile] = {}
         self._estimates = 0
+        self._bases: dict[int, tuple[bytes, ...]] = {}
         self._stale: dict[int, int] = {}  # answers to range requests still to come for files given up
 
     @property
     def idle(self) -> bool:
         return not (self._waiting or self._descending or self._stale)
 
-    def add(self, file: int) -> None:
-        """Have this file brought up to date."""
+    def add(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
+        """Have this file brought up to date, from the version at its path and from the files at `bases`."""
+        if bases:
+            self._bases[file] = bases
         self._waiting.append(file)
+
+    def copy(self, file: int, held: HeldFile, round_: int) -> Conversation[None]:
+        """Makes a file that is new here from one that has its content, its whole root says so."""
+        entry = self._context.entries.entry(file)
+        state = DescendingFile(file, entry.path, 0)
+        self._descending[file] = state
+        state.held = [held]
+        state.parts = (Reuse(0, 0, held.tree.levels[0].records, held.tree.size, 1),)
+        state.root, state.size, state.metadata = held.tree.root, held.tree.size, entry.metadata
+        yield from self._conclude(state, round_)
 
     def pump(self, round_: int) -> Conversation[None]:
         """Begins as many of those that wait as there is room for."""
@@ -156,17 +169,21 @@ class FileDescents:
         yield from self._ask(state, round_)
 
     def _sign_bases(self, state: DescendingFile, round_: int) -> Conversation[None]:
-        """The old version first, then what an interrupted run left of the new one."""
+        """The old version first, then what an interrupted run left of the new one, then other files."""
         size = self._context.entries.entry(state.file).size
-        for path in (state.path, self._context.leftovers.of(state.path)):
+        leftover = self._context.leftovers.of(state.path)
+        state.leftover = None
+        for path in (state.path, leftover, *self._bases.get(state.file, ())):
             if path is None:
                 continue
             try:
                 with self._context.root.open_read(path) as source:
                     tree = yield from self._context.sign(source, size, round_)
-                    state.held.append(HeldFile(path, source.identity, tree))
             except FileError:
                 continue  # one base fewer
+            state.held.append(HeldFile(path, source.identity, tree))
+            if path == leftover:
+                state.leftover = state.held[-1]
 
     def take_nodes(self, message: NodeAnswer, round_: int) -> Conversation[None]:
         state = self._descending.get(message.file)
@@ -310,7 +327,7 @@ class FileDescents:
     def _escalate(self, state: DescendingFile, round_: int) -> Conversation[None]:
         state.release()
         if state.outgrown:
-            state.held = [held for held in state.held if held.path == state.path]
+            state.held = [held for held in state.held if held is not state.leftover]
         if state.stage is Stage.SHORT:
             state.stage = Stage.FULL
             yield Send(TreeRequest((state.file,), state.stage.width), round_)
@@ -326,4 +343,5 @@ class FileDescents:
             self._stale[state.file] = state.open_requests
         state.release()
         del self._descending[state.file]
+        self._bases.pop(state.file, None)
         self._estimates -= state.estimate

@@ -8,13 +8,17 @@ from rdc.errors import FileError, RdcError
 from rdc.files.commit import CommitGroup
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference
-from rdc.plan.itemize import itemize
+from rdc.plan.itemize import RENAMING, itemize
 from rdc.progress import ItemChanged, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Buffer
+
     from rdc.files.confined import Root
     from rdc.files.replacement import Replacement
-    from rdc.model.entries import Identity, Metadata
+    from rdc.model.entries import Identity, Metadata, PackedListing
     from rdc.session.news import News
     from rdc.tree.manifest import Manifest
 
@@ -86,12 +90,33 @@ class Landing:
         """Nothing was at its path when the directories were compared."""
         return not self._decisions.has(file)
 
+    def all_new(self, files: Sequence[int]) -> bool:
+        """The same for all of some increasing ones."""
+        return not self._decisions.has_any(files[0], files[-1] + 1) or all(map(self.is_new, files))
+
     def commit(
         self, file: int, path: bytes, temporary: Replacement, metadata: Metadata, expected: Identity | None
     ) -> None:
         """Takes over a verified temporary; it replaces exactly what `expected` names (None: nothing)."""
         self._landing[path] = file
         self._group.add(temporary, path, metadata, self._owner, expected)
+
+    def commit_small(self, directory: bytes, listing: PackedListing, content: Buffer) -> list[int]:
+        """Takes over verified contents, one after the other, of files of one directory that are all new; the
+        rows of which nothing is there, to be tried one by one."""
+        return self._group.add_small(directory, listing, content, self._owner)
+
+    def moved(self, file: int, old: bytes) -> None:
+        """A file here was (in a dry run: would be) renamed to the path of a new one; its metadata are still
+        the old ones."""
+        self._decisions.pop(file)
+        entry = self._entries.entry(file)
+        try:
+            if not self._dry:
+                self._root.set_metadata(entry.path, Kind.FILE, entry.metadata, owner=self._owner)
+        except FileError as error:
+            self._failed(error)
+        self.report(ItemChanged(RENAMING, old, entry.path))
 
     def flush(self) -> None:
         self._group.flush()
@@ -104,7 +129,9 @@ class Landing:
         self._news.report(item)
 
     def _committed(self, path: bytes) -> None:
-        self._account(path, self._decisions.pop(self._landing.pop(path)))
+        # What is not there was new, and came with many others.
+        file = self._landing.pop(path, None)
+        self._account(path, None if file is None else self._decisions.pop(file))
 
     def _account(self, path: bytes, decision: Decision | None) -> None:
         if decision is None:
@@ -135,6 +162,9 @@ class _Decisions:
 
     def has(self, file: int) -> bool:
         return file < len(self._codes) and self._codes[file] != 0
+
+    def has_any(self, first: int, stop: int) -> bool:
+        return any(self._codes[first:stop])
 
     def pop(self, file: int) -> Decision | None:
         """What was put for a file, the once; None for one that was not there."""

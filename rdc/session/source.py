@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from rdc.chunking.chunker import Chunker
 from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, printable
-from rdc.files.spool import Spool
 from rdc.kernel import block_fingerprints
-from rdc.limits import DATA_BYTES, FILES_PER_BATCH, NODES_PER_ANSWER, SMALL_FILE_BYTES, SOURCE_TREES_BYTES
+from rdc.limits import DATA_BYTES, NODES_PER_ANSWER, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
 from rdc.protocol.messages import (
+    NO_TRAITS,
     BlockAnswer,
     BlockRequest,
-    Bye,
     Data,
     Describe,
+    DigestAnswer,
+    DigestRequest,
     Done,
-    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
@@ -34,21 +33,22 @@ from rdc.protocol.messages import (
     RowsRequest,
     Start,
     TierRequest,
+    TraitsAnswer,
+    TraitsRequest,
     TreeAnswer,
     TreeRequest,
 )
 from rdc.session.description import Description
 from rdc.session.driver import Flush, Receive, Send
+from rdc.session.file_sender import FileSender
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE
-from rdc.signature.build import TreeBuilder, chunk_root
-from rdc.signature.records import encode_records, root_reference
+from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, root_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.catalog.signer import FileSigner
-    from rdc.chunking.params import ChunkParams
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
@@ -105,35 +105,6 @@ class _Signed:
         return self.tree.memory + SIGNED_OBJECT_BYTES
 
 
-class _Batch:
-    """Small files on their way into one message."""
-
-    __slots__ = ("_params", "_payload", "_roots", "files", "sizes")
-
-    def __init__(self, params: ChunkParams) -> None:
-        self._params = params
-        self.files: list[int] = []
-        self.sizes: list[int] = []
-        self._payload = bytearray()
-        self._roots = bytearray()
-
-    def full(self, size: int) -> bool:
-        """Whether `size` more bytes have no room."""
-        return bool(self.files) and (
-            len(self._payload) + size > DATA_BYTES or len(self.files) >= FILES_PER_BATCH
-        )
-
-    def add(self, file: int, data: bytes) -> None:
-        self.files.append(file)
-        self.sizes.append(len(data))
-        self._payload += data
-        self._roots += chunk_root(data, self._params)
-
-    def message(self) -> FileBatch:
-        digest = blake3(self._roots).digest()
-        return FileBatch(tuple(self.files), tuple(self.sizes), bytes(self._payload), digest)
-
-
 class Source:
     """One source conversation. `secret`: the session's 16-byte key for short references."""
 
@@ -145,6 +116,7 @@ class Source:
         self._signer = signer
         self._news = news
         self._description = Description(tree, filters, secret, news)
+        self._sender = FileSender(tree.root, self._description, self._listen)
         self._heard: deque[Received] = deque()
         self._signed: OrderedDict[int, _Signed] = OrderedDict()
         self._signed_bytes = 0
@@ -163,7 +135,6 @@ class Source:
             if received is None:
                 continue
             if isinstance(received.message, Done):
-                yield Send(Bye(self._description.read_errors, ExitCode.OK), received.round + 1)
                 return received.message
             yield from self._serve(received)
 
@@ -210,6 +181,10 @@ class Source:
             yield from self._description.send_listing(round_, self._poll)
         elif isinstance(message, RootRequest):
             yield from self._roots(message, round_)
+        elif isinstance(message, DigestRequest):
+            yield from self._send_digest(message, round_)
+        elif isinstance(message, TraitsRequest):
+            yield from self._send_traits(message, round_)
         elif isinstance(message, TreeRequest):
             for file in message.files:
                 yield from self._answer(file, round_, lambda f: self._send_tree(f, message.width, round_))
@@ -221,7 +196,7 @@ class Source:
             yield from self._answer(message.file, round_, lambda _: self._send_ranges(message, round_))
             self._forget(message.file)
         elif isinstance(message, FileRequest):
-            yield from self._send_files(message.files, round_)
+            yield from self._sender.send(message.files, round_)
         else:
             raise ProtocolError(f"a source was sent {type(message).__name__}")
 
@@ -240,10 +215,7 @@ class Source:
         for file in message.files:
             try:
                 with self._open(file) as source:
-                    # A root that the catalog knows spares its chunk list too.
-                    known = self._signer.catalog.root(source, self._signer.params)
-                    root = known or self._sign(file, source).tree.root
-                    size = source.size
+                    root, size = self._root(file, source), source.size
             except FileError as error:
                 yield Send(FileFailed(file, error.code, str(error)), round_)
                 continue
@@ -252,6 +224,39 @@ class Source:
             roots += root_reference(root, self._secret, message.width)
         if files:
             yield Send(RootAnswer(tuple(files), tuple(sizes), bytes(roots)), round_)
+
+    def _root(self, file: int, source: SourceFile) -> bytes:
+        """One that the catalog knows spares the chunk list too."""
+        known = self._signer.catalog.root(source, self._signer.params)
+        return known or self._sign(file, source).tree.root
+
+    def _send_digest(self, message: DigestRequest, round_: int) -> Conversation[None]:
+        digest, answered = blake3(), False
+        for file in message.files:
+            try:
+                with self._open(file) as source:
+                    digest.update(self._root(file, source))
+                    answered = True
+            except FileError as error:
+                yield Send(FileFailed(file, error.code, str(error)), round_)
+        if answered:
+            yield Send(DigestAnswer(digest.digest()), round_)
+
+    def _send_traits(self, message: TraitsRequest, round_: int) -> Conversation[None]:
+        files, sizes, roots, traits = [], [], bytearray(), bytearray()
+        for file in message.files:
+            try:
+                with self._open(file) as source:
+                    tree = self._sign(file, source).tree
+            except FileError as error:
+                yield Send(FileFailed(file, error.code, str(error)), round_)
+                continue
+            files.append(file)
+            sizes.append(tree.size)
+            roots += root_reference(tree.root, self._secret, SHORT_REFERENCE_BYTES)
+            traits += tree.traits or NO_TRAITS
+        if files:
+            yield Send(TraitsAnswer(tuple(files), tuple(sizes), bytes(roots), bytes(traits)), round_)
 
     def _send_tree(self, file: int, width: int, round_: int) -> Conversation[None]:
         with self._open(file) as source:
@@ -303,13 +308,13 @@ class Source:
                     held += part
                     at += len(part)
                     if len(held) == DATA_BYTES:
-                        yield Send(Data(message.file, bytes(held), ()), round_)
+                        yield Send(Data(message.file, bytes(held)), round_)
                         yield from self._listen()
                         held.clear()
             source.check_unchanged()
         if held:
-            yield Send(Data(message.file, bytes(held), ()), round_)
-        # Without a root: the receiver already knows it.
+            yield Send(Data(message.file, bytes(held)), round_)
+        # Without a digest: the receiver knows the root.
         yield Send(FileEnd(message.file, sum(message.lengths)), round_)
 
     def _opened_again(self, message: BlockRequest | RangeRequest) -> SourceFile:
@@ -326,70 +331,6 @@ class Source:
             return source
         source.close()
         raise FileChangedError(path, f"{printable(path)}: {why}")
-
-    def _send_files(self, files: tuple[int, ...], round_: int) -> Conversation[None]:
-        """Whole files in the order asked; runs of small ones share a message."""
-        batch = _Batch(self._signer.params)
-        for file in files:
-            entry = self._entry(file)
-            if entry.size <= SMALL_FILE_BYTES:
-                try:
-                    if batch.full(entry.size):
-                        yield Send(batch.message(), round_)
-                        batch = _Batch(self._signer.params)
-                    if self._add_small(batch, file, entry):
-                        continue
-                except FileError as error:
-                    yield Send(FileFailed(file, error.code, str(error)), round_)
-                    continue
-            if batch.files:
-                yield Send(batch.message(), round_)
-                batch = _Batch(self._signer.params)
-            yield from self._answer(file, round_, lambda f: self._send_file(f, round_))
-        if batch.files:
-            yield Send(batch.message(), round_)
-
-    def _add_small(self, batch: _Batch, file: int, entry: Entry) -> bool:
-        """False when the file is not as it was listed, and has to come with its new size and mtime."""
-        with self._tree.root.open_read(entry.path) as source:
-            if (source.size, source.identity.mtime_ns) != (entry.size, entry.metadata.mtime_ns):
-                return False
-            data = source.pread(0, entry.size)
-            source.check_unchanged()
-        batch.add(file, data)
-        return True
-
-    def _send_file(self, file: int, round_: int) -> Conversation[None]:
-        """Content at once, chunk by chunk, the root as trailer: the file is read once."""
-        catalog = self._signer.catalog
-        with self._open(file) as source:
-            began = catalog.now()
-            chunker, builder = Chunker(self._signer.params), TreeBuilder(self._signer.params, Spool)
-            held = b""
-            for span in source.spans(DATA_BYTES - self._signer.params.max_size):
-                columns = chunker.feed_columns(span)
-                builder.add(columns.digests, columns.lengths)
-                size = sum(columns.lengths)
-                if size > len(held):
-                    with memoryview(span) as view:
-                        payload = b"".join((held, view[: size - len(held)]))
-                        held = bytes(view[size - len(held) :])
-                    yield Send(Data(file, payload, tuple(columns.lengths)), round_)
-                elif size:
-                    yield Send(Data(file, held[:size], tuple(columns.lengths)), round_)
-                    held = held[size:] + span
-                else:
-                    held += span
-                yield from self._listen()
-            columns = chunker.finish_columns()
-            builder.add(columns.digests, columns.lengths)
-            if held:
-                yield Send(Data(file, held, tuple(columns.lengths)), round_)
-            source.check_unchanged()
-            tree, identity = builder.finish(chunker.traits()), source.identity
-            catalog.put(source, tree, began)
-        mtime = self._news_of_mtime(file, identity)
-        yield Send(FileEnd(file, tree.size, tree.root, mtime), round_)
 
     def _entry(self, file: int) -> Entry:
         manifest = self._description.manifest

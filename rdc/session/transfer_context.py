@@ -39,6 +39,12 @@ class TransferContext:
     signer: FileSigner
     news: News
     tally: Tally
+    fsync: bool
+    """What lands is to be durable before it is reported."""
+    dry: bool
+    """Nothing is to be changed, only told."""
+    seeks: bool
+    """The destination has files already: the content of new ones may be among them."""
 
     def expected(self, file: int, path: bytes) -> Identity | None:
         """What a new version is going to replace; None: nothing."""

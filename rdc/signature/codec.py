@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rdc.signature.build import Column
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["SignatureError", "decode_signature", "encode_signature"]
+__all__ = ["SIGNATURE_HEAD", "TRAITS_LENGTH_AT", "SignatureError", "decode_signature", "encode_signature"]
 
 _HEAD = struct.Struct("<4sBIIQB")
 _COUNTS = struct.Struct("<QQ")
@@ -26,6 +26,12 @@ _BATCH = 4096  # records handed to the builder at a time
 
 MAGIC = b"RDCS"
 VERSION = 1
+
+SIGNATURE_HEAD = MAGIC + bytes([VERSION])
+"""How every encoded signature begins."""
+
+TRAITS_LENGTH_AT = _HEAD.size - 1
+"""Where it has the byte that says how long its traits are: 0 or 9; they follow."""
 
 
 class SignatureError(RdcError):

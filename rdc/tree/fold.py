@@ -37,6 +37,8 @@ class Group(IntFlag):
     ATTRIBUTES = 2
     """Modes, sizes; owners where they are kept."""
     MTIMES = 4
+    WHOLE = 8
+    """All of them in one: which nodes differ, and not in what."""
 
     @property
     def width(self) -> int:
@@ -80,8 +82,17 @@ class Tier:
 
     def references(self, group: Group, key: bytes, nodes: range) -> bytes:
         """Short keyed references to one group of these nodes, `group.width` bytes each."""
-        digests = memoryview(self.digests[group])[nodes.start * DIGEST_BYTES : nodes.stop * DIGEST_BYTES]
+        digests = self._whole(nodes) if group is Group.WHOLE else self._digests(group, nodes)
         return short_references(key, digests, DIGEST_BYTES, group.width)
+
+    def _digests(self, group: Group, nodes: range) -> memoryview:
+        return memoryview(self.digests[group])[nodes.start * DIGEST_BYTES : nodes.stop * DIGEST_BYTES]
+
+    def _whole(self, nodes: range) -> bytes:
+        return b"".join(
+            blake3(b"".join(self._digests(group, range(node, node + 1)) for group in GROUPS)).digest()
+            for node in nodes
+        )
 
 
 class Fold:

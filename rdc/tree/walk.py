@@ -60,28 +60,36 @@ class PackedWalk:
         reporter: Reporter,
         only: bytes | None = None,
         *,
+        start: bytes = b"",
         on_temporaries: Callable[[bytes, list[bytes]], None] | None = None,
         known: Callable[[bytes], PackedListing | None] | None = None,
+        enter: Callable[[bytes], bool] | None = None,
     ) -> None:
-        """`on_temporaries` takes a directory and the names of temporaries in it. `known` may give a
-        directory's entries (after filters) without a look at the directory."""
+        """`start`: the directory to begin with; paths are of the root all the same. `on_temporaries` takes a
+        directory and the names of temporaries in it. `known` may give a directory's entries (after filters)
+        without a look at the directory. `enter` is asked of each directory before it is read, the first too,
+        whether to go into it."""
         self._root = root
         self._filters = filters
         self._report = reporter
         self._only = only
+        self._start = start
         self._on_temporaries = on_temporaries
         self._known = known
+        self._enter = enter
         self.read_errors = 0
 
     def __iter__(self) -> Iterator[PackedDirectory]:
-        todo = [b""]
+        todo = [self._start]
         while todo:
             path = todo.pop()
             known = self._known(path) if self._known is not None else None
             try:
+                if self._enter is not None and not self._enter(path):
+                    continue
                 listing = self._list(path) if known is None else known
             except FileError as error:
-                if path == b"":
+                if path == self._start:
                     raise
                 self.read_errors += 1
                 self._report(Problem(error.code, path, str(error)))

@@ -1,0 +1,216 @@
+"""SimilarFiles: which of the files that the catalog knows below a directory are most like a given one."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from rdc.catalog.entry import params_number
+from rdc.limits import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_MATCHES, SIZE_LIMIT
+from rdc.signature.codec import SIGNATURE_HEAD, TRAITS_LENGTH_AT
+from rdc.similarity.index import SimilarityIndex, size_code
+from rdc.similarity.traits import TRAITS_BYTES, Traits, estimate_of
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator
+
+    from rdc.catalog.catalog import Catalog
+    from rdc.chunking.params import ChunkParams
+    from rdc.similarity.index import Match
+
+__all__ = ["SimilarFile", "SimilarFiles", "SoughtFile"]
+
+PAGE = 10_000
+"""Rows held between SQLite and the index, about 200 bytes each."""
+
+SPARE = 8
+"""Matches looked up beyond those asked for: of paths that the catalog knows twice one goes, and among equals
+the nearest paths come first."""
+
+SIMILAR_LIMIT = SIMILAR_MATCHES - SPARE
+"""Files one question can ask for."""
+
+# Traits are read where the encoded signature has them: a column of their own would make the file 5 % larger
+# and this 7 % faster, an index over paths and traits the file 30 % larger. SQLite counts from 1.
+_TRAITS = f"substr(value, {TRAITS_LENGTH_AT + 2}, {TRAITS_BYTES})"
+_BELOW = (
+    f"SELECT id, {_TRAITS}, size FROM signature WHERE path >= ? AND path < ? AND params = ?"  # noqa: S608
+    f" AND typeof(value) = 'blob' AND substr(value, 1, {len(SIGNATURE_HEAD)}) = ?"
+    f" AND substr(value, {TRAITS_LENGTH_AT + 1}, 1) = x'{TRAITS_BYTES:02x}'"
+    f" AND length({_TRAITS}) = {TRAITS_BYTES}"
+    f" AND typeof(size) = 'integer' AND size BETWEEN 0 AND {SIZE_LIMIT} AND typeof(path) = 'blob' AND id > 0"
+    f" LIMIT {SIMILAR_FILES}"
+)
+
+_ROW = "SELECT id, path, root, size FROM signature WHERE id = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class SoughtFile:
+    """A file for which similar ones are wanted."""
+
+    traits: bytes
+    """Nine bytes, or b"", to which nothing is similar."""
+    size: int = 0
+    """Bytes: decides between equally similar files."""
+    path: bytes = b""
+    """Where it is or will be, from the directory asked about: the last thing to decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarFile:
+    """A hint: when it was last signed this file was like the one sought. It may be gone or changed since."""
+
+    path: bytes
+    """From the directory asked about."""
+    root: bytes
+    """32 bytes: of its signature then. A file of another root now is another file."""
+    size: int
+    """Bytes, then."""
+    matches: int
+    """Traits that agree, of twelve."""
+
+    @property
+    def jaccard(self) -> float:
+        return estimate_of(self.matches).jaccard
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    id: int
+    path: bytes
+    """As in SimilarFile."""
+    root: bytes
+    size: int
+
+
+class SimilarFiles:
+    """The files below one directory as the catalog had them when this was first asked.
+
+    That first question reads the catalog once, 0.2 s for 130,000 files and 1.5 s for a million, and keeps 28
+    bytes a file. Each further one takes 0.3 ms at a million files. Nothing here raises because of the
+    catalog's troubles: what cannot be read is not similar to anything.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog | None,
+        below: bytes,
+        params: ChunkParams,
+    ) -> None:
+        """`below`: a directory. `params`: of signatures that count. Without a catalog there are no files."""
+        self._catalog = catalog
+        self._below = os.path.realpath(below).rstrip(b"/") + b"/"
+        self._params = params
+        self._index: SimilarityIndex | None = None
+
+    def __len__(self) -> int:
+        """Files that can be found."""
+        return len(self._known())
+
+    def query(self, sought: SoughtFile, limit: int = 8, min_matches: int = 4) -> list[SimilarFile]:
+        """At most `limit` (1 to 1,016) files with at least `min_matches` traits (1 to 12) in common with
+        `sought`: the most first, then the nearest size, then the same name, then the nearest directory."""
+        (found,) = self.query_many([sought], limit, min_matches)
+        return found
+
+    def query_many(
+        self, sought: Iterable[SoughtFile], limit: int = 8, min_matches: int = 4
+    ) -> Iterator[list[SimilarFile]]:
+        """As `query` for each of many, in order, in half the time. ValueError for a number out of range, and
+        for traits that are not nine bytes."""
+        if not 1 <= limit <= SIMILAR_LIMIT:
+            raise ValueError(f"{limit} similar files: need 1 to {SIMILAR_LIMIT}")
+        batch: list[SoughtFile] = []
+        for one in sought:
+            batch.append(one)
+            if len(batch) >= SIMILAR_BATCH:
+                yield from self._answers(batch, limit, min_matches)
+                batch = []
+        if batch:
+            yield from self._answers(batch, limit, min_matches)
+
+    def _answers(self, batch: list[SoughtFile], limit: int, min_matches: int) -> Iterator[list[SimilarFile]]:
+        index = self._known()
+        asked = [one for one in batch if one.traits] if len(index) else []
+        found = index.query_many(
+            [Traits(one.traits) for one in asked],
+            [one.size for one in asked],
+            limit + SPARE,
+            min_matches,
+        )
+        matches = {id(one): answer for one, answer in zip(asked, found, strict=True)}
+        rows = self._rows({match.key for answer in matches.values() for match in answer})
+        for one in batch:
+            yield _best(one, matches.get(id(one), []), rows)[:limit]
+
+    def _known(self) -> SimilarityIndex:
+        if self._index is None:
+            found = None
+            if self._catalog is not None:
+                self._catalog.flush()
+                found = self._catalog.read(self._build)
+            self._index = SimilarityIndex() if found is None else found
+        return self._index
+
+    def _build(self, connection: sqlite3.Connection) -> SimilarityIndex:
+        index = SimilarityIndex()
+        # Bytes sort as they are: what starts with "a/" lies between "a/" and "a0".
+        rows = connection.execute(
+            _BELOW, (self._below, self._below[:-1] + b"0", params_number(self._params.id), SIGNATURE_HEAD)
+        )
+        while page := rows.fetchmany(PAGE):
+            index.add_many(*zip(*page, strict=True))
+        return index
+
+    def _rows(self, ids: set[int]) -> dict[int, _Row]:
+        def look(connection: sqlite3.Connection) -> list[_Row]:
+            found = (connection.execute(_ROW, (id_,)).fetchone() for id_ in ids)
+            return [
+                _Row(row[0], row[1][len(self._below) :], row[2], row[3])
+                for row in found
+                # Another file may have taken an id since, and damage can turn a blob into a number.
+                if row is not None
+                and isinstance(row[1], bytes)
+                and row[1].startswith(self._below)
+                and isinstance(row[2], bytes)
+                and isinstance(row[3], int)
+                and 0 <= row[3] <= SIZE_LIMIT
+            ]
+
+        rows = self._catalog.read(look) if ids and self._catalog is not None else None
+        return {row.id: row for row in rows or ()}
+
+
+def _best(sought: SoughtFile, matches: list[Match], rows: dict[int, _Row]) -> list[SimilarFile]:
+    """The best first, each path once: with the newest row of those found, as later ids are newer."""
+    newest: dict[bytes, Match] = {}
+    for match in matches:
+        row = rows.get(match.key)
+        if row is not None and (row.path not in newest or newest[row.path].key < match.key):
+            newest[row.path] = match
+    code = size_code(sought.size)
+
+    def order(path: bytes) -> tuple[int, int, bool, int]:
+        match = newest[path]
+        return (
+            -match.matches,
+            abs(size_code(rows[match.key].size) - code),
+            os.path.basename(path) != os.path.basename(sought.path),
+            -_common_directories(path, sought.path),
+        )
+
+    return [
+        SimilarFile(path, rows[newest[path].key].root, rows[newest[path].key].size, newest[path].matches)
+        for path in sorted(newest, key=order)
+    ]
+
+
+def _common_directories(a: bytes, b: bytes) -> int:
+    """How many leading directories two paths share."""
+    return sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a.split(b"/"), b.split(b"/"), strict=False))
+    )

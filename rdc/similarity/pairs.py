@@ -1,0 +1,76 @@
+"""SimilarPairs: all pairs of similar files in an index, as a stream in bounded memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rdc.kernel import TraitPairs
+from rdc.limits import SIMILAR_WINDOW
+from rdc.similarity.traits import estimate_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rdc.kernel import TraitIndex
+
+__all__ = ["SimilarPair", "SimilarPairs"]
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarPair:
+    """Two files that may have much in common: a hint."""
+
+    first: int
+    """The smaller key."""
+    second: int
+    matches: int
+    """Traits that agree, of twelve."""
+
+    @property
+    def jaccard(self) -> float:
+        return estimate_of(self.matches).jaccard
+
+
+class SimilarPairs:
+    """An iterator of SimilarPair, each given once, in no particular order.
+
+    It goes over the index as it was when it was made, and takes about 60 bytes a file. A million unrelated
+    files take 3 s, not the half a million million comparisons of all with all: two files with more than s
+    matches agree in two traits of one of s sections, so it suffices to look among those.
+
+    Unrelated files agree by accident: with 4 matches 13 million pairs of a million files pass, with 6 some
+    6,000. At a resemblance of 0.8 six matches are found 998 times of 1,000, at 0.6 85 of 100.
+
+    What floods of related files would make quadratic is bounded, and counted:
+    """
+
+    __slots__ = ("_found", "_pairs")
+
+    def __init__(self, index: TraitIndex, min_matches: int) -> None:
+        """ValueError unless 2 <= min_matches <= 12."""
+        self._pairs = TraitPairs(index, min_matches, SIMILAR_WINDOW)
+        self._found = self._search()
+
+    @property
+    def flooded(self) -> int:
+        """Files that stand in one pair only, with the smallest key of all that share all their traits: those
+        of more than 16 such files."""
+        return self._pairs.flooded
+
+    @property
+    def skipped(self) -> int:
+        """Comparisons left out so far, of files that agree in two traits with more than 65,536 others. Few of
+        them would have given a pair."""
+        return self._pairs.skipped
+
+    def __iter__(self) -> Iterator[SimilarPair]:
+        return self._found
+
+    def __next__(self) -> SimilarPair:
+        return next(self._found)
+
+    def _search(self) -> Iterator[SimilarPair]:
+        while (found := self._pairs.step()) is not None:
+            for first, second, matches in found:
+                yield SimilarPair(first, second, matches)

@@ -1,0 +1,1 @@
+"""One read of the data, counted at several granularities: what deduplication and compression would save."""

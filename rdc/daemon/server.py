@@ -136,8 +136,9 @@ class Server:
 
     # The loop
 
-    def run(self) -> ExitCode:
-        """Serves until SIGTERM or SIGINT, then ends all sessions in order."""
+    def run(self, ready: Callable[[], None]) -> ExitCode:
+        """Serves until SIGTERM or SIGINT, then ends all sessions in order. `ready` is called once signals
+        mean what they mean to a daemon."""
         for name in self._config.modules:
             self._slots.know(name)
         reader, writer = socket.socketpair()
@@ -146,6 +147,7 @@ class Server:
         self._selector.register(reader, selectors.EVENT_READ, self._woken)
         self._accepting(True)
         before = self._catch_signals(writer.fileno())
+        ready()
         # What is there now is shared with every session for good: the collector would write into all of it.
         gc.collect()
         gc.freeze()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +19,27 @@ if TYPE_CHECKING:
     from rdc.errors import ExitCode
 
 __all__ = ["serve"]
+
+_PACKAGES = (
+    "rdc.catalog",
+    "rdc.files",
+    "rdc.protocol",
+    "rdc.session",
+    "rdc.signature",
+    "rdc.similarity",
+    "rdc.tree",
+)
+
+_LATE = (
+    "concurrent.futures.thread",
+    "difflib",
+    "mmap",
+    "platformdirs.unix",
+    "sqlite3",
+    "tempfile",
+    "traceback",
+    "zstandard",
+)
 
 
 def serve(
@@ -39,13 +62,30 @@ def serve(
 
     listeners = bind(config.listen)
     log = Log(as_json=config.json_log)
-    # The sessions' processes have all of this process, so whatever they need is loaded before.
-    import rdc.catalog.catalog  # noqa: F401
-
+    _load_all()
     server = Server(config, lambda: read_config(path, os.environ), listeners, log)
     drop_privileges(config.user, config.group)
-    for listener in listeners:
-        address = address_of(listener.getsockname()[:2])
-        log("info", "listening", address=str(address), modules=len(config.modules), pin=config.keys.own.pin)
-        announce(str(address))
-    return server.run()
+
+    def ready() -> None:
+        for listener in listeners:
+            address = address_of(listener.getsockname()[:2])
+            log(
+                "info",
+                "listening",
+                address=str(address),
+                modules=len(config.modules),
+                pin=config.keys.own.pin,
+            )
+            announce(str(address))
+
+    return server.run(ready)
+
+
+def _load_all() -> None:
+    """Imports what a session may import late. Its process is a copy of this one: what is here already costs
+    it nothing, and the user that the daemon becomes need not be able to read the program's files."""
+    for package in _PACKAGES:
+        for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+            importlib.import_module(module.name)
+    for name in _LATE:
+        importlib.import_module(name)

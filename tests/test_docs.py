@@ -53,7 +53,7 @@ def test_commands_can_be_typed(command: str) -> None:
         request = read_request(parse_sync(words[1:]), lambda _: b"")
         assert request.source != request.destination
     else:
-        assert words[0] in (*main.VERBS, "--version")
+        assert words[0] in (*main.VERBS, "--version", "--man")
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)
@@ -69,7 +69,7 @@ def test_each_option_in_the_text_exists() -> None:
     known = {name for option in OPTIONS for name in option.names} | set(REFUSED_RSYNC_OPTIONS)
     known |= set(
         re.findall(r"--?[a-z][\w-]*", "".join(verb.help_text() for verb in main.verbs().values()))
-    ) | {"--version"}
+    ) | {"--version", "--man"}
     known |= set(re.findall(r'"(--[a-z-]+)"', (TOP / "scripts" / "bench_sync.py").read_text()))
     text = re.sub(r"-c '[^']*'|ssh -p", "", README)
     used = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text, re.IGNORECASE)) - {"-avn"}

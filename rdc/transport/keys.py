@@ -28,7 +28,7 @@ VARIABLE = "RDC_KEYS"
 """Environment variable: the key directory."""
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----\s+([A-Za-z0-9+/=\s]+?)-----END CERTIFICATE-----")
-_NAME = re.compile(r"[A-Za-z0-9\[][A-Za-z0-9._:%@\[\]-]{0,199}")
+_NAME = re.compile(r"[A-Za-z0-9\[:][A-Za-z0-9._:%@\[\]-]{0,199}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +116,11 @@ def read_key_file(path: Path, *, private: bool = False) -> bytes | None:
         raise TrustError(
             f"{path}: cannot read it: {error.strerror}; check its owner and permissions"
         ) from error
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(fd)
+        raise TrustError(f"{path}: expected a file with a key or certificate, found something else")
     with open(fd, "rb") as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise TrustError(f"{path}: expected a file with a key or certificate, found something else")
         if private and found.st_mode & 0o077:
             raise TrustError(
                 f"{path}: the private key is open to others (mode {found.st_mode & 0o777:o}); close it with:"

@@ -41,6 +41,7 @@ __all__ = [
     "FILES_PER_MESSAGE",
     "FRAME_BYTES",
     "INBOUND_BYTES",
+    "JOURNAL_BYTES",
     "MESSAGE_BYTES",
     "NODE_BYTES",
     "NODES_PER_MESSAGE",
@@ -48,6 +49,8 @@ __all__ = [
     "OUTSTANDING_ORDINALS",
     "OUTSTANDING_REQUESTS",
     "PIECE_BYTES",
+    "REPORT_BYTES",
+    "RUN_CHUNKS",
     "RANGES_PER_MESSAGE",
     "RECORDS_BYTES",
     "ROUND_LIMIT",
@@ -282,6 +285,18 @@ SETTINGS_BYTES = 1 << 20
 DAEMON_TIMEOUT_SECONDS = 120
 """What --timeout is over rdc:// where none is given: TCP alone never notices a far side that is gone. Half of
 a daemon's idle limit, so that signs of life come in time for both."""
+
+JOURNAL_BYTES = 1 << 30
+"""Bytes of a journal of hard links: four million of them at paths of usual length."""
+
+REPORT_BYTES = 256 << 20
+"""Bytes of a report of duplicates that is read: a million files at paths of usual length. While it is read it
+takes twice that."""
+
+RUN_CHUNKS = 1 << 20
+"""Chunks remembered while runs of equal ones are sought, about 190 bytes each: 16 GiB of files that differ.
+Runs first met later are not found, which is said."""
+
 SCAN_PROBLEMS = 1_000
 """Problems that a scan's report lists, about 300 bytes each; more are counted."""
 

@@ -160,10 +160,10 @@ def test_an_interrupted_scan_reports_what_it_read(tmp_path: Path, number: int) -
         (tmp_path / f"{index}").write_bytes(drawn.randbytes(20_000))
     # Asks itself to stop in the middle, so that no test waits or is early.
     stopped = (
-        "import os, sys\nfrom rdc.files.source import SourceFile\nfrom rdc.cli.main import entry\n"
-        "original, calls = SourceFile.pread, []\n"
-        "def pread(*a):\n calls.append(a)\n"
-        f" len(calls) == 150 and os.kill(os.getpid(), {int(number)})\n return original(*a)\n"
+        "import itertools, os, sys\nfrom rdc.files.source import SourceFile\nfrom rdc.cli.main import entry\n"
+        "original, calls = SourceFile.pread, itertools.count(1)\n"  # threads may share a count
+        "def pread(*a):\n"
+        f" next(calls) == 150 and os.kill(os.getpid(), {int(number)})\n return original(*a)\n"
         "SourceFile.pread = pread\nentry()\n"
     )
     process = subprocess.run(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rdc.cli import main, sync
+from rdc.cli.dedupe_options import DEDUPE_OPTIONS, parse_dedupe, read_dedupe
 from rdc.cli.options import Option
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.sync_options import SYNC_OPTIONS, parse_sync, read_request
@@ -52,6 +53,8 @@ def test_commands_can_be_typed(command: str) -> None:
     if words[0] == "sync":
         request = read_request(parse_sync(words[1:]), lambda _: b"")
         assert request.source != request.destination
+    elif words[0] == "dedupe":
+        assert read_dedupe(parse_dedupe(words[1:]), lambda _: b"").paths
     else:
         assert words[0] in (*main.VERBS, "--version", "--man")
 
@@ -63,6 +66,16 @@ def test_each_option_is_in_the_table(option: Option) -> None:
     assert set(option.names) <= spelled
     if option.metavar is not None:
         assert any(f"{name}={option.metavar}" in documented for name in option.names if name.startswith("--"))
+
+
+def test_each_option_of_dedupe_is_in_its_table() -> None:
+    documented = {
+        re.split(r"[= ]", code)[0] for row in rows("### Single instances") for code in codes(row[0])
+    }
+    shared = {name for group in SYNC_OPTIONS for option in group.options for name in option.names}
+    for group in DEDUPE_OPTIONS:
+        for option in group.options:
+            assert set(option.names) <= documented | shared, option.names
 
 
 def test_each_option_in_the_text_exists() -> None:
@@ -83,7 +96,7 @@ def test_what_is_not_there_fails_by_name() -> None:
         if name.startswith("-") and len(name) > 1:
             with pytest.raises(UsageError, match=f"rdc has no {name}"):
                 parse_sync([name, "a", "b"])
-    assert {"dupes", "similar", "dedupe", "watch"} <= set(codes(section))
+    assert {"dupes", "similar", "watch"} <= set(codes(section))
 
 
 def test_exit_codes_are_complete() -> None:

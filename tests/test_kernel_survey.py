@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import subprocess
 from array import array
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -215,3 +217,15 @@ def test_what_makes_no_sense_is_refused(form: Any) -> None:
     ):
         with pytest.raises(ValueError, match=r"\w"):
             attempt()  # type: ignore[no-untyped-call]
+
+
+def test_under_sanitizers(tmp_path: Path) -> None:
+    """Nothing outside an allocation is read or written, whatever the keys."""
+    kernel, program = Path(_survey.__file__).parent, tmp_path / "chunk_table"
+    sources = [str(kernel / name) for name in ("chunk_table.c", "fold_chunks.c")]
+    sources.append(str(Path(__file__).parent / "native" / "chunk_table.c"))
+    flags = ["-O1", "-g", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{kernel}"]
+    flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    subprocess.run(["cc", *flags, *sources, "-o", str(program)], check=True)
+    result = subprocess.run([str(program)], capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (0, "fine\n"), result.stderr

@@ -23,6 +23,7 @@ VERBS = (
     "index",
     "scan",
     "merge",
+    "dedupe",
     "signature",
     "catalog",
     "keys",
@@ -32,7 +33,7 @@ VERBS = (
 )
 """Each is a module of rdc.cli, loaded when it is asked for."""
 
-_NOT_YET = ("dupes", "similar", "dedupe", "watch")
+_NOT_YET = ("dupes", "similar", "watch")
 
 READER_GONE = 128 + signal.SIGPIPE
 """Exit code when the reader of stdout has left, as in `rdc sync -v ... | head`: what a shell shows for a

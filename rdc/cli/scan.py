@@ -93,6 +93,10 @@ def print_report(report: ScanReport, output: Output, environment: Environment) -
         from rdc.report.scan_parquet import write_parquet
 
         write_parquet(report, output.parquet)
+    if output.html is not None:
+        from rdc.report.scan_html import write_html
+
+        write_html(report, output.html)
     if output.json:
         from rdc.report.scan_json import scan_json
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,6 +36,9 @@ OUTPUT_GROUP = OptionGroup(
     (
         Option(("--json",), "the whole report as one JSON object on stdout"),
         Option(("--csv",), f"one table as CSV on stdout: {', '.join(TABLES)}", "TABLE"),
+        Option(
+            ("--html",), "a page with pictures, complete in one file (needs the extra rdc[report])", "FILE"
+        ),
         Option(("--parquet",), "all tables as Parquet files in DIR (needs the extra rdc[parquet])", "DIR"),
         Option(("-q", "--quiet"), "show no progress"),
         Option(("--help",), "show this text"),
@@ -81,6 +85,7 @@ class Output:
     json: bool = False
     csv: str | None = None
     parquet: str | None = None
+    html: str | None = None
     quiet: bool = False
 
 
@@ -126,17 +131,23 @@ def read_scan(words: Words, read_rule_file: ReadRuleFile) -> ScanRequest:
 
 def read_output(words: Words) -> Output:
     """Raises UsageError."""
-    csv, parquet = words.last("--csv"), words.last("--parquet")
+    csv, parquet, page = words.last("--csv"), words.last("--parquet"), words.last("--html")
     if csv is not None and csv.value not in TABLES:
         raise UsageError(f"--csv={csv.value}: there are {', '.join(TABLES)}")
     if csv is not None and words.has("--json"):
         raise UsageError("--csv and --json both go to stdout; choose one")
+    if page is not None and not page.value:
+        raise UsageError("--html needs a file, such as: --html=scan.html")
+    if page is not None and importlib.util.find_spec("plotly") is None:
+        # Before the hours that a scan may take, not after.
+        raise UsageError("--html needs plotly; install it with: pip install 'rdc[report]', or use --json")
     if parquet is not None and not parquet.value:
         raise UsageError("--parquet needs a directory, such as: --parquet=report")
     return Output(
         json=words.has("--json"),
         csv=None if csv is None else csv.value,
         parquet=None if parquet is None else parquet.value,
+        html=None if page is None else page.value,
         quiet=words.has("--quiet"),
     )
 

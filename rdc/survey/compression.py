@@ -102,7 +102,7 @@ class CompressionSample:
     def figures(self, unique: Figures) -> CompressedFigures | None:
         """The ratio estimator R = sum(compressed) / sum(size), times the unique bytes.
 
-        Var(R) = (1 - f) / n * sum((c - R s)^2) / (n - 1) / mean(s)^2, f the share of the unique chunks that
+        Var(R) = (1 - f) / n * sum((c - R s)^2) / (n - 1) / mean(s)^2, f the share of the unique bytes that
         was compressed; the relative variance of the unique bytes, where these are an estimate, adds to it.
         None without a chunk. Source: W. G. Cochran, Sampling Techniques, 1977, section 6.4.
         """
@@ -112,7 +112,7 @@ class CompressionSample:
             return None if unique.unique_bytes else CompressedFigures(0, 0, 0)
         ratio = sum(pair[1] for pair in pairs) / size
         number, mean = len(pairs), size / len(pairs)
-        left = max(0.0, 1 - number / max(1, unique.unique_chunks))
+        left = max(0.0, 1 - size / unique.unique_bytes)
         if number > 1:
             spread = sum((after - ratio * before) ** 2 for before, after in pairs) / (number - 1)
             variance = left * spread / number / mean**2

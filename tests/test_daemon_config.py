@@ -194,9 +194,12 @@ def test_root_has_to_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
             drop_privileges(user, group)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_privileges_are_dropped_for_good(tmp_path: Path) -> None:
+def test_privileges_are_dropped_for_good(place: Path, tmp_path: Path) -> None:
     """What a peer sends belongs to `user`, whose rights are all that the daemon has left."""
+    if os.geteuid() != 0:
+        ended = command("serve", "--config", written(place, f'user = "root"\n{HEAD}{MODULE}'), process=True)
+        assert (ended.code, "only root can become another user" in ended.err) == (ExitCode.USAGE, True)
+        return
     with place_of_nobody() as nobodys:
         data = nobodys / "data"
         data.mkdir()

@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -21,7 +21,7 @@ import pytest
 
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.daemon.config import Limits
-from rdc.daemon.session import bound, guarded
+from rdc.daemon.session import bound, guarded, heed_signals
 from rdc.errors import ExitCode, RdcError
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
@@ -255,61 +255,65 @@ def test_a_module_that_is_full(data: Path, tmp_path: Path) -> None:
         assert daemon.sync(daemon.url("data/"), tmp_path / "x").code == 0
 
 
-@pytest.mark.parametrize(
-    ("limits", "words"),
-    [
-        ("session-seconds = 1", "took longer than the daemon allows"),
-        ("cpu-seconds = 1", "more processor time than the daemon allows"),
-    ],
-)
-def test_time_is_bounded(limits: str, words: str, data: Path, tmp_path: Path) -> None:
-    """A session past a limit is told so and ends; the next one has limits of its own."""
-    options, target = ["--bwlimit=20", "--no-compress"], tmp_path / "target"
-    if "cpu" in limits:
-        # Both sides have it, so that nothing needs to be sent, but 40 GiB to be read and compared.
-        options = ["-c"]
-        (data / "big").mkdir()
-        for number in range(40):
-            (data / f"big/{number}").touch()
-            os.truncate(data / f"big/{number}", 1 << 30)
-        shutil.copytree(data, target, copy_function=sparse_copy)
-    with serving(data, top=f"[limits]\n{limits}\n") as daemon:
-        ended = daemon.sync(*options, daemon.url("data/"), target)
+def test_a_session_s_length_is_bounded(data: Path, tmp_path: Path) -> None:
+    """One past the limit is told so and ends; the next one has a limit of its own."""
+    with serving(data, top="[limits]\nsession-seconds = 1\n") as daemon:
+        ended = daemon.sync("--bwlimit=20", "--no-compress", daemon.url("data/"), tmp_path / "target")
         assert ended.code == ExitCode.REFUSED, ended
-        assert words in ended.complaints[-1]
-        again = daemon.sync("--exclude=big", "--exclude=d*", daemon.url("data/"), tmp_path / "other")
+        assert "took longer than the daemon allows" in ended.complaints[-1]
+        again = daemon.sync("--exclude=d*", daemon.url("data/"), tmp_path / "other")
         assert again.code == 0
 
 
-def test_memory_is_bounded_and_its_end_is_one_line() -> None:
-    """In a session's process the kernel refuses what goes past the limit; the peer is told, and only it."""
+def end_of(limits: Limits, work: Callable[[], None]) -> bytes:
+    """How a session with these limits ends that does `work`: exit code and message, as its peer is told."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        bound(replace(Limits(), memory=150 << 20))
 
-        def hungry() -> Conversation[None]:
+        def conversation() -> Conversation[None]:
             yield Receive()
-            held = [bytearray(16 << 20) for _ in range(100)]
-            del held
+            work()
 
         try:
-            conversation = guarded(hungry(), lambda _: None)
-            next(conversation)
-            next(conversation)
+            heed_signals()
+            bound(limits)
+            for _ in guarded(conversation(), lambda _: None):
+                pass
         except RdcError as error:
             os.write(writer, f"{error.code:d} {error}".encode())
         finally:
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
-        assert pipe.read() == b"11 the session needs more memory than the daemon allows it"
+        told = pipe.read()
     os.waitpid(child, 0)
+    return told
 
 
-def sparse_copy(source: str, target: str) -> None:
-    Path(target).touch()
-    os.truncate(target, os.stat(source).st_size)
+def test_work_is_bounded() -> None:
+    def calculate() -> None:
+        while True:
+            pass
+
+    told = end_of(replace(Limits(), cpu_seconds=1), calculate)
+    assert told == b"5 the session used more processor time than the daemon allows"
+
+
+def test_memory_is_bounded() -> None:
+    def gather() -> None:
+        held = [bytearray(16 << 20) for _ in range(100)]
+        del held
+
+    told = end_of(replace(Limits(), memory=150 << 20), gather)
+    assert told == b"11 the session needs more memory than the daemon allows it"
+
+
+def test_a_fault_is_one_line_too() -> None:
+    def fail() -> None:
+        raise KeyError("secret")
+
+    assert end_of(Limits(), fail) == b"1 internal error; the daemon's log says more"
 
 
 def test_sigterm_ends_in_order(data: Path, tmp_path: Path) -> None:

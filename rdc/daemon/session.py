@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rdc.session.driver import Conversation
     from rdc.transport.tls import TlsTransport
 
-__all__ = ["Visitor", "bound", "guarded", "serve_session"]
+__all__ = ["Visitor", "bound", "guarded", "heed_signals", "serve_session"]
 
 LINGER_SECONDS = 2.0
 """How long what the peer still sends is taken and dropped, so that it gets to read why a session ended."""
@@ -125,7 +125,7 @@ def serve_session(
     """
     began = time.monotonic()
     threading.stack_size(STACK_BYTES)
-    _heed_signals()
+    heed_signals()
     bound(config.limits)
     session = _Session(visitor, config, slots, log)
     catalog = _catalog(config)
@@ -179,7 +179,8 @@ def _lower(what: int, soft: int, hard: int) -> None:
     resource.setrlimit(what, (min(soft, hard), hard))
 
 
-def _heed_signals() -> None:
+def heed_signals() -> None:
+    """SIGTERM and the signals of this process's limits end the session in order, by an RdcError."""
     reasons = {
         signal.SIGTERM: (
             "the daemon ended the session: it stops, or trusts this key no more",

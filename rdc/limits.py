@@ -48,6 +48,8 @@ __all__ = [
     "ORDINAL_LIMIT",
     "OUTSTANDING_ORDINALS",
     "OUTSTANDING_REQUESTS",
+    "PACKED_BYTES",
+    "PACKED_CONTEXT_BYTES",
     "PIECE_BYTES",
     "REPORT_BYTES",
     "RUN_CHUNKS",
@@ -145,6 +147,12 @@ DATA_BYTES = 524288
 """Bytes of content in one message: large enough that a message's cost (about 10 us) does not show,
 small enough that requests and progress get a turn between two of them."""
 
+PACKED_BYTES = 64 << 10
+"""Bytes of literals packed with the file around them; of more the context is a small part."""
+
+PACKED_CONTEXT_BYTES = 128 << 10
+"""Bytes of that context, which both sides hold in memory, with tables of the same order."""
+
 RECORDS_BYTES = 512 << 10
 """Bytes of signature records in one answer: half a frame, the rest is for ordinals and lengths."""
 
@@ -197,10 +205,10 @@ again."""
 BASES_PER_FILE = 3
 """Files beside the one at its path that a file may be rebuilt from: each is read and looked through."""
 
-TREES_IN_FLIGHT = 1024
-"""Files compared by descent at a time: enough to fill a long fat line (each answer about 200 bytes)."""
+TREES_IN_FLIGHT = 16_384
+"""Files compared by descent at a time. More wait for these, which costs further round trips."""
 
-TREES_IN_FLIGHT_BYTES = 32 << 20
+TREES_IN_FLIGHT_BYTES = 64 << 20
 """Estimated bytes of trees and look-ups of the files in flight by descent, or one file of any size."""
 
 CATALOG_BYTES = 512 << 20

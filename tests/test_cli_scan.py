@@ -153,6 +153,20 @@ def test_the_library_form(tree: Path) -> None:
     )
 
 
+def test_without_the_compiled_kernel(tmp_path: Path) -> None:
+    drawn = random.Random(5)
+    text = drawn.randbytes(30_000)
+    for name, content in (("a", text), ("b", text[1000:]), ("c", b"x" * 50_000)):
+        (tmp_path / name).write_bytes(content)
+    words = [sys.executable, "-m", "rdc", "scan", "--no-catalog", "--json", str(tmp_path)]
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    both = [
+        subprocess.run(words, env={**environ, **more}, capture_output=True, check=True).stdout
+        for more in ({}, {"RDC_KERNEL": "pure"})
+    ]
+    assert both[0] == both[1]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_scan_reports_what_it_read(tmp_path: Path, number: int) -> None:
     drawn = random.Random(1)

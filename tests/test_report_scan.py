@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from rdc.errors import RdcError
-from rdc.model.scan import LevelSummary, Overlap, ScanOptions, ScanReport
+from rdc.model.scan import DirectorySummary, LevelSummary, Overlap, ScanOptions, ScanReport
 from rdc.report.scan_csv import TABLES, scan_csv
 from rdc.report.scan_headline import headline, level_title, percent
 from rdc.report.scan_json import scan_document, scan_json
@@ -180,3 +180,16 @@ def test_a_level_of_nothing() -> None:
     level = LevelSummary("file", 0.0, 0, 0, 0, 0, True, 0, 0)
     assert level.ratio == 1
     assert "nothing to save" in headline(replace(SAMPLE, bytes=0, levels=(level,)))
+
+
+def test_a_chain_of_directories_takes_one_line() -> None:
+    chain = tuple(
+        DirectorySummary(path, 9, 1000 - number, 900 - number, 0, 0)
+        for number, path in enumerate((b"/", b"/home", b"/home/me", b"/home/me/x"))
+    )
+    other = DirectorySummary(b"/home/me/x/y", 1, 500, 400, 500, 400)
+    text = shown(replace(SAMPLE, directories=(*chain, other)))
+    assert [line.split()[0] for line in text.splitlines() if line.startswith(" /")] == [
+        "/home/me/x",
+        "/home/me/x/y",
+    ]

@@ -7,7 +7,7 @@ from array import array
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.limits import DATA_BYTES, ORDINAL_LIMIT, SIZE_LIMIT
+from rdc.limits import DATA_BYTES, ORDINAL_LIMIT, PACKED_BYTES, SIZE_LIMIT
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages import (
@@ -26,6 +26,7 @@ from rdc.protocol.messages import (
     Items,
     ListingEnd,
     ListingPart,
+    Literals,
     Manifest,
     Message,
     NodeAnswer,
@@ -166,7 +167,8 @@ def node_answers(draw: st.DrawFn) -> NodeAnswer:
 def range_requests(draw: st.DrawFn) -> RangeRequest:
     ends = sorted(draw(st.sets(st.integers(0, SIZE_LIMIT), min_size=2, max_size=20)))
     pairs = tuple((a, b - a) for a, b in zip(ends[::2], ends[1::2], strict=False))
-    return RangeRequest.of(draw(ordinals), pairs)
+    pack = draw(st.booleans()) and sum(length for _, length in pairs) <= PACKED_BYTES
+    return RangeRequest.of(draw(ordinals), pairs, pack=pack)
 
 
 @st.composite
@@ -234,7 +236,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Opened: st.builds(Opened, st.none() | st.sampled_from(Kind), st.booleans()),
     Refused: st.builds(Refused, failures, lines),
     Describe: st.builds(Describe, st.booleans(), st.booleans()),
-    Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes),
+    Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes, st.booleans()),
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
     TopTier: st.builds(
@@ -271,13 +273,14 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     DigestAnswer: st.builds(DigestAnswer, roots),
     TraitsRequest: st.builds(TraitsRequest, files),
     TraitsAnswer: traits_answers(),
-    TreeRequest: st.builds(TreeRequest, files, widths),
+    TreeRequest: st.builds(TreeRequest, files, widths, st.just(0) | st.integers(64, 65_536)),
     TreeAnswer: st.builds(
-        TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, st.binary(max_size=99)
+        TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, *[st.binary(max_size=99)] * 2
     ),
     NodeRequest: st.builds(NodeRequest, ordinals, st.integers(0, 24), files, widths),
     NodeAnswer: node_answers(),
     RangeRequest: range_requests(),
+    Literals: st.builds(Literals, ordinals, st.binary(min_size=1, max_size=99)),
     BlockRequest: block_requests(),
     BlockAnswer: st.builds(BlockAnswer, ordinals, st.binary(min_size=4, max_size=200)),
     FileRequest: st.builds(FileRequest, files),

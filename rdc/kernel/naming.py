@@ -45,4 +45,12 @@ def name_many(pieces: list[Buffer]) -> bytes:
             from rdc.kernel import _names
 
             return _names.name_pieces(pieces, _form)
-    return b"".join([blake3(piece).digest() for piece in pieces])
+    # One hash object for all: this halves the time for which a thread needs the interpreter's lock between
+    # pieces. Whenever two threads want it at once, one of them falls asleep: several pieces' time.
+    state, names = blake3(), []
+    reset, update, digest = state.reset, state.update, state.digest
+    for piece in pieces:
+        update(piece)
+        names.append(digest())
+        reset()
+    return b"".join(names)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "LEAF_WIDTH",
     "BlockAnswer",
     "BlockRequest",
     "NodeAnswer",
@@ -48,6 +49,10 @@ __all__ = [
 
 
 FINGERPRINT_WIDTHS = (4, 8)
+LEAF_WIDTH = 4
+"""Bytes of a fingerprint that comes with a tree: a chunk has few blocks, and few places to look for them."""
+SHORTEN = 4
+"""Blocks of short files are so many times shorter."""
 KEYED_WIDTH = 8
 """A keyed hash has no more bytes; what is wider is the whole digest."""
 
@@ -101,9 +106,17 @@ class TreeRequest(WireMessage):
     files: Files
     width: Width
     """Bytes of a reference in the answers."""
+    block: Annotated[int, Integer(0, BLOCK_SIZE_MAX)] = 0
+    """Files of one chunk come with the fingerprints of their blocks of so many bytes; 0: without."""
 
     def check(self) -> str | None:
+        if 0 < self.block < SHORTEN * BLOCK_SIZE_MIN:
+            return f"block: {self.block}, the least is {SHORTEN * BLOCK_SIZE_MIN}"
         return _wrong_width(self.width)
+
+    def block_of(self, size: int) -> int:
+        """Bytes of a block of a file of so many bytes: shorter ones where there would be hardly two."""
+        return self.block if size >= 2 * self.block else self.block // SHORTEN
 
 
 @wire(9)
@@ -118,6 +131,8 @@ class TreeAnswer(WireMessage):
     mtime_ns: Mtime
     records: Annotated[bytes, Blob(0, RECORDS_BYTES)]
     """Opaque here: the signature format says what they hold."""
+    fingerprints: Annotated[bytes, Blob(0, RECORDS_BYTES)] = b""
+    """Of a file of one chunk where `block` asked for them: keyed, LEAF_WIDTH bytes a block, in order."""
 
 
 @wire(10)

@@ -32,6 +32,7 @@ from rdc.protocol.messages import (
     Hello,
     ListingEnd,
     ListingPart,
+    Literals,
     Manifest,
     Message,
     NodeAnswer,
@@ -323,13 +324,16 @@ class Connection:
             case Describe() if self.outstanding:
                 raise Illegal(f"{self.outstanding} requests are unanswered")
             case Describe():
-                self._census.describe(message)
+                if self._census.describe(message):
+                    other.state = State.SERVING
+                    sender.state = after
+                    return
             case Start():
                 self._census.start()
             case ListingPart():
                 self._census.add(message)
-            case Manifest():
-                self._census.offer(message)
+            case Manifest() if not self._census.offer(message):
+                after = sender.state
             case TierRequest() | RowsRequest():
                 self._census.look()
                 self._ledger.ask(message)
@@ -347,7 +351,7 @@ class Connection:
                 self._ledger.ask(message)
             case (
                 RootAnswer() | DigestAnswer() | TraitsAnswer() | TreeAnswer() | NodeAnswer() | BlockAnswer()
-                | Data() | FileBatch() | FileEnd() | FileFailed()
+                | Data() | FileBatch() | FileEnd() | FileFailed() | Literals()
             ):  # fmt: skip
                 self._ledger.answer(message)
             case Done() if self.outstanding:
@@ -364,6 +368,7 @@ class Connection:
             raise Illegal("the dialler sends Open, the answerer Opened")
         if isinstance(message, Open):
             sender.role, other.role = message.role.other, message.role
+            self._census.may_offer = sender.role is Role.SOURCE
             self.role = self._us.role
         elif self.role is None:
             raise Illegal("there was no Open")

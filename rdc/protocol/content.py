@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from rdc.limits import DATA_BYTES, FILES_PER_MESSAGE, RANGES_PER_MESSAGE
+from rdc.limits import DATA_BYTES, FILES_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
 from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import DIGEST_BYTES, Digest, Failure, Files, Line, Mtime, Ordinal, Size
-from rdc.protocol.fields import Blob, Column, Content
+from rdc.protocol.fields import Blob, Column, Content, Flag
 from rdc.protocol.ranges import Ranged, gaps_between
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Data", "FileBatch", "FileEnd", "FileFailed", "FileRequest", "RangeRequest"]
+__all__ = ["Data", "FileBatch", "FileEnd", "FileFailed", "FileRequest", "Literals", "RangeRequest"]
 
 
 @wire(12)
@@ -27,14 +27,28 @@ class RangeRequest(Ranged, WireMessage):
     """Bytes between the end of the range before (or the file's start) and each range: increasing and disjoint
     by construction."""
     lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
+    pack: Annotated[bool, Flag()] = False
+    """They may come as Literals: D has all that is around them."""
 
     @classmethod
-    def of(cls, file: int, ranges: Sequence[tuple[int, int]]) -> RangeRequest:
+    def of(cls, file: int, ranges: Sequence[tuple[int, int]], *, pack: bool = False) -> RangeRequest:
         """From increasing, disjoint (offset, length) pairs."""
-        return cls(file, gaps_between(ranges), tuple(length for _, length in ranges))
+        return cls(file, gaps_between(ranges), tuple(length for _, length in ranges), pack)
 
     def check(self) -> str | None:
+        if self.pack and sum(self.lengths) > PACKED_BYTES:
+            return f"pack: {sum(self.lengths)} bytes, the limit is {PACKED_BYTES}"
         return self.check_ranges()
+
+
+@wire(35)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Literals(WireMessage):
+    """S: the whole answer to a RangeRequest that may be packed."""
+
+    file: Ordinal
+    packed: Annotated[bytes, Blob(1, 2 * PACKED_BYTES)]
+    """A zstd frame without magic number, whose prefix is what is around the ranges."""
 
 
 @wire(13)

@@ -21,6 +21,7 @@ from rdc.protocol.messages import (
     FileEnd,
     FileFailed,
     FileRequest,
+    Literals,
     Message,
     NodeAnswer,
     NodeRequest,
@@ -46,7 +47,7 @@ Request: TypeAlias = (
 )  # fmt: skip
 Answer: TypeAlias = (
     RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
-    | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
+    | Literals | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
 )  # fmt: skip
 
 
@@ -198,16 +199,19 @@ class _Whole(_Files):
 class _Ranges:
     """RangeRequest: Data of exactly the bytes asked for, then FileEnd."""
 
-    __slots__ = ("_file", "_left", "_total", "ordinals")
+    __slots__ = ("_file", "_left", "_pack", "_total", "ordinals")
 
     def __init__(self, request: RangeRequest) -> None:
+        self._pack = request.pack
         self._file = request.file
         self._left = self._total = sum(request.lengths)
         self.ordinals = 1
 
     def accept(self, answer: Answer) -> bool:
-        if not isinstance(answer, Data | FileEnd | FileFailed) or answer.file != self._file:
+        if not isinstance(answer, Data | Literals | FileEnd | FileFailed) or answer.file != self._file:
             raise Illegal(f"the oldest request asks for ranges of file {self._file}")
+        if isinstance(answer, Literals) and not (self._pack and self._left == self._total):
+            raise Illegal("packed literals that were not asked for, or after others")
         if isinstance(answer, Data):
             if len(answer.payload) > self._left:
                 raise Illegal(f"more than the {self._total} bytes asked for")

@@ -21,7 +21,7 @@ from rdc.protocol.comparison import (
     TreeAnswer,
     TreeRequest,
 )
-from rdc.protocol.content import Data, FileBatch, FileEnd, FileFailed, FileRequest, RangeRequest
+from rdc.protocol.content import Data, FileBatch, FileEnd, FileFailed, FileRequest, Literals, RangeRequest
 from rdc.protocol.description import (
     ListingEnd,
     ListingPart,
@@ -57,6 +57,7 @@ __all__ = [
     "Items",
     "ListingEnd",
     "ListingPart",
+    "Literals",
     "Manifest",
     "Message",
     "NodeAnswer",
@@ -94,6 +95,7 @@ Message: TypeAlias = (
     | BlockAnswer
     | Describe
     | Manifest
+    | Literals
     | TierRequest
     | TierAnswer
     | TopTier

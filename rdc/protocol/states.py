@@ -20,6 +20,7 @@ from rdc.protocol.messages import (
     Items,
     ListingEnd,
     ListingPart,
+    Literals,
     Manifest,
     Message,
     NodeAnswer,
@@ -76,7 +77,7 @@ _VIEWS = (TierAnswer, RowsPart)
 """Answers about a manifest: there is none while a listing goes on."""
 _ANSWERS = (
     RootAnswer, DigestAnswer, TraitsAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd,
-    FileFailed,
+    FileFailed, Literals,
 )  # fmt: skip
 _REQUESTS = (
     TierRequest, RowsRequest, RootRequest, DigestRequest, TraitsRequest, TreeRequest, NodeRequest,

@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from rdc.model.scan import LevelSummary, ScanReport
+    from rdc.model.scan import DirectorySummary, LevelSummary, ScanReport
 
 __all__ = ["print_scan"]
+
+NEARLY_ALL = 0.95
+"""Share of a directory's duplicate bytes that one below it must hold to stand for both."""
 
 ROWS = 10
 """Rows of a table of directories, types or pairs: what fits a screen; the rest is in --json."""
@@ -106,7 +109,7 @@ def _compressed(level: LevelSummary) -> str:
 
 
 def _directories(console: Console, report: ScanReport) -> None:
-    shown = [one for one in report.directories if one.duplicate_bytes][:ROWS]
+    shown = _telling(report)[:ROWS]
     if not shown:
         return
     table = _table("Where duplicate bytes are", "directory", "files", "bytes", "duplicate", "")
@@ -120,6 +123,21 @@ def _directories(console: Console, report: ScanReport) -> None:
             percent(share),
         )
     console.print(table)
+
+
+def _telling(report: ScanReport) -> list[DirectorySummary]:
+    """Directories with duplicates, most first, without those of which nearly all is in one below them."""
+    found: list[DirectorySummary] = []
+    for one in report.directories:
+        if not one.duplicate_bytes:
+            continue
+        # In their order, what is inside and holds nearly as much follows soon: it takes the place.
+        inside = found and one.path.startswith(found[-1].path.rstrip(b"/") + b"/")
+        if inside and one.duplicate_bytes >= NEARLY_ALL * found[-1].duplicate_bytes:
+            found[-1] = one
+        else:
+            found.append(one)
+    return found
 
 
 def _types(console: Console, report: ScanReport) -> None:

@@ -13,6 +13,8 @@ from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, pri
 from rdc.kernel import block_fingerprints
 from rdc.limits import DATA_BYTES, NODES_PER_ANSWER, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
+from rdc.plan.context import context_ranges
+from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import (
     NO_TRAITS,
     BlockAnswer,
@@ -25,8 +27,11 @@ from rdc.protocol.messages import (
     FileEnd,
     FileFailed,
     FileRequest,
+    Hello,
+    Literals,
     NodeAnswer,
     NodeRequest,
+    Opened,
     RangeRequest,
     RootAnswer,
     RootRequest,
@@ -38,6 +43,7 @@ from rdc.protocol.messages import (
     TreeAnswer,
     TreeRequest,
 )
+from rdc.protocol.packed import pack
 from rdc.session.description import Description
 from rdc.session.driver import Flush, Receive, Send
 from rdc.session.file_sender import FileSender
@@ -109,8 +115,21 @@ class Source:
     """One source conversation. `secret`: the session's 16-byte key for short references."""
 
     def __init__(
-        self, tree: SourceTree, filters: FilterList, secret: bytes, signer: FileSigner, news: News
+        self,
+        tree: SourceTree,
+        filters: FilterList,
+        secret: bytes,
+        signer: FileSigner,
+        news: News,
+        *,
+        offer: bool | None = None,
+        pack: bool = True,
     ) -> None:
+        """`offer`: this side dialled, and is to offer its manifest before it is asked, with owners or
+        without: a guess at what the destination keeps, and a round trip less where it is right. `pack`:
+        literals may be compressed."""
+        self._offer = offer
+        self._pack = pack
         self._tree = tree
         self._secret = secret
         self._signer = signer
@@ -123,9 +142,18 @@ class Source:
 
     def run(self) -> Conversation[Done]:
         """Describes the tree as it is asked to, answers, and ends with the destination's account."""
+        offered = None
+        if self._offer is not None:
+            yield Send(self._tree.start(), 0)
+            yield Flush()
+            if (yield from self._description.offer(self._offer, 0, self._declined)):
+                offered = self._offer
         describe, round_ = yield from self._described()
-        yield Send(self._tree.start(), round_)
-        if describe.whole:
+        if self._offer is None:
+            yield Send(self._tree.start(), round_)
+        if not describe.whole and describe.owner == offered:
+            pass  # it is being looked into
+        elif describe.whole:
             yield from self._description.send_listing(round_, self._poll)
         else:
             yield Flush()
@@ -140,12 +168,21 @@ class Source:
 
     def _described(self) -> Conversation[tuple[Describe, int]]:
         while True:
-            received = yield Receive()
-            if received is None or self._news.take(received.message):
+            received = self._heard.popleft() if self._heard else (yield Receive())
+            if received is None or isinstance(received.message, Hello | Opened):
+                continue
+            if self._news.take(received.message):
                 continue
             if not isinstance(received.message, Describe):
                 raise ProtocolError(f"expected Describe, found {type(received.message).__name__}")
             return received.message, received.round + 1
+
+    def _declined(self) -> Conversation[bool]:
+        """Whether the destination has asked for the listing by now."""
+        while (received := (yield Receive(wait=False))) is not None:
+            self._heard.append(received)
+        messages = [received.message for received in self._heard]
+        return any(isinstance(message, Describe) and message.whole for message in messages)
 
     @property
     def files(self) -> int:
@@ -187,7 +224,7 @@ class Source:
             yield from self._send_traits(message, round_)
         elif isinstance(message, TreeRequest):
             for file in message.files:
-                yield from self._answer(file, round_, lambda f: self._send_tree(f, message.width, round_))
+                yield from self._answer(file, round_, lambda f: self._send_tree(f, message, round_))
         elif isinstance(message, NodeRequest):
             yield from self._answer(message.file, round_, lambda _: self._send_nodes(message, round_))
         elif isinstance(message, BlockRequest):
@@ -258,13 +295,19 @@ class Source:
         if files:
             yield Send(TraitsAnswer(tuple(files), tuple(sizes), bytes(roots), bytes(traits)), round_)
 
-    def _send_tree(self, file: int, width: int, round_: int) -> Conversation[None]:
+    def _send_tree(self, file: int, asked: TreeRequest, round_: int) -> Conversation[None]:
+        fingerprints = b""
         with self._open(file) as source:
             signed = self._sign(file, source)
-        tree = signed.tree
-        records = encode_records(tree.top, range(tree.top.records), self._secret, width)
+            tree = signed.tree
+            if asked.block and 0 < tree.size <= self._signer.params.max_size:
+                data = source.pread(0, tree.size)
+                fingerprints = block_fingerprints(self._secret, data, asked.block_of(tree.size), LEAF_WIDTH)
+                source.check_unchanged()
+        records = encode_records(tree.top, range(tree.top.records), self._secret, asked.width)
         mtime = self._news_of_mtime(file, signed.identity)
-        yield Send(TreeAnswer(file, tree.size, tree.root, tree.height, mtime, records), round_)
+        answer = TreeAnswer(file, tree.size, tree.root, tree.height, mtime, records, fingerprints)
+        yield Send(answer, round_)
 
     def _send_nodes(self, message: NodeRequest, round_: int) -> Conversation[None]:
         signed = self._signed.get(message.file)
@@ -299,6 +342,9 @@ class Source:
 
     def _send_ranges(self, message: RangeRequest, round_: int) -> Conversation[None]:
         """The ranges one behind the other in as few messages as possible: many are shorter than a header."""
+        if message.pack and self._pack:
+            yield Send(self._packed(message), round_)
+            return
         held = bytearray()
         with self._opened_again(message) as source:
             for offset, length in message.ranges:
@@ -316,6 +362,14 @@ class Source:
             yield Send(Data(message.file, bytes(held)), round_)
         # Without a digest: the receiver knows the root.
         yield Send(FileEnd(message.file, sum(message.lengths)), round_)
+
+    def _packed(self, message: RangeRequest) -> Literals:
+        with self._opened_again(message) as source:
+            literals = b"".join(source.pread(offset, length) for offset, length in message.ranges)
+            known = context_ranges(message.ranges, source.size)
+            context = b"".join(source.pread(found.offset, found.length) for found in known)
+            source.check_unchanged()
+        return Literals(message.file, pack(literals, context))
 
     def _opened_again(self, message: BlockRequest | RangeRequest) -> SourceFile:
         """The file that the ranges are of, if it is still the one that was signed and has them all."""

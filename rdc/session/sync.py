@@ -104,6 +104,7 @@ class _Run:
         self._secret = os.urandom(SECRET_BYTES)
         self._filters = FilterList(options.rules)
         self._signer = FileSigner(catalog=catalog)
+        self._pack = self._options.compress is not False
         self._files = 0
         self._bytes = 0
 
@@ -112,6 +113,7 @@ class _Run:
         and hash at the same time."""
         # A mistake in SRC is this side's to tell, not the far side's.
         SourceTree.open(self._source.path).root.close()
+        self._pack = self._options.compress is True
         link = LocalLink(self._fetch(), answer(FileSigner(catalog=self._signer.catalog)))
         return self._report(link.run(), link)
 
@@ -175,7 +177,9 @@ class _Run:
         """The far side is the source."""
         # The source starts on this without waiting for anything more.
         owner, whole = keeps_owner(self._options), wants_listing(self._destination.path, self._options)
-        yield from self._open(Role.SOURCE, self._source.path, Describe(whole, owner))
+        yield from self._open(Role.SOURCE, self._source.path)
+        yield Send(Describe(whole, owner), 0)
+        yield from self._opened()
         received = yield Receive()
         if received is None or not isinstance(received.message, Start):
             raise ProtocolError("expected Start")
@@ -192,6 +196,7 @@ class _Run:
                 self._news,
                 whole=whole,
                 settlements=self._signer.catalog,
+                pack=self._pack,
             )
             done = yield from half.run(received.round + 1)
         finally:
@@ -201,17 +206,27 @@ class _Run:
 
     def _send(self, tree: SourceTree) -> Conversation[Done]:
         """The far side is the destination."""
-        yield from self._open(Role.DESTINATION, self._destination.path, None)
-        half = Source(tree, self._filters, self._secret, self._signer, self._news)
+        yield from self._open(Role.DESTINATION, self._destination.path)
+        # Contents are compared by listing; anything else the destination may want by manifest.
+        offer = None if self._options.checksum else keeps_owner(self._options)
+        half = Source(
+            tree,
+            self._filters,
+            self._secret,
+            self._signer,
+            self._news,
+            offer=offer,
+            pack=self._options.compress is not False,
+        )
         done = yield from half.run()
         self._files, self._bytes = half.files, half.total_bytes
         return done
 
-    def _open(self, role: Role, path: bytes, describe: Describe | None) -> Conversation[None]:
+    def _open(self, role: Role, path: bytes) -> Conversation[None]:
         yield Pace(self._options.bandwidth, self._options.timeout)
         yield Send(Open(role, path, self._secret, self._options), 0)
-        if describe is not None:
-            yield Send(describe, 0)
+
+    def _opened(self) -> Conversation[None]:
         while True:
             received = yield Receive()
             if received is not None and isinstance(received.message, Opened):

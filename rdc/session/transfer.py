@@ -19,6 +19,7 @@ from rdc.protocol.messages import (
     FileBatch,
     FileEnd,
     FileFailed,
+    Literals,
     NodeAnswer,
     RootAnswer,
     TraitsAnswer,
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
     from rdc.session.vanished import Vanished
 
 __all__ = ["Transfers"]
+
+WHOLE_BYTES = 1024
+"""Changed files up to this size come whole: compressed hardly longer than a root and fingerprints, and round
+trips sooner."""
 
 
 class Transfers:
@@ -66,6 +71,9 @@ class Transfers:
         """Bring the content of a file up to date from the version at its path; `same_size`: as listed."""
         size = self._context.entries.entry(file).size
         self.tally.total_bytes += size
+        if size <= WHOLE_BYTES and not same_size:
+            self._wholes.add(file)
+            return
         self.tally.compare_bytes += size
         if same_size:
             self._checks.touched(file)
@@ -115,6 +123,8 @@ class Transfers:
         if isinstance(message, Data):
             if not self._descents.take_data(message):
                 self._wholes.take_data(message)
+        elif isinstance(message, Literals):
+            yield from self._descents.take_literals(message, round_)
         elif isinstance(message, FileBatch):
             self._wholes.take_batch(message)
         elif isinstance(message, FileEnd):

@@ -285,7 +285,7 @@ KEY_FILE_BYTES = 64 << 10
 """Bytes of a file with a key or a certificate: ours have 1 KiB, RSA certificates of others a few."""
 
 TRUSTED_KEYS = 10_000
-"""Certificates in one key directory: reading them takes a second, and a daemon does so at each reload."""
+"""Certificates in one key directory: a daemon reads them all at each reload."""
 
 SETTINGS_BYTES = 1 << 20
 """Bytes of a configuration file: thousands of modules."""

@@ -2,7 +2,7 @@
 
 One thread, one loop. Nothing in it waits for a peer: handshakes advance as their bytes come, and a peer that
 is trusted is handed on by fork, with its connection, to a process of its own (rdc.daemon.session). What a
-stranger can make this process hold is bounded by `handshakes` connections of some 100 KB for
+stranger can make this process hold is bounded by `handshakes` connections of some 50 KB for
 `handshake_seconds`.
 """
 

@@ -204,11 +204,19 @@ class _Run:
         self._files, self._bytes = half.source_files, half.source_bytes
         return done
 
+    @property
+    def _owner_there(self) -> bool:
+        """Whether the far side, as the destination, keeps owners: a guess. One that is started for this run
+        is root where this one is, as a rule; modules of a daemon keep owners where they say so."""
+        if self._destination.port is not None:
+            return bool(self._options.owner)
+        return keeps_owner(self._options)
+
     def _send(self, tree: SourceTree) -> Conversation[Done]:
         """The far side is the destination."""
         yield from self._open(Role.DESTINATION, self._destination.path)
         # Contents are compared by listing; anything else the destination may want by manifest.
-        offer = None if self._options.checksum else keeps_owner(self._options)
+        offer = None if self._options.checksum else self._owner_there
         half = Source(
             tree,
             self._filters,

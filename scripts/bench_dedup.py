@@ -4,7 +4,7 @@ Question: which ratio of max to min should chunks have, and how do the cuts comp
 Metrics: unique bytes + 20 bytes a chunk, over all versions of a corpus, in per cent of FastCDC's at the same
 mean. The mean is measured: each chunker's parameter is searched until total bytes / chunks is within 1 % of
 the target, because chunkers at unequal means differ by more than by anything else. Where a corpus has few
-chunks, chance decides: there DRAWS streams are averaged, each the same bytes XOR a constant.
+chunks, chance decides: there several streams are averaged, each the same bytes XOR a constant.
 Corpora: each argument is one corpus, versions (trees or files) separated by commas. A tree is one stream: its
 files' contents in order of path, as an archive has them; small files would hide what cuts do.
 Commands: .venv/bin/python scripts/bench_dedup.py [--json OUT] [--mean KIB ...] NAME=TREE,TREE,... ...
@@ -32,8 +32,8 @@ from rdc.kernel import Cutter, kernel_name  # noqa: E402
 MEANS = (4 << 10, 8 << 10, 16 << 10, 64 << 10)
 RATIOS = (2, 3, 4, 5, 6, 7)
 PER_CHUNK = 20
-DRAWS = 8
-FEW_CHUNKS = 10_000
+DRAWS = ((1_000, 64), (10_000, 8))
+"""(chunks of the corpus, draws where there are fewer)."""
 Ends = list[int]
 Chunker = Callable[[bytes, float], Ends]
 
@@ -118,7 +118,7 @@ def turned(streams: list[bytes], draw: int) -> list[bytes]:
 def row_for(streams: list[bytes], mean: int, chunkers: dict[str, Chunker]) -> dict[str, dict[str, float]]:
     """Of each chunker the mean had, bytes stored, and these over the total, averaged over the draws."""
     total = sum(map(len, streams))
-    draws = DRAWS if total / mean < FEW_CHUNKS else 1
+    draws = next((draws for chunks, draws in DRAWS if total / mean < chunks), 1)
     had, kept = dict.fromkeys(chunkers, 0.0), dict.fromkeys(chunkers, 0)
     for draw in range(draws):
         drawn = turned(streams, draw)

@@ -287,9 +287,9 @@ class CommitGroup:
                 unplaced = set(rows)
             else:
                 unplaced = set(run.place())
-            for row in rows:
-                if row not in unplaced or self._placed_singly(run, row):
-                    renamed.append(_Renamed(run.path_of(row), run.directory, run.fileno(row)))
+            if unplaced:
+                rows = [row for row in rows if row not in unplaced or self._placed_singly(run, row)]
+            renamed += [_Renamed(run.path_of(row), run.directory, run.fileno(row)) for row in rows]
         return renamed
 
     def _placed_singly(self, run: StagedFiles, row: int) -> bool:

@@ -90,11 +90,13 @@ def choose_kept(inodes: Sequence[Inode]) -> Inode:
     return max(inodes, key=lambda one: (one.protected, one.has_other_names, one.facts.links))
 
 
-def by_volume(inodes: Sequence[Inode], volume: Callable[[Inode], bytes]) -> Iterator[list[Inode]]:
-    """Parts of at least two that can share; `volume` names what a file lies on."""
+def by_volume(inodes: Sequence[Inode], volume: Callable[[Inode], bytes | None]) -> Iterator[list[Inode]]:
+    """Parts of at least two that can share; `volume` names what a file lies on, None leaves it out."""
     parts: dict[bytes, list[Inode]] = {}
     for inode in inodes:
-        parts.setdefault(volume(inode), []).append(inode)
+        name = volume(inode)
+        if name is not None:
+            parts.setdefault(name, []).append(inode)
     for part in parts.values():
         if len(part) > 1:
             yield part

@@ -46,18 +46,26 @@ class Sharer:
 
     def group(self, inodes: Sequence[Inode]) -> None:
         """Let the inodes of one group share the blocks of one of them, a volume at a time."""
-        for part in by_volume(inodes, lambda inode: self._volume(inode).id):
+        for part in by_volume(inodes, self._volume):
             source = choose_source(part)
             others = [inode for inode in part if inode is not source and not inode.protected]
             size = source.facts.identity.size
-            changed_any = False
-            for other in others:
-                if self._tally.capped:
-                    break
-                began = self._tally.advanced
-                changed_any |= self._pair(source.names[0], other.names[0], [_Range(0, 0, size)])
-                self._tally.reach(began + size)
-            self._tally.groups += changed_any
+            self._tally.groups += self._whole_files(source.names[0], [one.names[0] for one in others], size)
+
+    def _whole_files(self, source: Place, others: Sequence[Place], size: int) -> bool:
+        """Whether something was, or would be, shared."""
+        shared = False
+        try:
+            with self._opened(source) as one:
+                for other in others:
+                    if self._tally.capped:
+                        break
+                    began = self._tally.advanced
+                    shared |= self._pair(one, source, other, [_Range(0, 0, size)])
+                    self._tally.reach(began + size)
+        except FileError as error:
+            self._tally.problem(error)
+        return shared
 
     def runs(self, runs: Sequence[EqualRuns]) -> None:
         """Let ranges of one file share their blocks with those of others; all of `runs` have one
@@ -66,25 +74,28 @@ class Sharer:
             return
         place = runs[0].destination
         root = self._trees[place.root].root
+        shared = False
         try:
             with root.open_read(place.path) as file:
                 moved = self._to_move(root, place.path, file, runs)
                 if moved and self._tally.options.apply and not self._tally.capped:
                     # First: where a kill comes in between, the next run still finds extents to free.
                     move(root, place.path, file, moved)
-                shared = False
-                for one in runs:
-                    columns = zip(one.source_offsets, one.offsets, one.lengths, strict=True)
-                    ranges = [_Range(*row) for row in columns]
-                    shared |= self._pair(one.source, place, ranges, by_blocks=bool(moved))
+            for one in runs:
+                columns = zip(one.source_offsets, one.offsets, one.lengths, strict=True)
+                ranges = [_Range(*row) for row in columns]
+                with self._opened(one.source) as source:
+                    shared |= self._pair(source, one.source, place, ranges, by_blocks=bool(moved))
         except FileError as error:
             self._tally.problem(error)
-            return
         self._tally.groups += shared
+
+    def _opened(self, place: Place) -> SourceFile:
+        return self._trees[place.root].root.open_read(place.path)
 
     def _to_move(self, root: Root, path: bytes, file: SourceFile, runs: Sequence[EqualRuns]) -> list[Span]:
         """What of the file must move so that what it shares is freed."""
-        if not _volume(root, path, file).whole_extents:
+        if not self._volume_of(root, path, file).whole_extents:
             return []
         spans = [
             Span(start, start + length)
@@ -97,16 +108,21 @@ class Sharer:
             return []  # a file system that does not tell
 
     def _pair(
-        self, source: Place, destination: Place, ranges: Sequence[_Range], *, by_blocks: bool = False
+        self,
+        source: SourceFile,
+        source_place: Place,
+        destination: Place,
+        ranges: Sequence[_Range],
+        *,
+        by_blocks: bool = False,
     ) -> bool:
-        """Whether something was, or would be, shared. Problems of either file are told, not raised.
+        """Whether something was, or would be, shared. Problems of the destination are told, not raised.
 
         `by_blocks`: what is shared is given back by blocks, whatever the volume does.
         """
-        root = self._trees[source.root].root
+        shown = self._trees[source_place.root].root.shown(source_place.path)
         try:
-            with root.open_read(source.path) as one:
-                return self._into(one, root.shown(source.path), destination, ranges, by_blocks=by_blocks)
+            return self._into(source, shown, destination, ranges, by_blocks=by_blocks)
         except FileError as error:
             self._tally.problem(error)
             return False
@@ -122,7 +138,7 @@ class Sharer:
     ) -> bool:
         root, path = self._trees[destination.root].root, destination.path
         with root.open_read(path) as other:
-            volume = _volume(root, path, other)
+            volume = self._volume_of(root, path, other)
             if by_blocks:
                 volume = replace(volume, whole_extents=False)
             total = Instance(Action.SHARE, root.shown(path), shown, 0, 0, 0)
@@ -192,13 +208,26 @@ class Sharer:
             done += shared
             self._tally.advance(shared)
 
-    def _volume(self, inode: Inode) -> Volume:
-        device = inode.facts.identity.device
+    def _volume(self, inode: Inode) -> bytes | None:
+        """The id of its volume; None, with the problem told, where it cannot be asked any more."""
+        known = self._volumes.get(inode.facts.identity.device)
+        if known is not None:
+            return known.id
+        place = inode.names[0]
+        try:
+            with self._opened(place) as file:
+                return self._volume_of(self._trees[place.root].root, place.path, file).id
+        except FileError as error:
+            self._tally.problem(error)
+            return None
+
+    def _volume_of(self, root: Root, path: bytes, file: SourceFile) -> Volume:
+        device = file.identity.device
         if device not in self._volumes:
-            place = inode.names[0]
-            root = self._trees[place.root].root
-            with root.open_read(place.path) as source:
-                self._volumes[device] = _volume(root, place.path, source)
+            try:
+                self._volumes[device] = volume_of(file.fileno())
+            except OSError as error:
+                raise root.failure(error, path, "look at its file system", reading=True) from error
         return self._volumes[device]
 
 
@@ -208,13 +237,6 @@ def _compare(source: SourceFile, root: Root, path: bytes, other: SourceFile, par
         length = min(SPAN_BYTES, part.length - at)
         if source.pread(part.source_offset + at, length) != other.pread(part.offset + at, length):
             raise changed(path, root.shown(path), "the content that was compared", "another")
-
-
-def _volume(root: Root, path: bytes, source: SourceFile) -> Volume:
-    try:
-        return volume_of(source.fileno())
-    except OSError as error:
-        raise root.failure(error, path, "look at its file system", reading=True) from error
 
 
 def _places(source: SourceFile, other: SourceFile, part: _Range, volume: Volume) -> Sharing:

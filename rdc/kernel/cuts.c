@@ -74,23 +74,39 @@ static size_t equal_minima(const uint64_t *low, size_t count, uint16_t *keep)
     return kept;
 }
 
-/* The same of ranks whose leads ascend. Hostile ones begin a new minimum every few positions: no branches. Ranks less
- * their lowest byte fit a word, whose minimum costs least; where that leaves a tie the list may be too short. */
+/* The same of ranks whose leads ascend, where branches do: most ranks tie, as in constant runs. */
+static size_t tied_minima(const uint16_t *at, const uint8_t *lead, const uint64_t *low, size_t count, uint16_t *keep)
+{
+    size_t kept = 0;
+    unsigned best_lead = 256;
+    uint64_t best = 0;
+
+    for (size_t k = count; k-- > 0;)
+        if (lead[at[k] - 1] < best_lead || low[k] < best) {
+            best_lead = lead[at[k] - 1];
+            best = low[k];
+            keep[kept++] = (uint16_t)k;
+        }
+    return kept;
+}
+
+/* The same where hostile leads and ranks can begin a new minimum every few positions: no branches. Ranks less their
+ * lowest byte fit a word, whose minimum costs least; where that leaves a tie the list may be too short. */
 static size_t ascending_minima(const uint16_t *at, const uint8_t *lead, const uint64_t *low, size_t count,
-                               uint16_t *keep, int *tie)
+                               uint16_t *keep)
 {
     uint64_t best = UINT64_MAX;
     size_t kept = 0;
+    int tie = 0;
 
-    *tie = 0;
     for (size_t k = count; k-- > 0;) {
         const uint64_t most = (uint64_t)lead[at[k] - 1] << 56 | low[k] >> 8;
         keep[kept] = (uint16_t)k;
         kept += most < best;
-        *tie |= most == best;
+        tie |= most == best;
         best = most < best ? most : best;
     }
-    return kept;
+    return tie ? tied_minima(at, lead, low, count, keep) : kept;
 }
 
 /* Push the suffix minima of 1 to RDC_BATCH positions from + at[]. They ascend, and so do their leads, lead[at[k] - 1]. */
@@ -98,25 +114,15 @@ static int offer_all(rdc_cutter *c, uint64_t from, const uint16_t *at, const uin
                      size_t count)
 {
     uint16_t keep[RDC_BATCH];
-    size_t kept, k = 0;
-    int tie = 0;
+    size_t kept = lead[at[0] - 1] == lead[at[count - 1] - 1] ? equal_minima(low, count, keep)
+                                                             : ascending_minima(at, lead, low, count, keep);
 
-    if (lead[at[0] - 1] == lead[at[count - 1] - 1])
-        kept = equal_minima(low, count, keep);
-    else
-        kept = ascending_minima(at, lead, low, count, keep, &tie);
-    if (tie) {
-        for (; k < count; k++)
-            if (offer(c, from + at[k], lead[at[k] - 1], low[k]))
-                return -1;
-        return 0;
-    }
     /* Positions that no window to come holds. */
     while (kept > 0 && from + at[keep[kept - 1]] <= c->cut + c->min)
         kept--;
     if (kept == 0)
         return 0;
-    k = keep[--kept];
+    size_t k = keep[--kept];
     if (rdc_minima_push(&c->minima, from + at[k], lead[at[k] - 1], low[k]) || rdc_minima_reserve(&c->minima, kept))
         return -1;
     /* Each of the others has a larger rank than the one before it: it just comes behind. */

@@ -32,10 +32,6 @@ class _Batch:
         self.bytes = 0
         self._parts: list[bytes] = []
 
-    def full(self, files: int, size: int) -> bool:
-        """Whether so many more files, of so many bytes together, have no room."""
-        return self.bytes + size > DATA_BYTES or len(self.files) + files > FILES_PER_BATCH
-
     def add(self, files: list[int], sizes: list[int], content: bytes) -> None:
         self.files += files
         self.sizes += sizes
@@ -69,7 +65,7 @@ class FileSender:
             listing, first = manifest.listing(directory), manifest.firsts[directory]
             small: list[int] = []
             sizes: list[int] = []
-            total = 0
+            total, room = 0, DATA_BYTES - self._batch.bytes
             others = []
             for file in rows:
                 if listing.kinds[file - first] != Kind.FILE:
@@ -78,10 +74,10 @@ class FileSender:
                 if size > SMALL_FILE_BYTES:
                     others.append(file)
                     continue
-                if self._batch.full(len(small) + 1, total + size):
+                if total + size > room or len(small) == FILES_PER_BATCH - len(self._batch.files):
                     others += self._gather(directory, small, sizes)
                     yield from self._flush(round_)
-                    small, sizes, total = [], [], 0
+                    small, sizes, total, room = [], [], 0, DATA_BYTES
                 small.append(file)
                 sizes.append(size)
                 total += size

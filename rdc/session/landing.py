@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Landing"]
 
+NEW_FILE = itemize(Kind.FILE, Decision(Change.CREATE, -1, -1, Difference.NONE), transferred=True, new=True)
+"""The code of most files of most first copies."""
+
 DIFFERENCES = tuple(map(Difference, range(1 << len(Difference))))
 """Every set of differences, by its bits."""
 
@@ -41,9 +44,8 @@ class Landing:
         self._dry = dry
         self._decisions = _Decisions()
         self._landing: dict[bytes, int] = {}
-        # What lands is not put into the catalog. Its chunk lengths are the sender's word, and finding them
-        # again here costs a tenth more CPU for every byte that arrives; signing the file when it is asked for
-        # costs a third of what its arrival did, and most files never are.
+        # What lands is not put into the catalog: a whole file is neither cut nor are its chunks named on its
+        # way, which would take four times as long as its digest; most files are never asked about.
         self._group = CommitGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
         self.changed = 0
         self.planned = 0
@@ -135,7 +137,8 @@ class Landing:
 
     def _account(self, path: bytes, decision: Decision | None) -> None:
         if decision is None:
-            decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
+            self.report(ItemChanged(NEW_FILE, path))
+            return
         new = decision.change in (Change.CREATE, Change.REPLACE)
         self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=True, new=new), path))
 

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from rdc.report.progress_bar import ProgressBar
     from rdc.report.progress_lines import ProgressLines
 
-__all__ = ["SUMMARY", "help_text", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
+
+OPTIONS = DEDUPE_OPTIONS
 
 SUMMARY = "make single instances of duplicates, by shared blocks or hard links"
 
@@ -59,7 +61,7 @@ class _Output(DedupeReporter, Protocol):
 
 
 def help_text() -> str:
-    return _INTRODUCTION + options_help(DEDUPE_OPTIONS) + _CLOSING
+    return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:

@@ -33,6 +33,7 @@ __all__ = [
     "WINNOW_MAX_LIMIT",
     "BLOCK_BYTES",
     "DATA_BYTES",
+    "FILES_PER_GROUP",
     "FILES_PER_MESSAGE",
     "FRAME_BYTES",
     "INBOUND_BYTES",
@@ -154,6 +155,9 @@ RECORDS_BYTES = 512 << 10
 
 NODE_BYTES = 64 << 10
 """Bytes of one expanded node: 26 children of at most 50 bytes, several levels at once."""
+
+FILES_PER_GROUP = 64
+"""Files that share one reference: a difference in one of them has all of them asked about again."""
 
 FILES_PER_MESSAGE = 16_384
 """Files in one request or answer: 16,384 roots with sizes fill 640 KiB of a 1 MiB frame."""

@@ -107,7 +107,8 @@ def test_each_option_in_the_text_exists() -> None:
             ),
         )
     ) | {"--version"}
-    known |= set(re.findall(r'"(--[a-z-]+)"', (TOP / "scripts" / "bench_sync.py").read_text()))
+    for script in ("bench_sync.py", "bench_scan.py", "bench_dedupe.py"):
+        known |= set(re.findall(r'"(--[a-z-]+)"', (TOP / "scripts" / script).read_text()))
     text = re.sub(r"-c '[^']*'|ssh -p", "", README)
     used = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text, re.IGNORECASE)) - {"-avn"}
     assert len(used) > 40

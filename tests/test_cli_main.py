@@ -68,13 +68,13 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (
             [],
-            "rdc: a verb is needed: sync, index, scan, merge, dedupe, signature, catalog, serve"
-            " (see rdc --help)",
+            "rdc: a verb is needed: sync, dupes, similar, index, scan, merge, dedupe, signature, catalog,"
+            " serve (see rdc --help)",
         ),
         (
-            ["dupes", "x"],
-            "rdc: rdc dupes is not available yet; there are sync, index, scan, merge, dedupe, signature,"
-            " catalog, serve",
+            ["watch", "x"],
+            "rdc: rdc watch is not available yet; there are sync, dupes, similar, index, scan, merge, dedupe,"
+            " signature, catalog, serve",
         ),
         (["-av", "a", "b"], "rdc: -av stands before any verb; write rdc sync -av ... (see rdc --help)"),
         (["a", "b"], "rdc: rdc has no verb 'a'; to sync, write: rdc sync SRC DST (see rdc --help)"),

@@ -40,7 +40,7 @@ def answer(signer: FileSigner) -> Conversation[None]:
     open_, round_ = received.message, received.round + 1
     yield Pace(open_.options.bandwidth, open_.options.timeout)
     filters = FilterList(open_.options.rules)
-    news = News(None)
+    news = News(None, items=open_.options.items)
     path = open_.path or b"."
     if open_.role is Role.SOURCE:
         tree = SourceTree.open(path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -46,15 +47,15 @@ def measured(
     relay = f"{sys.executable} {RELAY} --account {account}"
     ends = [f"{source}/", f"far:{destination}/"]
     if tool == "rdc":
-        argv = [*RDC.split(), "sync", "--json", "--no-fsync", "-e", relay, "--remote-path", RDC, *ends]
+        argv = [*RDC.split(), "sync", "--stats", "--no-fsync", "-e", relay, "--remote-path", RDC, *ends]
     else:
         argv = [*tool.split(), "-e", relay, *ends]
     done = subprocess.run(argv, stdout=subprocess.PIPE, cwd=TOP, check=True)
-    summary = json.loads(done.stdout.splitlines()[-1]) if tool == "rdc" else {}
+    trips = re.search(rb"^Round trips: +([0-9,]+)$", done.stdout, re.MULTILINE)
     if stats and tool == "rdc":
-        print(json.dumps(summary), file=sys.stderr)
+        print(done.stdout.decode(), file=sys.stderr)
     counted = json.loads(account.read_text())
-    return counted["up"], counted["down"], summary.get("round_trips")
+    return counted["up"], counted["down"], int(trips[1]) if trips else None
 
 
 def touch(tree: Path) -> None:

@@ -101,7 +101,7 @@ def test_no_options() -> None:
     syncer = asked()
     assert syncer.source == Location(None, b"src/")
     assert syncer.destination == Location(None, b"dst")
-    assert syncer.options == SyncOptions()
+    assert syncer.options == SyncOptions(items=False)
     assert syncer.shell == RemoteShell()
     assert syncer.catalog is USER_CATALOG
 
@@ -152,7 +152,13 @@ def test_the_catalog_is_chosen_beside_the_options(tmp_path: Path) -> None:
     ],
 )
 def test_options(words: list[str], options: SyncOptions) -> None:
-    assert asked(*words).options == options
+    assert replace(asked(*words).options, items=True) == options
+
+
+@pytest.mark.parametrize("words", [["-v"], ["-i"], ["--json"], ["-ain"]])
+def test_changed_entries_are_told_only_to_who_reads_of_them(words: list[str]) -> None:
+    assert asked(*words).options.items
+    assert not asked("-a", "--stats", "--progress").options.items
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ options = st.builds(
     dry_run=st.booleans(),
     rules=st.lists(rules, max_size=4).map(tuple),
     fsync=st.booleans(),
+    items=st.booleans(),
     compress=st.none(),
     owner=st.none() | st.booleans(),
 )

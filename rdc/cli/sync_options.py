@@ -116,6 +116,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile) -> SyncRequest:
             dry_run=words.has("--dry-run"),
             rules=read_rules(words, read_rule_file),
             fsync=_choice(words, "--fsync", "--no-fsync") is not False,
+            items=any(words.has(name) for name in ("--verbose", "--itemize-changes", "--json")),
             compress=_choice(words, "--compress", "--no-compress"),
             owner=_choice(words, "--owner", "--no-owner"),
             bandwidth=_bandwidth(words),

@@ -38,6 +38,8 @@ class SyncOptions:
     dry_run: bool = False
     rules: tuple[FilterRule, ...] = ()
     fsync: bool = True
+    items: bool = True
+    """Whether the user's side wants to hear of every changed entry; their number is told in any case."""
     compress: bool | None = None
     """True: always, False: never, None: where it helps (not in one process)."""
     owner: bool | None = None

@@ -340,6 +340,7 @@ class Options:
         ("force_empty", Flag()),
         ("dry_run", Flag()),
         ("fsync", Flag()),
+        ("items", Flag()),
         ("owner", Flag(optional=True)),
         ("max_delete", Integer(optional=True)),
         ("bandwidth", Integer()),

@@ -235,7 +235,7 @@ class FileDescents:
             unknown = sum(found.length for found in literal_ranges(state.parts))
             few = len(self._descending) <= FEW_FILES and unknown <= FEW_BYTES
             trips = ROUND_TRIPS_FOR_FEW if few else ROUND_TRIPS
-            rounds = max(not fingerprints, (2 * trips - 2 - round_) // 2)
+            rounds = max(0, (2 * trips - 2 - round_) // 2)
             state.gaps = Gaps(
                 state.file, self._context.root, self._context.secret, state.parts, bases, trees, rounds
             )

@@ -30,9 +30,16 @@ class News:
     Counts problems either way.
     """
 
-    def __init__(self, reporter: Reporter | None, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock`: seconds that never go back."""
+    def __init__(
+        self,
+        reporter: Reporter | None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        items: bool = True,
+    ) -> None:
+        """`clock`: seconds that never go back. `items`: the far side wants to hear of changed entries."""
         self._reporter = reporter
+        self._items = items
         self._clock = clock
         self._shown: dict[str, float] = {}
         self._waiting: list[Event] = []
@@ -45,6 +52,8 @@ class News:
             self.errors += 1
         if self._reporter is not None:
             self._reporter(event)
+        elif isinstance(event, ItemChanged) and not self._items:
+            pass
         elif not (isinstance(event, Progressed) and self._too_soon(event)):
             self._waiting.append(event)
 

@@ -65,7 +65,7 @@ def answer(signer: FileSigner, admit: Callable[[Open], Admitted] = _as_asked) ->
     site, path, options = admitted.site, admitted.path, admitted.options
     yield Pace(options.bandwidth, options.timeout)
     filters = FilterList(options.rules)
-    news = News(None)
+    news = News(None, items=options.items)
     if open_.role is Role.SOURCE:
         tree = SourceTree.open(path, site)
         try:

@@ -13,6 +13,12 @@ __all__ = [
     "CATALOG_BYTES",
     "CATALOG_ENTRY_BYTES",
     "CATALOG_SETTLED",
+    "CONNECT_SECONDS",
+    "SETTINGS_BYTES",
+    "DAEMON_TIMEOUT_SECONDS",
+    "HANDSHAKE_BYTES",
+    "KEY_FILE_BYTES",
+    "TRUSTED_KEYS",
     "BLOCKS_PER_MESSAGE",
     "BLOCK_SIZE_MAX",
     "BLOCK_SIZE_MIN",
@@ -23,6 +29,7 @@ __all__ = [
     "FILTER_BYTES",
     "FILTER_PATTERN_BYTES",
     "FILTER_RULES",
+    "FOLDER_PAIRS",
     "PATH_BYTES",
     "NAME_BYTES",
     "NODE_RECORDS_MAX",
@@ -32,6 +39,7 @@ __all__ = [
     "WINNOW_MAX_LIMIT",
     "BLOCK_BYTES",
     "DATA_BYTES",
+    "FILES_PER_GROUP",
     "FILES_PER_MESSAGE",
     "FRAME_BYTES",
     "INBOUND_BYTES",
@@ -54,6 +62,7 @@ __all__ = [
     "SIMILAR_BATCH",
     "SIMILAR_FILES",
     "SIMILAR_MATCHES",
+    "SIMILAR_PAIRS",
     "SIMILAR_WINDOW",
     "SIZE_LIMIT",
     "SOFTWARE_BYTES",
@@ -86,7 +95,7 @@ NAME_BYTES = 255
 """Bytes of one path component: NAME_MAX of every Linux file system in use."""
 
 DIRECTORY_BYTES = 1 << 30
-"""Bytes held while one directory is read, 64 an entry besides its name and target: twelve million entries of
+"""Bytes held while one directory is read, 96 an entry besides its name and target: nine million entries of
 usual names, more than any file system lists in reasonable time."""
 
 PATH_BYTES = 65_536
@@ -152,6 +161,9 @@ RECORDS_BYTES = 512 << 10
 
 NODE_BYTES = 64 << 10
 """Bytes of one expanded node: 26 children of at most 50 bytes, several levels at once."""
+
+FILES_PER_GROUP = 64
+"""Files that share one reference: a difference in one of them has all of them asked about again."""
 
 FILES_PER_MESSAGE = 16_384
 """Files in one request or answer: 16,384 roots with sizes fill 640 KiB of a 1 MiB frame."""
@@ -267,6 +279,27 @@ BLOCK_SIZE_MAX = 64 << 10
 BLOCKS_PER_MESSAGE = 65_536
 """Blocks whose fingerprints one answer holds: 512 KiB at 8 bytes each, half a frame."""
 
+CONNECT_SECONDS = 30
+"""For a TCP connection and the TLS handshake to a daemon, in all: a far line needs a second, a lost packet or
+two some more."""
+
+HANDSHAKE_BYTES = 64 << 10
+"""Bytes taken from a peer that is not known yet: its half of a TLS 1.3 handshake with a certificate of ours
+is about 1 KiB, and what it sends ahead of our answer a few more, options with long filter lists aside."""
+
+KEY_FILE_BYTES = 64 << 10
+"""Bytes of a file with a key or a certificate: ours have 1 KiB, RSA certificates of others a few."""
+
+TRUSTED_KEYS = 10_000
+"""Certificates in one key directory: a daemon reads them all at each reload."""
+
+SETTINGS_BYTES = 1 << 20
+"""Bytes of a configuration file: thousands of modules."""
+
+DAEMON_TIMEOUT_SECONDS = 120
+"""What --timeout is over rdc:// where none is given: TCP alone never notices a far side that is gone. Half of
+a daemon's idle limit, so that signs of life come in time for both."""
+
 JOURNAL_BYTES = 1 << 30
 """Bytes of a journal of hard links: four million of them at paths of usual length."""
 
@@ -304,6 +337,13 @@ SIMILAR_MATCHES = 1024
 SIMILAR_BATCH = 64
 """Queries answered in one pass over an index, and so in one hold of the interpreter's lock: 10 ms at a
 million files."""
+
+SIMILAR_PAIRS = 1 << 20
+"""Candidate pairs of one search that wait to be compared, 8 bytes each, twice as many for a moment. Comparing
+a million takes minutes; weaker ones beyond it are left out and counted."""
+
+FOLDER_PAIRS = 1 << 18
+"""Pairs of directories whose common bytes are counted at a time, some 200 bytes each."""
 
 SIMILAR_WINDOW = 65_536
 """Neighbours that a file is compared with, at most, among those that share two of its traits, when all pairs

@@ -10,9 +10,9 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from rdc.cli.environment import Environment
+from rdc.cli.filter_options import read_rule_file
 from rdc.cli.options import options_help
 from rdc.cli.scan_options import SCAN_OPTIONS, Output, ScanRequest, parse_scan, read_scan
-from rdc.cli.sync import read_rule_file
 from rdc.errors import ExitCode, printable
 from rdc.progress import Problem, Progressed
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from rdc.progress import Event
     from rdc.report.progress_bar import ProgressBar
 
-__all__ = ["SUMMARY", "help_text", "print_report", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "help_text", "print_report", "run"]
+
+OPTIONS = SCAN_OPTIONS
 
 SUMMARY = "measure what deduplication and compression would save"
 
@@ -46,7 +48,7 @@ Exit codes: 0 done, 1 usage, 20 interrupted (the report is of what was read), 23
 
 
 def help_text() -> str:
-    return _INTRODUCTION + options_help(SCAN_OPTIONS) + _CLOSING
+    return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:

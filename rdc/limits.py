@@ -13,6 +13,12 @@ __all__ = [
     "CATALOG_BYTES",
     "CATALOG_ENTRY_BYTES",
     "CATALOG_SETTLED",
+    "CONNECT_SECONDS",
+    "SETTINGS_BYTES",
+    "DAEMON_TIMEOUT_SECONDS",
+    "HANDSHAKE_BYTES",
+    "KEY_FILE_BYTES",
+    "TRUSTED_KEYS",
     "BLOCKS_PER_MESSAGE",
     "BLOCK_SIZE_MAX",
     "BLOCK_SIZE_MIN",
@@ -272,6 +278,27 @@ BLOCK_SIZE_MAX = 64 << 10
 
 BLOCKS_PER_MESSAGE = 65_536
 """Blocks whose fingerprints one answer holds: 512 KiB at 8 bytes each, half a frame."""
+
+CONNECT_SECONDS = 30
+"""For a TCP connection and the TLS handshake to a daemon, in all: a far line needs a second, a lost packet or
+two some more."""
+
+HANDSHAKE_BYTES = 64 << 10
+"""Bytes taken from a peer that is not known yet: its half of a TLS 1.3 handshake with a certificate of ours
+is about 1 KiB, and what it sends ahead of our answer a few more, options with long filter lists aside."""
+
+KEY_FILE_BYTES = 64 << 10
+"""Bytes of a file with a key or a certificate: ours have 1 KiB, RSA certificates of others a few."""
+
+TRUSTED_KEYS = 10_000
+"""Certificates in one key directory: a daemon reads them all at each reload."""
+
+SETTINGS_BYTES = 1 << 20
+"""Bytes of a configuration file: thousands of modules."""
+
+DAEMON_TIMEOUT_SECONDS = 120
+"""What --timeout is over rdc:// where none is given: TCP alone never notices a far side that is gone. Half of
+a daemon's idle limit, so that signs of life come in time for both."""
 
 JOURNAL_BYTES = 1 << 30
 """Bytes of a journal of hard links: four million of them at paths of usual length."""

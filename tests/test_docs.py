@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli import catalog, dedupe, dupes, index, main, merge, scan, serve, signature, similar, sync
+from rdc.cli import dupes, main, similar, sync
 from rdc.cli.dedupe_options import DEDUPE_OPTIONS, parse_dedupe, read_dedupe
 from rdc.cli.filter_options import FILTER_GROUP
 from rdc.cli.options import Option, OptionGroup
@@ -58,7 +58,7 @@ def test_commands_can_be_typed(command: str) -> None:
     elif words[0] == "dedupe":
         assert read_dedupe(parse_dedupe(words[1:]), lambda _: b"").paths
     else:
-        assert words[0] in (*main.VERBS, "--version")
+        assert words[0] in (*main.VERBS, "--version", "--man")
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)
@@ -73,8 +73,8 @@ def test_each_option_is_in_the_table(option: Option) -> None:
 @pytest.mark.parametrize(
     ("heading", "groups"),
     [
-        ("### Identical files", dupes.DUPES_OPTIONS),
-        ("### Similar files and folders", similar.SIMILAR_OPTIONS),
+        ("### Identical files", dupes.OPTIONS),
+        ("### Similar files and folders", similar.OPTIONS),
     ],
 )
 def test_each_option_of_a_survey_is_in_its_table(heading: str, groups: tuple[OptionGroup, ...]) -> None:
@@ -99,14 +99,8 @@ def test_each_option_of_dedupe_is_in_its_table() -> None:
 def test_each_option_in_the_text_exists() -> None:
     known = {name for option in OPTIONS for name in option.names} | set(REFUSED_RSYNC_OPTIONS)
     known |= set(
-        re.findall(
-            r"--?[a-z0][\w-]*",
-            "".join(
-                verb.help_text()
-                for verb in (signature, serve, index, catalog, scan, merge, dedupe, dupes, similar)
-            ),
-        )
-    ) | {"--version"}
+        re.findall(r"--?[a-z0][\w-]*", "".join(verb.help_text() for verb in main.verbs().values()))
+    ) | {"--version", "--man"}
     for script in ("bench_sync.py", "bench_scan.py", "bench_dedupe.py"):
         known |= set(re.findall(r'"(--[a-z-]+)"', (TOP / "scripts" / script).read_text()))
     text = re.sub(r"-c '[^']*'|ssh -p", "", README)
@@ -121,7 +115,7 @@ def test_what_is_not_there_fails_by_name() -> None:
         if name.startswith("-") and len(name) > 1:
             with pytest.raises(UsageError, match=f"rdc has no {name}"):
                 parse_sync([name, "a", "b"])
-    assert {"watch", "daemon"} <= set(codes(section))
+    assert {"watch"} <= set(codes(section))
 
 
 def test_exit_codes_are_complete() -> None:

@@ -17,14 +17,16 @@ from rdc.report.sizes import counted, exact_text, size_text
 if TYPE_CHECKING:
     from rdc.catalog.catalog import Catalog
 
-__all__ = ["SUMMARY", "help_text", "run"]
+__all__ = ["OPTIONS", "SUBVERBS", "SUMMARY", "help_text", "run"]
 
 SUMMARY = "show, prune or empty the catalog of signatures"
+
+SUBVERBS = ("show", "prune", "forget")
 
 UNUSED_DAYS = 180
 """Days after which `prune` drops an entry nobody asked for."""
 
-_GROUPS = (
+OPTIONS = (
     OptionGroup(
         "Options",
         (
@@ -52,12 +54,12 @@ drops those of a file, or of all that was below a directory.
 
 
 def help_text() -> str:
-    return _INTRODUCTION + options_help(_GROUPS)
+    return _INTRODUCTION + options_help(OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """The words after `rdc catalog`. Raises RdcError."""
-    parsed = parse_words(words, _GROUPS, {}, command="rdc catalog")
+    parsed = parse_words(words, OPTIONS, {}, command="rdc catalog")
     if parsed.has("--help"):
         environment.data(help_text())
         return ExitCode.OK

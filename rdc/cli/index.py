@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from rdc.report.progress_bar import ProgressBar
     from rdc.tree.filters import FilterList
 
-__all__ = ["SUMMARY", "help_text", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
 SUMMARY = "sign the files of a directory ahead, so that later syncs need not read them"
 
-_GROUPS = (
+OPTIONS = (
     FILTER_GROUP,
     OptionGroup(
         "Options",
@@ -50,12 +50,12 @@ they might be changed once more without a trace in their times.
 
 
 def help_text() -> str:
-    return _INTRODUCTION + options_help(_GROUPS)
+    return _INTRODUCTION + options_help(OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """The words after `rdc index`. Raises RdcError."""
-    parsed = parse_words(words, _GROUPS, {}, command="rdc index")
+    parsed = parse_words(words, OPTIONS, {}, command="rdc index")
     if parsed.has("--help"):
         environment.data(help_text())
         return ExitCode.OK

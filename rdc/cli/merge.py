@@ -12,11 +12,11 @@ from rdc.cli.scan_options import OUTPUT_GROUP, read_memory, read_output, read_pa
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.model.scan import DEFAULT_MEMORY
 
-__all__ = ["SUMMARY", "help_text", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
 SUMMARY = "one report of several scans, made with rdc scan -o"
 
-_GROUPS = (
+OPTIONS = (
     OptionGroup(
         "Merging",
         (
@@ -40,12 +40,12 @@ not, or is damaged, is refused by name.
 
 
 def help_text() -> str:
-    return _INTRODUCTION + options_help(_GROUPS)
+    return _INTRODUCTION + options_help(OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """The words after `rdc merge`. Raises RdcError."""
-    parsed = parse_words(words, _GROUPS, {}, command="rdc merge")
+    parsed = parse_words(words, OPTIONS, {}, command="rdc merge")
     if parsed.has("--help"):
         environment.data(help_text())
         return ExitCode.OK

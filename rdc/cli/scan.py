@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from rdc.progress import Event
     from rdc.report.progress_bar import ProgressBar
 
-__all__ = ["SUMMARY", "help_text", "print_report", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "help_text", "print_report", "run"]
+
+OPTIONS = SCAN_OPTIONS
 
 SUMMARY = "measure what deduplication and compression would save"
 
@@ -46,7 +48,7 @@ Exit codes: 0 done, 1 usage, 20 interrupted (the report is of what was read), 23
 
 
 def help_text() -> str:
-    return _INTRODUCTION + options_help(SCAN_OPTIONS) + _CLOSING
+    return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:

@@ -17,14 +17,18 @@ from rdc.progress import Reporter
 from rdc.report.sync_terminal import SyncTerminal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.report.progress_bar import ProgressBar
     from rdc.report.progress_lines import ProgressLines
 
-__all__ = ["SUMMARY", "Syncer", "help_text", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "Syncer", "help_text", "run"]
 
-SUMMARY = "bring a directory or file up to another, here or over ssh"
+OPTIONS = SYNC_OPTIONS
+
+SUMMARY = "bring a directory or file up to another, here or on another host"
 
 _INTRODUCTION = """\
 Usage: rdc sync [OPTIONS] SRC DST
@@ -34,6 +38,7 @@ Examples:
   rdc sync -n -i src/ backup/            show what that would change
   rdc sync --delete src/ host:backup/    over ssh, and remove there what src/ no longer has
   rdc sync host:data .                   fetch the directory data from host
+  rdc sync src/ rdc://host/module/       to a module of a daemon (rdc serve, rdc keys)
   rdc sync -e 'ssh -p 2222' --exclude='*.o' --exclude=/build/ . me@host:project/
 
 A '/' at the end of SRC means its content, without it the directory itself, as in rsync. HOST:PATH is relative
@@ -44,7 +49,8 @@ by name.
 _CLOSING = """
 Exit codes: 0 done, 1 usage, 2 the far side is no rdc of this version, 11 disk full or read-only,
 12 connection lost, 20 interrupted, 23 some files failed, 24 source files changed meanwhile,
-25 stopped by --max-delete, 30 nothing came for --timeout seconds, 127 no rdc on the far side.
+25 stopped by --max-delete, 30 nothing came for --timeout seconds, 127 no rdc on the far side. Of a daemon:
+5 it refused, 10 it cannot be reached, 35 it did not answer.
 """
 
 
@@ -60,6 +66,7 @@ class Syncer(Protocol):
         shell: RemoteShell,
         reporter: Reporter,
         catalog: SignatureStore | UserCatalog | None,
+        keys: Path | None,
     ) -> SyncReport: ...
 
 
@@ -71,7 +78,7 @@ class _Output(Reporter, Protocol):
 
 
 def help_text() -> str:
-    return _INTRODUCTION + options_help(SYNC_OPTIONS) + _CLOSING
+    return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
 
 
 def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None = None) -> ExitCode:
@@ -107,6 +114,7 @@ def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> 
                 shell=request.shell,
                 reporter=output,
                 catalog=catalog,
+                keys=request.keys,
             )
         output.finish(report)
     except OutputClosedError:

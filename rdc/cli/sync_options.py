@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
@@ -51,12 +52,17 @@ SYNC_OPTIONS = (
         (
             Option(("-e", "--rsh"), "the remote shell (default: ssh)", "CMD"),
             Option(("--remote-path",), "rdc on the far side (default: rdc)", "PROGRAM"),
+            Option(
+                ("--keys",), "for rdc://: the key directory (default: RDC_KEYS, ~/.config/rdc/keys)", "DIR"
+            ),
             Option(("-z", "--compress"), "always compress (default: where it helps)"),
             Option(("--no-compress", "--no-z"), "never compress"),
             Option(
                 ("--bwlimit",), "send at most so much a second: KiB, or with a suffix such as 1.5m", "RATE"
             ),
-            Option(("--timeout",), "give up when no byte came or went for so long (exit code 30)", "SECONDS"),
+            Option(
+                ("--timeout",), "give up after so long without a byte (default: 0, rdc:// 120)", "SECONDS"
+            ),
         ),
     ),
     CATALOG_GROUP,
@@ -88,6 +94,7 @@ class SyncRequest:
     style: TerminalStyle
     json: bool
     catalog: CatalogChoice
+    keys: Path | None
 
 
 def parse_sync(words: list[str]) -> Words:
@@ -126,6 +133,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile) -> SyncRequest:
         ),
         json=words.has("--json"),
         catalog=read_choice(words),
+        keys=_keys(words),
     )
 
 
@@ -191,6 +199,15 @@ def _timeout(words: Words) -> int:
     if not (last.value.isascii() and last.value.isdigit() and len(last.value) <= 9):
         raise UsageError(f"--timeout={last.value}: a number of seconds is expected, 0 for none")
     return min(int(last.value), TIMEOUT_SECONDS)
+
+
+def _keys(words: Words) -> Path | None:
+    given = words.last("--keys")
+    if given is None:
+        return None
+    if not given.value:
+        raise UsageError("--keys needs a directory, such as: --keys=/etc/rdc/keys")
+    return Path(given.value)
 
 
 def _shell(words: Words) -> RemoteShell:

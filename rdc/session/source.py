@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, printable
-from rdc.files.confined import Root
 from rdc.kernel import block_fingerprints
 from rdc.limits import DATA_BYTES, NODES_PER_ANSWER, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
@@ -49,16 +48,19 @@ from rdc.session.description import Description
 from rdc.session.driver import Flush, Receive, Send
 from rdc.session.file_sender import FileSender
 from rdc.session.news import News
+from rdc.session.place import ANYWHERE
 from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.catalog.signer import FileSigner
+    from rdc.files.confined import Root
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
     from rdc.protocol.connection import Received
     from rdc.session.driver import Conversation
+    from rdc.session.place import Site
     from rdc.signature.tree import SignatureTree
     from rdc.tree.filters import FilterList
     from rdc.tree.manifest import Entry
@@ -78,12 +80,12 @@ class SourceTree:
     """The one entry, where the path had no trailing slash (rsync's rule)."""
 
     @classmethod
-    def open(cls, path: bytes) -> SourceTree:
+    def open(cls, path: bytes, site: Site = ANYWHERE) -> SourceTree:
         """Raises FileError when there is nothing at `path`."""
         name = os.path.basename(path)
         if name in (b"", b".", b".."):
-            return cls(Root.open(path), None)
-        tree = cls(Root.open(os.path.dirname(path) or b"."), name)
+            return cls(site.open(path), None)
+        tree = cls(site.open(os.path.dirname(path) or b"."), name)
         if tree.root.kind(name) is None:
             tree.root.close()
             raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")

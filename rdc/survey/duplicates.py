@@ -85,7 +85,9 @@ class Duplicates:
         return sorted(range(len(counts)), key=rank)
 
     def _file(self, row: int) -> DuplicateFile:
-        others = () if self._names is None else self._names.of(row)
+        if self._names is None:
+            return DuplicateFile(self._files.shown(row))
+        others = self._names.of(row)
         return DuplicateFile(self._files.shown(row), tuple([self._files.shown(other) for other in others]))
 
 

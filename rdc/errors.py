@@ -49,6 +49,8 @@ def printable(text: str | bytes) -> str:
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "surrogateescape")
+    if text.isprintable():
+        return text  # nearly every name, and lists have many
     out = []
     for ch in text:
         code = ord(ch)

@@ -29,6 +29,7 @@ __all__ = [
     "FILTER_BYTES",
     "FILTER_PATTERN_BYTES",
     "FILTER_RULES",
+    "FOLDER_PAIRS",
     "PATH_BYTES",
     "NAME_BYTES",
     "NODE_RECORDS_MAX",
@@ -38,6 +39,7 @@ __all__ = [
     "WINNOW_MAX_LIMIT",
     "BLOCK_BYTES",
     "DATA_BYTES",
+    "FILES_PER_GROUP",
     "FILES_PER_MESSAGE",
     "FRAME_BYTES",
     "INBOUND_BYTES",
@@ -60,6 +62,7 @@ __all__ = [
     "SIMILAR_BATCH",
     "SIMILAR_FILES",
     "SIMILAR_MATCHES",
+    "SIMILAR_PAIRS",
     "SIMILAR_WINDOW",
     "SIZE_LIMIT",
     "SOFTWARE_BYTES",
@@ -92,7 +95,7 @@ NAME_BYTES = 255
 """Bytes of one path component: NAME_MAX of every Linux file system in use."""
 
 DIRECTORY_BYTES = 1 << 30
-"""Bytes held while one directory is read, 64 an entry besides its name and target: twelve million entries of
+"""Bytes held while one directory is read, 96 an entry besides its name and target: nine million entries of
 usual names, more than any file system lists in reasonable time."""
 
 PATH_BYTES = 65_536
@@ -158,6 +161,9 @@ RECORDS_BYTES = 512 << 10
 
 NODE_BYTES = 64 << 10
 """Bytes of one expanded node: 26 children of at most 50 bytes, several levels at once."""
+
+FILES_PER_GROUP = 64
+"""Files that share one reference: a difference in one of them has all of them asked about again."""
 
 FILES_PER_MESSAGE = 16_384
 """Files in one request or answer: 16,384 roots with sizes fill 640 KiB of a 1 MiB frame."""
@@ -331,6 +337,13 @@ SIMILAR_MATCHES = 1024
 SIMILAR_BATCH = 64
 """Queries answered in one pass over an index, and so in one hold of the interpreter's lock: 10 ms at a
 million files."""
+
+SIMILAR_PAIRS = 1 << 20
+"""Candidate pairs of one search that wait to be compared, 8 bytes each, twice as many for a moment. Comparing
+a million takes minutes; weaker ones beyond it are left out and counted."""
+
+FOLDER_PAIRS = 1 << 18
+"""Pairs of directories whose common bytes are counted at a time, some 200 bytes each."""
 
 SIMILAR_WINDOW = 65_536
 """Neighbours that a file is compared with, at most, among those that share two of its traits, when all pairs

@@ -8,6 +8,7 @@ Question:  what does one scan cost, which tells identical files, savings of chun
 Metrics:   cpu: user and system seconds; wall seconds; memory: the largest process. Medians of interleaved
            runs after one that is not counted, so that files come from the page cache. Duplicate files (not
            empty ones) and their bytes as each tool reports them; bytes of unique chunks, and compressed.
+           Memory below that of this script itself (40 MB) is not resolved.
 Beside:    jdupes, rdfind, fdupes, rmlint (files), duperemove (blocks of 128 KiB, changes nothing), restic and
            borg (a first backup into a scratch repository: they also write what they keep, and restic
            encrypts it). Those that are not installed are named and left out.

@@ -71,8 +71,8 @@ VERBS = ", ".join(main.VERBS)
     [
         ([], f"rdc: a verb is needed: {VERBS} (see rdc --help)"),
         (
-            ["dupes", "x"],
-            f"rdc: rdc dupes is not available yet; there are {VERBS}",
+            ["watch", "x"],
+            f"rdc: rdc watch is not available yet; there are {VERBS}",
         ),
         (["-av", "a", "b"], "rdc: -av stands before any verb; write rdc sync -av ... (see rdc --help)"),
         (["a", "b"], "rdc: rdc has no verb 'a'; to sync, write: rdc sync SRC DST (see rdc --help)"),

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli import main, sync
+from rdc.cli import dupes, main, similar, sync
 from rdc.cli.dedupe_options import DEDUPE_OPTIONS, parse_dedupe, read_dedupe
-from rdc.cli.options import Option
+from rdc.cli.filter_options import FILTER_GROUP
+from rdc.cli.options import Option, OptionGroup
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.sync_options import SYNC_OPTIONS, parse_sync, read_request
 from rdc.errors import ExitCode, UsageError
+from rdc.model.duplicates import DuplicateOrder
 from tests.test_report_json import MAY_LACK, OPTIONAL, SCHEMAS
 
 TOP = Path(__file__).parent.parent
@@ -68,6 +70,22 @@ def test_each_option_is_in_the_table(option: Option) -> None:
         assert any(f"{name}={option.metavar}" in documented for name in option.names if name.startswith("--"))
 
 
+@pytest.mark.parametrize(
+    ("heading", "groups"),
+    [
+        ("### Identical files", dupes.DUPES_OPTIONS),
+        ("### Similar files and folders", similar.SIMILAR_OPTIONS),
+    ],
+)
+def test_each_option_of_a_survey_is_in_its_table(heading: str, groups: tuple[OptionGroup, ...]) -> None:
+    documented = {code for row in rows(heading) for code in codes(row[0])}
+    for option in (option for group in groups for option in group.options):
+        if option not in FILTER_GROUP.options and option.key != "--help":
+            shown = [f"{name}={option.metavar}" if option.metavar else name for name in option.names]
+            assert set(shown) <= documented
+    assert {order.value for order in DuplicateOrder} <= set(codes(README.split("| `--sort=ORDER` |")[1]))
+
+
 def test_each_option_of_dedupe_is_in_its_table() -> None:
     documented = {
         re.split(r"[= ]", code)[0] for row in rows("### Single instances") for code in codes(row[0])
@@ -81,9 +99,10 @@ def test_each_option_of_dedupe_is_in_its_table() -> None:
 def test_each_option_in_the_text_exists() -> None:
     known = {name for option in OPTIONS for name in option.names} | set(REFUSED_RSYNC_OPTIONS)
     known |= set(
-        re.findall(r"--?[a-z][\w-]*", "".join(verb.help_text() for verb in main.verbs().values()))
+        re.findall(r"--?[a-z0][\w-]*", "".join(verb.help_text() for verb in main.verbs().values()))
     ) | {"--version", "--man"}
-    known |= set(re.findall(r'"(--[a-z-]+)"', (TOP / "scripts" / "bench_sync.py").read_text()))
+    for script in ("bench_sync.py", "bench_scan.py"):
+        known |= set(re.findall(r'"(--[a-z-]+)"', (TOP / "scripts" / script).read_text()))
     text = re.sub(r"-c '[^']*'|ssh -p", "", README)
     used = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text, re.IGNORECASE)) - {"-avn"}
     assert len(used) > 40
@@ -96,7 +115,7 @@ def test_what_is_not_there_fails_by_name() -> None:
         if name.startswith("-") and len(name) > 1:
             with pytest.raises(UsageError, match=f"rdc has no {name}"):
                 parse_sync([name, "a", "b"])
-    assert {"dupes", "similar", "watch"} <= set(codes(section))
+    assert {"watch"} <= set(codes(section))
 
 
 def test_exit_codes_are_complete() -> None:

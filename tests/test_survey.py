@@ -110,7 +110,7 @@ contents = st.lists(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(contents, min_size=1, max_size=6))
 def test_any_tree(tmp_path_factory: pytest.TempPathFactory, files: list[list[tuple[int, int, bool]]]) -> None:
     top = tmp_path_factory.mktemp("t")

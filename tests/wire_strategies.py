@@ -133,6 +133,9 @@ def traits_answers(draw: st.DrawFn) -> TraitsAnswer:
 def root_answers(draw: st.DrawFn) -> RootAnswer:
     named = draw(files)
     count = len(named)
+    group = draw(st.integers(1, 64))
+    if group > 1:
+        return RootAnswer(named, (), draw(st.binary(min_size=8, max_size=8)) * -(-count // group), group)
     return RootAnswer(
         named,
         tuple(draw(st.lists(sizes, min_size=count, max_size=count))),
@@ -267,7 +270,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         listings(),
     ),
     ListingEnd: st.builds(ListingEnd, sizes, sizes, sizes, sizes, sizes),
-    RootRequest: st.builds(RootRequest, files),
+    RootRequest: st.builds(RootRequest, files, st.just(8), st.integers(1, 64)),
     RootAnswer: root_answers(),
     DigestRequest: st.builds(DigestRequest, files),
     DigestAnswer: st.builds(DigestAnswer, roots),

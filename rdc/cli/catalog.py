@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rdc.cli.catalog_options import CATALOG_OPTION, read_choice
 from rdc.cli.environment import Environment
 from rdc.cli.options import Option, OptionGroup, Words, options_help, parse_words
+from rdc.cli.sizes import read_size
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.report.sizes import counted, exact_text, size_text
 
@@ -50,8 +51,6 @@ catalog keeps itself below 512 MB; it can be removed at any time and costs nothi
 show says where it is and what it holds. prune drops entries of files that are gone, and old ones. forget
 drops those of a file, or of all that was below a directory.
 """
-
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def help_text() -> str:
@@ -102,7 +101,11 @@ def _prune(words: Words, catalog: Catalog, environment: Environment) -> None:
     size = words.last("--max-size")
     if not catalog.database.path.exists():
         return
-    pruned = prune(catalog, unused_days=_days(words), max_bytes=None if size is None else _size(size.value))
+    pruned = prune(
+        catalog,
+        unused_days=_days(words),
+        max_bytes=None if size is None else read_size("--max-size", size.value),
+    )
     environment.talk(
         f"dropped {counted(pruned.gone, 'entry', 'entries')} of files that are gone,"
         f" {pruned.unused:,} unused, {pruned.evicted:,} above the size\n"
@@ -133,13 +136,6 @@ def _days(words: Words) -> int:
     if not (given.value.isascii() and given.value.isdigit() and len(given.value) <= 6):
         raise UsageError(f"--unused={given.value}: a number of days is expected")
     return int(given.value)
-
-
-def _size(text: str) -> int:
-    digits, unit = (text[:-1], text[-1:].upper()) if text[-1:].upper() in _UNITS else (text, "")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 12):
-        raise UsageError(f"--max-size={text}: a size such as 500M or 2G is expected")
-    return int(digits) * _UNITS.get(unit, 1)
 
 
 def _day(day: int | None) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from rdc.cli.dedupe_options import DEDUPE_OPTIONS, DedupeRequest, parse_dedupe, read_dedupe
 from rdc.cli.environment import Environment, OutputClosedError
+from rdc.cli.filter_options import read_rule_file
 from rdc.cli.options import options_help
-from rdc.cli.sync import read_rule_file
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.instances.events import DedupeReporter
 from rdc.model.instances import DedupeOptions, DedupeReport

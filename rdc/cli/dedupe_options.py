@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
+from rdc.cli.filter_options import FILTER_GROUP, read_rules
 from rdc.cli.options import Option, OptionGroup, Words, parse_words
-from rdc.cli.sync_options import FILTER_GROUP, read_rules
 from rdc.errors import UsageError
 from rdc.limits import SIZE_LIMIT
 from rdc.model.sync import FilterRule

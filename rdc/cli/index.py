@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from rdc.cli.catalog_options import CATALOG_OPTION, read_choice
 from rdc.cli.environment import Environment
+from rdc.cli.filter_options import FILTER_GROUP, read_rule_file, read_rules
 from rdc.cli.options import Option, OptionGroup, options_help, parse_words
-from rdc.cli.sync import read_rule_file
-from rdc.cli.sync_options import FILTER_GROUP, read_rules
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.report.index_terminal import IndexTerminal
 

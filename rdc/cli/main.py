@@ -20,6 +20,8 @@ __all__ = ["VERBS", "Verb", "entry", "run", "verbs"]
 
 VERBS = (
     "sync",
+    "dupes",
+    "similar",
     "index",
     "scan",
     "merge",
@@ -33,7 +35,7 @@ VERBS = (
 )
 """Each is a module of rdc.cli, loaded when it is asked for."""
 
-_NOT_YET = ("dupes", "similar", "watch")
+_NOT_YET = ("watch",)
 
 READER_GONE = 128 + signal.SIGPIPE
 """Exit code when the reader of stdout has left, as in `rdc sync -v ... | head`: what a shell shows for a

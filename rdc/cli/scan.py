@@ -10,9 +10,9 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from rdc.cli.environment import Environment
+from rdc.cli.filter_options import read_rule_file
 from rdc.cli.options import options_help
 from rdc.cli.scan_options import SCAN_OPTIONS, Output, ScanRequest, parse_scan, read_scan
-from rdc.cli.sync import read_rule_file
 from rdc.errors import ExitCode, printable
 from rdc.progress import Problem, Progressed
 

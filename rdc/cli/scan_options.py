@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
+from rdc.cli.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options import Option, OptionGroup, Words, parse_words
-from rdc.cli.sync_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.errors import UsageError
 from rdc.limits import SCAN_MEMORY_LEAST, SIZE_LIMIT
 from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, ScanOptions

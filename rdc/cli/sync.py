@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from rdc.cli.environment import Environment, OutputClosedError
+from rdc.cli.filter_options import read_rule_file
 from rdc.cli.memory import keep_freed_memory
 from rdc.cli.options import options_help
 from rdc.cli.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, read_request
-from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.limits import FILTER_BYTES
+from rdc.errors import ExitCode, RdcError
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import Reporter
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from rdc.report.progress_bar import ProgressBar
     from rdc.report.progress_lines import ProgressLines
 
-__all__ = ["OPTIONS", "SUMMARY", "Syncer", "help_text", "read_rule_file", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "Syncer", "help_text", "run"]
 
 OPTIONS = SYNC_OPTIONS
 
@@ -154,21 +153,3 @@ def _terminal_output(request: SyncRequest, environment: Environment) -> _Output:
 
         bar = ProgressLines(environment.talk, environment.clock)
     return SyncTerminal(style, environment.data, environment.talk, bar)
-
-
-def read_rule_file(name: str, environment: Environment) -> bytes:
-    """The content of a file of patterns, '-' being stdin. Raises RdcError."""
-    if name == "-":
-        data = environment.stdin.read(FILTER_BYTES + 1)
-    else:
-        try:
-            # Not blocking on a fifo without a writer; rules come from files.
-            with open(os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-                data = file.read(FILTER_BYTES + 1)
-        except OSError as error:
-            raise RdcError(
-                f"{name}: cannot read patterns: {error.strerror}", code=ExitCode.FILE_IO
-            ) from error
-    if len(data) > FILTER_BYTES:
-        raise UsageError(f"{name}: more than {FILTER_BYTES} bytes of patterns; rdc takes no more")
-    return data

@@ -40,6 +40,7 @@ __all__ = [
     "TraitPairs",
     "Winnower",
     "block_fingerprints",
+    "equal_rows",
     "kernel_name",
     "match_blocks",
     "name_ranks",
@@ -296,6 +297,27 @@ def name_ranks(key: ReadableBuffer, names: ReadableBuffer, /) -> bytes:
             f"names each followed by NUL ({len(blob)} bytes)"
         )
     return b"".join(siphash(secret, name).to_bytes(8, "little") for name in blob.split(b"\0")[:-1])
+
+
+def equal_rows(column: ReadableBuffer, width: int, /) -> tuple[bytes, bytes]:
+    """Which rows of `column`, `width` bytes each, hold values that occur more than once.
+
+    Two columns of little-endian 32-bit numbers: those rows, ordered by value (as bytes compare), then by row;
+    and how many rows each of these values has. ValueError for a column with a rest, or too many rows.
+    """
+    packed = bytes(column)
+    if width < 1 or len(packed) % width or len(packed) // width >= 1 << 32:
+        raise ValueError(
+            f"equal rows: a column of at most 2^32 - 1 rows of {width} bytes (found {len(packed)} bytes)"
+        )
+    places: dict[bytes, list[int]] = {}
+    for row in range(len(packed) // width):
+        places.setdefault(packed[row * width : row * width + width], []).append(row)
+    groups = [rows for _, rows in sorted(places.items()) if len(rows) > 1]
+    return (
+        b"".join(row.to_bytes(4, "little") for rows in groups for row in rows),
+        b"".join(len(rows).to_bytes(4, "little") for rows in groups),
+    )
 
 
 _P = (1 << 61) - 1

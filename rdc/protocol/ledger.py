@@ -119,17 +119,20 @@ class _Files:
 class _Batch(_Files):
     """RootRequest and TreeRequest."""
 
-    __slots__ = ("_wanted", "_width")
+    __slots__ = ("_group", "_wanted", "_width")
 
     def __init__(self, request: RootRequest | TreeRequest, wanted: type[Message]) -> None:
         super().__init__(request.files)
         self._wanted = wanted
         self._width = request.width
+        self._group = request.group if isinstance(request, RootRequest) else 1
 
     def accept(self, answer: Answer) -> bool:
         if isinstance(answer, RootAnswer) and self._wanted is RootAnswer:
-            if answer.width != self._width:
-                raise Illegal(f"roots of {answer.width} bytes, {self._width} were asked for")
+            if (answer.width, answer.group) != (self._width, self._group):
+                raise Illegal(
+                    f"roots of {answer.width} bytes, {self._width} were asked for, or of other groups"
+                )
             return self.strike(*answer.files)
         if isinstance(answer, FileFailed) or (isinstance(answer, TreeAnswer) and self._wanted is TreeAnswer):
             return self.strike(answer.file)

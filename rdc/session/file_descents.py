@@ -48,7 +48,8 @@ ROUND_TRIPS = 10
 
 ROUND_TRIPS_FOR_FEW = 8
 FEW_FILES = 4
-"""With so many files there is little that a round trip could save."""
+FEW_BYTES = 64 << 10
+"""With so many files, and unknown bytes in one of them, there is little that a round trip could save."""
 
 LEAF_BLOCK = 1024
 """Bytes of the first blocks asked for, together with a file's tree."""
@@ -231,7 +232,9 @@ class FileDescents:
             bases = [(held.path, held.identity) for held in state.held]
             trees = [held.tree for held in state.held]
             # A message and its answer are two rounds; the literals take two more, and Done the last.
-            trips = ROUND_TRIPS if len(self._descending) > FEW_FILES else ROUND_TRIPS_FOR_FEW
+            unknown = sum(found.length for found in literal_ranges(state.parts))
+            few = len(self._descending) <= FEW_FILES and unknown <= FEW_BYTES
+            trips = ROUND_TRIPS_FOR_FEW if few else ROUND_TRIPS
             rounds = max(not fingerprints, (2 * trips - 2 - round_) // 2)
             state.gaps = Gaps(
                 state.file, self._context.root, self._context.secret, state.parts, bases, trees, rounds

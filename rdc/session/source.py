@@ -49,7 +49,7 @@ from rdc.session.driver import Flush, Receive, Send
 from rdc.session.file_sender import FileSender
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE
-from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, root_reference
+from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -248,7 +248,7 @@ class Source:
             yield Send(FileFailed(file, error.code, str(error)), round_)
 
     def _roots(self, message: RootRequest, round_: int) -> Conversation[None]:
-        files, sizes, roots = [], [], bytearray()
+        files, sizes, roots = [], [], []
         for file in message.files:
             try:
                 with self._open(file) as source:
@@ -258,9 +258,11 @@ class Source:
                 continue
             files.append(file)
             sizes.append(size)
-            roots += root_reference(root, self._secret, message.width)
+            roots.append(root)
         if files:
-            yield Send(RootAnswer(tuple(files), tuple(sizes), bytes(roots)), round_)
+            references = group_references(roots, self._secret, message.width, message.group)
+            told = tuple(sizes) if message.group == 1 else ()
+            yield Send(RootAnswer(tuple(files), told, references, message.group), round_)
 
     def _root(self, file: int, source: SourceFile) -> bytes:
         """One that the catalog knows spares the chunk list too."""

@@ -1,1 +1,1 @@
-"""One read of the data, counted at several granularities: what deduplication and compression would save."""
+"""What trees hold: what deduplication would save, which files and folders are alike; nothing is changed."""

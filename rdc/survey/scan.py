@@ -49,6 +49,9 @@ __all__ = ["scan", "survey"]
 STREAMED_BYTES = BATCH_BYTES
 """Files from this size on come one at a time, worked on by all threads; smaller ones in batches."""
 
+FILES_PER_EVENT = 32
+"""Small files after which progress is told: a millisecond of work."""
+
 _SHARING = {0x9123683E, 0x58465342, 0xCA451A4E, 0x7461636F}
 """f_type of btrfs, xfs, bcachefs, ocfs2: where extents can be shared. Elsewhere the question costs a system
 call a file for nothing."""
@@ -167,6 +170,7 @@ class _Scanner:
         self._sharing: dict[int, bool] = {}
         self._reason = ""
         self._done = 0
+        self._unsaid = 0
         self._total = 0
         self._enough: float = float("inf")
         self.outcome = Outcome(options)
@@ -223,6 +227,7 @@ class _Scanner:
             else:
                 self._batch(group)
         outcome.census.flush()
+        self._progress()
         outcome.reason = self._reason
         outcome.interrupted = self._reason == "interrupted"
         return outcome
@@ -359,9 +364,12 @@ class _Scanner:
 
     def _advance(self, count: int) -> None:
         self._done += count
-        self._progress()
+        self._unsaid += 1
+        if count >= STREAMED_BYTES // 4 or self._unsaid >= FILES_PER_EVENT:
+            self._progress()
 
     def _progress(self) -> None:
+        self._unsaid = 0
         total = self._total if self._enough == float("inf") else min(self._total, int(self._enough))
         self._reporter(Progressed("read", self._done, total))
 

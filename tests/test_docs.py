@@ -73,8 +73,8 @@ def test_each_option_is_in_the_table(option: Option) -> None:
 @pytest.mark.parametrize(
     ("heading", "groups"),
     [
-        ("### Identical files", dupes.DUPES_OPTIONS),
-        ("### Similar files and folders", similar.SIMILAR_OPTIONS),
+        ("### Identical files", dupes.OPTIONS),
+        ("### Similar files and folders", similar.OPTIONS),
     ],
 )
 def test_each_option_of_a_survey_is_in_its_table(heading: str, groups: tuple[OptionGroup, ...]) -> None:
@@ -101,7 +101,7 @@ def test_each_option_in_the_text_exists() -> None:
     known |= set(
         re.findall(r"--?[a-z0][\w-]*", "".join(verb.help_text() for verb in main.verbs().values()))
     ) | {"--version", "--man"}
-    for script in ("bench_sync.py", "bench_scan.py"):
+    for script in ("bench_sync.py", "bench_scan.py", "bench_dedupe.py"):
         known |= set(re.findall(r'"(--[a-z-]+)"', (TOP / "scripts" / script).read_text()))
     text = re.sub(r"-c '[^']*'|ssh -p", "", README)
     used = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text, re.IGNORECASE)) - {"-avn"}

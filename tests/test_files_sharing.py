@@ -16,7 +16,7 @@ import rdc.files.dedupe_range
 from rdc.errors import ExitCode, FileError, OutOfSpaceError
 from rdc.files.confined import Root
 from rdc.files.dedupe_range import SLICE_BYTES, can_share, dedupe_range, sharing_failure
-from rdc.files.extents import EXTENTS_AT_A_TIME, extents, shared_bytes
+from rdc.files.extents import EXTENTS_PER_CALL, extents, shared_bytes
 from rdc.files.places import compare_places
 from rdc.files.volume import volume_of
 from tests.loop_images import free_bytes, places_on_disk, settle
@@ -184,7 +184,7 @@ def test_subvolumes_are_one_volume(btrfs: Path, xfs: Path, ext4: Path, opened: O
 
 def test_files_of_many_extents(sharing: Path, opened: Open) -> None:
     """More than one call of FIEMAP tells."""
-    pieces = EXTENTS_AT_A_TIME + 40
+    pieces = EXTENTS_PER_CALL + 40
     for name in ("one", "two"):
         with (sharing / name).open("wb") as file:
             file.truncate(2 * pieces * BLOCK)
@@ -260,11 +260,11 @@ def test_who_says_no_is_named(number: int, text: str, tmp_path: Path) -> None:
 
 
 def test_fiemap_that_makes_no_sense(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, opened: Open) -> None:
-    def ioctl(fd: int, request: int, buffer: bytearray) -> int:
-        struct.pack_into("=I", buffer, 20, EXTENTS_AT_A_TIME + 1)
+    def ioctl(fd: int, request: int, buffer: bytearray, mutate: bool) -> int:
+        struct.pack_into("=I", buffer, 20, EXTENTS_PER_CALL + 1)
         return 0
 
-    monkeypatch.setattr(fcntl, "ioctl", ioctl)
+    monkeypatch.setattr("rdc.files.extents.ioctl", ioctl)
     with pytest.raises(OSError):
         list(extents(3, 0, 10))
 
@@ -273,14 +273,14 @@ def test_fiemap_that_goes_in_circles(monkeypatch: pytest.MonkeyPatch) -> None:
     """A full answer that brings nothing new must end, not repeat."""
     calls = 0
 
-    def ioctl(fd: int, request: int, buffer: bytearray) -> int:
+    def ioctl(fd: int, request: int, buffer: bytearray, mutate: bool) -> int:
         nonlocal calls
         calls += 1
         assert calls < 10
-        struct.pack_into("=I", buffer, 20, EXTENTS_AT_A_TIME)
+        struct.pack_into("=I", buffer, 20, EXTENTS_PER_CALL)
         return 0
 
-    monkeypatch.setattr(fcntl, "ioctl", ioctl)
+    monkeypatch.setattr("rdc.files.extents.ioctl", ioctl)
     with pytest.raises(OSError):
         list(extents(3, 0, 10))
 

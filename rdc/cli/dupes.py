@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from rdc.report.progress_bar import ProgressBar
     from rdc.survey.duplicates import Duplicates
 
-__all__ = ["DUPES_OPTIONS", "OPTIONS", "SUMMARY", "help_text", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
 SUMMARY = "find identical files"
 
 _ORDERS = tuple(order.value for order in DuplicateOrder)
 
-DUPES_OPTIONS = (
+OPTIONS = (
     OptionGroup(
         "What takes part",
         (
@@ -54,8 +54,6 @@ DUPES_OPTIONS = (
     CATALOG_GROUP,
 )
 
-OPTIONS = DUPES_OPTIONS
-
 _INTRODUCTION = """\
 Usage: rdc dupes [OPTIONS] PATH...
 
@@ -77,7 +75,7 @@ def help_text() -> str:
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """The words after `rdc dupes`. Raises RdcError."""
-    parsed = parse_words(words, DUPES_OPTIONS, {}, command="rdc dupes")
+    parsed = parse_words(words, OPTIONS, {}, command="rdc dupes")
     if parsed.has("--help"):
         environment.data(help_text())
         return ExitCode.OK

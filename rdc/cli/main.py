@@ -20,13 +20,13 @@ __all__ = ["VERBS", "Verb", "entry", "run", "verbs"]
 
 VERBS = (
     "sync",
-    "dupes",
-    "similar",
-    "index",
     "scan",
     "merge",
+    "dupes",
+    "similar",
     "dedupe",
     "signature",
+    "index",
     "catalog",
     "keys",
     "serve",

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["SIMILAR_OPTIONS", "OPTIONS", "SUMMARY", "help_text", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
 SUMMARY = "find files that are nearly identical, and folders that overlap"
 
 TOP = 20
 """Files shown for --to."""
 
-SIMILAR_OPTIONS = (
+OPTIONS = (
     OptionGroup(
         "What is looked for",
         (
@@ -67,8 +67,6 @@ SIMILAR_OPTIONS = (
     CATALOG_GROUP,
 )
 
-OPTIONS = SIMILAR_OPTIONS
-
 _INTRODUCTION = """\
 Usage: rdc similar [OPTIONS] PATH...
 
@@ -91,7 +89,7 @@ def help_text() -> str:
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """The words after `rdc similar`. Raises RdcError."""
-    parsed = parse_words(words, SIMILAR_OPTIONS, {}, command="rdc similar")
+    parsed = parse_words(words, OPTIONS, {}, command="rdc similar")
     if parsed.has("--help"):
         environment.data(help_text())
         return ExitCode.OK

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from fcntl import ioctl
 
 __all__ = ["Extent", "extents", "holes", "shared_bytes"]
 
@@ -17,7 +17,7 @@ _HEAD = struct.Struct("=QQIIII")
 _EXTENT = struct.Struct("=QQQQQI12x")
 _SYNC = 0x1
 
-EXTENTS_AT_A_TIME = 256
+EXTENTS_PER_CALL = 256
 """14 KiB of answer, which is all that a usual file has."""
 
 _EVERYTHING = (1 << 64) - 1
@@ -71,12 +71,12 @@ def extents(fd: int, start: int, end: int, *, written: bool = True) -> Iterator[
     place. Raises OSError, EOPNOTSUPP where the file system cannot tell.
     """
     while start < end:
-        request = bytearray(_HEAD.pack(start, end - start, _SYNC if written else 0, 0, EXTENTS_AT_A_TIME, 0))
-        request += bytes(_EXTENT.size * EXTENTS_AT_A_TIME)
-        fcntl.ioctl(fd, _FIEMAP, request)
+        request = bytearray(_HEAD.pack(start, end - start, _SYNC if written else 0, 0, EXTENTS_PER_CALL, 0))
+        request += bytes(_EXTENT.size * EXTENTS_PER_CALL)
+        ioctl(fd, _FIEMAP, request, True)
         count = _HEAD.unpack_from(request)[3]
         reached = start
-        if count > EXTENTS_AT_A_TIME:
+        if count > EXTENTS_PER_CALL:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         for at in range(count):
             logical, physical, length, _, _, flags = _EXTENT.unpack_from(
@@ -89,7 +89,7 @@ def extents(fd: int, start: int, end: int, *, written: bool = True) -> Iterator[
                 start = logical + length
             if flags & _LAST:
                 return
-        if count < EXTENTS_AT_A_TIME:
+        if count < EXTENTS_PER_CALL:
             return
         if start <= reached:  # a full answer that brings nothing new: no kernel known gives it
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))

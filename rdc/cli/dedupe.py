@@ -147,14 +147,16 @@ def _find_and_act(
         text = read_report(request.report, environment.stdin)
         deduper.groups(groups_of_report(request.report, text, operands, request.min_size, deduper.failed))
         return
-    from rdc.cli.duplicate_finder import DuplicateFinder
-    from rdc.tree.filters import FilterList
+    from rdc.cli.duplicate_groups import find_groups
 
-    filters = FilterList(request.rules)
-    finder = DuplicateFinder(operands, filters, catalog, request.min_size, output, deduper.failed)
-    deduper.groups(finder.groups())
+    deduper.groups(find_groups(operands, request.rules, request.min_size, catalog, output, deduper.failed))
     if request.chunks:
-        deduper.runs(finder.runs())
+        from rdc.cli.run_search import RunSearch
+        from rdc.tree.filters import FilterList
+
+        filters = FilterList(request.rules)
+        search = RunSearch(operands, filters, catalog, request.min_size, output, deduper.failed)
+        deduper.runs(search.runs())
 
 
 def _notice(output: _Output, event: object) -> None:

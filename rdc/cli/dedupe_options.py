@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.filter_options import FILTER_GROUP, read_rules
 from rdc.cli.options import Option, OptionGroup, Words, parse_words
+from rdc.cli.sizes import read_size
 from rdc.errors import UsageError
-from rdc.limits import SIZE_LIMIT
 from rdc.model.sync import FilterRule
 
 __all__ = ["DEDUPE_OPTIONS", "DedupeRequest", "parse_dedupe", "read_dedupe"]
@@ -51,8 +51,6 @@ DEDUPE_OPTIONS = (
         ),
     ),
 )
-
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 _NOT_WITH_UNDO = ("--hardlink", "--chunks", "--keep", "--from", "--min-size", "--journal")
 
@@ -145,10 +143,4 @@ def _number(parsed: Words, key: str) -> int | None:
 
 def _size(parsed: Words, key: str) -> int | None:
     given = parsed.last(key)
-    if given is None:
-        return None
-    unit = given.value[-1:].upper()
-    digits = given.value[:-1] if unit in _UNITS else given.value
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
-        raise UsageError(f"{key}={given.value}: a size such as 4096, 500M or 2G is expected")
-    return min(int(digits) * _UNITS.get(unit, 1), SIZE_LIMIT)
+    return None if given is None else read_size(key, given.value)

@@ -20,6 +20,8 @@ class Operand:
     tree: Tree
     only: bytes | None
     """The one file of the tree's top directory that was named; None: all of the tree."""
+    label: bytes
+    """As typed."""
     absolute: bytes
     """As typed, made absolute without looking at links."""
 
@@ -70,12 +72,12 @@ def _open(path: bytes, real: bytes) -> Operand:
     except OSError as error:
         raise _missing(error, path) from error
     if not stat.S_ISREG(mode):
-        return Operand(Tree(Root.open(path), real), None, absolute)
+        return Operand(Tree(Root.open(path), real), None, path, absolute)
     top, name = os.path.split(real)
     # As typed, where that leads to the same place.
     typed, typed_name = os.path.split(path)
     label = (typed or b".") if typed_name == name and not os.path.islink(path) else top
-    return Operand(Tree(Root.open(top, label=label), top), name, absolute)
+    return Operand(Tree(Root.open(top, label=label), top), name, path, absolute)
 
 
 def _missing(error: OSError, path: bytes) -> RdcError:

@@ -1,10 +1,8 @@
-"""Finds what `rdc dedupe` acts on: files of equal size and digest, and equal parts of those that differ."""
+"""Finds equal parts of files that differ, for `rdc dedupe --chunks`: every file is read and cut."""
 
 from __future__ import annotations
 
-from array import array
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,8 +14,8 @@ from rdc.files.volume import volume_of
 from rdc.instances.runs import ChunkedFile, RunFinder
 from rdc.instances.tree import is_below
 from rdc.model.entries import Kind
-from rdc.model.instances import EqualRuns, IdenticalFiles, Place
-from rdc.progress import Problem, Progressed
+from rdc.model.instances import EqualRuns, Place
+from rdc.progress import Problem
 from rdc.tree.walk import Walk, join
 
 if TYPE_CHECKING:
@@ -28,10 +26,10 @@ if TYPE_CHECKING:
     from rdc.progress import Event
     from rdc.tree.filters import FilterList
 
-__all__ = ["DuplicateFinder"]
+__all__ = ["RunSearch"]
 
 
-class DuplicateFinder:
+class RunSearch:
     """Walks and signs; problems go to `problem`, everything else to `reporter`."""
 
     def __init__(
@@ -49,26 +47,6 @@ class DuplicateFinder:
         self._min_size = max(1, min_size)
         self._reporter = reporter
         self._problem = problem
-
-    def groups(self) -> list[IdenticalFiles]:
-        """Groups of two or more names; several may be of one file. Largest files first."""
-        by_size: dict[int, list[Place]] = defaultdict(list)
-        for place, size in self._files():
-            by_size[size].append(place)
-        candidates = [(size, places) for size, places in by_size.items() if len(places) > 1]
-        candidates.sort(key=lambda item: -item[0])
-        total = sum(size * len(places) for size, places in candidates)
-        alike: dict[tuple[int, bytes], list[Place]] = defaultdict(list)
-        done = 0
-        tasks = (self._task(place, size) for size, places in candidates for place in places)
-        for signed in self._signer.sign_many(tasks, roots_only=True):
-            if signed.error is not None:
-                self._problem(signed.error)
-            elif signed.identity is not None:
-                alike[signed.identity.size, signed.root].append(signed.key)
-                done += signed.identity.size
-                self._reporter(Progressed("compare", done, max(done, total)))
-        return [_group(size, places) for (size, _), places in alike.items() if len(places) > 1]
 
     def runs(self) -> Iterator[list[EqualRuns]]:
         """Ranges of files that differ, file by file."""
@@ -122,11 +100,3 @@ class DuplicateFinder:
         root = self._operands.all[place.root].tree.root
         with root.open_read(place.path) as source:
             return volume_of(source.fileno())
-
-
-def _group(size: int, places: Sequence[Place]) -> IdenticalFiles:
-    return IdenticalFiles(size, array("H", _roots(places)), tuple(place.path for place in places))
-
-
-def _roots(places: Iterable[Place]) -> Iterator[int]:
-    return (place.root for place in places)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from rdc.daemon.config import Address, Limits, read_config
+from rdc.daemon import config
+from rdc.daemon.config import Address, Limits, Module, read_config
 from rdc.daemon.log import Log
 from rdc.daemon.privileges import check_root, drop_privileges
 from rdc.errors import ExitCode, UsageError
@@ -63,12 +66,12 @@ no-delete = true
 owners = true
 limits.idle-seconds = 6
 """
-    config = read_config(written(place, text), {})
-    assert config.listen == (Address("::1", 0), Address("", 99), Address("host", 1))
-    assert (config.user, config.group, config.json_log) == ("rdc", "g", True)
-    assert config.catalog == str(place / "cache")
-    assert config.limits == Limits(3, 2, 5, 4, 7, 8, 9, 100 << 20, 1)
-    module = config.modules["data"]
+    found = read_config(written(place, text), {})
+    assert found.listen == (Address("::1", 0), Address("", 99), Address("host", 1))
+    assert (found.user, found.group, found.json_log) == ("rdc", "g", True)
+    assert found.catalog == str(place / "cache")
+    assert found.limits == Limits(3, 2, 5, 4, 7, 8, 9, 100 << 20, 1)
+    module = found.modules["data"]
     assert module.path == str(place / "data")
     assert module.allow == {"alice", "bob"}
     assert (module.read_only, module.write_only, module.no_delete, module.owners) == (
@@ -82,9 +85,9 @@ limits.idle-seconds = 6
 
 
 def test_little_is_needed_and_the_safe_is_what_is_not_said(place: Path) -> None:
-    config = read_config(written(place, MODULE), {"RDC_KEYS": str(place / "keys")})
-    assert config.limits == Limits()
-    module = config.modules["data"]
+    found = read_config(written(place, MODULE), {"RDC_KEYS": str(place / "keys")})
+    assert found.limits == Limits()
+    module = found.modules["data"]
     assert (module.read_only, module.write_only, module.no_delete, module.owners) == (
         True,
         False,
@@ -235,10 +238,34 @@ def test_reload_keeps_what_was_right(place: Path) -> None:
         assert daemon.end() == 0
 
 
-def test_a_second_signal_does_not_wait(place: Path) -> None:
+def test_a_signal_ends_an_idle_daemon_at_once(place: Path) -> None:
     with running_daemon(place / "d", MODULE.replace("{place}", str(place))) as daemon:
         daemon.signal(signal.SIGTERM)
         assert daemon.process.wait(10) == 0
+
+
+def test_the_document_names_every_setting_and_event() -> None:
+    document = (Path(config.__file__).parent / "DAEMON.md").read_text()
+    for field in fields(Limits):
+        name = field.name.replace("_", "-")
+        default = '`"512M"`' if name == "memory" else str(getattr(Limits(), field.name))
+        assert f"| `{name}` | {default} |" in document, name
+    for name in (
+        "listen",
+        "keys",
+        "user",
+        "group",
+        "log",
+        "catalog",
+        *(field.name for field in fields(Module)),
+    ):
+        assert name in ("name", "limits") or f"`{name.replace('_', '-')}`" in document, name
+    sources = "".join(path.read_text() for path in Path(config.__file__).parent.glob("*.py"))
+    calls = r'(?:log\(\s*(?:"\w+"|"info" if [^,]*),|stranger\()\s*"(\w+)"'
+    events = set(re.findall(calls, sources)) | {"refused", "close", "open"}
+    assert len(events) > 15
+    for event in events:
+        assert f"`{event}`" in document, event
 
 
 # The log

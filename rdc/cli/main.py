@@ -16,10 +16,10 @@ from rdc.errors import ExitCode, RdcError, UsageError, printable
 
 __all__ = ["VERBS", "entry", "run"]
 
-VERBS = ("sync", "index", "signature", "catalog", "serve")
+VERBS = ("sync", "watch", "index", "signature", "catalog", "serve")
 """Each is a module of rdc.cli, loaded when it is asked for."""
 
-_NOT_YET = ("scan", "dupes", "similar", "dedupe", "watch", "daemon")
+_NOT_YET = ("scan", "dupes", "similar", "dedupe", "daemon")
 
 READER_GONE = 128 + signal.SIGPIPE
 """Exit code when the reader of stdout has left, as in `rdc sync -v ... | head`: what a shell shows for a

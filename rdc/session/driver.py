@@ -339,6 +339,9 @@ def run(
                     connection.flush()
                     runner.rested = link.rest(runner.idle)
                 elif runner.waits:
+                    if link.ended:
+                        # Where it may end, but not here: this side still waits for something.
+                        raise StreamError("the far side ended the session early")
                     connection.flush()
                     link.step(wait=True)
                 else:

@@ -223,7 +223,10 @@ class _Link:
 
     def rest(self, idle: Idle) -> bool:
         """Waits as `idle` says; True when it is over, False when bytes came."""
+        before = self._connection.bytes_received
         self.drain(1)
+        if self._connection.bytes_received != before:
+            return False  # it came while the last words left: perhaps all that there is to wait for
         if idle.bell is None:
             return self.ended or (self.step(wait=True) and self.ended)
         if not isinstance(self._transport, Waitable):

@@ -190,9 +190,13 @@ class Follower:
             self._watching().touch(tree.only or b"", tree=True)
             return f"{self._name} is empty; --force-empty follows all the same"
         changes = scan.changes(batch, rename=self._options.sync.delete)
+        for path in set(self._retries.due()).difference(scan.told):
+            # Its directory was read and it is no more, or could not be read now.
+            if record.kind(path) is Kind.FILE:
+                self._retries.add(path)
+            else:
+                self._retries.settle([path])
         if changes is None:
-            # Also where a file that was tried again is no more, or is as it was told.
-            self._retries.settle([path for path in self._retries.due() if record.kind(path) is None])
             return None
         began, meter = self._clock(), self._meter()
         self._failed.clear()

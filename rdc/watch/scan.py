@@ -61,6 +61,12 @@ class Retries:
         if len(self._files) > RETRIED_FILES:
             self._files.popitem(last=False)
 
+    def rename(self, old: bytes, new: bytes) -> None:
+        """What is below a directory follows it."""
+        below = old + b"/"
+        for path in [path for path in self._files if path.startswith(below)]:
+            self._files[new + path[len(old) :]] = self._files.pop(path)
+
     def settle(self, paths: Iterable[bytes]) -> None:
         """The destination has them."""
         for path in paths:
@@ -252,6 +258,7 @@ class Scan:
         if self._hidden_entry(move.new, kind) or (move.directory and move.new.startswith(move.old + b"/")):
             return None
         record.rename(move.old, move.new)
+        self._retries.rename(move.old, move.new)
         if kind is Kind.FILE:
             self._moved_here.discard(move.old)
             self._moved_here.add(move.new)

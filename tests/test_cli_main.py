@@ -66,10 +66,10 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ([], "rdc: a verb is needed: sync, index, signature, catalog, serve (see rdc --help)"),
+        ([], "rdc: a verb is needed: sync, watch, index, signature, catalog, serve (see rdc --help)"),
         (
             ["scan", "x"],
-            "rdc: rdc scan is not available yet; there are sync, index, signature, catalog, serve",
+            "rdc: rdc scan is not available yet; there are sync, watch, index, signature, catalog, serve",
         ),
         (["-av", "a", "b"], "rdc: -av stands before any verb; write rdc sync -av ... (see rdc --help)"),
         (["a", "b"], "rdc: rdc has no verb 'a'; to sync, write: rdc sync SRC DST (see rdc --help)"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli import catalog, index, main, serve, signature, sync
+from rdc.cli import catalog, index, main, serve, signature, sync, watch
 from rdc.cli.options import Option
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.sync_options import SYNC_OPTIONS, parse_sync, read_request
@@ -65,8 +65,16 @@ def test_each_option_is_in_the_table(option: Option) -> None:
         assert any(f"{name}={option.metavar}" in documented for name in option.names if name.startswith("--"))
 
 
+def test_the_options_of_watch_are_those_of_sync_and_its_own() -> None:
+    names = {name for group in watch.WATCH_OPTIONS for option in group.options for name in option.names}
+    assert names - {name for option in OPTIONS for name in option.names} == {"--rescan"}
+    own = {code for row in rows("### Following a directory") for code in codes(row[0])}
+    assert "--rescan=SECONDS" in own
+
+
 def test_each_option_in_the_text_exists() -> None:
     known = {name for option in OPTIONS for name in option.names} | set(REFUSED_RSYNC_OPTIONS)
+    known |= {name for group in watch.WATCH_OPTIONS for option in group.options for name in option.names}
     known |= set(
         re.findall(
             r"--\w+", signature.help_text() + serve.help_text() + index.help_text() + catalog.help_text()
@@ -85,7 +93,7 @@ def test_what_is_not_there_fails_by_name() -> None:
         if name.startswith("-") and len(name) > 1:
             with pytest.raises(UsageError, match=f"rdc has no {name}"):
                 parse_sync([name, "a", "b"])
-    assert {"scan", "dupes", "similar", "dedupe", "watch", "daemon"} <= set(codes(section))
+    assert {"scan", "dupes", "similar", "dedupe", "daemon"} <= set(codes(section))
 
 
 def test_exit_codes_are_complete() -> None:

@@ -19,6 +19,8 @@ __all__ = [
     "ChunkParams",
     "Chunker",
     "Match",
+    "ScanOptions",
+    "ScanReport",
     "SignatureTree",
     "SimilarPair",
     "SimilarityIndex",
@@ -29,6 +31,7 @@ __all__ = [
     "chunks",
     "cuts",
     "kernel_name",
+    "scan",
     "sign",
     "sign_file",
     "sync",
@@ -39,6 +42,8 @@ _HOMES = {
     "ChunkParams": "rdc.chunking.params",
     "Chunker": "rdc.chunking.chunker",
     "Match": "rdc.similarity.index",
+    "ScanOptions": "rdc.model.scan",
+    "ScanReport": "rdc.model.scan",
     "SignatureTree": "rdc.signature.tree",
     "SimilarPair": "rdc.similarity.pairs",
     "SimilarityIndex": "rdc.similarity.index",
@@ -48,6 +53,7 @@ _HOMES = {
     "chunks": "rdc.chunking.chunker",
     "cuts": "rdc.chunking.chunker",
     "kernel_name": "rdc.kernel",
+    "scan": "rdc.survey.scan",
     "sign": "rdc.signature.build",
     "sign_file": "rdc.catalog.signer",
     "sync": "rdc.session.sync",
@@ -58,6 +64,7 @@ if TYPE_CHECKING:
     from rdc.chunking.chunker import Chunk, Chunker, chunks, cuts
     from rdc.chunking.params import ChunkParams
     from rdc.kernel import kernel_name
+    from rdc.model.scan import ScanOptions, ScanReport
     from rdc.model.sync import SyncOptions, SyncReport
     from rdc.session.sync import sync
     from rdc.signature.build import sign
@@ -65,6 +72,7 @@ if TYPE_CHECKING:
     from rdc.similarity.index import Match, SimilarityIndex
     from rdc.similarity.pairs import SimilarPair
     from rdc.similarity.traits import Traits
+    from rdc.survey.scan import scan
 
 
 def __getattr__(name: str) -> object:

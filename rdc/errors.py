@@ -17,6 +17,7 @@ __all__ = [
     "ProtocolError",
     "RdcError",
     "StreamError",
+    "TrustError",
     "UsageError",
     "printable",
 ]
@@ -28,6 +29,8 @@ class ExitCode(IntEnum):
     OK = 0
     USAGE = 1
     INCOMPATIBLE = 2
+    REFUSED = 5
+    UNREACHABLE = 10
     FILE_IO = 11
     STREAM = 12
     INTERRUPTED = 20
@@ -35,6 +38,7 @@ class ExitCode(IntEnum):
     VANISHED = 24
     MAX_DELETE = 25
     TIMEOUT = 30
+    CONNECT_TIMEOUT = 35
     COMMAND_MISSING = 127
 
 
@@ -45,6 +49,8 @@ def printable(text: str | bytes) -> str:
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "surrogateescape")
+    if text.isprintable():
+        return text  # nearly every name, and lists have many
     out = []
     for ch in text:
         code = ord(ch)
@@ -95,6 +101,13 @@ class StreamError(RdcError):
 
 class ProtocolError(StreamError):
     """The peer sent bytes that the protocol does not allow: garbled, out of order, or past a limit."""
+
+
+class TrustError(RdcError):
+    """One side of a connection does not know the other, or may not do for it what it asked: nothing was
+    done."""
+
+    code = ExitCode.REFUSED
 
 
 class CommandMissingError(RdcError):

@@ -7,11 +7,22 @@ __all__ = [
     "RESCAN_SECONDS",
     "RETRIED_FILES",
     "TOUCHED_DIRECTORIES",
+    "SCAN_DIRECTORIES",
+    "PART_SECTION_BYTES",
+    "SCAN_HOLES",
+    "SCAN_MEMORY_LEAST",
+    "SCAN_PROBLEMS",
     "CATALOG_BATCH_BYTES",
     "CATALOG_BATCH_ENTRIES",
     "CATALOG_BYTES",
     "CATALOG_ENTRY_BYTES",
     "CATALOG_SETTLED",
+    "CONNECT_SECONDS",
+    "SETTINGS_BYTES",
+    "DAEMON_TIMEOUT_SECONDS",
+    "HANDSHAKE_BYTES",
+    "KEY_FILE_BYTES",
+    "TRUSTED_KEYS",
     "BLOCKS_PER_MESSAGE",
     "BLOCK_SIZE_MAX",
     "BLOCK_SIZE_MIN",
@@ -22,6 +33,7 @@ __all__ = [
     "FILTER_BYTES",
     "FILTER_PATTERN_BYTES",
     "FILTER_RULES",
+    "FOLDER_PAIRS",
     "PATH_BYTES",
     "NAME_BYTES",
     "NODE_RECORDS_MAX",
@@ -31,16 +43,22 @@ __all__ = [
     "WINNOW_MAX_LIMIT",
     "BLOCK_BYTES",
     "DATA_BYTES",
+    "FILES_PER_GROUP",
     "FILES_PER_MESSAGE",
     "FRAME_BYTES",
     "INBOUND_BYTES",
+    "JOURNAL_BYTES",
     "MESSAGE_BYTES",
     "NODE_BYTES",
     "NODES_PER_MESSAGE",
     "ORDINAL_LIMIT",
     "OUTSTANDING_ORDINALS",
     "OUTSTANDING_REQUESTS",
+    "PACKED_BYTES",
+    "PACKED_CONTEXT_BYTES",
     "PIECE_BYTES",
+    "REPORT_BYTES",
+    "RUN_CHUNKS",
     "RANGES_PER_MESSAGE",
     "RECORDS_BYTES",
     "ROUND_LIMIT",
@@ -48,6 +66,7 @@ __all__ = [
     "SIMILAR_BATCH",
     "SIMILAR_FILES",
     "SIMILAR_MATCHES",
+    "SIMILAR_PAIRS",
     "SIMILAR_WINDOW",
     "SIZE_LIMIT",
     "SOFTWARE_BYTES",
@@ -80,7 +99,7 @@ NAME_BYTES = 255
 """Bytes of one path component: NAME_MAX of every Linux file system in use."""
 
 DIRECTORY_BYTES = 1 << 30
-"""Bytes held while one directory is read, 64 an entry besides its name and target: twelve million entries of
+"""Bytes held while one directory is read, 96 an entry besides its name and target: nine million entries of
 usual names, more than any file system lists in reasonable time."""
 
 PATH_BYTES = 65_536
@@ -115,6 +134,9 @@ BLOCK_BYTES = PIECE_BYTES + 1024
 """Bytes of one block on the wire. zstd adds 3 bytes a block and at most 18 a frame to data it cannot shrink;
 the rest is room for the end of a zstd frame and the head of the next."""
 
+RAW_BLOCK_BYTES = FRAME_BYTES + 16
+"""Bytes of one block that is not compressed: any frame with its head, so that content needs no cutting up."""
+
 WINDOW_LOG = 23
 """log2 of the zstd window: 8 MiB a direction is held by both ends for the whole session."""
 
@@ -132,11 +154,20 @@ DATA_BYTES = 524288
 """Bytes of content in one message: large enough that a message's cost (about 10 us) does not show,
 small enough that requests and progress get a turn between two of them."""
 
+PACKED_BYTES = 64 << 10
+"""Bytes of literals packed with the file around them; of more the context is a small part."""
+
+PACKED_CONTEXT_BYTES = 128 << 10
+"""Bytes of that context, which both sides hold in memory, with tables of the same order."""
+
 RECORDS_BYTES = 512 << 10
 """Bytes of signature records in one answer: half a frame, the rest is for ordinals and lengths."""
 
 NODE_BYTES = 64 << 10
 """Bytes of one expanded node: 26 children of at most 50 bytes, several levels at once."""
+
+FILES_PER_GROUP = 64
+"""Files that share one reference: a difference in one of them has all of them asked about again."""
 
 FILES_PER_MESSAGE = 16_384
 """Files in one request or answer: 16,384 roots with sizes fill 640 KiB of a 1 MiB frame."""
@@ -184,10 +215,10 @@ again."""
 BASES_PER_FILE = 3
 """Files beside the one at its path that a file may be rebuilt from: each is read and looked through."""
 
-TREES_IN_FLIGHT = 1024
-"""Files compared by descent at a time: enough to fill a long fat line (each answer about 200 bytes)."""
+TREES_IN_FLIGHT = 16_384
+"""Files compared by descent at a time. More wait for these, which costs further round trips."""
 
-TREES_IN_FLIGHT_BYTES = 32 << 20
+TREES_IN_FLIGHT_BYTES = 64 << 20
 """Estimated bytes of trees and look-ups of the files in flight by descent, or one file of any size."""
 
 CATALOG_BYTES = 512 << 20
@@ -225,12 +256,19 @@ the 27 bytes an entry beside them fit. One entry alone has 128 KiB of them at mo
 SMALL_MANIFEST = 200
 """Entries up to which a manifest that differs is listed whole: about 3 KB, a descent would cost as much."""
 
-SMALL_FILE_BYTES = 16 << 10
-"""Files up to this size share messages. Below every max_size in use, so that each is one chunk; 16 of them at
-least fit one message."""
+SMALL_FILE_BYTES = 128 << 10
+"""Files up to this size share messages, four of them at least: one by itself costs some 50 microseconds a
+side, about what hashing and copying so much takes."""
 
 FILES_PER_BATCH = 1024
 """Small files in one message: a thousandth of a message's cost each."""
+
+ITEMS_PER_MESSAGE = 4096
+"""Changes told in one message, about 40 bytes each: a message for each would cost both sides as much as a
+small file's copy does."""
+
+ITEMS_BYTES = 256 << 10
+"""Bytes of their paths, and as many of link targets: half a frame together. One item has 128 KiB at most."""
 
 TIMEOUT_SECONDS = 1_000_000
 """--timeout at most: eleven days. poll(2) counts milliseconds in 31 bits, which end after 24."""
@@ -245,6 +283,55 @@ BLOCK_SIZE_MAX = 64 << 10
 BLOCKS_PER_MESSAGE = 65_536
 """Blocks whose fingerprints one answer holds: 512 KiB at 8 bytes each, half a frame."""
 
+CONNECT_SECONDS = 30
+"""For a TCP connection and the TLS handshake to a daemon, in all: a far line needs a second, a lost packet or
+two some more."""
+
+HANDSHAKE_BYTES = 64 << 10
+"""Bytes taken from a peer that is not known yet: its half of a TLS 1.3 handshake with a certificate of ours
+is about 1 KiB, and what it sends ahead of our answer a few more, options with long filter lists aside."""
+
+KEY_FILE_BYTES = 64 << 10
+"""Bytes of a file with a key or a certificate: ours have 1 KiB, RSA certificates of others a few."""
+
+TRUSTED_KEYS = 10_000
+"""Certificates in one key directory: a daemon reads them all at each reload."""
+
+SETTINGS_BYTES = 1 << 20
+"""Bytes of a configuration file: thousands of modules."""
+
+DAEMON_TIMEOUT_SECONDS = 120
+"""What --timeout is over rdc:// where none is given: TCP alone never notices a far side that is gone. Half of
+a daemon's idle limit, so that signs of life come in time for both."""
+
+JOURNAL_BYTES = 1 << 30
+"""Bytes of a journal of hard links: four million of them at paths of usual length."""
+
+REPORT_BYTES = 256 << 20
+"""Bytes of a report of duplicates that is read: a million files at paths of usual length. While it is read it
+takes twice that."""
+
+RUN_CHUNKS = 1 << 20
+"""Chunks remembered while runs of equal ones are sought, about 190 bytes each: 16 GiB of files that differ.
+Runs first met later are not found, which is said."""
+
+SCAN_PROBLEMS = 1_000
+"""Problems that a scan's report lists, about 300 bytes each; more are counted."""
+
+SCAN_DIRECTORIES = 500
+"""Directories that a scan's report lists, those above them not counted: more than anybody reads."""
+
+SCAN_HOLES = 1 << 18
+"""Holes of one file that a scan tells from data, 100 bytes each while it is read: past 25 GB of a file with a
+hole every 100 KB, zeros of holes are counted as any zeros are."""
+
+SCAN_MEMORY_LEAST = 256 << 10
+"""Bytes for all tables of a scan: below it a level keeps less than a few hundred chunks, and the sum over
+them is not normally distributed any more, as the stated bounds assume."""
+
+PART_SECTION_BYTES = 64 << 20
+"""Bytes of one section of a part file, packed and unpacked: 65,536 paths of a thousand bytes each."""
+
 SIMILAR_FILES = 1 << 26
 """Files in one index of traits: 67 million, 2 GB of memory, and their numbers fit 32 bits."""
 
@@ -254,6 +341,13 @@ SIMILAR_MATCHES = 1024
 SIMILAR_BATCH = 64
 """Queries answered in one pass over an index, and so in one hold of the interpreter's lock: 10 ms at a
 million files."""
+
+SIMILAR_PAIRS = 1 << 20
+"""Candidate pairs of one search that wait to be compared, 8 bytes each, twice as many for a moment. Comparing
+a million takes minutes; weaker ones beyond it are left out and counted."""
+
+FOLDER_PAIRS = 1 << 18
+"""Pairs of directories whose common bytes are counted at a time, some 200 bytes each."""
 
 SIMILAR_WINDOW = 65_536
 """Neighbours that a file is compared with, at most, among those that share two of its traits, when all pairs

@@ -36,7 +36,8 @@ class ItemChanged:
 @dataclass(frozen=True, slots=True)
 class Progressed:
     phase: str
-    """'compare', 'transfer' or 'delete'."""
+    """'compare', 'transfer' or 'delete' of a sync, 'read' of a scan, 'compare' or 'share' of a
+    deduplication."""
     done: int
     total: int | None
     """Entries in 'delete', bytes in the others: in 'compare' of what the destination reads of its own files

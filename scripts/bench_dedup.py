@@ -3,10 +3,12 @@
 Question: which ratio of max to min should chunks have, and how do the cuts compare with other chunkers?
 Metrics: unique bytes + 20 bytes a chunk, over all versions of a corpus, in per cent of FastCDC's at the same
 mean. The mean is measured: each chunker's parameter is searched until total bytes / chunks is within 1 % of
-the target, because chunkers at unequal means differ by more than by anything else.
+the target, because chunkers at unequal means differ by more than by anything else. Where a corpus has few
+chunks, chance decides: there several streams are averaged, each the same bytes XOR a constant.
 Corpora: each argument is one corpus, versions (trees or files) separated by commas. A tree is one stream: its
 files' contents in order of path, as an archive has them; small files would hide what cuts do.
-Commands: .venv/bin/python scripts/bench_dedup.py [--json OUT] NAME=TREE,TREE,... ...
+Commands: .venv/bin/python scripts/bench_dedup.py [--json OUT] [--mean KIB ...] NAME=TREE,TREE,... ...
+The results are added to those in OUT.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ from rdc.kernel import Cutter, kernel_name  # noqa: E402
 MEANS = (4 << 10, 8 << 10, 16 << 10, 64 << 10)
 RATIOS = (2, 3, 4, 5, 6, 7)
 PER_CHUNK = 20
+DRAWS = ((1_000, 64), (10_000, 8))
+"""(chunks of the corpus, draws where there are fewer)."""
 Ends = list[int]
 Chunker = Callable[[bytes, float], Ends]
 
@@ -103,39 +107,65 @@ def stored(streams: list[bytes], ends: list[Ends]) -> int:
     return unique + PER_CHUNK * sum(map(len, ends))
 
 
+def turned(streams: list[bytes], draw: int) -> list[bytes]:
+    """The same streams to whoever looks for what is equal; to a hash, others."""
+    mask = draw * 0x9D & 0xFF
+    return (
+        [data.translate(bytes(byte ^ mask for byte in range(256))) for data in streams] if mask else streams
+    )
+
+
+def row_for(streams: list[bytes], mean: int, chunkers: dict[str, Chunker]) -> dict[str, dict[str, float]]:
+    """Of each chunker the mean had, bytes stored, and these over the total, averaged over the draws."""
+    total = sum(map(len, streams))
+    draws = next((draws for chunks, draws in DRAWS if total / mean < chunks), 1)
+    had, kept = dict.fromkeys(chunkers, 0.0), dict.fromkeys(chunkers, 0)
+    for draw in range(draws):
+        drawn = turned(streams, draw)
+        for label, chunker in chunkers.items():
+            ends, size = at_mean(chunker, drawn, mean)
+            had[label] += size / draws
+            kept[label] += stored(drawn, ends)
+    row: dict[str, dict[str, float]] = {}
+    for label in chunkers:
+        row[label] = {
+            "mean": round(had[label]),
+            "stored": round(kept[label] / draws),
+            "of total": round(kept[label] / draws / total, 5),
+            "of FastCDC": round(kept[label] / kept["FastCDC"], 5),
+        }
+    return row
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("corpora", nargs="+", metavar="NAME=TREE,TREE,...")
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--json", type=Path, help="add the figures to this file")
+    parser.add_argument("--mean", type=int, action="append", metavar="KIB", help="only this; may be repeated")
     options = parser.parse_args()
     chunkers = native() | {"fixed blocks": fixed} | {f"max = {r} min": winnowed(r) for r in RATIOS}
     print(f"kernel {kernel_name()}; per cent of FastCDC's unique bytes + {PER_CHUNK} a chunk, at equal mean")
+    means = [kib << 10 for kib in options.mean] if options.mean else MEANS
     report: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    if options.json and options.json.exists():
+        report = json.loads(options.json.read_text())
     for corpus in options.corpora:
         name, _, paths = corpus.partition("=")
         streams = [stream(Path(path)) for path in paths.split(",")]
         total = sum(map(len, streams))
         print(f"\n{name}: {len(streams)} versions, {total / 1e6:.0f} MB")
-        report[name] = {}
-        for mean in MEANS:
-            row: dict[str, dict[str, float]] = {}
-            for label, chunker in chunkers.items():
-                ends, had = at_mean(chunker, streams, mean)
-                kept = stored(streams, ends)
-                row[label] = {"mean": round(had), "stored": kept, "of total": round(kept / total, 5)}
-            reference = row["FastCDC"]["stored"]
-            for values in row.values():
-                values["of FastCDC"] = round(values["stored"] / reference, 5)
-            report[name][f"{mean >> 10} KiB"] = row
+        for mean in means:
+            row = row_for(streams, mean, chunkers)
+            report.setdefault(name, {})[f"{mean >> 10} KiB"] = row
             print(
-                f"{mean >> 10:3} KiB ({reference / total:.1%} of all)  "
+                f"{mean >> 10:3} KiB ({row['FastCDC']['of total']:.1%} of all)  "
                 + "  ".join(f"{label} {100 * values['of FastCDC']:.2f}" for label, values in row.items()),
                 flush=True,
             )
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
+            if options.json:
+                options.json.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

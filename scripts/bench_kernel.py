@@ -29,13 +29,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from blake3 import blake3
-
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from rdc.chunking.chunker import Chunker  # noqa: E402
+from rdc.chunking.params import ChunkParams  # noqa: E402
 from rdc.kernel import _kernel, kernel_name  # noqa: E402
-from tests.kernel_streams import with_leads  # noqa: E402
+from tests.kernel_streams import STREAMS, with_leads  # noqa: E402
 
 SPAN = 1 << 20
 MEANS = {"16 KiB": 16 << 10, "1 KiB": 1 << 10}
@@ -81,6 +81,9 @@ def inputs(size: int, paths: list[Path]) -> dict[str, bytes]:
             with_leads(rng.randbytes(16), (rng.randint(1, 255) for _ in range(1 << 20))), size
         ),
     }
+    # As unpredictable as they are dense: repeated short pieces would be learnt by the branch predictor.
+    for kind in ("leads mostly 0", "leads 1 and 2", "leads ramp", "two features"):
+        found[f"hostile: {kind}"] = tiled(STREAMS[kind](rng, 1 << 20), size)
     for path in sorted((ROOT / "fixtures" / "kernel").glob("*.bin")):
         found[f"hostile: {path.stem}"] = tiled(path.read_bytes(), size)
     return found
@@ -146,13 +149,11 @@ def speeds(
 
 
 def cut_and_digest(data: bytes, mean: int) -> None:
-    cutter, view, before = _kernel.Cutter(*sizes_for(mean)), memoryview(data), 0
+    """What signing does with bytes in memory."""
+    chunker, view = Chunker(ChunkParams(*sizes_for(mean))), memoryview(data)
     for at in range(0, len(data), SPAN):
-        for end in cutter.feed(view[at : at + SPAN]):
-            blake3(view[before:end]).digest()
-            before = end
-    for end in cutter.finish():
-        blake3(view[before:end]).digest()
+        chunker.feed_columns(view[at : at + SPAN])
+    chunker.finish_columns()
 
 
 @dataclass(frozen=True, slots=True)

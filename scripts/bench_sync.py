@@ -8,7 +8,7 @@ Metrics:   wire: bytes both ways through the pipe; cpu: user and system seconds 
            often the stream turned its direction, halved. Medians of interleaved runs, each into a fresh
            directory. The stand-in for ssh relays the pipe and costs both the same.
 Beside:    `rdc sync` and `rsync -a --fsync`; `rdc sync --no-fsync` and `rsync -a`; through the pipe rsync
-           compresses (-z), as rdc does. A run has a new, empty catalog.
+           compresses (-z), as rdc does, unless --plain is given. A run has a new, empty catalog.
 Corpora:   pairs OLD:NEW of trees that are given; --first: so many files of 0 to 8 KiB of text, and --big: one
            file of random bytes, both seeded and made on the fly; --unchanged: a tree that is given.
 Commands:  .venv/bin/python scripts/bench_sync.py --pair OLD:NEW [--pair ...] [--unchanged TREE]
@@ -108,9 +108,10 @@ class Peak(threading.Thread):
         self.bytes = max(self.bytes, int(kib) * 1024)
 
 
-def contenders(fsync: bool, pipe: bool) -> tuple[Contender, Contender]:
-    ours = () if fsync else ("--no-fsync",)
-    theirs = ("-a", "--delete", *(("-z",) if pipe else ()), *(("--fsync",) if fsync else ()))
+def contenders(fsync: bool, pipe: bool, plain: bool) -> tuple[Contender, Contender]:
+    ours = (*(() if fsync else ("--no-fsync",)), *(("--no-compress",) if plain else ()))
+    compress = ("-z",) if pipe and not plain else ()
+    theirs = ("-a", "--delete", *compress, *(("--fsync",) if fsync else ()))
     return (
         Contender("rdc", (*RDC, "sync", "-q", "--delete", *ours), False, pipe),
         Contender("rsync", ("rsync", *theirs), True, pipe),
@@ -216,6 +217,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--no-pipe", action="store_true", help="local runs only")
     parser.add_argument("--no-local", action="store_true", help="runs through a pipe only")
+    parser.add_argument("--plain", action="store_true", help="through the pipe, neither compresses")
     parser.add_argument("--no-sync", action="store_true", help="without the runs that wait for the disk")
     parser.add_argument("--place", default=None, help="where directories are made (default: TMPDIR)")
     parser.add_argument("--json", action="store_true")
@@ -234,11 +236,11 @@ def main() -> None:
                 for fsync in (True, False):
                     if (pipe and given.no_pipe) or (not pipe and given.no_local) or (fsync and given.no_sync):
                         continue
-                    show(case, compare(case, place, given.runs, fsync, pipe), fsync, pipe, given.json)
+                    pair = contenders(fsync, pipe, given.plain)
+                    show(case, compare(case, place, given.runs, pair), fsync, pipe, given.json)
 
 
-def compare(case: Case, place: Path, runs: int, fsync: bool, pipe: bool) -> tuple[Cost, Cost]:
-    pair = contenders(fsync, pipe)
+def compare(case: Case, place: Path, runs: int, pair: tuple[Contender, Contender]) -> tuple[Cost, Cost]:
     costs: list[list[Cost]] = [[], []]
     for run in range(runs):
         # Whoever goes first changes from run to run: the second one finds warmer caches.

@@ -1,10 +1,11 @@
 """Search for streams that are expensive to cut, and keep the worst as fixtures.
 
 Question: how slow can a hostile stream make the kernel?
-Method: hill climbing over recipes. A recipe is a pattern of wanted lead bytes, or of plain bytes, repeated;
-the polynomials give the bytes that have these leads. Chunks have 600 bytes and more on average: far smaller
-ones cost what cuts cost, whatever the bytes. Cost is the median time of cutting 256 KiB of the recipe's first
-8 KiB repeated, by the chosen kernel, over that of random bytes.
+Method: hill climbing over recipes. A recipe is a pattern of wanted lead bytes, or of plain bytes, repeated,
+or drawn from in no order, which no branch predictor learns; the polynomials give the bytes that have these
+leads. Chunks have 600 bytes and more on average: far smaller ones cost what cuts cost, whatever the bytes.
+Cost is the median time of cutting 256 KiB of the recipe's first 32 KiB repeated, by the chosen kernel, over
+that of random bytes.
 Command: RDC_KERNEL=avx512 scripts/worst_inputs.py [ROUNDS] [--keep N], from .venv/bin/python; writes
 fixtures/kernel/worst_*.bin.
 """
@@ -25,7 +26,7 @@ sys.path.insert(0, str(ROOT))
 from rdc.kernel import Cutter, kernel_name  # noqa: E402
 from tests.kernel_streams import with_leads  # noqa: E402
 
-PIECE = 8192
+PIECE = 32 << 10
 STREAM = 256 << 10
 
 
@@ -33,15 +34,18 @@ STREAM = 256 << 10
 class Recipe:
     pattern: tuple[int, ...]
     as_leads: bool
+    drawn: bool
     min_size: int
     max_size: int
     seed: int
 
     def piece(self) -> bytes:
-        repeated = self.pattern * (PIECE // len(self.pattern) + 1)
-        if not self.as_leads:
-            return bytes(repeated[:PIECE])
-        return with_leads(random.Random(self.seed).randbytes(16), repeated[: PIECE - 16])
+        rng = random.Random(self.seed)
+        if self.drawn:
+            wanted = rng.choices(self.pattern, k=PIECE)
+        else:
+            wanted = list(self.pattern * (PIECE // len(self.pattern) + 1))
+        return with_leads(rng.randbytes(16), wanted[: PIECE - 16]) if self.as_leads else bytes(wanted[:PIECE])
 
 
 def seconds(data: bytes, min_size: int, max_size: int, repeats: int = 5) -> float:
@@ -69,6 +73,7 @@ def fresh(rng: random.Random) -> Recipe:
     return Recipe(
         tuple(pattern),
         rng.random() < 0.8,
+        rng.random() < 0.5,
         min_size,
         min_size * rng.choice((2, 4, 7)),
         rng.randrange(99),
@@ -113,10 +118,10 @@ def main() -> None:
         families: dict[object, tuple[float, Recipe]] = {}
         for pair in found:
             r = pair[1]
-            families.setdefault((r.as_leads, r.min_size, len(r.pattern).bit_length()), pair)
+            families.setdefault((r.as_leads, r.drawn, r.min_size, len(r.pattern).bit_length()), pair)
         found = list(families.values())[:40]
     for i, (took, recipe) in enumerate(found[:8]):
-        kind = "leads" if recipe.as_leads else "bytes"
+        kind = ("drawn " if recipe.drawn else "") + ("leads" if recipe.as_leads else "bytes")
         print(
             f"{STREAM / took / 1e9:.3f} GB/s, {took / baseline:.1f} x random: {len(recipe.pattern)} {kind}, "
             f"sizes {recipe.min_size} to {recipe.max_size}, starts {recipe.pattern[:8]}"

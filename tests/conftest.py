@@ -2,10 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
 import pytest
+
+from tests.loop_images import fresh_directory, image_directory, mounted
 
 
 @pytest.fixture(autouse=True)
 def no_user_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that want a catalog name its directory."""
     monkeypatch.setenv("RDC_CATALOG", "off")
+
+
+@pytest.fixture(scope="session")
+def btrfs_image() -> Iterator[Path]:
+    with image_directory() as place, mounted("btrfs", place) as point:
+        yield point
+
+
+@pytest.fixture(scope="session")
+def xfs_image() -> Iterator[Path]:
+    with image_directory() as place, mounted("xfs", place) as point:
+        yield point
+
+
+@pytest.fixture(scope="session")
+def ext4_image() -> Iterator[Path]:
+    with image_directory() as place, mounted("ext4", place) as point:
+        yield point
+
+
+@pytest.fixture
+def btrfs(btrfs_image: Path) -> Iterator[Path]:
+    yield from fresh_directory(btrfs_image)
+
+
+@pytest.fixture
+def xfs(xfs_image: Path) -> Iterator[Path]:
+    yield from fresh_directory(xfs_image)
+
+
+@pytest.fixture
+def ext4(ext4_image: Path) -> Iterator[Path]:
+    yield from fresh_directory(ext4_image)
+
+
+@pytest.fixture(params=["btrfs", "xfs"])
+def sharing(request: pytest.FixtureRequest) -> Path:
+    """A directory on each file system that can share blocks."""
+    return cast(Path, request.getfixturevalue(request.param))
+
+
+@pytest.fixture(params=["btrfs", "xfs", "ext4"])
+def linking(request: pytest.FixtureRequest) -> Path:
+    """A directory on each file system that hard links are made on."""
+    return cast(Path, request.getfixturevalue(request.param))

@@ -64,6 +64,9 @@ def _without_zero_lead(rng: random.Random, n: int) -> bytes:
     return with_leads(rng.randbytes(16), (rng.randint(1, 255) for _ in range(n - 16)))
 
 
+TWO_OF_THREE = b"\xce\xee\xa7"
+"""Repeated, two of three positions have lead 0, and their features are always the same two."""
+
 STREAMS: dict[str, Callable[[random.Random, int], bytes]] = {
     "random": lambda rng, n: rng.randbytes(n),
     "zeros": lambda rng, n: bytes(n),
@@ -87,6 +90,16 @@ STREAMS: dict[str, Callable[[random.Random, int], bytes]] = {
         rng.randbytes(16), (255 - i * 255 // n for i in range(n - 16))
     ),
     "leads saw": lambda rng, n: with_leads(rng.randbytes(16), (i % 255 + 1 for i in range(n - 16))),
+    "leads mostly 0": lambda rng, n: with_leads(
+        rng.randbytes(16), (rng.randrange(1, 256) if rng.randrange(16) == 0 else 0 for _ in range(n - 16))
+    ),
+    "leads 1 and 2": lambda rng, n: with_leads(
+        rng.randbytes(16), (1 + (rng.randrange(4) == 0) for _ in range(n - 16))
+    ),
+    "leads ramp": lambda rng, n: with_leads(
+        rng.randbytes(16), (1 + i % 1500 * 250 // 1500 + rng.randrange(2) for i in range(n - 16))
+    ),
+    "two features": lambda rng, n: (TWO_OF_THREE * n)[:n],
     "leads 0 and 1": lambda rng, n: with_leads(rng.randbytes(16), (rng.randrange(2) for _ in range(n - 16))),
 }
 """By name: a stream of about n bytes."""

@@ -61,6 +61,7 @@ class FakeSyncer:
         self.options = SyncOptions()
         self.shell = RemoteShell()
         self.catalog: SignatureStore | UserCatalog | None = None
+        self.keys: Path | None = None
         self.calls = 0
 
     def __call__(
@@ -72,9 +73,10 @@ class FakeSyncer:
         shell: RemoteShell,
         reporter: Reporter,
         catalog: SignatureStore | UserCatalog | None,
+        keys: Path | None,
     ) -> SyncReport:
         self.source, self.destination, self.options, self.shell = source, destination, options, shell
-        self.catalog = catalog
+        self.catalog, self.keys = catalog, keys
         self.calls += 1
         reporter(PlanKnown(1, 10, 0))
         reporter(ItemChanged(">f+++++++++", b"a"))
@@ -368,6 +370,7 @@ def test_trouble_is_told_above_the_bar() -> None:
             shell: RemoteShell,
             reporter: Reporter,
             catalog: SignatureStore | UserCatalog | None,
+            keys: Path | None,
         ) -> SyncReport:
             reporter(PlanKnown(1, 10, 0))
             reporter(Problem(ExitCode.PARTIAL, b"x", "x: cannot be read"))

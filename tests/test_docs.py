@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli import catalog, index, main, serve, signature, sync, watch
-from rdc.cli.options import Option
+from rdc.cli import dupes, main, similar, sync, watch
+from rdc.cli.dedupe_options import DEDUPE_OPTIONS, parse_dedupe, read_dedupe
+from rdc.cli.filter_options import FILTER_GROUP
+from rdc.cli.options import Option, OptionGroup
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.sync_options import SYNC_OPTIONS, parse_sync, read_request
 from rdc.errors import ExitCode, UsageError
+from rdc.model.duplicates import DuplicateOrder
 from tests.test_report_json import MAY_LACK, OPTIONAL, SCHEMAS
 
 TOP = Path(__file__).parent.parent
@@ -52,8 +55,10 @@ def test_commands_can_be_typed(command: str) -> None:
     if words[0] == "sync":
         request = read_request(parse_sync(words[1:]), lambda _: b"")
         assert request.source != request.destination
+    elif words[0] == "dedupe":
+        assert read_dedupe(parse_dedupe(words[1:]), lambda _: b"").paths
     else:
-        assert words[0] in (*main.VERBS, "--version")
+        assert words[0] in (*main.VERBS, "--version", "--man")
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)
@@ -66,21 +71,46 @@ def test_each_option_is_in_the_table(option: Option) -> None:
 
 
 def test_the_options_of_watch_are_those_of_sync_and_its_own() -> None:
-    names = {name for group in watch.WATCH_OPTIONS for option in group.options for name in option.names}
+    names = {name for group in watch.OPTIONS for option in group.options for name in option.names}
     assert names - {name for option in OPTIONS for name in option.names} == {"--rescan"}
     own = {code for row in rows("### Following a directory") for code in codes(row[0])}
     assert "--rescan=SECONDS" in own
 
 
+@pytest.mark.parametrize(
+    ("heading", "groups"),
+    [
+        ("### Identical files", dupes.OPTIONS),
+        ("### Similar files and folders", similar.OPTIONS),
+    ],
+)
+def test_each_option_of_a_survey_is_in_its_table(heading: str, groups: tuple[OptionGroup, ...]) -> None:
+    documented = {code for row in rows(heading) for code in codes(row[0])}
+    for option in (option for group in groups for option in group.options):
+        if option not in FILTER_GROUP.options and option.key != "--help":
+            shown = [f"{name}={option.metavar}" if option.metavar else name for name in option.names]
+            assert set(shown) <= documented
+    assert {order.value for order in DuplicateOrder} <= set(codes(README.split("| `--sort=ORDER` |")[1]))
+
+
+def test_each_option_of_dedupe_is_in_its_table() -> None:
+    documented = {
+        re.split(r"[= ]", code)[0] for row in rows("### Single instances") for code in codes(row[0])
+    }
+    shared = {name for group in SYNC_OPTIONS for option in group.options for name in option.names}
+    for group in DEDUPE_OPTIONS:
+        for option in group.options:
+            assert set(option.names) <= documented | shared, option.names
+
+
 def test_each_option_in_the_text_exists() -> None:
     known = {name for option in OPTIONS for name in option.names} | set(REFUSED_RSYNC_OPTIONS)
-    known |= {name for group in watch.WATCH_OPTIONS for option in group.options for name in option.names}
+    known |= {name for group in watch.OPTIONS for option in group.options for name in option.names}
     known |= set(
-        re.findall(
-            r"--\w+", signature.help_text() + serve.help_text() + index.help_text() + catalog.help_text()
-        )
-    ) | {"--version"}
-    known |= set(re.findall(r'"(--[a-z-]+)"', (TOP / "scripts" / "bench_sync.py").read_text()))
+        re.findall(r"--?[a-z0][\w-]*", "".join(verb.help_text() for verb in main.verbs().values()))
+    ) | {"--version", "--man"}
+    for script in ("bench_sync.py", "bench_scan.py", "bench_dedupe.py"):
+        known |= set(re.findall(r'"(--[a-z-]+)"', (TOP / "scripts" / script).read_text()))
     text = re.sub(r"-c '[^']*'|ssh -p", "", README)
     used = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text, re.IGNORECASE)) - {"-avn"}
     assert len(used) > 40
@@ -93,7 +123,6 @@ def test_what_is_not_there_fails_by_name() -> None:
         if name.startswith("-") and len(name) > 1:
             with pytest.raises(UsageError, match=f"rdc has no {name}"):
                 parse_sync([name, "a", "b"])
-    assert {"scan", "dupes", "similar", "dedupe", "daemon"} <= set(codes(section))
 
 
 def test_exit_codes_are_complete() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from types import ModuleType
 from xml.etree import ElementTree as ET
@@ -23,3 +24,8 @@ def test_figures_are_current_and_well_formed() -> None:
     for name, text in load().figures().items():
         assert (ROOT / "fixtures" / "figures" / name).read_text() == text, "run scripts/figures"
         ET.fromstring(text)  # noqa: S314 - our own file
+
+
+def test_the_table_of_chunkers_is_the_one_measured() -> None:
+    report = json.loads((ROOT / "fixtures" / "bench" / "dedup.json").read_text())
+    assert load().dedup_table(report) in (ROOT / "rdc" / "signature" / "FORMAT.md").read_text()

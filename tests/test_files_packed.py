@@ -56,6 +56,9 @@ def read(path: bytes, limit: int = DIRECTORY_BYTES) -> PackedListing:
         without = in_c(fd, apart[0].append, limit)
         assert without == in_python(fd, apart[1].append, limit)
         assert apart[0] == apart[1]
+        entries, inodes = packed.read_packed_inodes(fd, None, limit)
+        assert entries == whole
+        assert listing.read_with_inodes(fd, None, limit) == (entries.unpacked(), inodes)
     assert sorted([*strings(without.names), *apart[0]]) == strings(whole.names)
     assert all(is_temporary(name) for name in apart[0])
     assert not any(is_temporary(name) for name in strings(without.names))
@@ -118,8 +121,11 @@ def test_kinds_and_metadata_are_what_a_stat_says(tmp_path: Path) -> None:
     if os.geteuid() == 0:
         os.mknod(top + b"/5", 0o600 | stat.S_IFCHR, os.makedev(1, 3))
         os.mknod(top + b"/6", 0o600 | stat.S_IFBLK, os.makedev(7, 200))
+    os.link(top + b"/0", top + b"/9")
     found = read(top).unpacked()
-    assert found.kinds == bytes([Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK, *[3] * (len(found) - 3)])
+    with opened(top) as fd:
+        _, inodes = packed.read_packed_inodes(fd, None)
+    assert found.kinds[:-1] == bytes([Kind.FILE, Kind.DIRECTORY, Kind.SYMLINK, *[3] * (len(found) - 4)])
     for row, name in enumerate(found.names):
         status = os.lstat(top + b"/" + name)
         metadata = found.metadata(row)
@@ -130,6 +136,10 @@ def test_kinds_and_metadata_are_what_a_stat_says(tmp_path: Path) -> None:
             status.st_gid,
         )
         assert found.sizes[row] == (status.st_size if stat.S_ISREG(status.st_mode) else 0)
+        assert inodes.identity(row) == (status.st_dev, status.st_ino)
+        assert inodes.links[4 * row : 4 * row + 4] == status.st_nlink.to_bytes(4, "little")
+        assert inodes.allocated[8 * row : 8 * row + 8] == (status.st_blocks * 512).to_bytes(8, "little")
+        assert inodes.rows([row]).identity(0) == inodes.identity(row)
     assert found.targets == (os.readlink(top + b"/2"),)
     os.chmod(top + b"/1", 0o700)
 
@@ -186,16 +196,16 @@ def test_what_may_be_held_is_bounded(tmp_path: Path) -> None:
     for i in range(20):
         make(top + b"/%07d" % i, Kind.FILE, i)
     os.symlink(b"t" * 99, top + b"/link")
-    needed = 20 * (64 + 8) + (64 + 5) + 100
+    needed = 20 * (96 + 8) + (96 + 5) + 100
     assert read(top, needed).count == 21
-    for limit in (needed - 1, needed - 100, needed - 101, 64, 0):
+    for limit in (needed - 1, needed - 100, needed - 101, 96, 0):
         with opened(top) as fd:
             for reader in (in_c, in_python):
                 with pytest.raises(OSError, match="too large") as caught:
                     reader(fd, None, limit)
                 assert caught.value.errno == errno.EOVERFLOW
     with opened(top) as fd, pytest.raises(ValueError, match="bytes"):
-        _walk.read_directory(fd, True, -1)
+        _walk.read_directory(fd, True, -1, False)
 
 
 def test_what_is_no_readable_directory(tmp_path: Path) -> None:

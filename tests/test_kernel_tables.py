@@ -50,6 +50,9 @@ def test_every_table_in_the_header_is_a_multiple_of_a_power_of_x() -> None:
 
     assert numbers("rdc_lead_carry") == [shifted(lead, b, 1) for b in range(256)]
     assert numbers("rdc_lead_leaving") == [shifted(lead, b, 16) for b in range(256)]
+    assert numbers("rdc_lead_powers") == [
+        sum(shifted(lead, b, j) << 8 * j for j in range(8)) for b in range(256)
+    ]
     assert numbers("rdc_low_leaving") == [shifted(low, b, 64) for b in range(256)]
     # Byte j of a stored fingerprint has 7 - j bytes after it, and eight more are appended.
     assert numbers("rdc_low_slice") == [shifted(low, b, 15 - j) for j in range(8) for b in range(256)]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import UsageError
-from rdc.model.location import Location, parse_location
+from rdc.model.location import DEFAULT_PORT, Location, parse_location
 
 LOCAL = [
     "a",
@@ -43,6 +43,15 @@ REMOTE = [
 ]
 
 
+DAEMON = [
+    ("rdc://host/module", "host", DEFAULT_PORT, b"module"),
+    ("RDC://host/module/", "host", DEFAULT_PORT, b"module/"),
+    ("rdc://host:99/module/a:b/%41", "host", 99, b"module/a:b/%41"),
+    ("rdc://[fe80::1%eth0]:99/m/../x", "fe80::1%eth0", 99, b"m/../x"),
+    ("rdc://[::1]/m", "::1", DEFAULT_PORT, b"m"),
+]
+
+
 @pytest.mark.parametrize("text", LOCAL)
 def test_local(text: str) -> None:
     assert parse_location(text) == Location(None, os.fsencode(text))
@@ -51,6 +60,13 @@ def test_local(text: str) -> None:
 @pytest.mark.parametrize(("text", "host", "path"), REMOTE)
 def test_remote(text: str, host: str, path: bytes) -> None:
     assert parse_location(text) == Location(host, path)
+
+
+@pytest.mark.parametrize(("text", "host", "port", "path"), DAEMON)
+def test_daemon(text: str, host: str, port: int, path: bytes) -> None:
+    location = parse_location(text)
+    assert location == Location(host, path, port)
+    assert parse_location(str(location)) == location
 
 
 @pytest.mark.parametrize(
@@ -65,10 +81,21 @@ def test_remote(text: str, host: str, path: bytes) -> None:
         ("-x@host:y", "begin with '-'"),
         ("me@-x:y", "begin with '-'"),
         ("[-x]:y", "begin with '-'"),
-        ("host::module", "HOST::MODULE is not available yet"),
-        ("[::1]::module", "HOST::MODULE is not available yet"),
-        ("rsync://host/m", "rsync:// are not available yet"),
-        ("RDC://host/m", "not available yet"),
+        ("host::module", "write rdc://HOST/MODULE"),
+        ("[::1]::module", "write rdc://HOST/MODULE"),
+        ("rsync://host/m", "does not speak rsync's protocol"),
+        ("rdc://host", "a module is needed"),
+        ("rdc://host//m", "a module is needed"),
+        ("rdc:///m", "expected rdc://HOST"),
+        ("rdc://-h/m", "expected rdc://HOST"),
+        ("rdc://[::1/m", "expected rdc://HOST"),
+        ("rdc://[::1]9/m", "expected rdc://HOST"),
+        ("rdc://a[b/m", "expected rdc://HOST"),
+        ("rdc://me@host/m", "takes no user"),
+        ("rdc://host:/m", "found ''"),
+        ("rdc://host:0/m", "found '0'"),
+        ("rdc://host:65536/m", "found '65536'"),
+        ("rdc://host:x/m", "found 'x'"),
         ("host:~other/x", "~USER"),
     ],
 )
@@ -83,8 +110,9 @@ def test_bytes_that_are_not_utf8_survive() -> None:
     assert parse_location(os.fsdecode(b"\xff")).path == b"\xff"
 
 
-@given(st.text(st.sampled_from("a@:[]/-~."), max_size=10))
-def test_any_text_is_a_location_or_a_usage_error(text: str) -> None:
+@given(st.sampled_from(("", "rdc://")), st.text(st.sampled_from("a@:[]/-~.9"), max_size=10))
+def test_any_text_is_a_location_or_a_usage_error(scheme: str, rest: str) -> None:
+    text = scheme + rest
     try:
         location = parse_location(text)
     except UsageError:

@@ -27,9 +27,10 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Hello,
-    Item,
+    Items,
     ListingEnd,
     ListingPart,
+    Literals,
     Manifest,
     Message,
     NodeAnswer,
@@ -243,7 +244,7 @@ def test_the_end_before_a_word_is_marked() -> None:
 WHOLE = Describe(True, False)
 BY_DIGEST = Describe(False, False)
 START = Start(b"only", Kind.FILE, Metadata(0, 0, 0, 0))
-OFFER = Manifest(bytes(32), 2, 2, 2000, 0)
+OFFER = Manifest(bytes(32), 2, 2, 2000, 0, False)
 LISTED = (ListingPart(0, b"", 0, True, listing(b"a", b"b")), 1)
 END = (ListingEnd(1, 2, 2, 2000, 0), 1)
 RESULT = (Done(0, 0, 0, 0, 0, ExitCode.OK), 1)
@@ -274,14 +275,15 @@ SAMPLES: dict[type[Message], Message] = {
     NodeRequest: NodeRequest(0, 1, (3, 5), 4),
     NodeAnswer: NodeAnswer(0, 1, (3,), (b"",)),
     RangeRequest: RangeRequest(1, (3,), (4,)),
+    Literals: Literals(1, b"packed"),
     BlockRequest: BlockRequest(1, (3,), (40,), 16, 4),
     FileRequest: FileRequest((0, 1)),
-    Data: Data(1, b"abc", (3,)),
-    FileBatch: FileBatch((1,), (3,), b"abc", bytes(32)),
+    Data: Data(1, b"abc"),
+    FileBatch: FileBatch((1,), (3,), bytes(32), b"abc"),
     FileEnd: FileEnd(1, 0, bytes(32)),
     FileFailed: FileFailed(1, ExitCode.PARTIAL, "no"),
     Notice: Notice(ExitCode.OK, b"", "hm"),
-    Item: Item("." * 11, b"a"),
+    Items: Items("." * 11, (b"a",)),
     Progress: Progress("delete", 1, 2),
     Plan: Plan(0, 0, 0),
     Done: RESULT[0],
@@ -302,6 +304,7 @@ ASKED: dict[type[Message], Message] = {
     FileBatch: FileRequest((0, 1)),
     FileEnd: FileRequest((0, 1)),
     FileFailed: TreeRequest((1,), 8),
+    Literals: RangeRequest(1, (3,), (4,), True),
     TierAnswer: TierRequest(0, (), 7),
     RowsPart: RowsRequest(0, (3,), 7),
 }
@@ -666,11 +669,11 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
         "small files among others",
         FileRequest((0, 1, 2, 3, 4)),
         [
-            FileBatch((1, 4), (2, 0), b"ab", ROOT),
-            Data(2, b"z", (1,)),
+            FileBatch((1, 4), (2, 0), ROOT, b"ab"),
+            Data(2, b"z"),
             FileEnd(2, 1, ROOT),
             FileFailed(3, LOST, ""),
-            FileBatch((0,), (1,), b"c", ROOT),
+            FileBatch((0,), (1,), ROOT, b"c"),
         ],
     ),
     ("a whole tier", TierRequest(3, (), 7), [TierAnswer(1, (0,), (20,), bytes(280))]),
@@ -683,12 +686,14 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
     ("ranges", RangeRequest(3, (1, 1), (2, 3)), [Data(3, b"abc"), Data(3, b"de"), FileEnd(3, 5)]),
     ("blocks", BlockRequest(3, (1, 1), (40, 16), 16, 5), [BlockAnswer(3, bytes(20))]),
     ("blocks that fail", BlockRequest(3, (1,), (2,), 16, 5), [FileFailed(3, LOST, "")]),
+    ("packed ranges", RangeRequest(3, (1, 1), (2, 3), True), [Literals(3, b"packed")]),
+    ("ranges that may be packed", RangeRequest(3, (1,), (2,), True), [Data(3, b"ab"), FileEnd(3, 2)]),
     ("ranges that fail", RangeRequest(3, (1,), (2,)), [FileFailed(3, LOST, "")]),
     ("an empty file", FileRequest((4,)), [FileEnd(4, 0, ROOT)]),
     (
         "files in any order",
         FileRequest((1, 4)),
-        [Data(4, b"xy", (1, 1)), FileEnd(4, 2, ROOT), Data(1, b"z", (1,)), FileFailed(1, LOST, "")],
+        [Data(4, b"xy"), FileEnd(4, 2, ROOT), Data(1, b"z"), FileFailed(1, LOST, "")],
     ),
 ]
 
@@ -715,6 +720,9 @@ WRONG: list[tuple[Message, list[Message]]] = [
     (RootRequest((1,)), [RootAnswer((2,), (0,), ROOT)]),
     (RootRequest((1,)), [RootAnswer((1,), (0,), ROOT[:8])]),
     (RootRequest((1,), 8), [RootAnswer((1,), (0,), ROOT)]),
+    (RootRequest((1, 2), 8, 2), [RootAnswer((1, 2), (0, 0), bytes(16))]),
+    (RootRequest((1, 2), 8, 3), [RootAnswer((1, 2), (), bytes(8), 2)]),
+    (RootRequest((1, 2, 3), 8), [RootAnswer((1, 2, 3), (), bytes(16), 2)]),
     (RootRequest((1, 2)), [RootAnswer((1,), (0,), ROOT), RootAnswer((1,), (0,), ROOT)]),
     (RootRequest((1, 2)), [RootAnswer((1,), (0,), ROOT), FileFailed(1, ExitCode.PARTIAL, "")]),
     (DigestRequest((1,)), [RootAnswer((1,), (0,), ROOT)]),
@@ -729,35 +737,36 @@ WRONG: list[tuple[Message, list[Message]]] = [
     ),
     (TreeRequest((1,), 8), [RootAnswer((1,), (0,), ROOT)]),
     (TreeRequest((1,), 8), [FileFailed(0, ExitCode.PARTIAL, "")]),
-    (TreeRequest((1,), 8), [Data(1, b"x", (1,))]),
+    (TreeRequest((1,), 8), [Data(1, b"x")]),
     (NodeRequest(1, 2, (3, 4), 4), [NodeAnswer(1, 1, (3,), (b"",))]),
     (NodeRequest(1, 2, (3, 4), 4), [NodeAnswer(2, 2, (3,), (b"",))]),
     (NodeRequest(1, 2, (3, 4), 4), [NodeAnswer(1, 2, (4,), (b"",))]),
     (NodeRequest(1, 2, (3, 4), 4), [NodeAnswer(1, 2, (3, 4, 5), (b"", b"", b""))]),
     (NodeRequest(1, 2, (3, 4), 4), [FileFailed(2, ExitCode.PARTIAL, "")]),
     (RangeRequest(1, (0,), (3,)), [Data(1, b"abcd")]),
+    (RangeRequest(1, (0,), (3,)), [Literals(1, b"abc")]),
+    (RangeRequest(1, (0,), (3,), True), [Literals(2, b"abc")]),
+    (RangeRequest(1, (0,), (3,), True), [Data(1, b"a"), Literals(1, b"bc")]),
     (BlockRequest(1, (0,), (40,), 16, 4), [BlockAnswer(1, bytes(8))]),
     (BlockRequest(1, (0,), (40,), 16, 4), [BlockAnswer(1, bytes(16))]),
     (BlockRequest(1, (0,), (40,), 16, 4), [BlockAnswer(2, bytes(12))]),
     (BlockRequest(1, (0,), (40,), 16, 4), [Data(1, bytes(12))]),
     (RangeRequest(1, (0,), (3,)), [BlockAnswer(1, b"1234")]),
     (RangeRequest(1, (0,), (3,)), [Data(2, b"abc")]),
-    (RangeRequest(1, (0,), (3,)), [Data(1, b"abc", (3,))]),
     (RangeRequest(1, (0,), (3,)), [Data(1, b"ab"), FileEnd(1, 2)]),
     (RangeRequest(1, (0,), (3,)), [Data(1, b"abc"), FileEnd(1, 2)]),
     (RangeRequest(1, (0,), (3,)), [Data(1, b"abc"), FileEnd(1, 3, ROOT)]),
-    (FileRequest((1, 2)), [Data(3, b"x", (1,))]),
-    (FileRequest((1, 2)), [Data(1, b"x")]),
-    (FileRequest((1, 2)), [Data(1, b"x", (1,)), Data(2, b"x", (1,))]),
-    (FileRequest((1, 2)), [Data(1, b"x", (1,)), FileEnd(2, 0, ROOT)]),
-    (FileRequest((1, 2)), [Data(1, b"x", (1,)), FileEnd(1, 2, ROOT)]),
-    (FileRequest((1, 2)), [Data(1, b"x", (1,)), FileEnd(1, 1)]),
-    (FileRequest((1, 2)), [FileEnd(1, 0, ROOT), Data(1, b"x", (1,))]),
+    (FileRequest((1, 2)), [Data(3, b"x")]),
+    (FileRequest((1, 2)), [Data(1, b"x"), Data(2, b"x")]),
+    (FileRequest((1, 2)), [Data(1, b"x"), FileEnd(2, 0, ROOT)]),
+    (FileRequest((1, 2)), [Data(1, b"x"), FileEnd(1, 2, ROOT)]),
+    (FileRequest((1, 2)), [Data(1, b"x"), FileEnd(1, 1)]),
+    (FileRequest((1, 2)), [FileEnd(1, 0, ROOT), Data(1, b"x")]),
     (FileRequest((1, 2)), [RootAnswer((1,), (0,), ROOT)]),
-    (FileRequest((1, 2)), [FileBatch((1, 3), (0, 0), b"", ROOT)]),
-    (FileRequest((1, 2)), [Data(1, b"x", (1,)), FileBatch((1, 2), (0, 0), b"", ROOT)]),
-    (FileRequest((1, 2)), [FileBatch((1,), (0,), b"", ROOT), FileBatch((1,), (0,), b"", ROOT)]),
-    (RootRequest((1, 2)), [FileBatch((1, 2), (0, 0), b"", ROOT)]),
+    (FileRequest((1, 2)), [FileBatch((1, 3), (0, 0), ROOT, b"")]),
+    (FileRequest((1, 2)), [Data(1, b"x"), FileBatch((1, 2), (0, 0), ROOT, b"")]),
+    (FileRequest((1, 2)), [FileBatch((1,), (0,), ROOT, b""), FileBatch((1,), (0,), ROOT, b"")]),
+    (RootRequest((1, 2)), [FileBatch((1, 2), (0, 0), ROOT, b"")]),
     (TierRequest(2, (), 7), [TierAnswer(3, (0,), (2,), bytes(28))]),
     (TierRequest(2, (), 7), [TierAnswer(2, (0, 2), (2, 2), bytes(28))]),
     (TierRequest(2, (), 7), [RowsPart((2,), True, TIMES)]),
@@ -877,3 +886,69 @@ def test_a_flipped_bit_never_does_worse_than_an_error(
     except (ProtocolError, IncompatiblePeerError, LocalProtocolError):
         # Ours too: a message that changed within the rules can leave the script out of step.
         pass
+
+
+# What a source that dialled offers
+
+
+def dialled_by_source(*lines: tuple[bool, Message]) -> tuple[Connection, Connection]:
+    """(source, destination) after the opening and `lines`: (from the source, message), each in round 1."""
+    source, destination = connections()
+    said: list[tuple[bool, Message]] = [
+        (True, opening(Role.DESTINATION)),
+        (False, Opened(None, True)),
+        *lines,
+    ]
+    for ours, message in said:
+        sender, receiver = (source, destination) if ours else (destination, source)
+        sender.send(message, 1)
+        move(sender, receiver)
+    return source, destination
+
+
+def test_an_offer_is_the_answer_where_it_is_what_was_asked_for() -> None:
+    orders: list[list[tuple[bool, Message]]] = [
+        [(True, START), (True, OFFER), (False, BY_DIGEST)],
+        [(False, BY_DIGEST), (True, START), (True, OFFER)],
+        [(True, START), (False, BY_DIGEST), (True, OFFER)],
+    ]
+    for lines in orders:
+        source, destination = dialled_by_source(*lines, (True, TopTier(0, bytes(4))))
+        destination.send(TierRequest(0, (0,), 7), 1)
+        assert move(destination, source) == [Received(TierRequest(0, (0,), 7), 1)]
+
+
+@pytest.mark.parametrize("describe", [WHOLE, Describe(False, True)])
+def test_another_offer_counts_for_nothing(describe: Describe) -> None:
+    source, destination = dialled_by_source(
+        (True, START), (True, OFFER), (False, describe), (True, TopTier(0, bytes(4)))
+    )
+    with pytest.raises(LocalProtocolError, match="Done"):
+        destination.send(*RESULT)
+    with pytest.raises(LocalProtocolError, match="TierRequest"):
+        destination.send(TierRequest(0, (0,), 7), 1)
+    described: list[Message] = (
+        [LISTED[0], END[0]] if describe.whole else [Manifest(bytes(32), 2, 2, 2000, 0, True)]
+    )
+    for message in described:
+        source.send(message, 1)
+        move(source, destination)
+    destination.send(FileRequest((1,)), 1)
+    assert move(destination, source) == [Received(FileRequest((1,)), 1)]
+
+
+def test_there_is_one_offer_and_it_comes_first() -> None:
+    orders: list[list[tuple[bool, Message]]] = [
+        [(True, START), (True, OFFER)],
+        [(False, WHOLE), (True, START), (True, OFFER)],
+        [(False, WHOLE), (True, START), (True, LISTED[0])],
+    ]
+    for lines in orders:
+        source, _ = dialled_by_source(*lines)
+        with pytest.raises(LocalProtocolError, match="Manifest"):
+            source.send(OFFER, 1)
+    _, destination = connections()
+    destination.receive_data(PREAMBLE + raw(HELLO) + raw(opening(Role.DESTINATION)) + raw(OFFER, 1))
+    assert [destination.next(), destination.next()][1] is not None
+    with pytest.raises(ProtocolError, match="Manifest"):
+        destination.next()

@@ -56,7 +56,7 @@ def test_the_state_table_is_the_code_s() -> None:
     groups = {
         "manifest answers": "TierAnswer RowsPart",
         "file answers": "RootAnswer DigestAnswer TraitsAnswer TreeAnswer NodeAnswer BlockAnswer FileBatch"
-        " Data FileEnd FileFailed",
+        " Data FileEnd FileFailed Literals",
         "requests": "TierRequest RowsRequest RootRequest DigestRequest TraitsRequest TreeRequest NodeRequest"
         " BlockRequest RangeRequest FileRequest",
     }
@@ -83,6 +83,7 @@ def test_limits_are_the_code_s() -> None:
         limits.FRAME_BYTES,
         limits.PIECE_BYTES,
         limits.BLOCK_BYTES,
+        limits.RAW_BLOCK_BYTES,
         limits.ROUND_LIMIT,
         limits.RULES_BYTES,
         limits.PATH_BYTES,
@@ -98,9 +99,10 @@ def test_limits_are_the_code_s() -> None:
     ):
         assert f"{value:,}" in DOCUMENT, value
     for field in (
-        f"payload: bytes[1..{limits.DATA_BYTES}]",
-        f"chunks: column[{limits.DATA_BYTES // limits.CHUNK_MIN_LIMIT + 1}]",
-        f"payload: bytes[0..{limits.DATA_BYTES}]",
+        f"payload: content[1..{limits.DATA_BYTES}]",
+        f"payload: content[0..{limits.DATA_BYTES}]",
+        f"paths: strings[{limits.ITEMS_PER_MESSAGE}]",
+        f"at most {limits.ITEMS_BYTES:,} bytes",
         f"records: bytes[0..{limits.RECORDS_BYTES}]",
         f"files: increasing[{limits.FILES_PER_MESSAGE}]",
         f"nodes: increasing[{limits.TIER_NODES}]",

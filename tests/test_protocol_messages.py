@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from array import array
 from dataclasses import replace
+from typing import Any
 
 import msgpack  # type: ignore[import-untyped]
 import pytest
@@ -22,6 +23,7 @@ from rdc.protocol.messages import (
     FileBatch,
     FileRequest,
     Hello,
+    Items,
     ListingPart,
     Manifest,
     Message,
@@ -41,6 +43,7 @@ from rdc.protocol.messages import (
     encode,
     message_kinds,
 )
+from rdc.protocol.varint import decode_varint, encode_varint
 from tests.wire_script import NAMED
 from tests.wire_strategies import BY_KIND, listings, messages
 
@@ -100,28 +103,45 @@ values = st.recursive(
 )
 
 
+def parted(message: Message) -> tuple[Any, bytes | None]:
+    """The payload's fields, and the content behind them where there is any."""
+    payload = encode(message)
+    if not isinstance(message, Data | FileBatch):
+        return msgpack.unpackb(payload), None
+    found = decode_varint(payload, 0, FRAME_BYTES, "a length")
+    assert found is not None
+    length, start = found
+    return msgpack.unpackb(payload[start : start + length]), payload[start + length :]
+
+
+def joined(fields: object, content: bytes | None) -> bytes:
+    """The payload as a sender without checks would make it."""
+    head = msgpack.packb(fields)
+    return bytes(head) if content is None else encode_varint(len(head)) + head + content
+
+
 @given(messages, values, st.data())
 def test_any_value_in_any_field_parses_or_is_refused(
     message: Message, value: object, data: st.DataObject
 ) -> None:
-    fields = msgpack.unpackb(encode(message))
+    fields, content = parted(message)
     where = data.draw(
         st.sampled_from(sorted(fields)) if isinstance(fields, dict) else st.integers(0, len(fields) - 1)
     )
     fields[where] = value
     try:
-        decode(message.kind, msgpack.packb(fields))
+        decode(message.kind, joined(fields, content))
     except ProtocolError as error:
         assert type(message).__name__ in str(error)
 
 
 @given(messages)
 def test_a_missing_or_extra_field_is_refused(message: Message) -> None:
-    fields = msgpack.unpackb(encode(message))
+    fields, content = parted(message)
     if isinstance(fields, list):
-        for wrong in (fields[:-1], [*fields, 0], tuple(fields)[1:]):
+        for wrong in (fields[:-1], [*fields, 0], fields[1:]):
             with pytest.raises(ProtocolError, match="expected"):
-                decode(message.kind, msgpack.packb(wrong))
+                decode(message.kind, joined(wrong, content))
 
 
 def test_hello_ignores_keys_it_does_not_know() -> None:
@@ -250,6 +270,10 @@ def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
         decode(RowsPart.kind, msgpack.packb(fields))
 
 
+def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
+    return joined(fields[:-1], fields[-1]) if kind in {Data, FileBatch} else joined(fields, None)
+
+
 @pytest.mark.parametrize(
     ("kind", "fields", "reason"),
     [
@@ -269,40 +293,41 @@ def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
         (FileRequest, [column(0xFFFF_FFFF, 0, width=4)], "files: ordinal 4294967296 past"),
         (FileRequest, [column(*[0] * 16_385)], "files: more than 16384"),
         (FileRequest, [column(*[(1 << 64) - 1] * 2, width=8)], "files: ordinal"),
-        (RootAnswer, [column(0), column(1, 2), bytes(32)], "sizes: 2 for 1"),
-        (RootAnswer, [column(0), column(1), bytes(33)], "roots: 33 bytes for 1"),
-        (RootAnswer, [column(2, 0), column(1, 1), bytes(9)], "roots: 9 bytes for 2"),
-        (RootAnswer, [column(2, 0), column(1, 1), bytes(6)], "roots: 6 bytes for 2"),
+        (RootAnswer, [column(0), column(1, 2), bytes(32), 1], "sizes: 2 for 1"),
+        (RootAnswer, [column(0), column(1), bytes(33), 1], "roots: 33 bytes for 1"),
+        (RootAnswer, [column(2, 0), column(1, 1), bytes(9), 1], "roots: 9 bytes for 2"),
+        (RootAnswer, [column(2, 0), column(1, 1), bytes(6), 1], "roots: 6 bytes for 2"),
         (TraitsAnswer, [column(0), column(1), bytes(8), bytes(18)], "columns: they are not of 1"),
         (TraitsAnswer, [column(0), column(1, 2), bytes(8), bytes(9)], "columns: they are not of 1"),
         (TraitsAnswer, [column(0), column(1), bytes(16), bytes(9)], "columns: they are not of 1"),
-        (RootAnswer, [column(0), column(1 << 63, width=8), bytes(32)], "sizes: an item"),
+        (RootAnswer, [column(0), column(1 << 63, width=8), bytes(32), 1], "sizes: an item"),
         (NodeAnswer, [0, 0, column(0), [column(1, 1), b"ab"]], "records: 2 for 1"),
         (NodeAnswer, [0, 0, column(0), [column(3), b"ab"]], "records: lengths add up to 3, 2"),
         (NodeAnswer, [0, 0, column(0), [b"ab"]], "records: expected"),
         (NodeAnswer, [0, 25, column(0), [b"", b""]], "level"),
-        (TreeRequest, [column(0), 3], "width"),
-        (TreeRequest, [column(0), 9], "width: 9 is neither in 4..8 nor 32"),
+        (TreeRequest, [column(0), 3, 0], "width"),
+        (TreeRequest, [column(0), 8, 63], "block: 63"),
+        (TreeRequest, [column(0), 8, 65_537], "block"),
+        (TreeRequest, [column(0), 9, 0], "width: 9 is neither in 4..8 nor 32"),
         (NodeRequest, [0, 0, column(0), 31], "width: 31 is neither"),
-        (RangeRequest, [0, b"", b""], "lengths: 0 for 0"),
+        (RangeRequest, [0, b"", b"", False], "lengths: 0 for 0"),
+        (RangeRequest, [0, column(1), column(65_537, width=4), True], "pack: 65537 bytes"),
         (BlockRequest, [0, b"", b"", 64, 4], "lengths: 0 for 0"),
         (BlockRequest, [0, column(1), column(0), 64, 4], "lengths: an item"),
         (BlockRequest, [0, column(1), column(9), 15, 4], "size: 15 is not in"),
         (BlockRequest, [0, column(1), column(9), 64, 3], "width: 3 is not in"),
         (BlockRequest, [0, column(1), column(9), 64, 9], "width: 9 is not in"),
         (BlockRequest, [0, column(1), column(65_536 * 64 + 1, width=4), 64, 4], "lengths: 65537 blocks"),
-        (RangeRequest, [0, column(1, 2), column(1)], "lengths: 1 for 2"),
-        (RangeRequest, [0, column(1), column(0)], "lengths: an item"),
-        (RangeRequest, [0, column((1 << 63) - 1, width=8), column(1)], "lengths: the last range"),
-        (Data, [0, b"", b""], "payload: 0 bytes"),
-        (Data, [0, bytes(DATA_BYTES + 1), b""], f"payload: {DATA_BYTES + 1} bytes"),
-        (Data, [0, b"abc", column(1, 1)], "chunks: lengths add up to 2"),
-        (Data, [0, b"abc", column(3, 0)], "chunks: an item"),
-        (FileBatch, [column(0), column(1, 2), b"abc", bytes(32)], "sizes: 2 for 1"),
-        (FileBatch, [column(0), column(2), b"abc", bytes(32)], "payload: 3 bytes for files of 2"),
-        (FileBatch, [column(0), column(3), b"abc", bytes(31)], "digest: 31 bytes"),
-        (Manifest, [bytes(31), 0, 0, 0, 0], "root: 31 bytes"),
-        (Manifest, [bytes(32), 1 << 32, 0, 0, 0], "entries"),
+        (RangeRequest, [0, column(1, 2), column(1), False], "lengths: 1 for 2"),
+        (RangeRequest, [0, column(1), column(0), False], "lengths: an item"),
+        (RangeRequest, [0, column((1 << 63) - 1, width=8), column(1), False], "lengths: the last range"),
+        (Data, [0, b""], "payload: 0 bytes"),
+        (Data, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
+        (FileBatch, [column(0), column(1, 2), bytes(32), b"abc"], "sizes: 2 for 1"),
+        (FileBatch, [column(0), column(2), bytes(32), b"abc"], "payload: 3 bytes for files of 2"),
+        (FileBatch, [column(0), column(3), bytes(31), b"abc"], "digest: 31 bytes"),
+        (Manifest, [bytes(31), 0, 0, 0, 0, False], "root: 31 bytes"),
+        (Manifest, [bytes(32), 1 << 32, 0, 0, 0, False], "entries"),
         (Describe, [1, True], "whole: expected bool"),
         (TierRequest, [25, b"", 7], "level"),
         (TierRequest, [0, column(*[0] * 1025, width=2), 7], "nodes: more than 1024"),
@@ -317,6 +342,18 @@ def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
         (RowsPart, [column(2), True, PACKED_ROWS], "counts: they do not"),
         (RowsPart, [column(3, 0), True, PACKED_ROWS], "counts: an item"),
         (RowsPart, [b"", True, PACKED_ROWS], "counts: they do not"),
+        (Items, [b"", b"", b""], "changes: expected 11"),
+        (Items, [b">f++++++++", b"a\0", b""], "changes: expected 11"),
+        (Items, [b">f++++++++\n", b"a\0", b""], "changes: expected 11"),
+        (Items, ["." * 11, b"a\0", b""], "changes: expected bytes"),
+        (Items, ["\u00e9".encode() * 11, b"a\0" * 2, b""], "changes: expected 11"),
+        (Items, [b"." * 11 * 4097, b"a\0" * 4097, b""], "changes: expected 11 .*4096 times"),
+        (Items, [b"." * 11, b"a\0" * 4097, b""], "paths: more than 4096"),
+        (Items, [b"." * 22, b"a\0", b""], "paths: 1 for 2"),
+        (Items, [b"." * 22, b"a\0b\0", b"t\0"], "targets: 1 for 2"),
+        (Items, [b"." * 11, b"a", b""], "paths: .*NUL"),
+        (Items, [b"." * 11, b"a" * 65_537 + b"\0", b""], "paths: a string of more than 65536"),
+        (Items, [b"." * 66, (b"a" * 60_000 + b"\0") * 6, b""], "paths: .* the limit is 262144"),
         (Refused, [0, "why"], "code"),
         (Refused, [3, "why"], "code"),
         (Refused, [12, b"why"], "message: expected str"),
@@ -326,9 +363,35 @@ def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
         (Notice, [12, list(range(17)), ""], "not msgpack within limits"),
     ],
 )
-def test_a_field_refuses(kind: type[Message], fields: list[object], reason: str) -> None:
+def test_a_field_refuses(kind: type[Message], fields: list[Any], reason: str) -> None:
     with pytest.raises(ProtocolError, match=f"{kind.__name__}[. ].*{reason}"):
-        decode(kind.kind, msgpack.packb(fields))
+        decode(kind.kind, raw_payload(kind, fields))
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        (b"", "ends before its content"),
+        (b"\x81", "ends before its content"),
+        (b"\x05\x91\x00", "ends before its content"),
+        (b"\x00abc", "not msgpack within limits"),
+        (b"\x02\x91\x00", "payload: 0 bytes"),
+        (b"\x03\x92\x00\x00abc", "expected 1 fields, found 2"),
+        (b"\xff\xff\xff\x7f", "past the limit"),
+    ],
+)
+def test_content_begins_where_the_head_ends(payload: bytes, reason: str) -> None:
+    with pytest.raises(ProtocolError, match=f"Data.*{reason}"):
+        decode(Data.kind, payload)
+
+
+def test_content_is_a_view_of_what_came() -> None:
+    came = memoryview(encode(Data(5, b"content")))
+    message = decode(Data.kind, came)
+    assert isinstance(message, Data)
+    assert isinstance(message.payload, memoryview)
+    assert message.payload.obj is came.obj
+    assert message == Data(5, b"content")
 
 
 def test_unknown_types_are_refused_by_number() -> None:
@@ -354,7 +417,7 @@ def test_text_is_printable_and_short_when_it_arrives() -> None:
         FileRequest((2, 1)),
         FileRequest((1, 1)),
         Data(0, bytes(DATA_BYTES + 1)),
-        Data(0, b"abc", (1, 1)),
+        FileBatch((0,), (2,), bytes(32), b"abc"),
         NodeAnswer(0, 0, tuple(range(20)), (bytes(65_536),) * 20),
     ],
 )

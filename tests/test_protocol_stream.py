@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ProtocolError
-from rdc.limits import BLOCK_BYTES, FRAME_BYTES, PIECE_BYTES, ROUND_LIMIT
+from rdc.limits import BLOCK_BYTES, FRAME_BYTES, PIECE_BYTES, RAW_BLOCK_BYTES, ROUND_LIMIT
 from rdc.protocol.blocks import MAX_LEVEL, BlockReader, BlockWriter
 from rdc.protocol.frames import Frame, FrameReader, frame_head
 from rdc.protocol.varint import decode_varint, encode_varint
@@ -218,8 +218,8 @@ def wide_frame() -> bytes:
     ("wire", "reason"),
     [
         (b"\0", "empty block"),
-        (encode_varint((PIECE_BYTES + 1) << 1 | 1), "raw block of 131073"),
-        (encode_varint((BLOCK_BYTES + 1) << 1), "block header"),
+        (encode_varint((RAW_BLOCK_BYTES + 1) << 1 | 1), "block header"),
+        (encode_varint((BLOCK_BYTES + 1) << 1), "compressed block of"),
         (b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "block header"),
         (block(b"no zstd here", False), "cannot decode"),
         (block(bomb(2 * PIECE_BYTES), False), "decompresses to more than"),
@@ -298,3 +298,104 @@ def test_a_changed_byte_in_a_block_is_a_piece_or_refused(position: int, value: i
             assert len(piece) <= PIECE_BYTES
     except ProtocolError:
         pass
+
+
+# Content
+
+
+def read_blocks(wire: bytes) -> tuple[bytes, list[int]]:
+    """The frame stream, and the lengths of its blocks."""
+    reader, parts = BlockReader(), []
+    reader.feed(wire)
+    while (piece := reader.next()) is not None:
+        parts.append(bytes(piece))
+    assert len(reader) == 0
+    return b"".join(parts), [len(part) for part in parts]
+
+
+CONTENT_BYTES = 512 << 10
+
+
+def test_content_goes_out_as_it_is() -> None:
+    """Raw, and the very object, between its head and what follows."""
+    writer = BlockWriter(0)
+    content = NOISE[: 200 << 10]
+    writer.write(b"before")
+    writer.write_content(b"head", content)
+    writer.write(b"after")
+    writer.flush()
+    parts = writer.take_parts()
+    assert any(isinstance(part, memoryview) and part.obj is content for part in parts)
+    stream, lengths = read_blocks(b"".join(parts))
+    assert stream == b"beforehead" + content + b"after"
+    assert lengths == [6, 4 + len(content), 5]
+
+
+def test_content_that_does_not_shrink_is_seldom_tried() -> None:
+    rng = random.Random(3)
+    writer = BlockWriter(3)
+    sent, lengths = bytearray(), list[int]()
+    for _ in range(64):
+        content = rng.randbytes(CONTENT_BYTES)
+        writer.write_content(b"head", content)
+        sent += b"head" + content
+    writer.flush()
+    stream, lengths = read_blocks(writer.take())
+    assert stream == sent
+    tried = sum(length <= PIECE_BYTES for length in lengths)
+    assert 3 <= tried <= 12  # 32 MiB at 8 MiB between two trials, after shorter pauses at first
+
+
+def test_content_that_shrinks_is_compressed_again_after_some_that_did_not() -> None:
+    rng = random.Random(4)
+    writer, reader = BlockWriter(3), BlockReader()
+    costs = []
+    for turn in range(120):
+        noise = turn % 40 < 8
+        content = rng.randbytes(CONTENT_BYTES) if noise else TEXT[:CONTENT_BYTES]
+        writer.write(b"small")
+        writer.write_content(b"head", content)
+        writer.flush()
+        wire = writer.take()
+        costs.append(len(wire))
+        reader.feed(wire)
+        found = b""
+        while (piece := reader.next()) is not None:
+            found += piece
+        assert found == b"smallhead" + content
+    texts = [cost for turn, cost in enumerate(costs) if turn % 40 >= 8]
+    # After 4 MiB of noise at most 8 MiB of text go raw.
+    assert sum(cost > CONTENT_BYTES // 2 for cost in texts) <= 3 * 17
+    assert sum(cost < CONTENT_BYTES // 4 for cost in texts) >= 40
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0, 1, 3]), st.booleans(), st.integers(0, 700_000), st.booleans()),
+        max_size=8,
+    )
+)
+def test_any_content_at_any_level_arrives(steps: list[tuple[int, bool, int, bool]]) -> None:
+    data = TEXT + NOISE
+    writer = BlockWriter(0)
+    sent = b""
+    for level, whole_frame, length, from_the_end in steps:
+        writer.level = level
+        content = data[-length:] if from_the_end and length else data[:length]
+        if whole_frame:
+            writer.write_content(b"head", content)
+            sent += b"head"
+        else:
+            writer.write(content)
+        sent += content
+    writer.flush()
+    assert read_blocks(writer.take())[0] == sent
+
+
+def test_the_largest_frame_fits_a_raw_block() -> None:
+    writer = BlockWriter(0)
+    head = frame_head(255, ROUND_LIMIT, FRAME_BYTES)
+    writer.write_content(head, bytes(FRAME_BYTES))
+    stream, lengths = read_blocks(writer.take())
+    assert len(lengths) == 1
+    assert len(stream) <= RAW_BLOCK_BYTES

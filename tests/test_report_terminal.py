@@ -14,7 +14,7 @@ from rdc.model.sync import MessageCost, SyncReport
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.progress_bar import ProgressBar
 from rdc.report.progress_lines import ProgressLines
-from rdc.report.progress_track import ProgressTrack, Standing
+from rdc.report.progress_track import ProgressTrack, Standing, standing_text
 from rdc.report.sizes import counted, exact_text, size_text
 from rdc.report.sync_terminal import (
     SyncTerminal,
@@ -331,3 +331,12 @@ def test_an_error_takes_the_bar_away() -> None:
     assert stream.getvalue()
     terminal.fail(RdcError("gone"))
     assert not bar.line("no longer there")
+
+
+def test_sharing_is_a_phase_of_its_own_with_its_total() -> None:
+    track = ProgressTrack()
+    for event in (Progressed("compare", 5, 10), Progressed("share", 3, 9), Progressed("compare", 10, 10)):
+        track.follow(event)
+    assert track.standing == Standing("share", 3, 9)
+    track.follow(Progressed("share", 12, 9))
+    assert standing_text(track.standing) == "sharing: 9 B of 9 B"

@@ -169,7 +169,7 @@ def source(count: int, poll: bool) -> Talk:
     assert isinstance(wanted((yield Receive())), FileRequest)
     heard = 0
     for _ in range(count):
-        yield Send(Data(0, bytes(DATA_BYTES), (DATA_BYTES,)), 1)
+        yield Send(Data(0, bytes(DATA_BYTES)), 1)
         if poll and (yield Receive(wait=False)) is not None:
             heard += 1
     yield Send(FileEnd(0, count * DATA_BYTES, bytes(32)), 1)

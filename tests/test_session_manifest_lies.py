@@ -196,7 +196,9 @@ def offering(monkeypatch: pytest.MonkeyPatch, change: Callable[[Manifest], Manif
 
 
 def changed_manifest(message: Manifest, **fields: int | bytes) -> Manifest:
-    values = {name: getattr(message, name) for name in ("root", "entries", "files", "bytes", "read_errors")}
+    values = {
+        name: getattr(message, name) for name in ("root", "entries", "files", "bytes", "read_errors", "owner")
+    }
     return Manifest(**(values | fields))
 
 

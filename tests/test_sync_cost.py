@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from rdc.model.sync import SyncOptions
+from rdc.protocol.messages import Role
 from tests.big_file import MIB, make_versions, sync_measured
+from tests.paired_sync import sync_in_turns
 from tests.syncing import run_sync
 from tests.trees import File, Tree, describe, read_tree, tree, write_tree
 
@@ -39,16 +41,40 @@ def test_the_counts_are_what_crossed_the_pipe(
 
 @pytest.mark.parametrize(("size", "pull"), [(64 * MIB, True), (1024 * MIB, False)], ids=["64 MiB", "1 GiB"])
 def test_ten_edits_of_a_big_file(size: int, pull: bool, tmp_path: Path) -> None:
-    """The cost is that of the edits: each is sent as the chunk it lies in, 16 KiB on average."""
+    """The cost is that of the edits, and of the way to the chunks they lie in."""
     source, destination = make_versions(tmp_path, size, edits=10, edit_bytes=100)
     cost = sync_measured(source, destination, pull=pull)
     assert filecmp.cmp(source / "file", destination / "file", shallow=False)
     for place in (source, destination):
         (place / "file").unlink()  # pytest keeps what is left
-    assert cost.wire <= 200_000, cost
+    assert cost.wire <= 12_000, cost
     assert cost.summary["literal_bytes"] + cost.summary["reused_bytes"] == size
     assert max(cost.near_memory, cost.far_memory) <= 150 * 10**6, cost
     assert cost.summary["round_trips"] <= 10
+
+
+@pytest.mark.parametrize("dialler", list(Role), ids=["source dials", "destination dials"])
+@pytest.mark.parametrize("size", [300, 5_000, 2_400_000])
+def test_one_edited_file_among_thousands(size: int, dialler: Role, tmp_path: Path) -> None:
+    value = tree({f"d{i}/f{j}": b"content" for i in range(30) for j in range(50)})
+    content = b" ".join(b"%x" % n for n in random.Random(size).choices(range(1 << 40), k=size // 11))
+    edited = content[: len(content) // 2] + b"edit" + content[len(content) // 2 :]
+    source = write_tree(tmp_path / "source", value | tree({"d20/edited": edited}))
+    destination = write_tree(tmp_path / "destination", value | tree({"d20/edited": File(content, 0o644, 1)}))
+    run = sync_in_turns(source, destination, dialler=dialler)
+    assert (destination / "d20" / "edited").read_bytes() == edited
+    assert run.done.bytes_sent + run.done.bytes_received <= 3_000
+    assert run.done.round_trips <= 8
+
+
+def test_five_thousand_edited_files_take_no_more_round_trips(tmp_path: Path) -> None:
+    old = {f"d{i}/f{j}": blob(100 * i + j, 700) + b"text " * 120 for i in range(50) for j in range(100)}
+    source = write_tree(tmp_path / "source", tree({n: c[:900] + b"!" + c[900:] for n, c in old.items()}))
+    destination = write_tree(tmp_path / "destination", tree({n: File(c, 0o644, 1) for n, c in old.items()}))
+    run = sync_in_turns(source, destination)
+    assert describe(read_tree(source), read_tree(destination)) == []
+    assert run.done.round_trips <= 10
+    assert run.done.bytes_sent + run.done.bytes_received <= 5_000 * 200
 
 
 def test_shifted_content_is_found(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ import rdc.session.driver
 import rdc.session.local
 from rdc.errors import ExitCode, RdcError
 from rdc.model.sync import SyncOptions
-from rdc.progress import PlanKnown, Progressed
+from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
 from rdc.protocol.connection import Connection
-from rdc.protocol.messages import Hello
+from rdc.protocol.messages import Hello, Items, Notice, decode, encode
 from rdc.session.bandwidth import TokenBucket
-from rdc.session.driver import Conversation, Pace, Receive, run
+from rdc.session.driver import Conversation, Pace, Receive, Send, run
 from rdc.session.news import PROGRESS_SECONDS, News
 from rdc.transport.memory import pair
 from tests.fake_environment import FakeClock
@@ -232,3 +232,30 @@ def test_progress_is_sent_no_more_often_than_it_is_worth() -> None:
     transfers = [command for command in sent if getattr(command, "message").phase == "transfer"]  # noqa: B009
     assert len(transfers) <= 1 / PROGRESS_SECONDS + 2
     assert getattr(transfers[-1], "message").done == 999  # noqa: B009 - the end is always told
+
+
+def test_items_share_messages_within_their_bounds() -> None:
+    """In order among the other news; a long path or link target takes a message of its own."""
+    news = News(None)
+    events: list[Event] = [ItemChanged(">f+++++++++", b"f%d" % i) for i in range(5000)]
+    events.insert(3, Problem(ExitCode.PARTIAL, b"p", "p: a problem"))
+    events.append(ItemChanged("cL+++++++++", b"l" * 60_000, b"t" * 60_000))
+    events += [ItemChanged("cL+++++++++", b"m" * 60_000 + b"%d" % i, b"t") for i in range(9)]
+    for event in events:
+        news.report(event)
+    sent = [command.message for command in news.tell(4) if isinstance(command, Send)]
+    assert [type(message) for message in sent[:4]] == [Items, Notice, Items, Items]
+    assert len(sent) == 6
+    heard: list[Event] = []
+    far = News(heard.append)
+    for message in sent:
+        assert far.take(decode(message.kind, encode(message)))
+    # What the far side received, it was sent from here.
+    expected = [
+        ItemChanged("<" + e.change[1:], e.path, e.target)
+        if isinstance(e, ItemChanged) and e.change[0] == ">"
+        else e
+        for e in events
+    ]
+    assert heard == expected
+    assert not news.waits

@@ -20,6 +20,7 @@ from rdc.transport.memory import pair
 from rdc.transport.pipes import PipeTransport
 from rdc.transport.remote import remote_argv
 from rdc.transport.stdio import ChildTransport
+from tests.tls_pair import tls_pair
 
 NOTHING = memoryview(b"")
 # A transport that hangs fails its test instead of the run.
@@ -54,7 +55,7 @@ def child() -> tuple[Transport, Callable[[], None]]:
     return ChildTransport(["cat"]), lambda: None
 
 
-@pytest.fixture(params=["memory", "narrow memory", "pipes", "child"])
+@pytest.fixture(params=["memory", "narrow memory", "pipes", "child", "tls"])
 def near(request: pytest.FixtureRequest) -> Iterator[Transport]:
     """A transport whose far side echoes."""
     start: dict[str, Callable[[], tuple[Transport, Callable[[], None]]]] = {
@@ -62,6 +63,7 @@ def near(request: pytest.FixtureRequest) -> Iterator[Transport]:
         "narrow memory": lambda: in_thread(pair(1000)),
         "pipes": lambda: in_thread(pipes()),
         "child": child,
+        "tls": lambda: in_thread(tls_pair()),
     }
     transport, finish = start[request.param]()
     yield transport

@@ -7,7 +7,7 @@ from array import array
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.limits import DATA_BYTES, ORDINAL_LIMIT, SIZE_LIMIT
+from rdc.limits import DATA_BYTES, ORDINAL_LIMIT, PACKED_BYTES, SIZE_LIMIT
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages import (
@@ -24,9 +24,10 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Hello,
-    Item,
+    Items,
     ListingEnd,
     ListingPart,
+    Literals,
     Manifest,
     Message,
     NodeAnswer,
@@ -137,6 +138,9 @@ def traits_answers(draw: st.DrawFn) -> TraitsAnswer:
 def root_answers(draw: st.DrawFn) -> RootAnswer:
     named = draw(files)
     count = len(named)
+    group = draw(st.integers(1, 64))
+    if group > 1:
+        return RootAnswer(named, (), draw(st.binary(min_size=8, max_size=8)) * -(-count // group), group)
     return RootAnswer(
         named,
         tuple(draw(st.lists(sizes, min_size=count, max_size=count))),
@@ -148,7 +152,15 @@ def root_answers(draw: st.DrawFn) -> RootAnswer:
 def batches(draw: st.DrawFn) -> FileBatch:
     named = draw(files)
     lengths = draw(st.lists(st.integers(0, 300), min_size=len(named), max_size=len(named)))
-    return FileBatch(named, tuple(lengths), bytes(sum(lengths)), draw(roots))
+    return FileBatch(named, tuple(lengths), draw(roots), bytes(sum(lengths)))
+
+
+@st.composite
+def items(draw: st.DrawFn) -> Items:
+    count = draw(st.integers(1, 5))
+    codes = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=11, max_size=11)
+    named = st.lists(paths, min_size=count, max_size=count).map(tuple)
+    return Items("".join(draw(codes) for _ in range(count)), draw(named), draw(st.just(()) | named))
 
 
 @st.composite
@@ -163,7 +175,8 @@ def node_answers(draw: st.DrawFn) -> NodeAnswer:
 def range_requests(draw: st.DrawFn) -> RangeRequest:
     ends = sorted(draw(st.sets(st.integers(0, SIZE_LIMIT), min_size=2, max_size=20)))
     pairs = tuple((a, b - a) for a, b in zip(ends[::2], ends[1::2], strict=False))
-    return RangeRequest.of(draw(ordinals), pairs)
+    pack = draw(st.booleans()) and sum(length for _, length in pairs) <= PACKED_BYTES
+    return RangeRequest.of(draw(ordinals), pairs, pack=pack)
 
 
 @st.composite
@@ -183,9 +196,7 @@ def block_requests(draw: st.DrawFn) -> BlockRequest:
 @st.composite
 def data(draw: st.DrawFn) -> Data:
     payload = draw(st.one_of(st.binary(min_size=1, max_size=200), st.just(bytes(DATA_BYTES))))
-    cuts = sorted(draw(st.sets(st.integers(1, len(payload)), max_size=5)) | {len(payload)})
-    chunks = tuple(b - a for a, b in zip([0, *cuts], cuts, strict=False))
-    return Data(draw(ordinals), payload, draw(st.sampled_from([(), chunks])))
+    return Data(draw(ordinals), payload)
 
 
 @st.composite
@@ -240,7 +251,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Opened: st.builds(Opened, st.none() | st.sampled_from(Kind), st.booleans()),
     Refused: st.builds(Refused, failures, lines),
     Describe: st.builds(Describe, st.booleans(), st.booleans()),
-    Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes),
+    Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes, st.booleans()),
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
     TopTier: st.builds(
@@ -265,19 +276,20 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         listings(),
     ),
     ListingEnd: st.builds(ListingEnd, sizes, sizes, sizes, sizes, sizes),
-    RootRequest: st.builds(RootRequest, files),
+    RootRequest: st.builds(RootRequest, files, st.just(8), st.integers(1, 64)),
     RootAnswer: root_answers(),
     DigestRequest: st.builds(DigestRequest, files),
     DigestAnswer: st.builds(DigestAnswer, roots),
     TraitsRequest: st.builds(TraitsRequest, files),
     TraitsAnswer: traits_answers(),
-    TreeRequest: st.builds(TreeRequest, files, widths),
+    TreeRequest: st.builds(TreeRequest, files, widths, st.just(0) | st.integers(64, 65_536)),
     TreeAnswer: st.builds(
-        TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, st.binary(max_size=99)
+        TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, *[st.binary(max_size=99)] * 2
     ),
     NodeRequest: st.builds(NodeRequest, ordinals, st.integers(0, 24), files, widths),
     NodeAnswer: node_answers(),
     RangeRequest: range_requests(),
+    Literals: st.builds(Literals, ordinals, st.binary(min_size=1, max_size=99)),
     BlockRequest: block_requests(),
     BlockAnswer: st.builds(BlockAnswer, ordinals, st.binary(min_size=4, max_size=200)),
     FileRequest: st.builds(FileRequest, files),
@@ -286,12 +298,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     FileEnd: st.builds(FileEnd, ordinals, sizes, roots | st.just(b""), mtimes),
     FileFailed: st.builds(FileFailed, ordinals, failures, lines),
     Notice: st.builds(Notice, codes, paths, lines),
-    Item: st.builds(
-        Item,
-        st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=11, max_size=11),
-        paths,
-        st.none() | paths,
-    ),
+    Items: items(),
     Progress: st.builds(
         Progress, st.sampled_from(["compare", "transfer", "delete"]), sizes, st.none() | sizes
     ),

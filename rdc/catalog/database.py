@@ -96,14 +96,15 @@ class Database:
         )
 
     def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
         import sqlite3
 
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            try:
-                connection.close()
-            except sqlite3.Error:
-                return  # the last one out merges the log; if that fails now, the next one does it
+        try:
+            connection.close()
+        except sqlite3.Error:
+            return  # the last one out merges the log; if that fails now, the next one does it
 
     def _attempt(self, work: Callable[[sqlite3.Connection], T], *, create: bool) -> T | None:
         if not self._usable or (self._connection is None and not create and not os.path.exists(self.path)):

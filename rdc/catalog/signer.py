@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
+
+from blake3 import blake3
 
 from rdc.catalog.signing import SignTask, sign_in_order
 from rdc.catalog.store import NoCatalog
+from rdc.catalog.streaming import Both, StreamedFile, TopColumn, replayed
 from rdc.chunking.chunker import Chunker, name_pieces
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.files.confined import Root
+from rdc.files.extents import holes
 from rdc.files.source import SPAN_BYTES
 from rdc.files.spool import Spool
+from rdc.kernel.constants import FEW_FEATURES_BELOW, LOW_WINDOW
+from rdc.limits import CATALOG_ENTRY_BYTES
 from rdc.signature.build import TreeBuilder, sign
 
 if TYPE_CHECKING:
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
 
     from rdc.catalog.signing import Signed
     from rdc.catalog.store import SignatureStore
+    from rdc.catalog.streaming import ChunkTaker
     from rdc.chunking.chunker import ChunkColumns
     from rdc.chunking.params import ChunkParams
     from rdc.files.source import SourceFile
@@ -35,6 +43,10 @@ WORKERS_MAX = 4
 
 SHARED_BYTES = 4 << 20
 """Bytes from which on one file's work is shared between threads: below, handing over costs what it saves."""
+
+HOLE_WORTH = 1 << 20
+"""Bytes that must be missing from a file before it is asked for its holes: reading so many zeros costs as
+much as a few system calls."""
 
 
 class FileSigner:
@@ -88,22 +100,96 @@ class FileSigner:
         """As `read`, step by step. Closing it early stops the threads."""
         began = self.catalog.now()
         if source.size <= self.params.max_size:
-            tree = sign(source.pread(0, source.size), self.params)
-        elif shared and self.workers > 1 and source.size >= SHARED_BYTES:
-            tree = yield from self._read_shared(source)
+            tree = sign(source.whole(), self.params)
         else:
-            chunker, builder, done = Chunker(self.params), TreeBuilder(self.params, Spool), 0
-            for span in source.spans():
-                columns = chunker.feed_columns(span)
-                builder.add(columns.digests, columns.lengths)
-                done += len(span)
-                yield done
-            columns = chunker.finish_columns()
-            builder.add(columns.digests, columns.lengths)
-            tree = builder.finish(chunker.traits())
+            builder = TreeBuilder(self.params, Spool)
+            traits = yield from self._chunking(source, builder, shared=shared)
+            tree = builder.finish(traits)
         source.check_unchanged()
         self.catalog.put(source, tree, began)
         return tree
+
+    def streaming(
+        self, source: SourceFile, taker: ChunkTaker, *, always_read: bool = False
+    ) -> Generator[int, None, StreamedFile]:
+        """Hands the chunks of `source` to `taker` in order and keeps none; yields the bytes handed over.
+
+        For files of any size: what a signature of it would take is held only where the catalog wants it. A
+        file that the catalog knows is not read, unless `always_read`. Raises as `sign` does; `taker` may by
+        then have had any part of the chunks.
+        """
+        known = None if always_read else self.catalog.get(source, self.params)
+        if known is not None:
+            yield from replayed(known, taker)
+            return StreamedFile(known.root, known.traits, known=True)
+        began = self.catalog.now()
+        keeps = not isinstance(self.catalog, NoCatalog) and source.size // self.params.min_size * 36 <= (
+            CATALOG_ENTRY_BYTES
+        )
+        builder = TreeBuilder(self.params, Spool if keeps else TopColumn)
+        traits = yield from self._chunking(source, Both(builder, taker), shared=True)
+        tree = builder.finish(traits)
+        source.check_unchanged()
+        if keeps:
+            self.catalog.put(source, tree, began)
+        return StreamedFile(tree.root, tree.traits, known=False)
+
+    def _chunking(
+        self, source: SourceFile, taker: ChunkTaker, *, shared: bool
+    ) -> Generator[int, None, bytes]:
+        """Reads, cuts and hashes; `taker` gets the chunks in order. Returns the traits."""
+        # A file system that compresses allocates less as well, without a hole.
+        if source.allocated + HOLE_WORTH <= source.size and any(holes(source.fileno(), source.size)):
+            return (yield from self._chunking_sparse(source, taker))
+        if shared and self.workers > 1 and source.size >= SHARED_BYTES:
+            return (yield from self._chunking_shared(source, taker))
+        chunker, done = Chunker(self.params), 0
+        for span in source.spans():
+            columns = chunker.feed_columns(span)
+            taker.add(columns.digests, columns.lengths)
+            done += len(span)
+            yield done
+        columns = chunker.finish_columns()
+        taker.add(columns.digests, columns.lengths)
+        return chunker.traits()
+
+    def _chunking_sparse(self, source: SourceFile, taker: ChunkTaker) -> Generator[int, None, bytes]:
+        """Long holes are not read, and past their start not even cut.
+
+        Where the last 64 bytes are zero all ranks are equal, the rightmost wins, and chunks are `max_size`
+        zeros each. So when enough zeros were fed for the first such cut, any multiple of `max_size` further
+        zeros only moves all later cuts by as much, and adds equal chunks right where they would be. Traits:
+        a window of zeros is no feature, and more than FEW_FEATURES_BELOW bytes are fed before any are left
+        out.
+        """
+        size = self.params.max_size
+        lead_in = max(FEW_FEATURES_BELOW, LOW_WINDOW + 3 * size)
+        chunker, zeros, done = Chunker(self.params), bytes(max(lead_in, SPAN_BYTES)), 0
+        name = blake3(zeros[:size]).digest()
+
+        def feed(data: bytes) -> None:
+            columns = chunker.feed_columns(data)
+            taker.add(columns.digests, columns.lengths)
+
+        for start, end in chain(holes(source.fileno(), source.size), [(source.size, source.size)]):
+            while done < start:
+                span = source.pread(done, min(SPAN_BYTES, start - done))
+                feed(span)
+                done += len(span)
+                yield done
+            left = end - start
+            if left > lead_in + size:
+                feed(zeros[:lead_in])
+                count, left = divmod(left - lead_in, size)
+                taker.repeat(name, size, count)
+            while left:
+                feed(zeros[:left])
+                left -= min(left, len(zeros))
+            done = end
+            yield done
+        columns = chunker.finish_columns()
+        taker.add(columns.digests, columns.lengths)
+        return chunker.traits()
 
     def sign_many(
         self, tasks: Iterable[SignTask[K]], *, roots_only: bool = False
@@ -124,7 +210,7 @@ class FileSigner:
             self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="rdc signer")
         return self._pool
 
-    def _read_shared(self, source: SourceFile) -> Generator[int, None, SignatureTree]:
+    def _chunking_shared(self, source: SourceFile, taker: ChunkTaker) -> Generator[int, None, bytes]:
         """This thread reads and cuts; all of them hash.
 
         Cutting is sequential and takes a third of the time, so a second thread that only hashes would idle or
@@ -133,7 +219,7 @@ class FileSigner:
         from concurrent.futures import Future
 
         pool, ahead = self.pool(), 2 * self.workers
-        chunker, builder = Chunker(self.params), TreeBuilder(self.params, Spool)
+        chunker = Chunker(self.params)
         flying: deque[Future[ChunkColumns] | ChunkColumns] = deque()
         done = 0
 
@@ -141,7 +227,7 @@ class FileSigner:
             while len(flying) > most:
                 first = flying.popleft()
                 columns = first.result() if isinstance(first, Future) else first
-                builder.add(columns.digests, columns.lengths)
+                taker.add(columns.digests, columns.lengths)
 
         try:
             for span in source.spans(SPAN_BYTES):
@@ -159,8 +245,8 @@ class FileSigner:
                 if isinstance(one, Future):
                     one.cancel()
         columns = chunker.finish_columns()
-        builder.add(columns.digests, columns.lengths)
-        return builder.finish(chunker.traits())
+        taker.add(columns.digests, columns.lengths)
+        return chunker.traits()
 
 
 def sign_file(

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from blake3 import blake3
-
 from rdc.kernel import Cutter
+from rdc.kernel.naming import NAME_BYTES, name_many
 
 if TYPE_CHECKING:
     from array import array
@@ -107,7 +106,11 @@ class Chunker:
 
 def name_pieces(pieces: list[Buffer]) -> ChunkColumns:
     """The chunks with these bytes. Threads may name pieces of one stream side by side."""
-    return ChunkColumns([len(p) for p in pieces], [blake3(p).digest() for p in pieces])  # type: ignore[arg-type]
+    names = name_many(pieces)
+    return ChunkColumns(
+        list(map(len, pieces)),  # type: ignore[arg-type]
+        [names[at : at + NAME_BYTES] for at in range(0, len(names), NAME_BYTES)],
+    )
 
 
 def _rows(start: int, columns: ChunkColumns) -> list[Chunk]:

@@ -10,20 +10,23 @@ from typing import TYPE_CHECKING
 from rdc.cli.catalog_options import CATALOG_OPTION, read_choice
 from rdc.cli.environment import Environment
 from rdc.cli.options import Option, OptionGroup, Words, options_help, parse_words
+from rdc.cli.sizes import read_size
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.report.sizes import counted, exact_text, size_text
 
 if TYPE_CHECKING:
     from rdc.catalog.catalog import Catalog
 
-__all__ = ["SUMMARY", "help_text", "run"]
+__all__ = ["OPTIONS", "SUBVERBS", "SUMMARY", "help_text", "run"]
 
 SUMMARY = "show, prune or empty the catalog of signatures"
+
+SUBVERBS = ("show", "prune", "forget")
 
 UNUSED_DAYS = 180
 """Days after which `prune` drops an entry nobody asked for."""
 
-_GROUPS = (
+OPTIONS = (
     OptionGroup(
         "Options",
         (
@@ -49,16 +52,14 @@ show says where it is and what it holds. prune drops entries of files that are g
 drops those of a file, or of all that was below a directory.
 """
 
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
 
 def help_text() -> str:
-    return _INTRODUCTION + options_help(_GROUPS)
+    return _INTRODUCTION + options_help(OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """The words after `rdc catalog`. Raises RdcError."""
-    parsed = parse_words(words, _GROUPS, {}, command="rdc catalog")
+    parsed = parse_words(words, OPTIONS, {}, command="rdc catalog")
     if parsed.has("--help"):
         environment.data(help_text())
         return ExitCode.OK
@@ -100,7 +101,11 @@ def _prune(words: Words, catalog: Catalog, environment: Environment) -> None:
     size = words.last("--max-size")
     if not catalog.database.path.exists():
         return
-    pruned = prune(catalog, unused_days=_days(words), max_bytes=None if size is None else _size(size.value))
+    pruned = prune(
+        catalog,
+        unused_days=_days(words),
+        max_bytes=None if size is None else read_size("--max-size", size.value),
+    )
     environment.talk(
         f"dropped {counted(pruned.gone, 'entry', 'entries')} of files that are gone,"
         f" {pruned.unused:,} unused, {pruned.evicted:,} above the size\n"
@@ -131,13 +136,6 @@ def _days(words: Words) -> int:
     if not (given.value.isascii() and given.value.isdigit() and len(given.value) <= 6):
         raise UsageError(f"--unused={given.value}: a number of days is expected")
     return int(given.value)
-
-
-def _size(text: str) -> int:
-    digits, unit = (text[:-1], text[-1:].upper()) if text[-1:].upper() in _UNITS else (text, "")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 12):
-        raise UsageError(f"--max-size={text}: a size such as 500M or 2G is expected")
-    return int(digits) * _UNITS.get(unit, 1)
 
 
 def _day(day: int | None) -> str:

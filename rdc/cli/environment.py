@@ -42,6 +42,14 @@ class Environment:
         except OSError as error:
             raise _output_error(error) from error
 
+    def binary(self, data: bytes) -> None:
+        """As data(), of bytes that are no text, such as names."""
+        try:
+            self.stdout.flush()
+            self.stdout.buffer.write(data)
+        except OSError as error:
+            raise _output_error(error) from error
+
     def flush(self) -> None:
         """Push out what was written to stdout; raises as data() does."""
         try:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from rdc.cli.catalog_options import CATALOG_OPTION, read_choice
 from rdc.cli.environment import Environment
+from rdc.cli.filter_options import FILTER_GROUP, read_rule_file, read_rules
 from rdc.cli.options import Option, OptionGroup, options_help, parse_words
-from rdc.cli.sync import read_rule_file
-from rdc.cli.sync_options import FILTER_GROUP, read_rules
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.report.index_terminal import IndexTerminal
 
@@ -22,11 +21,11 @@ if TYPE_CHECKING:
     from rdc.report.progress_bar import ProgressBar
     from rdc.tree.filters import FilterList
 
-__all__ = ["SUMMARY", "help_text", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
 SUMMARY = "sign the files of a directory ahead, so that later syncs need not read them"
 
-_GROUPS = (
+OPTIONS = (
     FILTER_GROUP,
     OptionGroup(
         "Options",
@@ -51,12 +50,12 @@ they might be changed once more without a trace in their times.
 
 
 def help_text() -> str:
-    return _INTRODUCTION + options_help(_GROUPS)
+    return _INTRODUCTION + options_help(OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """The words after `rdc index`. Raises RdcError."""
-    parsed = parse_words(words, _GROUPS, {}, command="rdc index")
+    parsed = parse_words(words, OPTIONS, {}, command="rdc index")
     if parsed.has("--help"):
         environment.data(help_text())
         return ExitCode.OK

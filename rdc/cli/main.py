@@ -12,22 +12,42 @@ from types import FrameType
 from typing import Protocol, cast
 
 from rdc.cli.environment import Environment, OutputClosedError, process_environment
+from rdc.cli.options import OptionGroup
+from rdc.cli.settings import default_words
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 
-__all__ = ["VERBS", "entry", "run"]
+__all__ = ["VERBS", "Verb", "entry", "run", "verbs"]
 
-VERBS = ("sync", "watch", "index", "signature", "catalog", "serve")
+VERBS = (
+    "sync",
+    "watch",
+    "scan",
+    "merge",
+    "dupes",
+    "similar",
+    "dedupe",
+    "signature",
+    "index",
+    "catalog",
+    "keys",
+    "serve",
+    "config",
+    "completions",
+)
 """Each is a module of rdc.cli, loaded when it is asked for."""
 
-_NOT_YET = ("scan", "dupes", "similar", "dedupe", "daemon")
 
 READER_GONE = 128 + signal.SIGPIPE
 """Exit code when the reader of stdout has left, as in `rdc sync -v ... | head`: what a shell shows for a
 program that SIGPIPE ended, and no rsync code."""
 
 
-class _Verb(Protocol):
+class Verb(Protocol):
+    """A module of a verb. One that is followed by a word of its own, as in `rdc catalog show`, lists these as
+    SUBVERBS."""
+
     SUMMARY: str
+    OPTIONS: tuple[OptionGroup, ...]
 
     def help_text(self) -> str: ...
     def run(self, words: Sequence[str], environment: Environment) -> ExitCode: ...
@@ -80,22 +100,42 @@ def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:
         raise UsageError(f"a verb is needed: {', '.join(VERBS)} (see rdc --help)")
     first = words[0]
     if first in VERBS:
-        return _verb(first).run(words[1:], environment)
+        return _run_verb(_verb(first), words[1:], environment)
     if first in ("--help", "-h", "help"):
         environment.data(_help_text(words[1:]))
         return ExitCode.OK
     if first in ("--version", "-V"):
         environment.data(_version_text())
         return ExitCode.OK
-    if first in _NOT_YET:
-        raise UsageError(f"rdc {first} is not available yet; there are {', '.join(VERBS)}")
+    if first == "--man":
+        from rdc.cli.manual import manual
+
+        environment.data(manual(verbs()))
+        return ExitCode.OK
     if first.startswith("-"):
         raise UsageError(f"{first} stands before any verb; write rdc sync {first} ... (see rdc --help)")
     raise UsageError(f"rdc has no verb '{first}'; to sync, write: rdc sync SRC DST (see rdc --help)")
 
 
-def _verb(name: str) -> _Verb:
-    return cast(_Verb, importlib.import_module(f"rdc.cli.{name}"))
+def _run_verb(verb: Verb, words: Sequence[str], environment: Environment) -> ExitCode:
+    """What was set for all runs goes before what was typed, which so overrides it."""
+    defaults = [] if "--help" in words else default_words(verb.OPTIONS, environment.environ)
+    try:
+        return verb.run([*(chosen.word for chosen in defaults), *words], environment)
+    except UsageError as error:
+        for chosen in defaults:
+            if chosen.word in str(error) and chosen.word not in words:
+                raise UsageError(f"{error} (from {chosen.source})") from error
+        raise
+
+
+def verbs() -> dict[str, Verb]:
+    """All verbs by name."""
+    return {name: _verb(name) for name in VERBS}
+
+
+def _verb(name: str) -> Verb:
+    return cast(Verb, importlib.import_module(f"rdc.cli.{name}"))
 
 
 def _version_text() -> str:
@@ -108,15 +148,16 @@ def _version_text() -> str:
 def _help_text(words: Sequence[str]) -> str:
     if words and words[0] in VERBS:
         return _verb(words[0]).help_text()
-    verbs = "".join(f"  {name:<11}{_verb(name).SUMMARY}\n" for name in VERBS)
+    summaries = "".join(f"  {name:<13}{_verb(name).SUMMARY}\n" for name in VERBS)
     return (
         "Usage: rdc VERB ...\n\n"
         "Examples:\n"
         "  rdc sync src/ backup/         make backup/ hold what src/ holds, sending only what differs\n"
         "  rdc sync src/ host:backup/    the same over ssh\n"
         "  rdc signature FILE            show how a file is cut and named\n\n"
-        f"Verbs:\n{verbs}\n"
-        "rdc VERB --help tells more; rdc --version names the version and the kernel in use.\n"
+        f"Verbs:\n{summaries}\n"
+        "rdc VERB --help tells more; rdc --man prints the manual, for man -l -; rdc --version names the\n"
+        "version and the kernel in use.\n"
     )
 
 

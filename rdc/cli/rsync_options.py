@@ -11,7 +11,7 @@ __all__ = ["REFUSED_RSYNC_OPTIONS"]
 
 _DELETE = "use --delete; rdc deletes when everything else is in place"
 _LINKS = "symlinks are copied as symlinks"
-_DAEMON = "rdc has no daemon yet; HOST:PATH goes through ssh"
+_DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MODULE"
 _TEMPORARY = "each file is rebuilt beside the old one and renamed over it"
 _DEVICES = "devices, sockets and fifos are named and skipped"
 _RESUME = "start an interrupted run again, and it goes on from what is there"

@@ -1,53 +1,101 @@
-"""`rdc serve --stdio`: the far side of a sync, started by the near one through the remote shell."""
+"""`rdc serve`: the far side of a sync, for one session on stdin and stdout, or for many as a daemon."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from rdc.cli.environment import Environment
+from rdc.cli.memory import keep_freed_memory
 from rdc.cli.options import Option, OptionGroup, options_help, parse_words
 from rdc.errors import ExitCode, UsageError
 
-__all__ = ["SUMMARY", "help_text", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
-SUMMARY = "answer a sync on stdin and stdout; started by the other side, not by hand"
+SUMMARY = "answer syncs: one through a remote shell, or many as a daemon (rdc://)"
 
-_OPTIONS = (
+OPTIONS = (
     OptionGroup(
         "Options",
         (
-            Option(("--stdio",), "speak the protocol on stdin and stdout (required)"),
+            Option(("--stdio",), "answer one session on stdin and stdout; started by the other side"),
+            Option(("--config",), "run a daemon as FILE says, until SIGTERM", "FILE"),
+            Option(("--check",), "only read FILE and the keys, and say whether they are right"),
+            Option(("--allow-root",), "stay root, so that modules can keep owners"),
             Option(("--help",), "show this text"),
         ),
     ),
 )
 
 _INTRODUCTION = """\
-Usage: rdc serve --stdio
+Usage: rdc serve --config=FILE [--check] [--allow-root]
+       rdc serve --stdio
 
-rdc sync SRC HOST:DST starts this on HOST through the remote shell. To allow a key nothing but this:
-  command="rdc serve --stdio" ssh-ed25519 AAAA...        (a line of ~/.ssh/authorized_keys on HOST)
+A daemon listens on a TCP port (8730 where FILE does not say), speaks TLS 1.3, and knows its peers by their
+keys (see rdc keys --help). The least that FILE needs:
+
+  [modules.data]
+  path = "/srv/data"
+  allow = ["laptop"]           # trusted with: rdc keys trust laptop FILE
+  read-only = false            # true where it is not said
+
+Peers then write rdc sync rdc://HOST/data/ ... SIGHUP reads FILE and the keys anew. rdc/daemon/DAEMON.md has
+all settings, limits and log fields.
+
+rdc sync SRC HOST:DST starts rdc serve --stdio on HOST through the remote shell. To allow a key nothing else,
+in ~/.ssh/authorized_keys on HOST:
+
+  command="rdc serve --stdio" ssh-ed25519 AAAA...
 """
 
 
 def help_text() -> str:
-    return _INTRODUCTION + options_help(_OPTIONS)
+    return _INTRODUCTION + options_help(OPTIONS)
 
 
 def run(
     words: Sequence[str], environment: Environment, *, serve_stdio: Callable[[], ExitCode] | None = None
 ) -> ExitCode:
     """The words after `rdc serve`. Raises RdcError."""
-    parsed = parse_words(words, _OPTIONS, {}, command="rdc serve")
+    parsed = parse_words(words, OPTIONS, {}, command="rdc serve")
     if parsed.has("--help"):
         environment.data(help_text())
         return ExitCode.OK
     if parsed.operands:
         raise UsageError(f"rdc serve takes no {parsed.operands[0]} (see rdc serve --help)")
-    if not parsed.has("--stdio"):
-        raise UsageError("rdc serve needs --stdio; listening on a network port is not available yet")
+    config = parsed.last("--config")
+    if parsed.has("--stdio") == (config is not None):
+        raise UsageError("rdc serve needs --config=FILE for a daemon, or --stdio (see rdc serve --help)")
+    if config is not None:
+        return _daemon(
+            Path(config.value),
+            environment,
+            check=parsed.has("--check"),
+            allow_root=parsed.has("--allow-root"),
+        )
     if serve_stdio is None:
         from rdc.session import serve
 
+        keep_freed_memory()
         serve_stdio = serve.serve_stdio
     return serve_stdio()
+
+
+def _daemon(path: Path, environment: Environment, *, check: bool, allow_root: bool) -> ExitCode:
+    if check:
+        from rdc.daemon.config import read_config
+        from rdc.daemon.privileges import check_root
+
+        config = read_config(path, environment.environ)
+        check_root(config.user, allow_root=allow_root)
+        modules = ", ".join(sorted(config.modules))
+        environment.data(f"{path}: right; modules: {modules}; trusted keys: {len(config.keys.trusted)}\n")
+        return ExitCode.OK
+
+    from rdc.daemon.serving import serve
+
+    def announce(address: str) -> None:
+        environment.data(f"listening on rdc://{address}/\n")
+        environment.flush()
+
+    return serve(path, environment.environ, allow_root=allow_root, announce=announce)

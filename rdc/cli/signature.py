@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams
     from rdc.signature.tree import Level, SignatureTree
 
-__all__ = ["SUMMARY", "SignFile", "help_text", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "SignFile", "help_text", "run"]
 
 SUMMARY = "print the signature tree of a file"
 
 SCHEMA = 1
 """`schema` of the JSON form; fields may be added under one schema, never renamed or removed."""
 
-_OPTIONS = (
+OPTIONS = (
     OptionGroup(
         "Options",
         (
@@ -52,12 +52,12 @@ SignFile = Callable[[bytes, "ChunkParams"], "SignatureTree"]
 
 
 def help_text() -> str:
-    return _INTRODUCTION + options_help(_OPTIONS)
+    return _INTRODUCTION + options_help(OPTIONS)
 
 
 def run(words: Sequence[str], environment: Environment, *, sign_file: SignFile | None = None) -> ExitCode:
     """The words after `rdc signature`. Raises RdcError."""
-    parsed = parse_words(words, _OPTIONS, {}, command="rdc signature")
+    parsed = parse_words(words, OPTIONS, {}, command="rdc signature")
     if parsed.has("--help"):
         environment.data(help_text())
         return ExitCode.OK

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from rdc.cli.environment import Environment, OutputClosedError
+from rdc.cli.filter_options import read_rule_file
+from rdc.cli.memory import keep_freed_memory
 from rdc.cli.options import options_help
 from rdc.cli.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, read_request
-from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.limits import FILTER_BYTES
+from rdc.errors import ExitCode, RdcError
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import Reporter
 from rdc.report.sync_terminal import SyncTerminal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.report.progress_bar import ProgressBar
     from rdc.report.progress_lines import ProgressLines
 
-__all__ = ["SUMMARY", "Syncer", "help_text", "read_rule_file", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "Syncer", "help_text", "run"]
 
-SUMMARY = "bring a directory or file up to another, here or over ssh"
+OPTIONS = SYNC_OPTIONS
+
+SUMMARY = "bring a directory or file up to another, here or on another host"
 
 _INTRODUCTION = """\
 Usage: rdc sync [OPTIONS] SRC DST
@@ -34,6 +38,7 @@ Examples:
   rdc sync -n -i src/ backup/            show what that would change
   rdc sync --delete src/ host:backup/    over ssh, and remove there what src/ no longer has
   rdc sync host:data .                   fetch the directory data from host
+  rdc sync src/ rdc://host/module/       to a module of a daemon (rdc serve, rdc keys)
   rdc sync -e 'ssh -p 2222' --exclude='*.o' --exclude=/build/ . me@host:project/
 
 A '/' at the end of SRC means its content, without it the directory itself, as in rsync. HOST:PATH is relative
@@ -44,7 +49,8 @@ by name.
 _CLOSING = """
 Exit codes: 0 done, 1 usage, 2 the far side is no rdc of this version, 11 disk full or read-only,
 12 connection lost, 20 interrupted, 23 some files failed, 24 source files changed meanwhile,
-25 stopped by --max-delete, 30 nothing came for --timeout seconds, 127 no rdc on the far side.
+25 stopped by --max-delete, 30 nothing came for --timeout seconds, 127 no rdc on the far side. Of a daemon:
+5 it refused, 10 it cannot be reached, 35 it did not answer.
 """
 
 
@@ -60,6 +66,7 @@ class Syncer(Protocol):
         shell: RemoteShell,
         reporter: Reporter,
         catalog: SignatureStore | UserCatalog | None,
+        keys: Path | None,
     ) -> SyncReport: ...
 
 
@@ -71,7 +78,7 @@ class _Output(Reporter, Protocol):
 
 
 def help_text() -> str:
-    return _INTRODUCTION + options_help(SYNC_OPTIONS) + _CLOSING
+    return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
 
 
 def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None = None) -> ExitCode:
@@ -90,6 +97,7 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
     if syncer is None:
         from rdc.session.sync import sync
 
+        keep_freed_memory()
         syncer = sync
     return _perform(request, environment, syncer)
 
@@ -106,6 +114,7 @@ def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> 
                 shell=request.shell,
                 reporter=output,
                 catalog=catalog,
+                keys=request.keys,
             )
         output.finish(report)
     except OutputClosedError:
@@ -144,21 +153,3 @@ def _terminal_output(request: SyncRequest, environment: Environment) -> _Output:
 
         bar = ProgressLines(environment.talk, environment.clock)
     return SyncTerminal(style, environment.data, environment.talk, bar)
-
-
-def read_rule_file(name: str, environment: Environment) -> bytes:
-    """The content of a file of patterns, '-' being stdin. Raises RdcError."""
-    if name == "-":
-        data = environment.stdin.read(FILTER_BYTES + 1)
-    else:
-        try:
-            # Not blocking on a fifo without a writer; rules come from files.
-            with open(os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-                data = file.read(FILTER_BYTES + 1)
-        except OSError as error:
-            raise RdcError(
-                f"{name}: cannot read patterns: {error.strerror}", code=ExitCode.FILE_IO
-            ) from error
-    if len(data) > FILTER_BYTES:
-        raise UsageError(f"{name}: more than {FILTER_BYTES} bytes of patterns; rdc takes no more")
-    return data

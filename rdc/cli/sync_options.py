@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
+from rdc.cli.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options import Option, OptionGroup, Words, parse_words
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.errors import UsageError
 from rdc.limits import BANDWIDTH_LEAST, SIZE_LIMIT, TIMEOUT_SECONDS
 from rdc.model.location import Location, RemoteShell, parse_location
-from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.model.sync import SyncOptions
 from rdc.report.sync_terminal import TerminalStyle
 
-__all__ = ["FILTER_GROUP", "SYNC_OPTIONS", "ReadRuleFile", "SyncRequest", "read_request", "read_rules"]
-
-FILTER_GROUP = OptionGroup(
-    "Choosing files (one list in the order given, the first rule that matches decides)",
-    (
-        Option(("--exclude",), "leave out what matches", "PATTERN"),
-        Option(("--include",), "take what matches", "PATTERN"),
-        Option(("--exclude-from",), "one pattern a line, ';' and '#' begin comments", "FILE"),
-        Option(("--include-from",), "the same for --include ('-' is stdin)", "FILE"),
-        Option(("-f", "--filter"), "'- PATTERN' or '+ PATTERN'", "RULE"),
-    ),
-)
+__all__ = ["SYNC_OPTIONS", "SyncRequest", "read_request"]
 
 SYNC_OPTIONS = (
     OptionGroup(
@@ -62,12 +52,17 @@ SYNC_OPTIONS = (
         (
             Option(("-e", "--rsh"), "the remote shell (default: ssh)", "CMD"),
             Option(("--remote-path",), "rdc on the far side (default: rdc)", "PROGRAM"),
+            Option(
+                ("--keys",), "for rdc://: the key directory (default: RDC_KEYS, ~/.config/rdc/keys)", "DIR"
+            ),
             Option(("-z", "--compress"), "always compress (default: where it helps)"),
             Option(("--no-compress", "--no-z"), "never compress"),
             Option(
                 ("--bwlimit",), "send at most so much a second: KiB, or with a suffix such as 1.5m", "RATE"
             ),
-            Option(("--timeout",), "give up when no byte came or went for so long (exit code 30)", "SECONDS"),
+            Option(
+                ("--timeout",), "give up after so long without a byte (default: 0, rdc:// 120)", "SECONDS"
+            ),
         ),
     ),
     CATALOG_GROUP,
@@ -99,10 +94,7 @@ class SyncRequest:
     style: TerminalStyle
     json: bool
     catalog: CatalogChoice
-
-
-ReadRuleFile = Callable[[str], bytes]
-"""The content of a rule file; '-' is stdin. Raises RdcError."""
+    keys: Path | None
 
 
 def parse_sync(words: list[str]) -> Words:
@@ -141,6 +133,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile) -> SyncRequest:
         ),
         json=words.has("--json"),
         catalog=read_choice(words),
+        keys=_keys(words),
     )
 
 
@@ -208,6 +201,15 @@ def _timeout(words: Words) -> int:
     return min(int(last.value), TIMEOUT_SECONDS)
 
 
+def _keys(words: Words) -> Path | None:
+    given = words.last("--keys")
+    if given is None:
+        return None
+    if not given.value:
+        raise UsageError("--keys needs a directory, such as: --keys=/etc/rdc/keys")
+    return Path(given.value)
+
+
 def _shell(words: Words) -> RemoteShell:
     command, program = words.last("--rsh"), words.last("--remote-path")
     shell = RemoteShell()
@@ -224,29 +226,3 @@ def _shell(words: Words) -> RemoteShell:
     if program is not None and not program.value:
         raise UsageError("--remote-path needs a program, such as: --remote-path=/usr/local/bin/rdc")
     return RemoteShell(argv, shell.program if program is None else program.value)
-
-
-def read_rules(words: Words, read_rule_file: ReadRuleFile) -> tuple[FilterRule, ...]:
-    """The rules of all options of FILTER_GROUP, in order. Raises RdcError."""
-    keys = {"--exclude", "--include", "--exclude-from", "--include-from", "--filter"}
-    chosen = [given for given in words.given if given.key in keys]
-    if not chosen:
-        return ()
-    import os
-
-    from rdc.tree.filters import FilterList
-    from rdc.tree.rule_text import RuleListBuilder
-
-    builder = RuleListBuilder()
-    for given in chosen:
-        action = RuleAction.INCLUDE if given.key.startswith("--include") else RuleAction.EXCLUDE
-        if given.key.endswith("-from"):
-            builder.add_lines(read_rule_file(given.value), action, name=given.value)
-        elif given.key == "--filter":
-            builder.add_filter(os.fsencode(given.value))
-        else:
-            builder.add_pattern(os.fsencode(given.value), action)
-    rules = builder.rules()
-    # A list past its bounds is the user's mistake, to be told before anything is connected.
-    FilterList(rules)
-    return rules

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from rdc.cli.environment import Environment, OutputClosedError
+from rdc.cli.filter_options import read_rule_file
 from rdc.cli.options import Option, OptionGroup, Words, options_help, parse_words
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
-from rdc.cli.sync import read_rule_file
 from rdc.cli.sync_options import SYNC_OPTIONS, SyncRequest, read_request
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits import RESCAN_SECONDS
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
 
-__all__ = ["SUMMARY", "WATCH_OPTIONS", "Watcher", "help_text", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "Watcher", "help_text", "run"]
 
 SUMMARY = "keep a directory in step with another, here or over ssh"
 
@@ -45,7 +45,7 @@ A lost connection is dialled again; a source that is gone or empty halts the wat
 _WITHOUT = {"--dry-run", "--checksum", "--stats", "--human-readable", "--progress", "-P"}
 """Options of rdc sync that mean nothing in a run without an end, or would cost all the time."""
 
-WATCH_OPTIONS = (
+OPTIONS = (
     OptionGroup(
         "Watching",
         (
@@ -96,13 +96,13 @@ class _Request:
 
 
 def help_text() -> str:
-    return _INTRODUCTION + options_help(WATCH_OPTIONS) + _CLOSING
+    return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
 
 
 def run(words: Sequence[str], environment: Environment, *, watcher: Watcher | None = None) -> ExitCode:
     """The words after `rdc watch`. Raises RdcError; its message is for the caller to print."""
     try:
-        parsed = parse_words(list(words), WATCH_OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc watch")
+        parsed = parse_words(list(words), OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc watch")
         if parsed.has("--help"):
             environment.data(help_text())
             return ExitCode.OK

@@ -1,12 +1,18 @@
 """Reading a directory in C, on Linux. rdc.files.packed imports it; rdc.files.listing is its definition."""
 
 def read_directory(
-    fd: int, part_temporaries: bool, limit: int, /
-) -> tuple[int, bytes, bytes, bytes, bytes, bytes, bytes, bytes, bytes, bytes]:
-    """The fields of a PackedListing in order, then the names of temporary files, each followed by NUL.
+    fd: int, part_temporaries: bool, limit: int, inodes: bool, /
+) -> tuple[int, *tuple[bytes, ...]]:
+    """The fields of a PackedListing in order, then the names of temporary files, each followed by NUL; with
+    `inodes`, then the fields of PackedInodes in order.
 
     `fd` is a directory open for reading, read from its beginning whatever was read before. Without
     `part_temporaries`, temporary files are entries like any other. Raises OSError: ENAMETOOLONG for a name of
-    more than NAME_BYTES, EOVERFLOW when names, targets and 64 bytes an entry add up to more than `limit`
+    more than NAME_BYTES, EOVERFLOW when names, targets and 96 bytes an entry add up to more than `limit`
     bytes. Releases the interpreter's lock.
     """
+
+def open_directory(directory: int, path: bytes, /) -> int:
+    """A descriptor for reading of the directory `path` (not empty) below `directory`; no link is followed.
+
+    Raises OSError."""

@@ -7,6 +7,7 @@ import os
 import resource
 import stat
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -14,14 +15,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rdc.errors import FileError, RdcError
 from rdc.files.exchange import file_over_directory
 from rdc.files.metadata import kind_of
+from rdc.files.small import stage_small
 from rdc.files.source import identity_of
 from rdc.files.syscalls import rename_no_replace, syncfs
-from rdc.model.entries import Identity, Metadata
+from rdc.model.entries import Identity, Metadata, strings
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from rdc.files.confined import Root
     from rdc.files.directory import Directory
     from rdc.files.replacement import Replacement
+    from rdc.files.small import StagedFiles
+    from rdc.model.entries import PackedListing
 
 __all__ = ["ANYTHING", "Anything", "CommitGroup"]
 
@@ -57,6 +63,14 @@ class _Staged(NamedTuple):
     replacement: Replacement
     path: bytes
     expected: Identity | Anything | None
+
+
+class _Renamed(NamedTuple):
+    """A file in place, not yet known to be durable."""
+
+    path: bytes
+    directory: Directory
+    fd: int
 
 
 class CommitGroup:
@@ -98,6 +112,8 @@ class CommitGroup:
         self._files = max(1, min(files, affordable))
         self._size = size
         self._staged: list[_Staged] = []
+        self._runs: list[StagedFiles] = []
+        self._staged_files = 0
         self._staged_bytes = 0
         self._first: FileError | None = None
         self._fatal: RdcError | None = None
@@ -127,33 +143,71 @@ class CommitGroup:
             self._raise_collected()
             return
         self._staged.append(_Staged(replacement, path, expected))
-        self._staged_bytes += replacement.size
-        if len(self._staged) >= self._files or self._staged_bytes >= self._size:
+        self._count(1, replacement.size)
+
+    def add_small(self, directory: bytes, listing: PackedListing, content: Buffer, owner: bool) -> list[int]:
+        """Write and stage small files of one directory, where nothing was at their paths; flushes as often as
+        the group is full.
+
+        `content` has their bytes one after the other, of the sizes in `listing`. Returns the rows of which
+        nothing is there: each is to be tried by itself, as a Replacement, which has the error if there is
+        one.
+        """
+        failed: list[int] = []
+        view = memoryview(content)
+        first = at = 0
+        while first < listing.count:
+            piece = _piece(listing, first, first + self._files - self._staged_files)
+            size = piece.total_size
+            run = stage_small(self._root, directory, piece, view[at : at + size], owner=owner)
+            if run is None:
+                return failed + list(range(first, listing.count))
+            failed += [first + row for row in run.failed]
+            self._runs.append(run)
+            first, at = first + piece.count, at + size
+            self._count(piece.count, size)
+        return failed
+
+    def _count(self, files: int, size: int) -> None:
+        self._staged_files += files
+        self._staged_bytes += size
+        if self._staged_files >= self._files or self._staged_bytes >= self._size:
             self.flush()
 
     def flush(self) -> None:
         """Make everything staged durable and visible."""
-        staged, self._staged, self._staged_bytes = self._staged, [], 0
+        staged, runs = self._taken()
         try:
-            ready = self._sync_contents(staged) if self._fsync else staged
-            renamed = self._rename(ready)
+            if self._fsync:
+                staged = self._sync_contents(staged, runs)
+            renamed = self._rename(staged) + self._rename_runs(runs)
             if self._fsync:
                 renamed = self._sync_directories(renamed)
             for item in renamed:
                 if self._on_identity is not None:
-                    self._on_identity(item.path, item.replacement.identity())
+                    self._on_identity(item.path, identity_of(os.fstat(item.fd)))
                 self._on_commit(item.path)
         finally:
             # Closes what was renamed, removes what was not, whatever went wrong on the way.
-            for item in staged:
-                item.replacement.abandon()
+            self._discard(staged, runs)
         self._raise_collected()
 
     def abandon(self) -> None:
         """Remove what is staged; the destination keeps its old files."""
-        staged, self._staged, self._staged_bytes = self._staged, [], 0
+        self._discard(*self._taken())
+
+    def _taken(self) -> tuple[list[_Staged], list[StagedFiles]]:
+        staged, runs = self._staged, self._runs
+        self._staged, self._runs = [], []
+        self._staged_files = self._staged_bytes = 0
+        return staged, runs
+
+    @staticmethod
+    def _discard(staged: list[_Staged], runs: list[StagedFiles]) -> None:
         for item in staged:
             item.replacement.abandon()
+        for run in runs:
+            run.discard()
 
     def __enter__(self) -> CommitGroup:
         return self
@@ -168,8 +222,13 @@ class CommitGroup:
 
     # Step 1: content, and the metadata set before, reach the disk while the old file is still in place.
 
-    def _sync_contents(self, staged: list[_Staged]) -> list[_Staged]:
-        if len(staged) >= SYNCFS_FILES and _sync_file_systems(staged):
+    def _sync_contents(self, staged: list[_Staged], runs: list[StagedFiles]) -> list[_Staged]:
+        live = [(run, run.live) for run in runs]
+        count = len(staged) + sum(len(rows) for _, rows in live)
+        # A directory's small files are all on its file system.
+        some = [item.replacement.fileno() for item in staged]
+        some += [run.fileno(rows[0]) for run, rows in live if rows]
+        if count >= SYNCFS_FILES and _sync_file_systems(some):
             return staged
         # After a failed syncfs each file's own fsync still reports what was lost of it.
         ready = []
@@ -179,44 +238,87 @@ class CommitGroup:
                 # mtime are then promised rather than left to the order of the journal.
                 os.fsync(item.replacement.fileno())
             except OSError as error:
-                self._fail(item, error, "write its new content to disk")
+                item.replacement.abandon()
+                self._fail(item.path, error, "write its new content to disk")
             else:
                 ready.append(item)
+        for run, rows in live:
+            for row in rows:
+                try:
+                    os.fsync(run.fileno(row))
+                except OSError as error:
+                    run.drop(row)
+                    self._fail(run.path_of(row), error, "write its new content to disk")
         return ready
 
     # Step 2: the rename decides, atomically, for each path.
 
-    def _rename(self, ready: Iterable[_Staged]) -> list[_Staged]:
+    def _rename(self, ready: Iterable[_Staged]) -> list[_Renamed]:
         renamed = []
         checked: dict[bytes, Directory | None] = {}
         for item in ready:
-            parent = item.path.rpartition(b"/")[0]
+            replacement, path = item.replacement, item.path
+            parent = path.rpartition(b"/")[0]
             try:
-                if checked.get(parent) is not item.replacement.directory:
-                    self._check_directory(item, parent)
-                    checked[parent] = item.replacement.directory
-                self._rename_one(item)
+                if checked.get(parent) is not replacement.directory:
+                    self._check_directory(path, parent, replacement.directory)
+                    checked[parent] = replacement.directory
+                self._rename_one(path, replacement.directory.fd, replacement.temporary, item.expected)
             except FileError as error:
-                item.replacement.abandon()
+                replacement.abandon()
                 self._report(error)
             except OSError as error:
-                self._fail(item, error, "put its new content in place")
+                replacement.abandon()
+                self._fail(path, error, "put its new content in place")
             else:
-                item.replacement.renamed()
-                renamed.append(item)
+                replacement.renamed()
+                renamed.append(_Renamed(path, replacement.directory, replacement.fileno()))
         return renamed
 
-    def _check_directory(self, item: _Staged, parent: bytes) -> None:
+    def _rename_runs(self, runs: list[StagedFiles]) -> list[_Renamed]:
+        renamed = []
+        for run in runs:
+            rows = run.live
+            try:
+                if rows:
+                    self._check_directory(run.path_of(rows[0]), run.path, run.directory)
+            except (FileError, OSError):
+                # Each file's own error, in place of the first one's.
+                unplaced = set(rows)
+            else:
+                unplaced = set(run.place())
+            if unplaced:
+                rows = [row for row in rows if row not in unplaced or self._placed_singly(run, row)]
+            renamed += [_Renamed(run.path_of(row), run.directory, run.fileno(row)) for row in rows]
+        return renamed
+
+    def _placed_singly(self, run: StagedFiles, row: int) -> bool:
+        """What failed among many once more, for the file systems that cannot rename so, or for the reason."""
+        path = run.path_of(row)
+        try:
+            self._check_directory(path, run.path, run.directory)
+            self._rename_one(path, run.directory.fd, run.temporary(row), None)
+        except FileError as error:
+            run.drop(row)
+            self._report(error)
+        except OSError as error:
+            run.drop(row)
+            self._fail(path, error, "put its new content in place")
+        else:
+            run.placed(row)
+            return True
+        return False
+
+    def _check_directory(self, path: bytes, parent: bytes, directory: Directory) -> None:
         """The temporary must be where the path leads now: a directory may have been moved while it was
         written."""
-        if not self._root.directory(parent, fresh=True).same(item.replacement.directory):
-            raise self._unexpected(item, "the directory it had", "another one at that path")
+        if not self._root.directory(parent, fresh=True).same(directory):
+            raise self._unexpected(path, "the directory it had", "another one at that path")
 
-    def _rename_one(self, item: _Staged) -> None:
-        directory = item.replacement.directory.fd
-        old = item.replacement.temporary
-        name = item.path.rpartition(b"/")[2]
-        expected = item.expected
+    def _rename_one(
+        self, path: bytes, directory: int, old: bytes, expected: Identity | Anything | None
+    ) -> None:
+        name = path.rpartition(b"/")[2]
         if expected is None:
             try:
                 rename_no_replace(old, name, directory)
@@ -227,22 +329,22 @@ class CommitGroup:
                     raise
         found = _stat(name, directory)
         if found is not None and stat.S_ISDIR(found.st_mode) and not isinstance(expected, Identity):
-            raise self._unexpected(item, "no directory", "a directory")
+            raise self._unexpected(path, "no directory", "a directory")
         if expected is None and found is not None:
-            raise self._unexpected(item, "nothing there", f"a {kind_of(found.st_mode).name.lower()}")
+            raise self._unexpected(path, "nothing there", f"a {kind_of(found.st_mode).name.lower()}")
         if isinstance(expected, Identity):
             if found is None:
-                raise self._unexpected(item, "the file that was there", "nothing")
+                raise self._unexpected(path, "the file that was there", "nothing")
             if identity_of(found) != expected:
-                raise self._unexpected(item, "the file that was there", "that it was changed or replaced")
+                raise self._unexpected(path, "the file that was there", "that it was changed or replaced")
             if stat.S_ISDIR(found.st_mode):
                 file_over_directory(old, name, directory)
                 return
         os.rename(old, name, src_dir_fd=directory, dst_dir_fd=directory)
 
-    def _unexpected(self, item: _Staged, expected: str, found: str) -> FileError:
+    def _unexpected(self, path: bytes, expected: str, found: str) -> FileError:
         return self._root.refused(
-            item.path,
+            path,
             "replace it",
             expected=expected,
             found=found,
@@ -251,28 +353,29 @@ class CommitGroup:
 
     # Step 3: the renames reach the disk.
 
-    def _sync_directories(self, renamed: list[_Staged]) -> list[_Staged]:
-        by_directory: dict[bytes, list[_Staged]] = {}
+    def _sync_directories(self, renamed: list[_Renamed]) -> list[_Renamed]:
+        by_directory: dict[bytes, list[_Renamed]] = {}
         for item in renamed:
             by_directory.setdefault(item.path.rpartition(b"/")[0], []).append(item)
-        if len(by_directory) >= SYNCFS_FILES and _sync_file_systems(renamed):
+        if len(by_directory) >= SYNCFS_FILES and _sync_file_systems(
+            [items[0].fd for items in by_directory.values()]
+        ):
             return renamed
         durable = []
         for items in by_directory.values():
             try:
-                _sync_directory(items[0].replacement)
+                _sync_directory(items[0])
             except OSError as error:
                 for item in items:
-                    self._fail(item, error, "make its replacement durable (the new file is in place)")
+                    self._fail(item.path, error, "make its replacement durable (the new file is in place)")
             else:
                 durable += items
         return durable
 
     # Failures
 
-    def _fail(self, item: _Staged, error: OSError, doing: str) -> None:
-        item.replacement.abandon()
-        problem = self._root.failure(error, item.path, doing)
+    def _fail(self, path: bytes, error: OSError, doing: str) -> None:
+        problem = self._root.failure(error, path, doing)
         if isinstance(problem, FileError):
             self._report(problem)
         else:
@@ -302,24 +405,23 @@ def _stat(name: bytes, directory: int) -> os.stat_result | None:
         return None
 
 
-def _sync_file_systems(items: list[_Staged]) -> bool:
-    """One syncfs for each file system that the items are on; False when that is not possible or something
-    failed."""
-    one_of_each = {item.replacement.device: item.replacement.fileno() for item in items}
+def _sync_file_systems(fds: Iterable[int]) -> bool:
+    """One syncfs for each file system that the open files are on; False when that is not possible or
+    something failed."""
     try:
-        for fd in one_of_each.values():
+        for fd in {os.fstat(fd).st_dev: fd for fd in fds}.values():
             syncfs(fd)
     except OSError:
         return False
     return True
 
 
-def _sync_directory(replacement: Replacement) -> None:
+def _sync_directory(renamed: _Renamed) -> None:
     try:
-        fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=replacement.directory.fd)
+        fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=renamed.directory.fd)
     except PermissionError:
         # A drop box: names may be made but not read. The file system as a whole can still be synced.
-        syncfs(replacement.fileno())
+        syncfs(renamed.fd)
         return
     try:
         os.fsync(fd)
@@ -329,3 +431,21 @@ def _sync_directory(replacement: Replacement) -> None:
             raise
     finally:
         os.close(fd)
+
+
+def _piece(listing: PackedListing, first: int, stop: int) -> PackedListing:
+    """Rows [first, stop) of a listing without links, as far as it has them."""
+    stop = min(stop, listing.count)
+    if (first, stop) == (0, listing.count):
+        return listing
+    return replace(
+        listing,
+        count=stop - first,
+        names=b"".join(name + b"\0" for name in strings(listing.names)[first:stop]),
+        kinds=listing.kinds[first:stop],
+        modes=listing.modes[2 * first : 2 * stop],
+        sizes=listing.sizes[8 * first : 8 * stop],
+        mtimes=listing.mtimes[8 * first : 8 * stop],
+        uids=listing.uids[4 * first : 4 * stop],
+        gids=listing.gids[4 * first : 4 * stop],
+    )

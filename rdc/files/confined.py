@@ -13,13 +13,13 @@ from rdc.files.directory import Directory, DirectoryCache
 from rdc.files.exchange import directory_over_file, file_over_directory
 from rdc.files.failure import failure, refused
 from rdc.files.metadata import kind_of, set_on_name
-from rdc.files.packed import read_packed
+from rdc.files.packed import open_directory, read_packed, read_packed_inodes
 from rdc.files.path import check_name, check_path
 from rdc.files.removal import remove_tree
 from rdc.files.source import SourceFile, identity_of
 from rdc.files.temporary import temporary_name
 from rdc.limits import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES
-from rdc.model.entries import Identity, Kind, Listing, Metadata, PackedListing
+from rdc.model.entries import Identity, Kind, Listing, Metadata, PackedInodes, PackedListing
 
 __all__ = ["Root"]
 
@@ -143,6 +143,24 @@ class Root:
         """
         return self._list(path, on_temporary or _ignore)
 
+    def list_inodes(
+        self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
+    ) -> tuple[PackedListing, PackedInodes]:
+        """As `list_packed`, and which file lies behind each entry; made for walks over whole trees, which
+        open each directory once."""
+        try:
+            fd = open_directory(self._directory.fd, path) if path else self._opened()
+            try:
+                return read_packed_inodes(fd, on_temporary or _ignore)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise self._listing_failure(error, path) from error
+
+    def _opened(self) -> int:
+        """The root for reading."""
+        return os.open(b".", _READ_DIRECTORY, dir_fd=self._directory.fd)
+
     def _list(self, path: bytes, taker: Callable[[bytes], None] | None) -> PackedListing:
         def read(name: bytes, parent: int) -> PackedListing:
             fd = os.open(name, _READ_DIRECTORY, dir_fd=parent)
@@ -151,14 +169,17 @@ class Root:
             except OSError as error:
                 if error.errno not in _BOUNDS:
                     raise
-                expected, found, advice = _BOUNDS[error.errno]
-                raise self.refused(
-                    path, "list the directory", expected=expected, found=found, advice=advice
-                ) from error
+                raise self._listing_failure(error, path) from error
             finally:
                 os.close(fd)
 
         return self.perform(path, "list the directory", read, reading=True)
+
+    def _listing_failure(self, error: OSError, path: bytes) -> RdcError:
+        if error.errno not in _BOUNDS:
+            return self.failure(error, path, "list the directory", reading=True)
+        expected, found, advice = _BOUNDS[error.errno]
+        return self.refused(path, "list the directory", expected=expected, found=found, advice=advice)
 
     def identity(self, path: bytes) -> Identity:
         """What is at `path` itself, a link not followed; FileChangedError when nothing is."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
-__all__ = ["ChangeTimes", "FileSystem", "file_system_of", "path_of"]
+__all__ = ["ChangeTimes", "FileSystem", "file_system_of", "path_of", "type_of"]
 
 
 class ChangeTimes(Enum):
@@ -74,7 +74,7 @@ def file_system_of(fd: int) -> FileSystem:
     ctime but by copying the volume whole, content included.
     """
     id_ = os.fstatvfs(fd).f_fsid or os.fstat(fd).st_dev
-    kind = _type_of(fd)
+    kind = type_of(fd)
     times = (
         ChangeTimes.LOCAL if kind in _LOCAL else ChangeTimes.NONE if kind in _NONE else ChangeTimes.DISTANT
     )
@@ -100,7 +100,7 @@ def _fstatfs() -> ctypes._NamedFuncPointer | None:
     return function
 
 
-def _type_of(fd: int) -> int:
+def type_of(fd: int) -> int:
     """f_type, 0 where it cannot be asked."""
     function = _fstatfs()
     buffer = ctypes.create_string_buffer(_STATFS_BYTES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import struct
 import sys
 from array import array
 from bisect import bisect_left
@@ -12,15 +13,16 @@ from collections.abc import Callable, Iterable
 from rdc.files.metadata import KIND_OF_FORMAT
 from rdc.files.temporary import TEMPORARY_RANGE, is_temporary
 from rdc.limits import DIRECTORY_BYTES, NAME_BYTES
-from rdc.model.entries import Kind, Listing
+from rdc.model.entries import Kind, Listing, PackedInodes
 
-__all__ = ["read_directory"]
+__all__ = ["read_directory", "read_with_inodes"]
 
-ENTRY_BYTES = 64
+ENTRY_BYTES = 96
 """What an entry counts besides its name and target: some more than its row of columns and its place in a
 sort."""
 
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+_UINT32_MAX = (1 << 32) - 1
 
 
 def read_directory(
@@ -33,6 +35,26 @@ def read_directory(
     for a name of more than NAME_BYTES, EOVERFLOW when names, targets and ENTRY_BYTES an entry add up to more
     than `limit` bytes.
     """
+    return _read(fd, on_temporary, limit)[0]
+
+
+def read_with_inodes(
+    fd: int, on_temporary: Callable[[bytes], None] | None, limit: int = DIRECTORY_BYTES
+) -> tuple[Listing, PackedInodes]:
+    """As `read_directory`, and which files these are."""
+    listing, stats = _read(fd, on_temporary, limit)
+    return listing, PackedInodes(
+        devices=_packed("<Q", [found.st_dev for found in stats]),
+        inodes=_packed("<Q", [found.st_ino for found in stats]),
+        links=_packed("<I", [min(found.st_nlink, _UINT32_MAX) for found in stats]),
+        allocated=_packed("<Q", [found.st_blocks * 512 for found in stats]),
+    )
+
+
+def _read(
+    fd: int, on_temporary: Callable[[bytes], None] | None, limit: int
+) -> tuple[Listing, list[os.stat_result]]:
+    """The entries and, row by row, their stats."""
     encoding = sys.getfilesystemencoding()
     os.lseek(fd, 0, os.SEEK_SET)
     entries = {}
@@ -82,7 +104,7 @@ def read_directory(
         for row, kind in enumerate(kinds):
             if kind != Kind.FILE:
                 sizes[row] = 0
-    return Listing(
+    listing = Listing(
         names=tuple(names),
         kinds=kinds,
         modes=array("H", [found.st_mode & 0o7777 for found in stats]),
@@ -92,6 +114,7 @@ def read_directory(
         gids=array("I", [found.st_gid for found in stats]),
         targets=tuple(targets),
     )
+    return listing, stats
 
 
 def _failed(number: int) -> OSError:
@@ -119,6 +142,10 @@ def _target(name: bytes, directory: int) -> bytes | None:
 
 def _kinds(stats: list[os.stat_result]) -> bytes:
     return bytes([found.st_mode >> 12 for found in stats]).translate(KIND_OF_FORMAT)
+
+
+def _packed(format_: str, numbers: list[int]) -> bytes:
+    return struct.pack(f"{format_[0]}{len(numbers)}{format_[1]}", *numbers)
 
 
 def _nanoseconds(times: Iterable[int]) -> array[int]:

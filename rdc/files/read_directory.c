@@ -229,15 +229,19 @@ static int read_target(reader *r, int fd, const char *name)
 static int read_metadata(reader *r, int fd, int part_temporaries, rdc_entries *entries)
 {
     const size_t most = r->count;
-    uint8_t *columns = malloc(most * (8 + 8 + 4 + 4 + 2 + 1) + 1);
+    uint8_t *columns = malloc(most * (5 * 8 + 3 * 4 + 2 + 1) + 1);
 
     if (!columns)
         return ENOMEM;
     entries->sizes = (uint64_t *)columns;
     entries->mtimes = entries->sizes + most;
-    entries->uids = (uint32_t *)(entries->mtimes + most);
+    entries->devices = entries->mtimes + most;
+    entries->inodes = entries->devices + most;
+    entries->allocated = entries->inodes + most;
+    entries->uids = (uint32_t *)(entries->allocated + most);
     entries->gids = entries->uids + most;
-    entries->modes = (uint16_t *)(entries->gids + most);
+    entries->links = entries->gids + most;
+    entries->modes = (uint16_t *)(entries->links + most);
     entries->kinds = (uint8_t *)(entries->modes + most);
     entries->names = malloc(r->names.size + 1);
     if (!entries->names)
@@ -275,6 +279,10 @@ static int read_metadata(reader *r, int fd, int part_temporaries, rdc_entries *e
         entries->gids[row] = htole32(found.st_gid);
         entries->modes[row] = htole16((uint16_t)(found.st_mode & 07777));
         entries->kinds[row] = kind;
+        entries->devices[row] = htole64((uint64_t)found.st_dev);
+        entries->inodes[row] = htole64((uint64_t)found.st_ino);
+        entries->allocated[row] = htole64((uint64_t)found.st_blocks * 512); /* its unit whatever st_blksize says */
+        entries->links[row] = htole32(found.st_nlink < UINT32_MAX ? (uint32_t)found.st_nlink : UINT32_MAX);
         memcpy(entries->names + entries->names_size, name, p->length + 1);
         entries->names_size += p->length + 1;
     }

@@ -6,12 +6,12 @@
 #include <stdint.h>
 
 /* What reading a directory may hold is counted as this many bytes an entry, besides its name and link target. */
-#define RDC_ENTRY_BYTES 64
+#define RDC_ENTRY_BYTES 96
 
 /* Values of Kind in rdc/model/entries.py; a test compares them. */
 enum { RDC_FILE = 0, RDC_DIRECTORY = 1, RDC_SYMLINK = 2, RDC_SPECIAL = 3 };
 
-/* The columns of a PackedListing (rdc/model/entries.py), little-endian; each has `count` rows. */
+/* The columns of a PackedListing and of PackedInodes (rdc/model/entries.py), little-endian, `count` rows each. */
 typedef struct {
     size_t count;
     uint8_t *names, *targets, *temporaries; /* strings, each followed by NUL */
@@ -22,6 +22,11 @@ typedef struct {
     uint32_t *gids;
     uint16_t *modes;
     uint8_t *kinds;
+    /* The columns of PackedInodes, in the same allocation. */
+    uint64_t *devices;
+    uint64_t *inodes;
+    uint64_t *allocated;
+    uint32_t *links;
 } rdc_entries;
 
 /*

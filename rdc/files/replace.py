@@ -7,6 +7,7 @@ Why no path is ever half new, whatever kills the process or the power:
 it names
    is already there. The rename itself is atomic in every journal.
 3. It syncs the directory before it says that the file is committed.
+   Small new files go through the same steps in C, a directory's run of them at a time (rdc.files.small).
 4. Whatever fails before the rename leaves the old file and removes the temporary; a kill leaves the
 temporary, which
    `Root.list` hides, the next run may read as a base, and `sweep` removes once its lock is free.

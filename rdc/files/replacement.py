@@ -101,10 +101,6 @@ class Replacement:
     def fileno(self) -> int:
         return self._fd
 
-    @property
-    def device(self) -> int:
-        return self._created.st_dev
-
     def write(self, buffer: ReadableBuffer) -> None:
         """Append all of `buffer` (any contiguous buffer of bytes)."""
         view = memoryview(buffer)

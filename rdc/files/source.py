@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
 
@@ -28,7 +28,18 @@ def identity_of(found: os.stat_result) -> Identity:
 class SourceFile:
     """Made by Root.open_read. A context manager; the descriptor is closed with it."""
 
-    __slots__ = ("_fd", "_mode", "_owner", "_path", "_shown", "identity", "size")
+    __slots__ = (
+        "_fd",
+        "_mode",
+        "_owner",
+        "_path",
+        "_shown",
+        "allocated",
+        "identity",
+        "links",
+        "on_span",
+        "size",
+    )
 
     def __init__(self, fd: int, found: os.stat_result, path: bytes, shown: bytes) -> None:
         self._fd = fd
@@ -40,6 +51,12 @@ class SourceFile:
         """What fstat saw right after opening."""
         self.size: int = found.st_size
         """Bytes, when it was opened."""
+        self.allocated: int = found.st_blocks * 512
+        """Bytes the file system has given it; less than `size` where there are holes or compression."""
+        self.links: int = found.st_nlink
+        """Names it has."""
+        self.on_span: Callable[[bytes], None] | None = None
+        """Takes each span that `spans` or `whole` read, for who needs the content as well as its chunks."""
         if found.st_size > READAHEAD_WORTH:
             with suppress(OSError):  # advice only
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
@@ -61,7 +78,16 @@ class SourceFile:
         while offset < self.size:
             span = self.pread(offset, min(size, self.size - offset))
             offset += len(span)
+            if self.on_span is not None:
+                self.on_span(span)
             yield span
+
+    def whole(self) -> bytes:
+        """All of it at once: for small files."""
+        content = self.pread(0, self.size)
+        if self.on_span is not None:
+            self.on_span(content)
+        return content
 
     def pread(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes at `offset`; raises FileChangedError when the file ends before."""

@@ -6,19 +6,21 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "open_beneath.h"
 #include "read_directory.h"
 
 #ifdef __linux__
 
 #include <errno.h>
+#include <fcntl.h>
 
 static PyObject *read_directory(PyObject *module, PyObject *args)
 {
-    int fd, part_temporaries, failed;
+    int fd, part_temporaries, inodes, failed;
     Py_ssize_t limit;
     rdc_entries e;
     (void)module;
-    if (!PyArg_ParseTuple(args, "ipn:read_directory", &fd, &part_temporaries, &limit))
+    if (!PyArg_ParseTuple(args, "ipnp:read_directory", &fd, &part_temporaries, &limit, &inodes))
         return NULL;
     if (limit < 0) {
         PyErr_SetString(PyExc_ValueError, "the limit is a number of bytes");
@@ -38,14 +40,36 @@ static PyObject *read_directory(PyObject *module, PyObject *args)
         2 * n, (char *)e.sizes, 8 * n, (char *)e.mtimes, 8 * n, (char *)e.uids, 4 * n, (char *)e.gids, 4 * n,
         e.targets ? (char *)e.targets : "", (Py_ssize_t)e.targets_size, e.temporaries ? (char *)e.temporaries : "",
         (Py_ssize_t)e.temporaries_size);
+    if (result && inodes) {
+        PyObject *more = Py_BuildValue("(y#y#y#y#)", (char *)e.devices, 8 * n, (char *)e.inodes, 8 * n, (char *)e.links,
+                                       4 * n, (char *)e.allocated, 8 * n);
+        PyObject *both = more ? PySequence_Concat(result, more) : NULL;
+        Py_XDECREF(more);
+        Py_DECREF(result);
+        result = both;
+    }
     rdc_entries_free(&e);
     return result;
+}
+
+static PyObject *open_directory(PyObject *module, PyObject *args)
+{
+    int directory, fd;
+    const char *path;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iy:open_directory", &directory, &path))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    fd = rdc_open_beneath(directory, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    Py_END_ALLOW_THREADS
+    return fd < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(fd);
 }
 
 #endif
 
 static PyMethodDef functions[] = {
 #ifdef __linux__
+    {"open_directory", open_directory, METH_VARARGS, NULL},
     {"read_directory", read_directory, METH_VARARGS, NULL},
 #endif
     {NULL, NULL, 0, NULL},

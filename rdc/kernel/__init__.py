@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         TraitPairs,
         Winnower,
         block_fingerprints,
+        equal_rows,
         kernel_name,
         match_blocks,
         name_ranks,
@@ -28,6 +29,7 @@ else:
     TraitPairs = _module.TraitPairs
     Winnower = _module.Winnower
     block_fingerprints = _module.block_fingerprints
+    equal_rows = _module.equal_rows
     kernel_name = _module.kernel_name
     match_blocks = _module.match_blocks
     name_ranks = _module.name_ranks
@@ -39,6 +41,7 @@ __all__ = [
     "TraitPairs",
     "Winnower",
     "block_fingerprints",
+    "equal_rows",
     "kernel_name",
     "match_blocks",
     "name_ranks",

@@ -10,6 +10,7 @@
 
 #include "block_match.h"
 #include "cuts.h"
+#include "equal_rows.h"
 #include "name_ranks.h"
 #include "siphash.h"
 #include "trait_binding.h"
@@ -341,6 +342,60 @@ done:
     return result;
 }
 
+/* Packs numbers as little-endian bytes. */
+static PyObject *packed_numbers(const uint32_t *numbers, size_t count)
+{
+    PyObject *result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(4 * count));
+    if (result) {
+        uint8_t *out = (uint8_t *)PyBytes_AS_STRING(result);
+        for (size_t i = 0; i < count; i++)
+            for (unsigned k = 0; k < 4; k++)
+                out[4 * i + k] = (uint8_t)(numbers[i] >> 8 * k);
+    }
+    return result;
+}
+
+static PyObject *equal_rows(PyObject *module, PyObject *args)
+{
+    Py_buffer column;
+    Py_ssize_t width;
+    uint32_t *rows = NULL;
+    size_t found, groups;
+    int failed;
+    PyObject *packed = NULL, *sizes = NULL, *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*n:equal_rows", &column, &width))
+        return NULL;
+    if (width < 1 || column.len % width || (uint64_t)(column.len / width) > UINT32_MAX) {
+        PyErr_Format(PyExc_ValueError, "equal rows: a column of at most 2^32 - 1 rows of %zd bytes (found %zd bytes)",
+                     width, column.len);
+        goto done;
+    }
+    const size_t count = (size_t)(column.len / width);
+    rows = PyMem_Malloc(2 * count * sizeof *rows + 1);
+    if (!rows) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    failed = rdc_equal_rows(column.buf, count, (size_t)width, rows, rows + count, &found, &groups);
+    Py_END_ALLOW_THREADS
+    if (failed) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    packed = packed_numbers(rows, found);
+    sizes = packed_numbers(rows + count, groups);
+    if (packed && sizes)
+        result = PyTuple_Pack(2, packed, sizes);
+done:
+    PyMem_Free(rows);
+    Py_XDECREF(packed);
+    Py_XDECREF(sizes);
+    PyBuffer_Release(&column);
+    return result;
+}
+
 /* The key, the data's own length, size and width, as both functions about blocks take them. */
 static int check_blocks(const Py_buffer *key, Py_ssize_t size, Py_ssize_t width, Py_ssize_t fingerprints)
 {
@@ -469,6 +524,7 @@ static PyMethodDef functions[] = {
     {"built", built, METH_NOARGS, NULL},
     {"usable", usable, METH_NOARGS, NULL},
     {"choose", choose, METH_O, NULL},
+    {"equal_rows", equal_rows, METH_VARARGS, NULL},
     {"kernel_name", kernel_name, METH_NOARGS, NULL},
     {"match_blocks", match_blocks, METH_VARARGS, NULL},
     {"name_ranks", name_ranks, METH_VARARGS, NULL},

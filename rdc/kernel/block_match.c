@@ -16,7 +16,7 @@
 #define LANES 4
 
 typedef struct {
-    uint64_t x;            /* < 2^56 */
+    uint64_t x8;           /* 8 x, where x < 2^56 */
     uint64_t start;        /* f of nothing, and of zeros */
     uint64_t entering[256];
     uint64_t leaving[256]; /* both < p, for windows of one size */
@@ -48,11 +48,12 @@ static inline uint64_t folded(uint64_t v)
     return v + (v >> 61);
 }
 
-/* Lazy: v < 2^63 and x < 2^56 give less than 2^61 + 2^58, and two table entries keep the result below 2^63. */
-static inline uint64_t times(uint64_t v, uint64_t x)
+/* Lazy: v < 2^63 and x < 2^56 give less than 2^61 + 2^58, and two table entries keep the result below 2^63. Of 8 v x
+ * the upper word is v x / 2^61, and the lower word has the 61 bits below that. */
+static inline uint64_t times(uint64_t v, uint64_t x8)
 {
-    const unsigned __int128 full = (unsigned __int128)v * x;
-    return ((uint64_t)full & P) + (uint64_t)(full >> 61);
+    const unsigned __int128 full = (unsigned __int128)v * x8;
+    return (uint64_t)(full >> 64) + ((uint64_t)full >> 3);
 }
 
 static uint64_t drawn(const rdc_sip *keyed, uint64_t number)
@@ -70,7 +71,7 @@ static void block_hash_start(block_hash *hash, const uint8_t *key, size_t size)
     for (size_t rest = size; rest; rest >>= 1, square = product(square, square))
         if (rest & 1)
             power = product(power, square);
-    hash->x = x;
+    hash->x8 = 8 * x;
     hash->start = b;
     /* b is part of the rolling value: b x comes out and b goes in with every byte. */
     const uint64_t steady = sum(b, P - product(b, x));
@@ -83,12 +84,12 @@ static void block_hash_start(block_hash *hash, const uint8_t *key, size_t size)
 
 static inline uint64_t enter(const block_hash *hash, uint64_t v, uint8_t in)
 {
-    return times(v, hash->x) + hash->entering[in];
+    return times(v, hash->x8) + hash->entering[in];
 }
 
 static inline uint64_t slide(const block_hash *hash, uint64_t v, uint8_t in, uint8_t out)
 {
-    return times(v, hash->x) + hash->entering[in] + hash->leaving[out];
+    return times(v, hash->x8) + hash->entering[in] + hash->leaving[out];
 }
 
 static uint64_t block_value(const block_hash *hash, const uint8_t *data, size_t length)
@@ -143,11 +144,19 @@ typedef struct {
 typedef struct {
     block_hash hash;
     uint64_t mask; /* of a fingerprint's bits */
-    uint64_t *filter;
-    uint64_t filter_mask;
-    target *targets; /* by value, each once */
+    uint8_t *filter;
+    uint64_t filter_mask; /* of the low bits of a fingerprint that choose a slot of the filter */
+    target *targets;      /* by value, each once */
     size_t count;
 } search;
+
+/* What a slot of the filter says. */
+enum { FIRST_LOOK = 1, SECOND_LOOK = 2 };
+
+/* Slots of the filter: the fewest fit the first-level cache, the most the second level. */
+#define SLOTS_MIN (1 << 15)
+#define SLOTS_MAX (1 << 19)
+#define SLOTS_A_TARGET 256
 
 static int by_value(const void *left, const void *right)
 {
@@ -174,27 +183,20 @@ static inline uint64_t second(uint64_t value)
     return value * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 }
 
-/* In bit 0: whether a fingerprint with such low bits may be wanted. */
-static inline uint64_t looked(const uint64_t *filter, uint64_t mask, uint64_t value)
+static void admit(const search *s, uint64_t value)
 {
-    return filter[(value & mask) / 64] >> (value & 63);
+    s->filter[value & s->filter_mask] |= FIRST_LOOK;
+    if (value < 4)
+        s->filter[(value - 1) & s->filter_mask] |= FIRST_LOOK; /* see folded() */
+    s->filter[second(value) & s->filter_mask] |= SECOND_LOOK;
 }
 
-static inline int passes(const search *s, uint64_t value)
+static void note(const search *s, uint64_t lazy, uint64_t offset)
 {
-    return looked(s->filter, s->filter_mask, value) & 1;
-}
-
-static inline void admit(const search *s, uint64_t value)
-{
-    s->filter[(value & s->filter_mask) / 64] |= UINT64_C(1) << (value & 63);
-}
-
-static void note(const search *s, uint64_t value, uint64_t offset)
-{
-    if (!passes(s, second(value & s->mask)))
+    const uint64_t value = canonical(lazy) & s->mask;
+    if (!(s->filter[second(value) & s->filter_mask] & SECOND_LOOK))
         return;
-    target *found = find(s, value & s->mask);
+    target *found = find(s, value);
     if (found && offset < found->first)
         found->first = offset;
 }
@@ -206,16 +208,17 @@ static void scan_lanes(const search *s, const uint8_t *base, size_t size, size_t
     lane_values(&s->hash, base, offsets, size, warm);
     /* Four names, so that they stay in registers; one branch for all of them, hardly ever taken. */
     uint64_t v0 = warm[0], v1 = warm[1], v2 = warm[2], v3 = warm[3];
-    const uint64_t *const filter = s->filter, mask = s->filter_mask;
+    const uint8_t *const filter = s->filter;
+    const uint64_t mask = s->filter_mask;
     const uint8_t *w0 = base, *w1 = w0 + offsets, *w2 = w1 + offsets, *w3 = w2 + offsets;
     for (size_t i = 0;; i++) {
-        const uint64_t f0 = folded(v0), f1 = folded(v1), f2 = folded(v2), f3 = folded(v3);
-        if (__builtin_expect((looked(filter, mask, f0) | looked(filter, mask, f1) | looked(filter, mask, f2) |
-                              looked(filter, mask, f3)) & 1, 0)) {
-            note(s, canonical(v0), i);
-            note(s, canonical(v1), i + offsets);
-            note(s, canonical(v2), i + 2 * offsets);
-            note(s, canonical(v3), i + 3 * offsets);
+        const uint8_t slots = filter[folded(v0) & mask] | filter[folded(v1) & mask] | filter[folded(v2) & mask] |
+                              filter[folded(v3) & mask];
+        if (__builtin_expect(slots & FIRST_LOOK, 0)) {
+            note(s, v0, i);
+            note(s, v1, i + offsets);
+            note(s, v2, i + 2 * offsets);
+            note(s, v3, i + 3 * offsets);
         }
         if (i + 1 == offsets)
             return;
@@ -232,9 +235,8 @@ static void scan_one(const search *s, const uint8_t *base, size_t size, size_t b
     for (size_t i = 0; i < size; i++)
         v = enter(&s->hash, v, base[begin + i]);
     for (size_t i = begin;; i++) {
-        const uint64_t value = canonical(v);
-        if (__builtin_expect(passes(s, value), 0))
-            note(s, value, i);
+        if (__builtin_expect(s->filter[folded(v) & s->filter_mask] & FIRST_LOOK, 0))
+            note(s, v, i);
         if (i + 1 == end)
             return;
         v = slide(&s->hash, v, base[i + size], base[i]);
@@ -243,13 +245,12 @@ static void scan_one(const search *s, const uint8_t *base, size_t size, size_t b
 
 static int search_start(search *s, const uint8_t *fingerprints, size_t count, unsigned width)
 {
-    /* 4 KiB fit the first-level cache; 64 bits a fingerprint let one offset in 32 pass. */
-    size_t bits = 1 << 15;
-    while (bits / 64 < count)
-        bits *= 2;
+    size_t slots = SLOTS_MIN;
+    while (slots < SLOTS_MAX && slots / SLOTS_A_TARGET < count)
+        slots *= 2;
     s->mask = width == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * width) - 1;
-    s->filter_mask = (bits - 1) & s->mask;
-    s->filter = calloc(bits / 64, sizeof *s->filter);
+    s->filter_mask = (slots - 1) & s->mask;
+    s->filter = calloc(slots, 1);
     s->targets = malloc((count ? count : 1) * sizeof *s->targets);
     if (!s->filter || !s->targets)
         return -1;
@@ -259,9 +260,6 @@ static int search_start(search *s, const uint8_t *fingerprints, size_t count, un
             value |= (uint64_t)fingerprints[i * width + j] << 8 * j;
         s->targets[i] = (target){value, RDC_NOWHERE};
         admit(s, value);
-        admit(s, second(value));
-        if (value < 4)
-            admit(s, value - 1); /* see folded() */
     }
     qsort(s->targets, count, sizeof *s->targets, by_value);
     s->count = 0;

@@ -13,16 +13,18 @@
  *     one are not suffix minima, and those after it are not its minimum. So the block pass pushes only the
  *     positions with lead 0, one in 256, and `summed` remembers up to where the ring is complete. What lies
  *     between `summed` and the position reached has no lead 0.
- *  3. That rest is added (sum_up) when a window without lead 0 must be decided, a normal path for sparse data, and
- *     at the end of a span, because its bytes go away. A position is summed up once: at most twice hashed.
+ *  3. That rest is added (sum_up) when a window without lead 0 must be decided, a normal path for sparse data, at
+ *     the end of a block that ends in a long stretch without lead 0, while its leads are still there, and at the
+ *     end of a span, because its bytes go away. A position is summed up once.
  *  4. In a constant run, once 64 bytes of it have passed, all positions have the same rank; of equal ranks only
- *     the rightmost counts. So a run pushes its last position, and one at each decision, and hashes none, here
- *     and in sum_up. Its features are one feature, added when the run begins.
+ *     the rightmost counts. So a run that a block would begin with pushes its last position, and one at each
+ *     decision, and hashes none. Its features are one feature, added when the run begins.
  *  5. Positions up to cut + min are never in a window to come, as the cut only grows: they are not pushed.
  *
- * Every position is scanned once and summed up at most once, every entry comes and goes once, every byte is compared
- * at most twice for runs: linear for all inputs, which tests/native/compare.c counts. Dense candidates cost a low()
- * each, which lows() keeps cheap.
+ * Every position is scanned once, a quarter at most twice, and hashed once (in the first 64 KiB, where leads up to 3
+ * make features, twice); every entry comes and goes once, every byte is compared at most twice for runs: linear for all
+ * inputs, which tests/native/compare.c counts. Hostile data can make every position a candidate, and every branch on a
+ * lead or a rank a mispredicted one: what is done for a candidate is done without such branches, by tens of candidates.
  */
 #include "cuts.h"
 
@@ -32,8 +34,15 @@
 typedef struct piece {
     const uint8_t *p; /* p[-64 ..] is readable */
     uint64_t base;    /* the stream's bytes before p */
+    uint64_t end;     /* and those up to its end */
     uint64_t summed;  /* positions up to here are in the ring, or need not be */
+    uint64_t leads_from, leads_to;
+    const uint8_t *leads; /* of the positions leads_from + 1 to leads_to: those of the block worked on */
 } piece;
+
+/* Positions without lead 0 at the end of a block that are summed up while their leads are there, wanted or not. On random
+ * data one block in 60 ends so. Fewer are left: at most a quarter of all positions is scanned again. */
+#define RDC_SUM_AT_ONCE 1024
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
@@ -46,41 +55,80 @@ static int offer(rdc_cutter *c, uint64_t position, uint64_t lead, uint64_t low)
     return position > c->cut + c->min ? rdc_minima_push(&c->minima, position, lead, low) : 0;
 }
 
-/* Push the suffix minima of up to RDC_BATCH positions from + at[]. They ascend, and so do their leads, lead[at[k] - 1].
- * Looking from the end, a new minimum gets rarer and rarer, where single pushes would be mispredicted once each. */
+/* List the suffix minima of ranks whose leads are all the same, last first. Looking from the end, a new minimum gets
+ * rarer and rarer: branches are predicted well. */
+static size_t equal_minima(const uint64_t *low, size_t count, uint16_t *keep)
+{
+    size_t k = count - 1, kept = 1;
+    uint64_t best = low[k];
+
+    keep[0] = (uint16_t)k;
+    while (k > 0) {
+        if (k >= 4 && low[k - 1] >= best && low[k - 2] >= best && low[k - 3] >= best && low[k - 4] >= best) {
+            k -= 4;
+        } else if (low[--k] < best) {
+            best = low[k];
+            keep[kept++] = (uint16_t)k;
+        }
+    }
+    return kept;
+}
+
+/* The same of ranks whose leads ascend, where branches do: most ranks tie, as in constant runs. */
+static size_t tied_minima(const uint16_t *at, const uint8_t *lead, const uint64_t *low, size_t count, uint16_t *keep)
+{
+    size_t kept = 0;
+    unsigned best_lead = 256;
+    uint64_t best = 0;
+
+    for (size_t k = count; k-- > 0;)
+        if (lead[at[k] - 1] < best_lead || low[k] < best) {
+            best_lead = lead[at[k] - 1];
+            best = low[k];
+            keep[kept++] = (uint16_t)k;
+        }
+    return kept;
+}
+
+/* The same where hostile leads and ranks can begin a new minimum every few positions: no branches. Ranks less their
+ * lowest byte fit a word, whose minimum costs least; where that leaves a tie the list may be too short. */
+static size_t ascending_minima(const uint16_t *at, const uint8_t *lead, const uint64_t *low, size_t count,
+                               uint16_t *keep)
+{
+    uint64_t best = UINT64_MAX;
+    size_t kept = 0;
+    int tie = 0;
+
+    for (size_t k = count; k-- > 0;) {
+        const uint64_t most = (uint64_t)lead[at[k] - 1] << 56 | low[k] >> 8;
+        keep[kept] = (uint16_t)k;
+        kept += most < best;
+        tie |= most == best;
+        best = most < best ? most : best;
+    }
+    return tie ? tied_minima(at, lead, low, count, keep) : kept;
+}
+
+/* Push the suffix minima of 1 to RDC_BATCH positions from + at[]. They ascend, and so do their leads, lead[at[k] - 1]. */
 static int offer_all(rdc_cutter *c, uint64_t from, const uint16_t *at, const uint8_t *lead, const uint64_t *low,
                      size_t count)
 {
     uint16_t keep[RDC_BATCH];
-    size_t kept = 0, k = count;
-    uint64_t best_low = UINT64_MAX;
-    unsigned best_lead = 256;
+    size_t kept = lead[at[0] - 1] == lead[at[count - 1] - 1] ? equal_minima(low, count, keep)
+                                                             : ascending_minima(at, lead, low, count, keep);
 
-    while (k > 0) {
-        /* Eight at once, of one lead, that are all larger than the best. */
-        if (k >= 8 && lead[at[k - 8] - 1] == best_lead) {
-            int less = 0;
-            for (size_t j = k - 8; j < k; j++)
-                less |= low[j] < best_low;
-            if (!less) {
-                k -= 8;
-                continue;
-            }
-        }
-        for (size_t end = k > 8 ? k - 8 : 0; k > end;) {
-            k--;
-            unsigned first = lead[at[k] - 1];
-            if (first < best_lead || low[k] < best_low) {
-                best_lead = first;
-                best_low = low[k];
-                keep[kept++] = (uint16_t)k;
-            }
-        }
-    }
-    while (kept-- > 0) {
-        k = keep[kept];
-        if (offer(c, from + at[k], lead[at[k] - 1], low[k]))
-            return -1;
+    /* Positions that no window to come holds. */
+    while (kept > 0 && from + at[keep[kept - 1]] <= c->cut + c->min)
+        kept--;
+    if (kept == 0)
+        return 0;
+    size_t k = keep[--kept];
+    if (rdc_minima_push(&c->minima, from + at[k], lead[at[k] - 1], low[k]) || rdc_minima_reserve(&c->minima, kept))
+        return -1;
+    /* Each of the others has a larger rank than the one before it: it just comes behind. */
+    for (rdc_candidate *entry = c->minima.entry + c->minima.back; kept > 0; c->minima.back++) {
+        k = keep[--kept];
+        *entry++ = (rdc_candidate){from + at[k], low[k], lead[at[k] - 1]};
     }
     return 0;
 }
@@ -116,16 +164,14 @@ static unsigned rank_after(const rdc_cutter *c, const uint8_t *p, uint64_t *low)
     return lead[0];
 }
 
-/* Push the suffix minima of the n positions after p, which come after `from`. */
-static int sum_up_block(rdc_cutter *c, const uint8_t *p, uint64_t from, size_t n)
+/* Push the suffix minima of the n positions after p, which come after `from` and have these leads. */
+static int push_stairs(rdc_cutter *c, const uint8_t *p, uint64_t from, size_t n, const uint8_t *lead)
 {
-    uint8_t lead[RDC_BLOCK];
     uint16_t places[RDC_PLACES];
     uint64_t low[RDC_BATCH];
-
-    c->form->scan(p, n, 0, lead, places);
     size_t steps = c->form->stairs(lead, n, places);
-    for (const uint16_t *at = places + RDC_BLOCK - steps; steps > 0;) {
+
+    for (const uint16_t *at = places; steps > 0;) {
         size_t batch = steps < RDC_BATCH ? steps : RDC_BATCH;
         c->form->lows(p, at, batch, low);
         if (offer_all(c, from, at, lead, low, batch))
@@ -136,25 +182,33 @@ static int sum_up_block(rdc_cutter *c, const uint8_t *p, uint64_t from, size_t n
     return 0;
 }
 
-/* Complete the ring up to `end`. Constant runs would be one tie after the other: their last position stands for all. */
+/* The same for n <= RDC_BLOCK positions whose leads are no longer there. */
+static int scan_again(rdc_cutter *c, const uint8_t *p, uint64_t from, size_t n)
+{
+    uint8_t lead[RDC_BLOCK];
+    uint16_t none[RDC_PLACES];
+
+    c->form->scan(p, n, 0, lead, none);
+    return push_stairs(c, p, from, n, lead);
+}
+
+/* Complete the ring up to `end`. */
 static int sum_up(rdc_cutter *c, piece *s, uint64_t end)
 {
     if (s->summed < c->cut + c->min)
         s->summed = smaller(c->cut + c->min, end);
     while (s->summed < end) {
-        const uint8_t *p = s->p + (s->summed - s->base);
-        size_t left = (size_t)(end - s->summed), n;
-        if (run_begins(p, left)) {
-            uint64_t low;
-            unsigned lead = rank_after(c, p, &low);
-            n = run_length(p, left);
-            if (offer(c, s->summed + n, lead, low))
+        const uint64_t from = s->summed;
+        const uint8_t *p = s->p + (from - s->base);
+        size_t n;
+        if (from >= s->leads_from && from < s->leads_to) {
+            n = (size_t)(smaller(end, s->leads_to) - from);
+            if (push_stairs(c, p, from, n, s->leads + (from - s->leads_from)))
                 return -1;
         } else {
-            for (n = 64; n < left && n < RDC_BLOCK && !run_begins(p + n, left - n);)
-                n += 64;
-            n = n < left ? n : left;
-            if (sum_up_block(c, p, s->summed, n))
+            uint64_t stop = from < s->leads_from ? smaller(end, s->leads_from) : end;
+            n = (size_t)smaller(stop - from, RDC_BLOCK);
+            if (scan_again(c, p, from, n))
                 return -1;
         }
         s->summed += n;
@@ -183,7 +237,7 @@ static int take_run(rdc_cutter *c, piece *s, uint64_t from, uint64_t to)
 
     if (lead == 0)
         rdc_samples_add(&c->features, &low, 1);
-    if (lead < RDC_LEAD_FEW && from + 1 < RDC_FEW_FEATURES_BELOW)
+    else if (lead < RDC_LEAD_FEW && from + 1 < RDC_FEW_FEATURES_BELOW)
         rdc_samples_add(&c->few, &low, 1);
     if (lead > 0 && sum_up(c, s, from))
         return -1;
@@ -223,21 +277,21 @@ static int take_zeros(rdc_cutter *c, piece *s, uint64_t from, const uint16_t *at
     return 0;
 }
 
-/* Take the features of the first positions of a stream, with any lead < RDC_LEAD_FEW; leaves those with lead 0 in at[]
- * and low[] and returns how many they are. */
-static size_t take_few(rdc_cutter *c, uint64_t from, const uint8_t *lead, uint16_t *at, uint64_t *low, size_t count)
+/* Of the first positions of a stream take the features with lead > 0; leaves those with lead 0 in at[] and low[] and
+ * returns how many they are. From position RDC_FEW_FEATURES_BELOW on nobody will ask for `few`. */
+static size_t take_few(rdc_cutter *c, const uint8_t *lead, uint16_t *at, uint64_t *low, size_t count)
 {
-    size_t few = count, zeros = 0;
+    uint64_t others[RDC_BATCH];
+    size_t zeros = 0;
 
-    while (few > 0 && from + at[few - 1] >= RDC_FEW_FEATURES_BELOW)
-        few--;
-    c->form->sample(&c->few, low, few);
     for (size_t k = 0; k < count; k++) {
-        unsigned first = lead[at[k] - 1];
+        const size_t zero = lead[at[k] - 1] == 0;
+        others[k - zeros] = low[k];
         at[zeros] = at[k];
         low[zeros] = low[k];
-        zeros += first == 0;
+        zeros += zero;
     }
+    c->form->sample(&c->few, others, count - zeros);
     return zeros;
 }
 
@@ -250,12 +304,15 @@ static int take_block(rdc_cutter *c, piece *s, uint64_t from, size_t n)
     const int early = from < RDC_FEW_FEATURES_BELOW;
     size_t count = c->form->scan(p, n, early ? RDC_LEAD_FEW : 1, lead, at);
 
+    s->leads = lead;
+    s->leads_from = from;
+    s->leads_to = from + n;
     for (size_t done = 0; done < count;) {
         size_t batch = count - done < RDC_BATCH ? count - done : RDC_BATCH, zeros = batch;
         uint16_t *here = at + done;
         c->form->lows(p, here, batch, low);
         if (early)
-            zeros = take_few(c, from, lead, here, low, batch);
+            zeros = take_few(c, lead, here, low, batch);
         c->form->sample(&c->features, low, zeros);
         if (take_zeros(c, s, from, here, lead, low, zeros))
             return -1;
@@ -264,14 +321,18 @@ static int take_block(rdc_cutter *c, piece *s, uint64_t from, size_t n)
     while (from + n > c->cut + c->max)
         if (decide(c, s))
             return -1;
+    if ((s->summed + RDC_SUM_AT_ONCE <= from + n || from + n == s->end) && sum_up(c, s, from + n))
+        return -1;
+    s->leads_to = s->leads_from;
     return 0;
 }
 
 /* Work through a contiguous piece whose 64 bytes of history stand before it. */
 static int advance(rdc_cutter *c, const uint8_t *p, size_t length)
 {
-    piece s = {p, c->length, c->length};
-    uint64_t end = c->length + length, at = c->length;
+    const uint64_t end = c->length + length;
+    piece s = {p, c->length, end, c->length, 0, 0, NULL};
+    uint64_t at = c->length;
 
     while (at < end) {
         const uint8_t *here = p + (at - s.base);
@@ -320,7 +381,10 @@ int rdc_cutter_feed(rdc_cutter *c, const uint8_t *data, size_t length)
 
 int rdc_cutter_traits(const rdc_cutter *c, uint8_t *out)
 {
-    return rdc_samples_traits(c->length < RDC_FEW_FEATURES_BELOW ? &c->few : &c->features, out);
+    rdc_samples all = c->features;
+    if (c->length < RDC_FEW_FEATURES_BELOW)
+        rdc_samples_merge(&all, &c->few);
+    return rdc_samples_traits(&all, out);
 }
 
 void rdc_cutter_end(rdc_cutter *c)

@@ -19,7 +19,7 @@ typedef struct rdc_cutter {
     rdc_ends ends;   /* cuts decided and not yet taken: the caller sets ends.count to 0 */
     rdc_minima minima;
     rdc_samples features; /* lead(i) == 0 */
-    rdc_samples few;      /* lead(i) < RDC_LEAD_FEW, of the first RDC_FEW_FEATURES_BELOW - 1 positions */
+    rdc_samples few;      /* 0 < lead(i) < RDC_LEAD_FEW, complete for streams below RDC_FEW_FEATURES_BELOW */
     uint8_t last[RDC_LOW_WINDOW];
 } rdc_cutter;
 

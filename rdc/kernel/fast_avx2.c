@@ -15,6 +15,8 @@
 #define XOR(a, b) _mm256_xor_si256(a, b)
 /* Each half is moved by itself; what it moves in is the half before it. */
 #define MOVE(k, v, before) _mm256_alignr_epi8(v, _mm256_permute2x128_si256(before, v, 0x21), 16 - (k))
+#define DOWN(k, v) avx2_down_##k(v)
+#define MIN(a, b) _mm256_min_epu8(a, b)
 #define HALF(k, at) \
     _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(rdc_lead_double[k] + (at))))
 #define TABLES                                                                                             \
@@ -25,6 +27,16 @@
 #define PRODUCT(k, v) avx2_product(low##k, high##k, nibble, v)
 #define AT_MOST(v, limit) \
     ((uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(v, limit), v)))
+
+/* What the lower half moves in is the upper one. */
+FN V avx2_down_16(V v)
+{
+    return _mm256_permute2x128_si256(v, SPLAT(0xff), 0x21);
+}
+#define avx2_down_1(v) _mm256_alignr_epi8(avx2_down_16(v), v, 1)
+#define avx2_down_2(v) _mm256_alignr_epi8(avx2_down_16(v), v, 2)
+#define avx2_down_4(v) _mm256_alignr_epi8(avx2_down_16(v), v, 4)
+#define avx2_down_8(v) _mm256_alignr_epi8(avx2_down_16(v), v, 8)
 
 FN V avx2_product(V low, V high, V nibble, V v)
 {
@@ -37,7 +49,7 @@ FN V avx2_product(V low, V high, V nibble, V v)
 __attribute__((target("avx2,pclmul"))) static void lows(const uint8_t *p, const uint16_t *at, size_t count,
                                                       uint64_t *low)
 {
-    rdc_lows_x86(p, at, count, low);
+    rdc_lows_x86(p, at, count, low, 1);
 }
 
 /* x * m modulo 2^64 in each lane: AVX2 has products of 32 bits only. */

@@ -21,6 +21,14 @@
 #define MOVE_2(v, before) _mm512_alignr_epi8(v, _mm512_alignr_epi64(v, before, 6), 14)
 #define MOVE_4(v, before) _mm512_alignr_epi32(v, before, 15)
 #define MOVE_8(v, before) _mm512_alignr_epi64(v, before, 7)
+#define DOWN(k, v) DOWN_##k(v)
+#define DOWN_1(v) _mm512_alignr_epi8(DOWN_16(v), v, 1)
+#define DOWN_2(v) _mm512_alignr_epi8(DOWN_16(v), v, 2)
+#define DOWN_4(v) _mm512_alignr_epi32(SPLAT(0xff), v, 1)
+#define DOWN_8(v) _mm512_alignr_epi64(SPLAT(0xff), v, 1)
+#define DOWN_16(v) _mm512_alignr_epi64(SPLAT(0xff), v, 2)
+#define DOWN_32(v) _mm512_alignr_epi64(SPLAT(0xff), v, 4)
+#define MIN(a, b) _mm512_min_epu8(a, b)
 #define AT_MOST(v, limit) ((uint64_t)_mm512_cmple_epu8_mask(v, limit))
 
 /* By look-up. */
@@ -80,18 +88,18 @@ MODERN static inline uint16_t *gfni_compress(uint16_t *at, size_t base, uint64_t
 
 #define WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,pclmul,vpclmulqdq")))
 
+WIDE __attribute__((always_inline)) static inline uint64_t wide_window(const uint8_t *p)
+{
+    const __m512i words = _mm512_loadu_si512(p - RDC_LOW_WINDOW), fold = _mm512_loadu_si512(rdc_low_fold);
+    __m512i four = _mm512_xor_si512(_mm512_clmulepi64_epi128(words, fold, 0x00),
+                                    _mm512_clmulepi64_epi128(words, fold, 0x11));
+    __m256i two = _mm256_xor_si256(_mm512_castsi512_si256(four), _mm512_extracti64x4_epi64(four, 1));
+    return rdc_reduce_x86(_mm_xor_si128(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1)));
+}
+
 WIDE static void wide_lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
-    const __m512i fold = _mm512_loadu_si512(rdc_low_fold);
-    if (rdc_lows_if_dense(p, at, count, low, rdc_window_x86))
-        return;
-    for (size_t k = 0; k < count; k++) {
-        __m512i words = _mm512_loadu_si512(p + at[k] - RDC_LOW_WINDOW);
-        __m512i four = _mm512_xor_si512(_mm512_clmulepi64_epi128(words, fold, 0x00),
-                                        _mm512_clmulepi64_epi128(words, fold, 0x11));
-        __m256i two = _mm256_xor_si256(_mm512_castsi512_si256(four), _mm512_extracti64x4_epi64(four, 1));
-        low[k] = rdc_mix(rdc_reduce_x86(_mm_xor_si128(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1))));
-    }
+    rdc_lows(p, at, count, low, wide_window, RDC_SLIDES_A_PRODUCT, 0);
 }
 
 /* Eight features a step. Settled samples rarely get smaller: those lanes that would go the scalar way. */
@@ -142,7 +150,7 @@ static size_t stairs(const uint8_t *lead, size_t n, uint16_t *at)
 __attribute__((target("avx512f,avx512bw,pclmul"))) static void products(const uint8_t *p, const uint16_t *at,
                                                                          size_t count, uint64_t *low)
 {
-    rdc_lows_x86(p, at, count, low);
+    rdc_lows_x86(p, at, count, low, 0);
 }
 
 static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)

@@ -13,6 +13,7 @@
  *     V, W               the vector type and its bytes        LOAD, STORE   unaligned
  *     SPLAT(byte)        XOR(a, b)                            MOVE(k, v, before)  lanes moved up by k = 2, 4, 8
  *     TABLES             what PRODUCT needs, declared         PRODUCT(k, v) times x^(8k); for k = 8 XOR the constant
+ *     DOWN(k, v)         lanes moved down by k = 1, 2, 4, ... < W, 0xff moved in    MIN(a, b)  lane by lane, unsigned
  *     AT_MOST(v, limit)  bit j: lane j <= lane j of limit, unsigned
  *     LIST(at, base, bits)  what list() does, if there is something better than a loop
  */
@@ -56,7 +57,7 @@ FN uint16_t *NAME(list_many)(uint16_t *at, size_t base, uint64_t bits)
     return LIST(at, base, bits);
 #else
     for (; bits; bits >>= 8, base += 8) {
-        const uint8_t *places = rdc_bit_places[bits & 0xff];
+        const uint16_t *places = rdc_bit_places[bits & 0xff];
         for (int j = 0; j < 8; j++)
             at[j] = (uint16_t)(base + places[j]);
         at += __builtin_popcount(bits & 0xff);
@@ -97,41 +98,61 @@ FN size_t NAME(scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, 
         count += bits != 0;
         bits &= bits - 1;
         if (bits)
-            count = (size_t)((__builtin_popcountll(bits) > 8 ? NAME(list_many) : NAME(list))(at + count, i, bits) - at);
+            count = (size_t)((bits & (bits - 1) ? NAME(list_many) : NAME(list))(at + count, i, bits) - at);
     }
     return count;
 }
 
-/* Looks at a vector once for each time the minimum falls in it, at most 255 times a block, not once for each tie. */
+/* The bits of those of 64 leads that are at most all after them and `*smallest`, which becomes the smallest of all.
+ * The minimum of all after a lane is found in doubling steps: hostile leads cost no more than others. */
+FN uint64_t NAME(step_down)(const uint8_t *lead, unsigned *smallest)
+{
+    const V limit = SPLAT((uint8_t)*smallest);
+    uint64_t ties = 0, found = 0;
+
+    for (int j = 0; j < 64; j += W)
+        ties |= AT_MOST(LOAD(lead + j), limit) << j;
+    if (!ties)
+        return 0;
+    for (int j = 64 - W; j >= 0; j -= W) {
+        uint8_t minimum[W];
+        V v = LOAD(lead + j), after = v;
+        after = MIN(after, DOWN(1, after));
+        after = MIN(after, DOWN(2, after));
+        after = MIN(after, DOWN(4, after));
+        after = MIN(after, DOWN(8, after));
+#if W > 16
+        after = MIN(after, DOWN(16, after));
+#endif
+#if W > 32
+        after = MIN(after, DOWN(32, after));
+#endif
+        found |= AT_MOST(v, MIN(after, SPLAT((uint8_t)*smallest))) << j;
+        STORE(minimum, after);
+        *smallest = minimum[0] < *smallest ? minimum[0] : *smallest;
+    }
+    return found;
+}
+
 FN size_t NAME(stairs)(const uint8_t *lead, size_t n, uint16_t *at)
 {
-    size_t first = RDC_BLOCK, end = n;
+    uint64_t found[RDC_BLOCK / 64];
+    uint16_t *end = at;
     unsigned smallest = 0xff;
 
-    while (end > 0) {
-        /* The W positions up to end; the first ones of the block may be fewer. */
-        size_t width = end < W ? end : W, start = end - width;
-        uint8_t part[W];
-        const uint8_t *q = lead + start;
-        if (width < W) {
-            memset(part, 0xff, W);
-            memcpy(part, q, width);
-            q = part;
+    for (size_t i = (n + 63) / 64; i-- > 0;) {
+        const size_t width = n - 64 * i;
+        if (width >= 64) {
+            found[i] = NAME(step_down)(lead + 64 * i, &smallest);
+        } else {
+            uint8_t part[64];
+            memset(part, 0xff, sizeof part);
+            memcpy(part, lead + 64 * i, width);
+            found[i] = NAME(step_down)(part, &smallest) & ((UINT64_C(1) << width) - 1);
         }
-        V v = LOAD(q);
-        uint64_t open = width < 64 ? (UINT64_C(1) << width) - 1 : UINT64_MAX, found = 0;
-        uint64_t ties = AT_MOST(v, SPLAT((uint8_t)smallest)) & open, less;
-        while (ties && smallest > 0 && (less = ties & AT_MOST(v, SPLAT((uint8_t)(smallest - 1)))) != 0) {
-            /* The last smaller one; above it all in `ties` are ties, below it counts what is at most as large. */
-            unsigned j = 63 - (unsigned)__builtin_clzll(less);
-            found |= ties & ~((UINT64_C(1) << j) - 1);
-            smallest = q[j];
-            ties = AT_MOST(v, SPLAT((uint8_t)smallest)) & ((UINT64_C(1) << j) - 1);
-        }
-        found |= ties;
-        first -= (size_t)__builtin_popcountll(found);
-        NAME(list)(at + first, start, found);
-        end = start;
     }
-    return RDC_BLOCK - first;
+    for (size_t i = 0; 64 * i < n; i++)
+        if (found[i])
+            end = (found[i] & (found[i] - 1) ? NAME(list_many) : NAME(list))(end, 64 * i, found[i]);
+    return (size_t)(end - at);
 }

@@ -21,6 +21,8 @@
 #define SPLAT(byte) vdupq_n_u8(byte)
 #define XOR(a, b) veorq_u8(a, b)
 #define MOVE(k, v, before) vextq_u8(before, v, 16 - (k))
+#define DOWN(k, v) vextq_u8(v, vdupq_n_u8(0xff), k)
+#define MIN(a, b) vminq_u8(a, b)
 #define TABLES                                                                                             \
     const V low1 = LOAD(rdc_lead_double[0]), high1 = LOAD(rdc_lead_double[0] + 16);                        \
     const V low2 = LOAD(rdc_lead_double[1]), high2 = LOAD(rdc_lead_double[1] + 16);                        \
@@ -71,10 +73,7 @@ MULTIPLY static inline uint64_t pmull_window(const uint8_t *p)
 
 MULTIPLY static void pmull_lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
-    if (rdc_lows_if_dense(p, at, count, low, pmull_window))
-        return;
-    for (size_t k = 0; k < count; k++)
-        low[k] = rdc_mix(pmull_window(p + at[k]));
+    rdc_lows(p, at, count, low, pmull_window, RDC_SLIDES_A_PRODUCT, 1);
 }
 
 static int has_pmull(void)

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "tables.h"
 #include "traits.h"
@@ -30,15 +31,15 @@ typedef struct rdc_form {
     /* Whether this CPU has the instructions. */
     int (*usable)(void);
 
-    /* For 1 <= i <= n <= RDC_BLOCK: lead[i - 1] = lead(i). Lists in at[], ascending, the i with lead(i) < below
-     * (at most 4); returns how many; at has room for RDC_PLACES. lead has room for n rounded up to 64 bytes. */
+    /* For 1 <= i <= n <= RDC_BLOCK: lead[i - 1] = lead(i). Lists in at[], ascending, the i with lead(i) < below, which
+     * is 0, 1, 2 or 4; returns how many; at has room for RDC_PLACES. lead has room for n rounded up to 64 bytes. */
     size_t (*scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, uint16_t *at);
 
     /* low[k] = low(at[k]) for 0 <= k < count <= RDC_BATCH; at[] ascends. */
     void (*lows)(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low);
 
     /* Lists, ascending, the i with lead[i - 1] <= lead[j] for all j >= i; returns how many. at has room for
-     * RDC_BLOCK, of which the list takes the last places, as it is found from the end. */
+     * RDC_PLACES. */
     size_t (*stairs)(const uint8_t *lead, size_t n, uint16_t *at);
 
     /* Takes features into the samples; see traits.h. */
@@ -72,12 +73,23 @@ static inline uint64_t rdc_mix(uint64_t x)
     return x ^ x >> 31;
 }
 
+/* Eight bytes, little-endian. */
 static inline uint64_t rdc_load64(const uint8_t *p)
 {
-    uint64_t x = 0;
-    for (int i = 7; i >= 0; i--)
-        x = x << 8 | p[i];
+    uint64_t x;
+    memcpy(&x, p, sizeof x);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    x = __builtin_bswap64(x);
+#endif
     return x;
+}
+
+static inline void rdc_store64(uint8_t *p, uint64_t x)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    x = __builtin_bswap64(x);
+#endif
+    memcpy(p, &x, sizeof x);
 }
 
 #endif

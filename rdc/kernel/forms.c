@@ -18,7 +18,7 @@ const rdc_form *const rdc_forms[] = {
 int rdc_form_agrees(const rdc_form *form)
 {
     uint8_t data[RDC_LOW_WINDOW + CHECKED], lead[2][RDC_BLOCK];
-    uint16_t at[2][RDC_PLACES], stairs[2][RDC_BLOCK];
+    uint16_t at[2][RDC_PLACES], stairs[2][RDC_PLACES];
     uint64_t low[2][RDC_BATCH];
     rdc_samples samples[2];
     size_t count[2], steps[2];
@@ -38,6 +38,6 @@ int rdc_form_agrees(const rdc_form *form)
     }
     return count[0] > 0 && !memcmp(lead[0], lead[1], CHECKED) && !memcmp(at[0], at[1], count[0] * sizeof at[0][0]) &&
            !memcmp(low[0], low[1], count[0] * sizeof low[0][0]) &&
-           !memcmp(stairs[0] + RDC_BLOCK - steps[0], stairs[1] + RDC_BLOCK - steps[0], steps[0] * sizeof stairs[0][0]) &&
+           !memcmp(stairs[0], stairs[1], steps[0] * sizeof stairs[0][0]) &&
            !memcmp(samples[0].smallest, samples[1].smallest, sizeof samples[0].smallest);
 }

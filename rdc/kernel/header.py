@@ -50,10 +50,10 @@ def _rows(name: str, rows: Sequence[Sequence[int]]) -> str:
     return f"static const uint64_t {name}{size} RDC_TABLE = {{\n    {text},\n}};\n"
 
 
-def _rows8(name: str, rows: Sequence[Sequence[int]]) -> str:
+def _rows_of(kind: str, name: str, rows: Sequence[Sequence[int]]) -> str:
     text = ",\n    ".join(f"{{{_lines([f'0x{value:02x}' for value in row], 16, '     ')}}}" for row in rows)
     size = f"[{len(rows)}][{len(rows[0])}]"
-    return f"static const uint8_t {name}{size} RDC_TABLE = {{\n    {text},\n}};\n"
+    return f"static const {kind} {name}{size} RDC_TABLE = {{\n    {text},\n}};\n"
 
 
 def _places(byte: int) -> list[int]:
@@ -65,6 +65,10 @@ def _doubling(k: int) -> list[int]:
     table = reflected_table(LEAD_POLYNOMIAL, 8 * k)
     constant = LEAD_CONSTANT if 2 * k == LEAD_WINDOW else 0
     return [table[n] ^ constant for n in range(16)] + [table[n << 4] for n in range(16)]
+
+
+def _powers(byte: int) -> int:
+    return sum(reflected_table(LEAD_POLYNOMIAL, 8 * j)[byte] << 8 * j for j in range(8))
 
 
 def header_text() -> str:
@@ -97,19 +101,21 @@ def header_text() -> str:
             "/* b times x^8 and b times x^128 modulo the polynomial of lead(). */",
             _bytes("rdc_lead_carry", reflected_table(LEAD_POLYNOMIAL, 8)),
             _bytes("rdc_lead_leaving", reflected_table(LEAD_POLYNOMIAL, 8 * LEAD_WINDOW)),
+            "/* In byte j, from the lowest on, b times x^(8 j). */",
+            _words("rdc_lead_powers", [_powers(byte) for byte in range(256)]),
             "/* Byte j of a fingerprint, times x^64, modulo the polynomial of low(). */",
             _rows("rdc_low_slice", [reflected_table(LOW_POLYNOMIAL, 64 + 8 * (7 - j)) for j in range(8)]),
             "/* b times x^512 modulo the polynomial of low(). */",
             _words("rdc_low_leaving", reflected_table(LOW_POLYNOMIAL, 8 * LOW_WINDOW)),
             "/* Doubling k = 1, 2, 4, 8: n and n << 4 times x^(8 k); of k = 8 the first half XOR 0xe6. */",
-            _rows8("rdc_lead_double", [_doubling(k) for k in (1, 2, 4, 8)]),
+            _rows_of("uint8_t", "rdc_lead_double", [_doubling(k) for k in (1, 2, 4, 8)]),
             "/* The same products as bit matrices, without the constant. */",
             _words(
                 "rdc_lead_matrix",
                 [bit_matrix(reflected_table(LEAD_POLYNOMIAL, 8 * k)) for k in (1, 2, 4, 8)],
             ),
             "/* The places, from 1, of the bits of a byte. */",
-            _rows8("rdc_bit_places", [_places(byte) for byte in range(256)]),
+            _rows_of("uint16_t", "rdc_bit_places", [_places(byte) for byte in range(256)]),
             "/* Carry-less multiplication: what the words of a window are multiplied by; reduction. */",
             _words("rdc_low_fold", fold_multipliers()),
             _words("rdc_low_reduce", reduction_multipliers()),

@@ -22,22 +22,24 @@ typedef struct rdc_minima {
     size_t front, back, room;
 } rdc_minima;
 
-/* Makes room for one more entry; returns -1 without memory. Moving the entries down pays for itself: at least as
- * many were popped from the front since the last move. */
-static inline int rdc_minima_grow(rdc_minima *m)
+/* Makes room for `more` entries; returns -1 without memory. Moving the entries down pays for itself: at least as many
+ * were popped from the front since the last move. */
+static inline int rdc_minima_reserve(rdc_minima *m, size_t more)
 {
-    if (m->front >= m->room - m->front && m->front > 0) {
-        memmove(m->entry, m->entry + m->front, (m->back - m->front) * sizeof *m->entry);
-        m->back -= m->front;
-        m->front = 0;
-        return 0;
+    while (m->room - m->back < more) {
+        if (m->front >= m->back - m->front && m->front > 0) {
+            memmove(m->entry, m->entry + m->front, (m->back - m->front) * sizeof *m->entry);
+            m->back -= m->front;
+            m->front = 0;
+            continue;
+        }
+        size_t room = m->room ? 2 * m->room : 64;
+        rdc_candidate *entry = realloc(m->entry, room * sizeof *entry);
+        if (!entry)
+            return -1;
+        m->entry = entry;
+        m->room = room;
     }
-    size_t room = m->room ? 2 * m->room : 64;
-    rdc_candidate *entry = realloc(m->entry, room * sizeof *entry);
-    if (!entry)
-        return -1;
-    m->entry = entry;
-    m->room = room;
     return 0;
 }
 
@@ -51,7 +53,7 @@ static inline int rdc_minima_push(rdc_minima *m, uint64_t position, uint64_t lea
     }
     if (m->back == m->front)
         m->front = m->back = 0;
-    if (m->back == m->room && rdc_minima_grow(m))
+    if (rdc_minima_reserve(m, 1))
         return -1;
     m->entry[m->back++] = (rdc_candidate){position, low, lead};
     return 0;

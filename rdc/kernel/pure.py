@@ -40,6 +40,7 @@ __all__ = [
     "TraitPairs",
     "Winnower",
     "block_fingerprints",
+    "equal_rows",
     "kernel_name",
     "match_blocks",
     "name_ranks",
@@ -235,7 +236,7 @@ def _rotate(x: int, by: int) -> int:
     return (x << by | x >> 64 - by) & _MASK
 
 
-def _siphash(key: bytes, message: bytes) -> int:
+def siphash(key: bytes, message: bytes) -> int:
     """SipHash-2-4 (Aumasson, Bernstein 2012)."""
     k0: int
     k1: int
@@ -278,7 +279,7 @@ def short_references(key: bytes, records: ReadableBuffer, stride: int, width: in
             f"records of >= 32 bytes ({stride}) without a rest ({len(packed)} bytes)"
         )
     return b"".join(
-        _siphash(key, packed[at : at + 32]).to_bytes(8, "little")[:width]
+        siphash(key, packed[at : at + 32]).to_bytes(8, "little")[:width]
         for at in range(0, len(packed), stride)
     )
 
@@ -295,7 +296,28 @@ def name_ranks(key: ReadableBuffer, names: ReadableBuffer, /) -> bytes:
             f"name ranks: a key of 16 bytes (found {len(secret)}), "
             f"names each followed by NUL ({len(blob)} bytes)"
         )
-    return b"".join(_siphash(secret, name).to_bytes(8, "little") for name in blob.split(b"\0")[:-1])
+    return b"".join(siphash(secret, name).to_bytes(8, "little") for name in blob.split(b"\0")[:-1])
+
+
+def equal_rows(column: ReadableBuffer, width: int, /) -> tuple[bytes, bytes]:
+    """Which rows of `column`, `width` bytes each, hold values that occur more than once.
+
+    Two columns of little-endian 32-bit numbers: those rows, ordered by value (as bytes compare), then by row;
+    and how many rows each of these values has. ValueError for a column with a rest, or too many rows.
+    """
+    packed = bytes(column)
+    if width < 1 or len(packed) % width or len(packed) // width >= 1 << 32:
+        raise ValueError(
+            f"equal rows: a column of at most 2^32 - 1 rows of {width} bytes (found {len(packed)} bytes)"
+        )
+    places: dict[bytes, list[int]] = {}
+    for row in range(len(packed) // width):
+        places.setdefault(packed[row * width : row * width + width], []).append(row)
+    groups = [rows for _, rows in sorted(places.items()) if len(rows) > 1]
+    return (
+        b"".join(row.to_bytes(4, "little") for rows in groups for row in rows),
+        b"".join(len(rows).to_bytes(4, "little") for rows in groups),
+    )
 
 
 _P = (1 << 61) - 1
@@ -314,9 +336,9 @@ class _BlockHash:
     __slots__ = ("_a", "_b", "_x")
 
     def __init__(self, key: bytes) -> None:
-        self._x = _siphash(key, b"\1") >> 8
-        self._a = _siphash(key, b"\2") % (_P - 1) + 1
-        self._b = _siphash(key, b"\3") % _P
+        self._x = siphash(key, b"\1") >> 8
+        self._a = siphash(key, b"\2") % (_P - 1) + 1
+        self._b = siphash(key, b"\3") % _P
 
     def sums(self, data: bytes, size: int) -> list[int]:
         """The sums of the windows of `size` bytes at every offset."""

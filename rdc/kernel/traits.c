@@ -16,44 +16,74 @@ void rdc_samples_clear(rdc_samples *s)
         s->smallest[t] = UINT64_MAX;
     s->any = s->settled = 0;
     s->reach = UINT64_MAX;
+    for (uint64_t slot = 0; slot < RDC_SEEN; slot++)
+        s->seen[slot] = ~slot; /* which belongs into another slot */
+}
+
+/* Whether this feature was looked at closely a short while ago. A stream of few features repeats them without end, and
+ * there most are below `reach`, or samples never settle. */
+static inline int seen(rdc_samples *s, uint64_t feature)
+{
+    uint64_t *slot = &s->seen[feature % RDC_SEEN];
+    if (*slot == feature)
+        return 1;
+    *slot = feature;
+    return 0;
+}
+
+/* After the samples have changed. */
+static void look_again(rdc_samples *s)
+{
+    uint64_t largest = 0;
+    for (int t = 0; t < RDC_TRAIT_COUNT; t++)
+        if (s->smallest[t] > largest)
+            largest = s->smallest[t];
+    s->settled = !(largest >> QUARTER_SHIFT);
+    s->reach = s->settled ? largest << 2 | 3 : UINT64_MAX;
 }
 
 static void add_unsettled(rdc_samples *s, uint64_t feature)
 {
-    int settled = 1;
-    s->any = 1;
-    for (int t = 0; t < RDC_TRAIT_COUNT; t++) {
-        uint64_t image = feature * rdc_trait_multiplier[t / 4] ^ (uint64_t)(t % 4) << QUARTER_SHIFT;
-        if (image < s->smallest[t])
-            s->smallest[t] = image;
-        settled &= !(s->smallest[t] >> QUARTER_SHIFT);
+    int improved = 0;
+    for (int g = 0; g < RDC_TRAIT_COUNT / 4; g++) {
+        const uint64_t y = feature * rdc_trait_multiplier[g];
+        for (uint64_t quarter = 0; quarter < 4; quarter++) {
+            const uint64_t image = y ^ quarter << QUARTER_SHIFT;
+            uint64_t *smallest = &s->smallest[4 * g + (int)quarter];
+            improved |= image < *smallest;
+            *smallest = image < *smallest ? image : *smallest;
+        }
     }
-    s->settled = settled;
+    if (improved)
+        look_again(s);
 }
 
 size_t rdc_samples_settle(rdc_samples *s, const uint64_t *feature, size_t count)
 {
     size_t k = 0;
-    while (k < count && !s->settled)
-        add_unsettled(s, feature[k++]);
+    s->any |= count > 0;
+    for (; k < count && !s->settled; k++)
+        if (!seen(s, feature[k]))
+            add_unsettled(s, feature[k]);
     return k;
 }
 
-/* A feature that settled samples take in: each product only concerns the trait of its quarter. */
+/* A feature that settled samples may take in: each product only concerns the trait of its quarter. */
 static void improve(rdc_samples *s, uint64_t feature)
 {
-    uint64_t largest = 0;
+    int improved = 0;
+
+    if (seen(s, feature))
+        return;
     for (int g = 0; g < RDC_TRAIT_COUNT / 4; g++) {
         uint64_t y = feature * rdc_trait_multiplier[g];
         uint64_t *smallest = &s->smallest[4 * g + (y >> QUARTER_SHIFT)];
         uint64_t image = y & ((UINT64_C(1) << QUARTER_SHIFT) - 1);
-        if (image < *smallest)
-            *smallest = image;
+        improved |= image < *smallest;
+        *smallest = image < *smallest ? image : *smallest;
     }
-    for (int t = 0; t < RDC_TRAIT_COUNT; t++)
-        if (s->smallest[t] > largest)
-            largest = s->smallest[t];
-    s->reach = largest << 2 | 3;
+    if (improved)
+        look_again(s);
 }
 
 void rdc_samples_add(rdc_samples *s, const uint64_t *feature, size_t count)
@@ -61,15 +91,23 @@ void rdc_samples_add(rdc_samples *s, const uint64_t *feature, size_t count)
     size_t k = rdc_samples_settle(s, feature, count);
     const uint64_t m0 = 4 * rdc_trait_multiplier[0], m1 = 4 * rdc_trait_multiplier[1],
                    m2 = 4 * rdc_trait_multiplier[2];
-    /* Most features improve nothing. Without its two highest bits an image is a product times 4. */
+    /* Most features improve nothing: branches hardly ever taken are the cheapest test. Without its two highest bits an
+     * image is a product times 4. */
     for (; k < count; k++) {
-        uint64_t x = feature[k], reach = s->reach;
-        int reached = x * m0 < reach;
-        reached |= x * m1 < reach;
-        reached |= x * m2 < reach;
-        if (reached)
+        const uint64_t x = feature[k], reach = s->reach;
+        if (__builtin_expect(x * m0 < reach, 0) || __builtin_expect(x * m1 < reach, 0) ||
+            __builtin_expect(x * m2 < reach, 0))
             improve(s, x);
     }
+}
+
+void rdc_samples_merge(rdc_samples *s, const rdc_samples *other)
+{
+    for (int t = 0; t < RDC_TRAIT_COUNT; t++)
+        if (other->smallest[t] < s->smallest[t])
+            s->smallest[t] = other->smallest[t];
+    s->any |= other->any;
+    look_again(s);
 }
 
 /* MurmurHash3's 64-bit finaliser (Appleby). */

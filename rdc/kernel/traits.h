@@ -7,11 +7,14 @@
 
 #include "tables.h"
 
+#define RDC_SEEN 256
+
 typedef struct rdc_samples {
     uint64_t smallest[RDC_TRAIT_COUNT]; /* of PRF_t over the features so far */
     uint64_t reach;                     /* 4 times the largest of them, and 3: no image from here on counts */
     int any;                            /* whether there was a feature */
     int settled;                        /* whether each sample lies in its own quarter (see traits.c) */
+    uint64_t seen[RDC_SEEN];            /* features looked at closely, by their lowest bits */
 } rdc_samples;
 
 void rdc_samples_clear(rdc_samples *s);
@@ -21,6 +24,9 @@ void rdc_samples_add(rdc_samples *s, const uint64_t *feature, size_t count);
 
 /* Takes features in until the samples are settled; returns how many. */
 size_t rdc_samples_settle(rdc_samples *s, const uint64_t *feature, size_t count);
+
+/* Takes in the features that `other` has taken in: samples of a union are the smaller of the samples. */
+void rdc_samples_merge(rdc_samples *s, const rdc_samples *other);
 
 /* The traits packed little-endian, RDC_TRAIT_BYTES of them; returns how many bytes: 0 without features. */
 int rdc_samples_traits(const rdc_samples *s, uint8_t *out);

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["EMPTY_LISTING", "Identity", "Kind", "Listing", "Metadata", "PackedListing", "strings"]
+__all__ = [
+    "EMPTY_LISTING",
+    "Identity",
+    "Kind",
+    "Listing",
+    "Metadata",
+    "PackedInodes",
+    "PackedListing",
+    "strings",
+]
 
 
 class Kind(IntEnum):
@@ -180,6 +189,37 @@ class PackedListing:
         return self.unpacked().rows(rows).packed()
 
 
+@dataclass(frozen=True, slots=True)
+class PackedInodes:
+    """Which file lies behind each row of a PackedListing, as packed little-endian columns.
+
+    Apart from the listing, since it means something on this machine only and never travels.
+    """
+
+    devices: bytes
+    """u64: st_dev. Together with `inodes`, equal for names of one file and for nothing else."""
+    inodes: bytes
+    """u64: st_ino."""
+    links: bytes
+    """u32: how many names the file has, here and elsewhere; more than 2^32 - 1 count as that many."""
+    allocated: bytes
+    """u64: bytes that the file occupies, holes not counted, blocks shared with other files counted whole."""
+
+    def identity(self, row: int) -> tuple[int, int]:
+        """Device and inode number of one row."""
+        here = slice(8 * row, 8 * row + 8)
+        return int.from_bytes(self.devices[here], "little"), int.from_bytes(self.inodes[here], "little")
+
+    def rows(self, rows: Sequence[int]) -> PackedInodes:
+        """Those of these rows only; `rows` increases."""
+        return PackedInodes(
+            _chosen(self.devices, 8, rows),
+            _chosen(self.inodes, 8, rows),
+            _chosen(self.links, 4, rows),
+            _chosen(self.allocated, 8, rows),
+        )
+
+
 def strings(terminated: bytes) -> list[bytes]:
     """The strings of a column in which each is followed by NUL."""
     split = terminated.split(b"\0")
@@ -195,6 +235,10 @@ def _rows_of(kinds: bytes, kind: Kind) -> list[int]:
         rows.append(row)
         row = kinds.find(kind, row + 1)
     return rows
+
+
+def _chosen(column: bytes, width: int, rows: Sequence[int]) -> bytes:
+    return b"".join([column[row * width : row * width + width] for row in rows])
 
 
 def _terminated(parts: tuple[bytes, ...]) -> bytes:

@@ -1,4 +1,4 @@
-"""Where a sync reads from or writes to: a path here or on a host reached by a remote shell."""
+"""Where a sync reads from or writes to: a path here, on a host reached by a remote shell, or of a daemon."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from rdc.errors import UsageError
 
-__all__ = ["Location", "RemoteShell", "parse_location"]
+__all__ = ["DEFAULT_PORT", "Location", "RemoteShell", "parse_location"]
+
+DEFAULT_PORT = 8730
+"""TCP port of a daemon where rdc:// names none; nothing is registered for it, and rsync's is 873."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +20,18 @@ class Location:
     machine."""
     path: bytes
     """Never empty. A trailing '/' means the directory's content, as in rsync. On a host, relative to the home
-    directory."""
+    directory; of a daemon, MODULE or MODULE/PATH."""
+    port: int | None = None
+    """The TCP port of a daemon on `host`; None: `host` is reached by a remote shell."""
 
     def __str__(self) -> str:
         path = os.fsdecode(self.path)
         if self.host is None:
             return path
+        if self.port is not None:
+            host = f"[{self.host}]" if ":" in self.host else self.host
+            port = "" if self.port == DEFAULT_PORT else f":{self.port}"
+            return f"rdc://{host}{port}/{path}"
         user, at, name = self.host.rpartition("@")
         return f"{user}{at}[{name}]:{path}" if ":" in name else f"{self.host}:{path}"
 
@@ -36,28 +45,31 @@ class RemoteShell:
 
 
 def parse_location(text: str) -> Location:
-    """Read SRC or DST as rsync does: `[user@]host:path`, `[user@][v6::addr]:path`, or a local path.
+    """Read SRC or DST as rsync does: `[user@]host:path`, `[user@][v6::addr]:path`, or a local path; and
+    `rdc://host[:port]/module[/path]`, in which nothing is percent-encoded.
 
     A '/' before the first ':' makes a path local, so `./a:b` names the file `a:b`. An empty path after the
     host is the home directory; so is a leading `~/`, which no shell expands, because the path never passes
     through one.
-    Raises UsageError for what can be no location and for the daemon forms, which rdc does not have yet.
+    Raises UsageError for what can be no location and for the forms of rsync's daemon.
     """
     if not text:
         raise UsageError("a location is empty; to sync the current directory, write .")
     if "\0" in text:
         raise UsageError(f"{text}: a location cannot contain a NUL character")
     scheme = text[:8].lower()
-    if scheme.startswith(("rdc://", "rsync://")):
+    if scheme.startswith("rdc://"):
+        return _daemon(text)
+    if scheme.startswith("rsync://"):
         raise UsageError(
-            f"{text}: rdc:// and rsync:// are not available yet; use HOST:PATH, which goes through ssh"
+            f"{text}: rdc does not speak rsync's protocol; a daemon of its own is rdc://HOST/MODULE"
         )
     split = _split_host(text)
     if split is None:
         return Location(None, os.fsencode(text))
     host, rest = split
     if rest.startswith(":"):
-        raise UsageError(f"{text}: HOST::MODULE is not available yet; use HOST:PATH, which goes through ssh")
+        raise UsageError(f"{text}: HOST::MODULE is rsync's daemon; write rdc://HOST/MODULE for rdc's")
     user, at, name = host.rpartition("@")
     if not name or (at and not user):
         raise UsageError(f"{text}: no host name before ':'; a local path with a ':' is written ./{text}")
@@ -65,6 +77,27 @@ def parse_location(text: str) -> Location:
     if name.startswith("-") or user.startswith("-"):
         raise UsageError(f"{text}: a host cannot begin with '-'; a local path with a ':' is written ./{text}")
     return Location(host, _remote_path(text, rest))
+
+
+def _daemon(text: str) -> Location:
+    authority, _, path = text[len("rdc://") :].partition("/")
+    if "@" in authority:
+        raise UsageError(f"{text}: rdc:// takes no user; the key says who you are")
+    if authority.startswith("["):
+        host, bracket, rest = authority[1:].partition("]")
+        colon, port = rest[:1], rest[1:]
+        good = bool(bracket) and colon in ("", ":")
+    else:
+        host, colon, port = authority.partition(":")
+        good = True
+    if not good or not host or host.startswith("-") or any(ch in host for ch in "[]"):
+        raise UsageError(f"{text}: expected rdc://HOST[:PORT]/MODULE/PATH (IPv6 in brackets)")
+    number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else 0
+    if colon and not 0 < number < 1 << 16:
+        raise UsageError(f"{text}: expected a port from 1 to 65535, found '{port}'")
+    if not path.partition("/")[0]:
+        raise UsageError(f"{text}: a module is needed: rdc://{authority}/MODULE/PATH")
+    return Location(host, os.fsencode(path), number if colon else DEFAULT_PORT)
 
 
 def _split_host(text: str) -> tuple[str, str] | None:

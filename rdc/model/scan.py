@@ -31,7 +31,7 @@ FIXED_LEVELS = ("fixed-4096", "fixed-131072")
 """On request: blocks at fixed offsets, as block-based stores cut."""
 
 DEFAULT_MEMORY = 512 << 20
-"""Bytes for all tables of chunks: exact up to some 90 GB of unique data at 4 KiB, by sampling beyond."""
+"""Bytes for all tables of chunks: exact up to some 70 GB of unique data at 4 KiB, by sampling beyond."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,9 @@ LADDERS = ((), (256,), (1024, 128), (1024, 256, 64))
 From one Django release to the next the three sizes cost least of twelve ladders tried: 32.2 KB in all, where
 two sizes cost 33.9 KB and none 280 KB. What one size does not find the next asks about, a round trip each."""
 
+FURTHER = ((), (128,), (256, 64))
+"""The same after a first size that came with a file's tree."""
+
 LONG_GAP = 2 << 10
 """Bytes of a gap that is worth the first size; a shorter one starts with the second."""
 
@@ -107,7 +110,8 @@ class BlockSearch:
     def __init__(self, parts: Sequence[Part], bases: Sequence[SignatureTree], rounds: int = 3) -> None:
         """`rounds`: how many times `asks` may have questions, at most."""
         self._parts = parts
-        self._sizes = LADDERS[max(0, min(rounds, len(LADDERS) - 1))]
+        self._rounds = max(0, rounds)
+        self._sizes: tuple[int, ...] = LADDERS[max(0, min(rounds, len(LADDERS) - 1))]
         self._gaps = list(_gaps(parts, bases))
         self._open = [
             _Open(gap, gap.offset, gap.end - gap.offset, self._first_step(gap))
@@ -115,6 +119,13 @@ class BlockSearch:
             if gap.windows and self._sizes
         ]
         self._asked: list[tuple[Ask, list[_Open]]] = []
+
+    def begin(self, size: int, width: int) -> None:
+        """Fingerprints of the whole file, one gap, come unasked: they are to be taken next."""
+        self._sizes = (size, *(step for step in FURTHER[min(self._rounds, len(FURTHER) - 1)] if step < size))
+        self._open = []
+        opened = [_Open(gap, gap.offset, gap.end - gap.offset, 0) for gap in self._gaps]
+        self._asked.append((Ask(tuple(ByteRange(o.offset, o.length) for o in opened), size, width), opened))
 
     def asks(self) -> list[Ask]:
         """The next questions, to be answered in this order; none: all that can be found was."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from rdc.limits import ITEMS_BYTES, ITEMS_PER_MESSAGE
 from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import Code, Count, Line, Size
-from rdc.protocol.fields import Integer, Path, Word
+from rdc.protocol.fields import Codes, Integer, Path, Strings, Word
 
-__all__ = ["Done", "Item", "Notice", "Plan", "Progress"]
+__all__ = ["Done", "Items", "Notice", "Plan", "Progress"]
+
+CODE_LENGTH = 11
+"""Characters of a change's code."""
 
 
 @wire(17)
@@ -25,12 +29,27 @@ class Notice(WireMessage):
 
 @wire(18)
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Item(WireMessage):
-    """D: an entry was changed (or would be)."""
+class Items(WireMessage):
+    """D: entries were changed (or would be)."""
 
-    change: Annotated[str, Word(length=11)]
-    path: Annotated[bytes, Path()]
-    target: Annotated[bytes | None, Path(optional=True)] = None
+    changes: Annotated[str, Codes(CODE_LENGTH, ITEMS_PER_MESSAGE)]
+    """Their codes, one behind the other."""
+    paths: Annotated[tuple[bytes, ...], Strings(ITEMS_PER_MESSAGE, ITEMS_BYTES)]
+    targets: Annotated[tuple[bytes, ...], Strings(ITEMS_PER_MESSAGE, ITEMS_BYTES)] = ()
+    """Where the links among them point, an empty string for all else; nothing where there is no link."""
+
+    def check(self) -> str | None:
+        count = len(self.changes) // CODE_LENGTH
+        if len(self.paths) != count:
+            return f"paths: {len(self.paths)} for {count} changes"
+        if len(self.targets) not in {0, count}:
+            return f"targets: {len(self.targets)} for {count} changes"
+        return None
+
+    @property
+    def codes(self) -> list[str]:
+        """One an item."""
+        return [self.changes[at : at + CODE_LENGTH] for at in range(0, len(self.changes), CODE_LENGTH)]
 
 
 @wire(19)

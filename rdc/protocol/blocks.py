@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
-from rdc.limits import BLOCK_BYTES, PIECE_BYTES, WINDOW_LOG
+from rdc.limits import BLOCK_BYTES, PIECE_BYTES, RAW_BLOCK_BYTES, WINDOW_LOG
+from rdc.protocol.byte_queue import ByteQueue
 from rdc.protocol.varint import decode_varint, encode_varint
 
 if TYPE_CHECKING:
@@ -22,6 +23,20 @@ MAX_LEVEL = 19
 # A zstd block costs 3 bytes and short pieces seldom repeat anything: below this a piece goes raw.
 RAW_BELOW = 64
 
+RAW_CONTENT_BELOW = 16 << 10
+"""Content shorter than this is written as any other frame stream: a block of its own would cost more than it
+spares."""
+
+WORTH = 32
+"""Content is compressed while a piece loses one part in so many."""
+
+RAW_RUN_BYTES = 8 << 20
+"""Content that goes raw between two trials: one piece in 64 costs nothing beside the rest, and what would
+have compressed again goes raw no longer than this."""
+
+JOIN_BELOW = 4096
+"""Shorter bodies are joined with their heads: two writes would cost more than the copy."""
+
 # Compressed bytes between two looks at how much came out: at 4 bytes for 128 KiB a bomb costs 512 MB of
 # memset before it is refused, a tenth of a second.
 SLICE_BYTES = 16 << 10
@@ -33,10 +48,14 @@ class BlockWriter:
 
     def __init__(self, level: int) -> None:
         self._pending = bytearray()
-        self._ready: list[bytes] = []
+        self._ready: list[bytes | memoryview] = []
         self._ready_bytes = 0
         self._stream: zstandard.ZstdCompressionObj | None = None
         self._stream_level = 0
+        self._raw_left = 0
+        """Bytes of content to send raw before compression is tried again."""
+        self._raw_run = 0
+        """How many that were the last time."""
         self.level = level
         """0: all raw; 1 to MAX_LEVEL: compress. May change at any time: a level other than the stream's ends
         its zstd frame and begins another, which starts with an empty window."""
@@ -45,7 +64,7 @@ class BlockWriter:
         """Bytes that take() and flush() have yet to hand out; what is not compressed yet counts in full."""
         return self._ready_bytes + len(self._pending)
 
-    def write(self, *parts: bytes) -> None:
+    def write(self, *parts: bytes | memoryview) -> None:
         pending = self._pending
         for part in parts:
             pending += part
@@ -54,6 +73,32 @@ class BlockWriter:
                 piece = bytes(view[:PIECE_BYTES])
             del pending[:PIECE_BYTES]
             self._emit(piece)
+
+    def write_content(self, head: bytes, content: bytes | memoryview) -> None:
+        """As write(), for a frame that ends in the content of files: much of what files hold is compressed
+        already. Where a piece of it hardly shrinks, what follows goes raw and uncopied, as much of it as went
+        so before, up to RAW_RUN_BYTES, and then the next piece is tried. `content` must stay as it is."""
+        if len(content) < RAW_CONTENT_BELOW:
+            self.write(head, content)
+            return
+        view = memoryview(content)
+        if self.level and self._raw_left <= 0:
+            self.write(head)
+            head = b""
+            while self._raw_left <= 0:
+                missing = PIECE_BYTES - len(self._pending)
+                before = self._ready_bytes
+                self.write(view[:missing])
+                view = view[missing:]
+                if not view:
+                    return
+                if self._ready_bytes - before > PIECE_BYTES - PIECE_BYTES // WORTH:
+                    self._raw_left = self._raw_run = min(2 * self._raw_run + PIECE_BYTES, RAW_RUN_BYTES)
+                else:
+                    self._raw_run = 0
+        self._raw_left -= len(view)
+        self.flush()
+        self._append(encode_varint((len(head) + len(view)) << 1 | 1) + head, view)
 
     def flush(self) -> None:
         """Turn what is left into a block, however short."""
@@ -64,8 +109,11 @@ class BlockWriter:
 
     def take(self) -> bytes:
         """All finished blocks."""
-        ready = self._ready[0] if len(self._ready) == 1 else b"".join(self._ready)
-        self._ready = []
+        return b"".join(self.take_parts())
+
+    def take_parts(self) -> list[bytes | memoryview]:
+        """All finished blocks in pieces, content that goes raw as it was written."""
+        ready, self._ready = self._ready, []
         self._ready_bytes = 0
         return ready
 
@@ -80,9 +128,12 @@ class BlockWriter:
             compressed = self._compress(piece)
             self._append(encode_varint(len(compressed) << 1), compressed)
 
-    def _append(self, head: bytes, body: bytes) -> None:
-        self._ready += (head, body)
+    def _append(self, head: bytes, body: bytes | memoryview) -> None:
         self._ready_bytes += len(head) + len(body)
+        if len(body) < JOIN_BELOW:
+            self._ready.append(head + bytes(body))
+        else:
+            self._ready += (head, body)
 
     def _compress(self, piece: bytes) -> bytes:
         import zstandard
@@ -123,6 +174,10 @@ class _Piece:
         return data
 
 
+HEADER_BYTES = 4
+"""Bytes of the longest block header that is within the limits."""
+
+
 class BlockReader:
     """Decodes blocks out of a byte stream that arrives in any pieces, one block a call.
 
@@ -130,45 +185,43 @@ class BlockReader:
     """
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self._queue = ByteQueue()
         self._piece = _Piece()
         self._stream: zstandard.ZstdDecompressionWriter | None = None
 
     def __len__(self) -> int:
         """Bytes fed and not yet decoded."""
-        return len(self._buffer)
+        return len(self._queue)
 
-    def feed(self, data: bytes) -> None:
-        self._buffer += data
+    def feed(self, data: bytes | memoryview) -> None:
+        self._queue.feed(data)
 
-    def next(self) -> bytes | None:
+    def next(self) -> bytes | memoryview | None:
         """The frame stream of the next whole block (of a sign of life: nothing), or None when more bytes are
         needed.
 
-        Raises ProtocolError for a block past BLOCK_BYTES (seen in its header), one that expands past
+        Raises ProtocolError for a block past its limit (seen in its header), one that expands past
         PIECE_BYTES, and one that zstd cannot decode.
         """
-        buffer = self._buffer
-        head = decode_varint(buffer, 0, BLOCK_BYTES << 1 | 1, "a block header")
+        queue = self._queue
+        head = decode_varint(queue.head(HEADER_BYTES), 0, RAW_BLOCK_BYTES << 1 | 1, "a block header")
         if head is None:
             return None
         header, start = head
         length, raw = header >> 1, header & 1
         if length == 0 and not raw:
             raise ProtocolError("the far side sent an empty block")
-        if raw and length > PIECE_BYTES:
+        if not raw and length > BLOCK_BYTES:
             raise ProtocolError(
-                f"the far side sent a raw block of {length} bytes; the limit is {PIECE_BYTES}"
+                f"the far side sent a compressed block of {length} bytes; the limit is {BLOCK_BYTES}"
             )
-        end = start + length
-        if len(buffer) < end:
+        if len(queue) < start + length:
             return None
-        with memoryview(buffer) as view:
-            body = bytes(view[start:end])
-        del buffer[:end]
+        queue.skip(start)
+        body = queue.take(length)
         return body if raw else self._decompress(body)
 
-    def _decompress(self, body: bytes) -> bytes:
+    def _decompress(self, body: bytes | memoryview) -> bytes:
         import zstandard
 
         if self._stream is None:

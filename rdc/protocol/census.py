@@ -19,6 +19,9 @@ class Census:
         self.entries = 0
         self.files = 0
         self.bytes = 0
+        self.may_offer = False
+        """S dialled: it may offer a manifest before it was asked to describe its tree, once."""
+        self._unasked: Manifest | None = None
         self._asked: Describe | None = None
         self._started = False
         self._offered: int | None = None
@@ -38,27 +41,43 @@ class Census:
         """Start came."""
         return self._started
 
-    def describe(self, message: Describe) -> None:
-        """Illegal a second time, but for a listing after a manifest, which it replaces."""
+    def describe(self, message: Describe) -> bool:
+        """Illegal a second time, but for a listing after a manifest, which it replaces. True when what is
+        asked for was offered already."""
         if self._changes:
             raise Illegal("only what changed is told")
         if self._asked is not None and (self._offered is None or not message.whole):
             raise Illegal("the tree is being described already")
         self._asked = message
         self._offered = None
+        return self._unasked is not None and self._accept(self._unasked)
+
+    def _accept(self, manifest: Manifest) -> bool:
+        asked = self._asked
+        if asked is None or asked.whole or asked.owner != manifest.owner:
+            return False
+        self._offered = manifest.entries
+        self._unasked = None
+        return True
 
     def start(self) -> None:
-        """Illegal unasked or a second time."""
-        if self._asked is None or self._started:
-            raise Illegal("nobody asked for it" if self._asked is None else "it came already")
+        """Illegal unasked (of an S that was dialled), or a second time."""
+        unasked = self._asked is None and not self.may_offer
+        if unasked or self._started:
+            raise Illegal("nobody asked for it" if unasked else "it came already")
         self._started = True
 
-    def offer(self, manifest: Manifest) -> None:
-        """Illegal unless a manifest was asked for."""
-        if self._asked is None or self._asked.whole or not self._started:
-            raise Illegal("no manifest was asked for, or its Start is missing")
-        self._offered = manifest.entries
+    def offer(self, manifest: Manifest) -> bool:
+        """Illegal unless a manifest was asked for, or may be offered. True when it is what is looked into."""
+        if not self._started or self._offered is not None or self.directories:
+            raise Illegal("its Start is missing, or the tree is being described already")
+        if not self._accept(manifest):
+            if not self.may_offer:
+                raise Illegal("no such manifest was asked for")
+            self._unasked = manifest
+        self.may_offer = False
         self._top_due = True
+        return self._unasked is None
 
     def top(self) -> None:
         """Illegal without a manifest, or a second time."""

@@ -11,9 +11,18 @@ import msgpack  # type: ignore[import-untyped]
 
 from rdc.errors import ProtocolError
 from rdc.limits import FRAME_BYTES, MESSAGE_BYTES
-from rdc.protocol.fields import Codec, of_type
+from rdc.protocol.fields import Codec, Content, of_type
+from rdc.protocol.varint import decode_varint, encode_varint
 
-__all__ = ["WireMessage", "decode_payload", "encode_payload", "field_names", "registered", "wire"]
+__all__ = [
+    "WireMessage",
+    "decode_payload",
+    "encode_parts",
+    "encode_payload",
+    "field_names",
+    "registered",
+    "wire",
+]
 
 # msgpack allocates an array when it has read its head: with arrays this short, the deepest nesting it
 # accepts (1,024) allocates 128 KiB. Many values travel in one binary field instead (columns.py).
@@ -71,6 +80,11 @@ class _Shape:
         hints = get_type_hints(self.message, include_extras=True)
         return tuple((f.name, hints[f.name].__metadata__[0]) for f in fields(self.message))  # type: ignore[arg-type]
 
+    @cached_property
+    def content(self) -> bool:
+        """The last field is Content."""
+        return bool(self.fields) and isinstance(self.fields[-1][1], Content)
+
 
 _SHAPES: dict[int, _Shape] = {}
 
@@ -105,20 +119,32 @@ def field_names(kind: int) -> tuple[str, ...]:
 
 def encode_payload(message: WireMessage, packer: msgpack.Packer | None = None) -> bytes:
     """The payload. ValueError when the message breaks the protocol's bounds: the caller's mistake."""
+    head, content = encode_parts(message, packer)
+    return b"".join((head, content)) if content else head
+
+
+def encode_parts(
+    message: WireMessage, packer: msgpack.Packer | None = None
+) -> tuple[bytes, bytes | memoryview]:
+    """The payload as what was made for it and the content that follows, which is the message's own."""
     shape = _SHAPES[message.kind]
     problem = message.check()
     if problem is not None:
         raise ValueError(f"{message.name}.{problem}")
-    values = [codec.pack(getattr(message, name)) for name, codec in shape.fields]
+    values: list[Any] = [codec.pack(getattr(message, name)) for name, codec in shape.fields]
+    content = values.pop() if shape.content else b""
     payload: bytes = (packer or msgpack.Packer(use_bin_type=True)).pack(
         values if shape.keys is None else dict(zip(shape.keys, values, strict=True))
     )
-    if len(payload) > FRAME_BYTES:
-        raise ValueError(f"{message.name} has {len(payload)} bytes, the limit is {FRAME_BYTES}")
-    return payload
+    if shape.content:
+        payload = encode_varint(len(payload)) + payload
+    size = len(payload) + len(content)
+    if size > FRAME_BYTES:
+        raise ValueError(f"{message.name} has {size} bytes, the limit is {FRAME_BYTES}")
+    return payload, content
 
 
-def decode_payload(kind: int, payload: bytes) -> WireMessage:
+def decode_payload(kind: int, payload: bytes | memoryview) -> WireMessage:
     """The message, every field checked. Raises ProtocolError that names message and field."""
     shape = _SHAPES.get(kind)
     if shape is None:
@@ -126,6 +152,9 @@ def decode_payload(kind: int, payload: bytes) -> WireMessage:
     name = shape.message.name
     if shape.keys is not None and len(payload) > MAP_BYTES:
         raise ProtocolError(f"the far side sent a {name} of {len(payload)} bytes, the limit is {MAP_BYTES}")
+    content = None
+    if shape.content:
+        payload, content = _parted(name, memoryview(payload))
     try:
         raw = msgpack.unpackb(
             payload,
@@ -144,6 +173,8 @@ def decode_payload(kind: int, payload: bytes) -> WireMessage:
     field = "payload"
     try:
         values: list[Any] = list(_raw_values(shape, raw))
+        if content is not None:
+            values.append(content)
         for row, (field, codec) in enumerate(shape.fields):  # noqa: B007 - named in the error below
             values[row] = codec.unpack(values[row])
     except ValueError as error:
@@ -153,6 +184,15 @@ def decode_payload(kind: int, payload: bytes) -> WireMessage:
     if problem is not None:
         raise ProtocolError(f"the far side sent a bad {name}.{problem}")
     return message
+
+
+def _parted(name: str, payload: memoryview) -> tuple[memoryview, memoryview]:
+    """The msgpack and the content behind it."""
+    head = decode_varint(payload, 0, FRAME_BYTES, f"a length in a {name}")
+    if head is None or head[0] > len(payload) - head[1]:
+        raise ProtocolError(f"the far side sent a {name} that ends before its content")
+    length, start = head
+    return payload[start : start + length], payload[start + length :]
 
 
 def _no_map(_pairs: object) -> NoReturn:
@@ -165,6 +205,7 @@ def _raw_values(shape: _Shape, raw: object) -> tuple[object, ...]:
         pairs = of_type(raw, dict)
         return tuple(map(pairs.get, shape.keys))
     items = of_type(raw, tuple)
-    if len(items) != len(shape.fields):
-        raise ValueError(f"expected {len(shape.fields)} fields, found {len(items)}")
+    expected = len(shape.fields) - shape.content
+    if len(items) != expected:
+        raise ValueError(f"expected {expected} fields, found {len(items)}")
     return items

@@ -9,6 +9,7 @@ from rdc.limits import (
     BLOCK_SIZE_MAX,
     BLOCK_SIZE_MIN,
     BLOCKS_PER_MESSAGE,
+    FILES_PER_GROUP,
     FILES_PER_MESSAGE,
     NODE_BYTES,
     NODES_PER_MESSAGE,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "LEAF_WIDTH",
     "BlockAnswer",
     "BlockRequest",
     "NodeAnswer",
@@ -48,6 +50,10 @@ __all__ = [
 
 
 FINGERPRINT_WIDTHS = (4, 8)
+LEAF_WIDTH = 4
+"""Bytes of a fingerprint that comes with a tree: a chunk has few blocks, and few places to look for them."""
+SHORTEN = 4
+"""Blocks of short files are so many times shorter."""
 KEYED_WIDTH = 8
 """A keyed hash has no more bytes; what is wider is the whole digest."""
 
@@ -60,6 +66,8 @@ class RootRequest(WireMessage):
     files: Files
     width: Width = ROOT_BYTES
     """Bytes of a reference in the answer: as short as 4 under the session's key, or the root itself."""
+    group: Annotated[int, Integer(1, FILES_PER_GROUP)] = 1
+    """So many files share a reference; sizes are not wanted then."""
 
 
 @wire(7)
@@ -69,20 +77,28 @@ class RootAnswer(WireMessage):
 
     files: Files
     sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE)]
+    """One a file; none where files share references."""
     roots: Annotated[bytes, Blob(REFERENCE_WIDTHS[0], ROOT_BYTES * FILES_PER_MESSAGE)]
-    """As many bytes a file as were asked for, in the order of `files`."""
+    """As many bytes a file, or a group of files, as were asked for, in the order of `files`."""
+    group: Annotated[int, Integer(1, FILES_PER_GROUP)] = 1
+
+    @property
+    def references(self) -> int:
+        """How many there are."""
+        return -(-len(self.files) // self.group)
 
     @property
     def width(self) -> int:
-        return len(self.roots) // len(self.files)
+        return len(self.roots) // self.references
 
     def root(self, row: int) -> bytes:
+        """The reference of a file, or of the group with this number."""
         return self.roots[row * self.width : (row + 1) * self.width]
 
     def check(self) -> str | None:
-        if len(self.sizes) != len(self.files):
+        if len(self.sizes) != (len(self.files) if self.group == 1 else 0):
             return f"sizes: {len(self.sizes)} for {len(self.files)} files"
-        if len(self.roots) % len(self.files) or not REFERENCE_WIDTHS[0] <= self.width <= ROOT_BYTES:
+        if len(self.roots) % self.references or not REFERENCE_WIDTHS[0] <= self.width <= ROOT_BYTES:
             return f"roots: {len(self.roots)} bytes for {len(self.files)} files"
         return None
 
@@ -101,9 +117,17 @@ class TreeRequest(WireMessage):
     files: Files
     width: Width
     """Bytes of a reference in the answers."""
+    block: Annotated[int, Integer(0, BLOCK_SIZE_MAX)] = 0
+    """Files of one chunk come with the fingerprints of their blocks of so many bytes; 0: without."""
 
     def check(self) -> str | None:
+        if 0 < self.block < SHORTEN * BLOCK_SIZE_MIN:
+            return f"block: {self.block}, the least is {SHORTEN * BLOCK_SIZE_MIN}"
         return _wrong_width(self.width)
+
+    def block_of(self, size: int) -> int:
+        """Bytes of a block of a file of so many bytes: shorter ones where there would be hardly two."""
+        return self.block if size >= 2 * self.block else self.block // SHORTEN
 
 
 @wire(9)
@@ -118,6 +142,8 @@ class TreeAnswer(WireMessage):
     mtime_ns: Mtime
     records: Annotated[bytes, Blob(0, RECORDS_BYTES)]
     """Opaque here: the signature format says what they hold."""
+    fingerprints: Annotated[bytes, Blob(0, RECORDS_BYTES)] = b""
+    """Of a file of one chunk where `block` asked for them: keyed, LEAF_WIDTH bytes a block, in order."""
 
 
 @wire(10)

@@ -33,6 +33,7 @@ from rdc.protocol.messages import (
     Hello,
     ListingEnd,
     ListingPart,
+    Literals,
     Manifest,
     Message,
     NodeAnswer,
@@ -59,7 +60,7 @@ from rdc.protocol.messages import (
     TurnEnd,
     Watch,
     decode,
-    encode,
+    encode_parts,
 )
 from rdc.protocol.states import NEEDS, RECALLS, TRANSITIONS, Illegal, State
 
@@ -149,16 +150,20 @@ class Connection:
                 f"{message.name} in round {round}, the far side is in {self._them.highest_round}"
             )
         try:
-            payload = encode(message, self._packer)
+            payload, content = encode_parts(message, self._packer)
             self._step(self._us, self._them, message)
         except (Illegal, ValueError) as problem:
             raise LocalProtocolError(
                 f"{message.name} in state {self._us.state.value}: {problem}"
             ) from problem
         self._us.highest_round = max(self._us.highest_round, round)
-        head = frame_head(message.kind, round, len(payload))
-        self._count(message, len(head) + len(payload))
-        self._blocks_out.write(head, payload)
+        length = len(payload) + len(content)
+        head = frame_head(message.kind, round, length)
+        self._count(message, len(head) + length)
+        if content:
+            self._blocks_out.write_content(head + payload, content)
+        else:
+            self._blocks_out.write(head, payload)
 
     def beat(self) -> None:
         """Queue a sign of life: an empty block, which means nothing."""
@@ -180,10 +185,17 @@ class Connection:
 
     def data_to_send(self) -> bytes:
         """Takes the bytes that are ready; a last short piece only after flush()."""
-        data = self._preamble + self._blocks_out.take() if self._preamble else self._blocks_out.take()
-        self._preamble = b""
-        self.bytes_sent += len(data)
-        return data
+        return b"".join(self.parts_to_send())
+
+    def parts_to_send(self) -> list[bytes | memoryview]:
+        """As data_to_send(), in pieces: the content of files is not copied into one with what surrounds
+        it."""
+        parts = self._blocks_out.take_parts()
+        if self._preamble:
+            parts.insert(0, self._preamble)
+            self._preamble = b""
+        self.bytes_sent += sum(map(len, parts))
+        return parts
 
     # Receiving
 
@@ -319,7 +331,10 @@ class Connection:
             case Describe() if self.outstanding:
                 raise Illegal(f"{self.outstanding} requests are unanswered")
             case Describe():
-                self._census.describe(message)
+                if self._census.describe(message):
+                    other.state = State.SERVING
+                    sender.state = after
+                    return
             case Watch() if self._stays or self._census.started:
                 raise Illegal("it came already, or after Start")
             case Watch():
@@ -336,8 +351,8 @@ class Connection:
                 self._census.start()
             case ListingPart():
                 self._census.add(message)
-            case Manifest():
-                self._census.offer(message)
+            case Manifest() if not self._census.offer(message):
+                after = sender.state
             case TierRequest() | RowsRequest():
                 self._census.look()
                 self._ledger.ask(message)
@@ -355,7 +370,7 @@ class Connection:
                 self._ledger.ask(message)
             case (
                 RootAnswer() | DigestAnswer() | TraitsAnswer() | TreeAnswer() | NodeAnswer() | BlockAnswer()
-                | Data() | FileBatch() | FileEnd() | FileFailed()
+                | Data() | FileBatch() | FileEnd() | FileFailed() | Literals()
             ):  # fmt: skip
                 self._ledger.answer(message)
             case Done() if self.outstanding:
@@ -373,6 +388,7 @@ class Connection:
             raise Illegal("the dialler sends Open, the answerer Opened")
         if isinstance(message, Open):
             sender.role, other.role = message.role.other, message.role
+            self._census.may_offer = sender.role is Role.SOURCE
             self.role = self._us.role
         elif self.role is None:
             raise Illegal("there was no Open")

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from rdc.limits import CHUNK_MIN_LIMIT, DATA_BYTES, FILES_PER_MESSAGE, RANGES_PER_MESSAGE
+from rdc.limits import DATA_BYTES, FILES_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
 from rdc.protocol.codec import WireMessage, wire
-from rdc.protocol.field_types import ROOT_BYTES, Failure, Files, Line, Mtime, Ordinal, Root, Size
-from rdc.protocol.fields import Blob, Column
+from rdc.protocol.field_types import DIGEST_BYTES, Digest, Failure, Files, Line, Mtime, Ordinal, Size
+from rdc.protocol.fields import Blob, Column, Content, Flag
 from rdc.protocol.ranges import Ranged, gaps_between
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-
-__all__ = ["Data", "FileBatch", "FileEnd", "FileFailed", "FileRequest", "RangeRequest"]
+__all__ = ["Data", "FileBatch", "FileEnd", "FileFailed", "FileRequest", "Literals", "RangeRequest"]
 
 
 @wire(12)
@@ -28,14 +27,28 @@ class RangeRequest(Ranged, WireMessage):
     """Bytes between the end of the range before (or the file's start) and each range: increasing and disjoint
     by construction."""
     lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
+    pack: Annotated[bool, Flag()] = False
+    """They may come as Literals: D has all that is around them."""
 
     @classmethod
-    def of(cls, file: int, ranges: Sequence[tuple[int, int]]) -> RangeRequest:
+    def of(cls, file: int, ranges: Sequence[tuple[int, int]], *, pack: bool = False) -> RangeRequest:
         """From increasing, disjoint (offset, length) pairs."""
-        return cls(file, gaps_between(ranges), tuple(length for _, length in ranges))
+        return cls(file, gaps_between(ranges), tuple(length for _, length in ranges), pack)
 
     def check(self) -> str | None:
+        if self.pack and sum(self.lengths) > PACKED_BYTES:
+            return f"pack: {sum(self.lengths)} bytes, the limit is {PACKED_BYTES}"
         return self.check_ranges()
+
+
+@wire(35)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Literals(WireMessage):
+    """S: the whole answer to a RangeRequest that may be packed."""
+
+    file: Ordinal
+    packed: Annotated[bytes, Blob(1, 2 * PACKED_BYTES)]
+    """A zstd frame without magic number, whose prefix is what is around the ranges."""
 
 
 @wire(13)
@@ -52,27 +65,20 @@ class Data(WireMessage):
     """S: the next bytes of a file or of its ranges."""
 
     file: Ordinal
-    payload: Annotated[bytes, Blob(1, DATA_BYTES)]
-    chunks: Annotated[tuple[int, ...], Column(DATA_BYTES // CHUNK_MIN_LIMIT + 1, lowest=1)] = ()
-    """Whole files: the lengths of the chunks that make up the payload. Ranges: empty."""
-
-    def check(self) -> str | None:
-        if self.chunks and sum(self.chunks) != len(self.payload):
-            return f"chunks: lengths add up to {sum(self.chunks)}, the payload has {len(self.payload)} bytes"
-        return None
+    payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]
 
 
 @wire(30)
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FileBatch(WireMessage):
-    """S: small files of the oldest FileRequest, each of one chunk, unchanged since they were listed."""
+    """S: small files of the oldest FileRequest, unchanged since they were listed."""
 
     files: Files
     sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE, highest=DATA_BYTES)]
-    payload: Annotated[bytes, Blob(0, DATA_BYTES)]
+    digest: Digest
+    """BLAKE3 of the payload."""
+    payload: Annotated[bytes | memoryview, Content(0, DATA_BYTES)]
     """Their contents, one after the other."""
-    digest: Root
-    """BLAKE3 of their roots, one after the other."""
 
     def check(self) -> str | None:
         if len(self.sizes) != len(self.files):
@@ -90,13 +96,13 @@ class FileEnd(WireMessage):
     file: Ordinal
     size: Size
     """Bytes of Data since the request: of a whole file, its size."""
-    root: Annotated[bytes, Blob(0, ROOT_BYTES)] = b""
-    """Whole files: the root digest of what was sent. Ranges: empty."""
+    digest: Annotated[bytes, Blob(0, DIGEST_BYTES)] = b""
+    """Whole files: BLAKE3 of what was sent. Ranges: empty."""
     mtime_ns: Mtime = None
 
     def check(self) -> str | None:
-        if len(self.root) not in {0, ROOT_BYTES}:
-            return f"root: {len(self.root)} bytes"
+        if len(self.digest) not in {0, DIGEST_BYTES}:
+            return f"digest: {len(self.digest)} bytes"
         return None
 
 

@@ -99,6 +99,8 @@ class Manifest(WireMessage):
     """Sum of their sizes."""
     read_errors: Count
     """Directories that could not be read and are missing."""
+    owner: Annotated[bool, Flag()]
+    """Owners count in the digests, as Describe wants it; what was not asked for is a guess."""
 
 
 @wire(33)

@@ -20,6 +20,8 @@ from rdc.protocol.rows import ALL_GROUPS
 __all__ = [
     "Code",
     "Count",
+    "DIGEST_BYTES",
+    "Digest",
     "Failure",
     "Files",
     "GroupSet",
@@ -38,12 +40,14 @@ __all__ = [
 
 
 ROOT_BYTES = 32
+DIGEST_BYTES = 32
 REFERENCE_WIDTHS = (4, 32)
 
 Ordinal: TypeAlias = Annotated[int, Integer(highest=ORDINAL_LIMIT)]
 Size: TypeAlias = Annotated[int, Integer()]
 Count: TypeAlias = Annotated[int, Integer()]
 Root: TypeAlias = Annotated[bytes, Blob(ROOT_BYTES, ROOT_BYTES)]
+Digest: TypeAlias = Annotated[bytes, Blob(DIGEST_BYTES, DIGEST_BYTES)]
 Files: TypeAlias = Annotated[tuple[int, ...], Gaps(FILES_PER_MESSAGE, ORDINAL_LIMIT)]
 Nodes: TypeAlias = Annotated[tuple[int, ...], Gaps(NODES_PER_MESSAGE, ORDINAL_LIMIT)]
 Line: TypeAlias = Annotated[str, Text(MESSAGE_BYTES)]

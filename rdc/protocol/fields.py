@@ -19,7 +19,9 @@ from rdc.protocol.columns import pack_column, pack_gaps, unpack_column, unpack_g
 __all__ = [
     "Blob",
     "Codec",
+    "Codes",
     "Column",
+    "Content",
     "Flag",
     "Gaps",
     "Integer",
@@ -28,6 +30,7 @@ __all__ = [
     "Options",
     "Parts",
     "Path",
+    "Strings",
     "Text",
     "Word",
 ]
@@ -121,6 +124,24 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True)
+class Content:
+    """The content of files: the last field of its message, behind the others' msgpack and not in it, so that
+    it need not be copied. What was received is a view."""
+
+    shortest: int
+    longest: int
+
+    def pack(self, value: bytes | memoryview) -> object:
+        return self.unpack(value)
+
+    def unpack(self, raw: object) -> bytes | memoryview:
+        value = raw if isinstance(raw, memoryview) else of_type(raw, bytes)
+        if not self.shortest <= len(value) <= self.longest:
+            raise ValueError(f"{len(value)} bytes are not in {self.shortest}..{self.longest}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
 class Path:
     """A path as the file system has it. `inside`: relative, of plain components, b'' for the root itself."""
 
@@ -163,21 +184,39 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A string that is one of a set, or of a fixed length in printable ASCII."""
+    """A string that is one of a set."""
 
-    choices: tuple[str, ...] = ()
-    length: int = 0
+    choices: tuple[str, ...]
 
     def pack(self, value: str) -> object:
         return value
 
     def unpack(self, raw: object) -> str:
         value = of_type(raw, str)
-        if self.choices:
-            if value not in self.choices:
-                raise ValueError(f"expected one of {', '.join(self.choices)}")
-        elif len(value) != self.length or not value.isascii() or not value.isprintable():
-            raise ValueError(f"expected {self.length} printable ASCII characters")
+        if value not in self.choices:
+            raise ValueError(f"expected one of {', '.join(self.choices)}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """Strings of a fixed length in printable ASCII, one behind the other; at least one."""
+
+    length: int
+    count: int
+
+    def pack(self, value: str) -> object:
+        return value.encode("ascii")
+
+    def unpack(self, raw: object) -> str:
+        value = of_type(raw, bytes).decode("ascii", "replace")
+        if (
+            not 0 < len(value) <= self.length * self.count
+            or len(value) % self.length
+            or not value.isascii()
+            or not value.isprintable()
+        ):
+            raise ValueError(f"expected {self.length} printable ASCII characters, up to {self.count} times")
         return value
 
 
@@ -242,6 +281,33 @@ class Parts:
             parts.append(blob[start : start + size])
             start += size
         return tuple(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """Byte strings without NUL, each followed by one; an optional column may be empty."""
+
+    count: int
+    total: int
+    """Bytes, unless it is a single string."""
+    longest: int = PATH_BYTES
+
+    def pack(self, value: Sequence[bytes]) -> object:
+        at_most(self.count, value)
+        return b"".join(part + b"\0" for part in value)
+
+    def unpack(self, raw: object) -> tuple[bytes, ...]:
+        blob = of_type(raw, bytes)
+        if blob.count(0) > self.count:
+            raise ValueError(f"more than {self.count} strings")
+        if blob and blob[-1]:
+            raise ValueError("the last string does not end in NUL")
+        parts = tuple(blob.split(b"\0")[:-1])
+        if len(blob) > self.total and len(parts) > 1:
+            raise ValueError(f"{len(blob)} bytes, the limit is {self.total}")
+        if max(map(len, parts), default=0) > self.longest:
+            raise ValueError(f"a string of more than {self.longest} bytes")
+        return parts
 
 
 class MetadataItems:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rdc.limits import FRAME_BYTES, ROUND_LIMIT
+from rdc.protocol.byte_queue import ByteQueue
 from rdc.protocol.varint import decode_varint, encode_varint
 
 __all__ = ["Frame", "FrameReader", "frame_head"]
@@ -15,7 +16,7 @@ class Frame:
     kind: int
     """Type byte; whether it is known is for the message registry to say."""
     round: int
-    payload: bytes
+    payload: bytes | memoryview
     size: int
     """Bytes of the whole frame, header included."""
 
@@ -23,6 +24,10 @@ class Frame:
 def frame_head(kind: int, round_number: int, length: int) -> bytes:
     """The bytes before a payload of `length` bytes: varint length, u8 type, varint round."""
     return b"%b%c%b" % (encode_varint(length), kind, encode_varint(round_number))
+
+
+HEAD_BYTES = 9
+"""Bytes of the longest head that is within the limits: a length of 3, a type of 1, a round of 5."""
 
 
 class FrameReader:
@@ -33,18 +38,18 @@ class FrameReader:
     """
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self._queue = ByteQueue()
 
     def __len__(self) -> int:
         """Bytes held that are not part of a frame returned."""
-        return len(self._buffer)
+        return len(self._queue)
 
-    def feed(self, data: bytes) -> None:
-        self._buffer += data
+    def feed(self, data: bytes | memoryview) -> None:
+        self._queue.feed(data)
 
     def next(self) -> Frame | None:
         """The next whole frame, or None when more bytes are needed; ProtocolError past a limit."""
-        buffer = self._buffer
+        buffer = self._queue.head(HEAD_BYTES)
         head = decode_varint(buffer, 0, FRAME_BYTES, "a frame length")
         if head is None:
             return None
@@ -57,10 +62,7 @@ class FrameReader:
             return None
         round_number, position = head
         end = position + length
-        if len(buffer) < end:
+        if len(self._queue) < end:
             return None
-        # Sliced through a view: a slice of the bytearray would be copied a second time by bytes().
-        with memoryview(buffer) as view:
-            payload = bytes(view[position:end])
-        del buffer[:end]
-        return Frame(kind, round_number, payload, end)
+        self._queue.skip(position)
+        return Frame(kind, round_number, self._queue.take(length), end)

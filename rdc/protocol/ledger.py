@@ -21,6 +21,7 @@ from rdc.protocol.messages import (
     FileEnd,
     FileFailed,
     FileRequest,
+    Literals,
     Message,
     NodeAnswer,
     NodeRequest,
@@ -46,7 +47,7 @@ Request: TypeAlias = (
 )  # fmt: skip
 Answer: TypeAlias = (
     RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
-    | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
+    | Literals | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
 )  # fmt: skip
 
 
@@ -118,17 +119,20 @@ class _Files:
 class _Batch(_Files):
     """RootRequest and TreeRequest."""
 
-    __slots__ = ("_wanted", "_width")
+    __slots__ = ("_group", "_wanted", "_width")
 
     def __init__(self, request: RootRequest | TreeRequest, wanted: type[Message]) -> None:
         super().__init__(request.files)
         self._wanted = wanted
         self._width = request.width
+        self._group = request.group if isinstance(request, RootRequest) else 1
 
     def accept(self, answer: Answer) -> bool:
         if isinstance(answer, RootAnswer) and self._wanted is RootAnswer:
-            if answer.width != self._width:
-                raise Illegal(f"roots of {answer.width} bytes, {self._width} were asked for")
+            if (answer.width, answer.group) != (self._width, self._group):
+                raise Illegal(
+                    f"roots of {answer.width} bytes, {self._width} were asked for, or of other groups"
+                )
             return self.strike(*answer.files)
         if isinstance(answer, FileFailed) or (isinstance(answer, TreeAnswer) and self._wanted is TreeAnswer):
             return self.strike(answer.file)
@@ -184,15 +188,13 @@ class _Whole(_Files):
         elif self._current != answer.file:
             raise Illegal(f"file {self._current} has not ended")
         if isinstance(answer, Data):
-            if not answer.chunks:
-                raise Illegal("Data of a whole file needs the lengths of its chunks")
             self._size += len(answer.payload)
             return False
         if isinstance(answer, FileEnd):
             if answer.size != self._size:
                 raise Illegal(f"file {answer.file} ends at {answer.size}, {self._size} bytes came")
-            if not answer.root:
-                raise Illegal("FileEnd of a whole file needs its root")
+            if not answer.digest:
+                raise Illegal("FileEnd of a whole file needs its digest")
         self._current = None
         return self.strike(answer.file)
 
@@ -200,25 +202,26 @@ class _Whole(_Files):
 class _Ranges:
     """RangeRequest: Data of exactly the bytes asked for, then FileEnd."""
 
-    __slots__ = ("_file", "_left", "_total", "ordinals")
+    __slots__ = ("_file", "_left", "_pack", "_total", "ordinals")
 
     def __init__(self, request: RangeRequest) -> None:
+        self._pack = request.pack
         self._file = request.file
         self._left = self._total = sum(request.lengths)
         self.ordinals = 1
 
     def accept(self, answer: Answer) -> bool:
-        if not isinstance(answer, Data | FileEnd | FileFailed) or answer.file != self._file:
+        if not isinstance(answer, Data | Literals | FileEnd | FileFailed) or answer.file != self._file:
             raise Illegal(f"the oldest request asks for ranges of file {self._file}")
+        if isinstance(answer, Literals) and not (self._pack and self._left == self._total):
+            raise Illegal("packed literals that were not asked for, or after others")
         if isinstance(answer, Data):
-            if answer.chunks:
-                raise Illegal("Data of ranges has no chunk lengths")
             if len(answer.payload) > self._left:
                 raise Illegal(f"more than the {self._total} bytes asked for")
             self._left -= len(answer.payload)
             return False
-        if isinstance(answer, FileEnd) and (self._left or answer.size != self._total or answer.root):
-            raise Illegal(f"the ranges of file {self._file} end {self._left} bytes early, or with a root")
+        if isinstance(answer, FileEnd) and (self._left or answer.size != self._total or answer.digest):
+            raise Illegal(f"the ranges of file {self._file} end {self._left} bytes early, or with a digest")
         return True
 
 

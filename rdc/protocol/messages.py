@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from rdc.protocol.account import Done, Item, Notice, Plan, Progress
-from rdc.protocol.codec import decode_payload, encode_payload, registered
+from rdc.protocol.account import Done, Items, Notice, Plan, Progress
+from rdc.protocol.codec import decode_payload, encode_parts, encode_payload, registered
 from rdc.protocol.comparison import (
     BlockAnswer,
     BlockRequest,
@@ -21,7 +21,7 @@ from rdc.protocol.comparison import (
     TreeAnswer,
     TreeRequest,
 )
-from rdc.protocol.content import Data, FileBatch, FileEnd, FileFailed, FileRequest, RangeRequest
+from rdc.protocol.content import Data, FileBatch, FileEnd, FileFailed, FileRequest, Literals, RangeRequest
 from rdc.protocol.description import (
     ListingEnd,
     ListingPart,
@@ -56,9 +56,10 @@ __all__ = [
     "FileFailed",
     "FileRequest",
     "Hello",
-    "Item",
+    "Items",
     "ListingEnd",
     "ListingPart",
+    "Literals",
     "Manifest",
     "Message",
     "NodeAnswer",
@@ -89,6 +90,7 @@ __all__ = [
     "Watch",
     "decode",
     "encode",
+    "encode_parts",
     "message_kinds",
 ]
 
@@ -99,6 +101,7 @@ Message: TypeAlias = (
     | BlockAnswer
     | Describe
     | Manifest
+    | Literals
     | TierRequest
     | TierAnswer
     | TopTier
@@ -125,7 +128,7 @@ Message: TypeAlias = (
     | FileEnd
     | FileFailed
     | Notice
-    | Item
+    | Items
     | Progress
     | Plan
     | Done
@@ -148,6 +151,6 @@ def encode(message: Message, packer: msgpack.Packer | None = None) -> bytes:
     return encode_payload(message, packer)
 
 
-def decode(kind: int, payload: bytes) -> Message:
+def decode(kind: int, payload: bytes | memoryview) -> Message:
     """The message, every field checked. Raises ProtocolError that names message and field."""
     return cast("Message", decode_payload(kind, payload))

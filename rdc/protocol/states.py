@@ -18,9 +18,10 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Hello,
-    Item,
+    Items,
     ListingEnd,
     ListingPart,
+    Literals,
     Manifest,
     Message,
     NodeAnswer,
@@ -83,13 +84,13 @@ _VIEWS = (TierAnswer, RowsPart)
 """Answers about a manifest: there is none while a listing goes on."""
 _ANSWERS = (
     RootAnswer, DigestAnswer, TraitsAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd,
-    FileFailed,
+    FileFailed, Literals,
 )  # fmt: skip
 _REQUESTS = (
     TierRequest, RowsRequest, RootRequest, DigestRequest, TraitsRequest, TreeRequest, NodeRequest,
     BlockRequest, RangeRequest, FileRequest,
 )  # fmt: skip
-_REPORTS = (Item, Progress, Plan)
+_REPORTS = (Items, Progress, Plan)
 
 
 def _begin(working: State) -> dict[State, dict[type[Message], State]]:

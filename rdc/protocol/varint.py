@@ -17,7 +17,9 @@ def encode_varint(value: int) -> bytes:
     return bytes(out)
 
 
-def decode_varint(buffer: bytes | bytearray, start: int, limit: int, what: str) -> tuple[int, int] | None:
+def decode_varint(
+    buffer: bytes | bytearray | memoryview, start: int, limit: int, what: str
+) -> tuple[int, int] | None:
     """The integer at `start` and the offset after it; None while its bytes are not all there.
 
     Raises ProtocolError for more than `limit` and for forms with needless trailing zero groups, as soon as

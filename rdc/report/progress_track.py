@@ -9,8 +9,14 @@ from rdc.report.sizes import size_text
 
 __all__ = ["PHASES", "ProgressTrack", "Standing", "detail_text", "standing_text"]
 
-PHASES = {"compare": "comparing", "transfer": "transferring", "delete": "deleting"}
-"""In their order, and as a user reads them."""
+PHASES = {
+    "compare": "comparing",
+    "transfer": "transferring",
+    "delete": "deleting",
+    "read": "reading",
+    "share": "sharing",
+}
+"""In their order, and as a user reads them. A scan has "read" and no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,7 @@ class ProgressTrack:
         self._standings[phase] = Standing(phase, max(before.done, done), total)
         compare = self._standings["compare"]
         compared = compare.total is None or compare.done >= compare.total
-        if self._phase != "compare" or phase == "delete":
+        if self._phase != "compare" or phase in ("delete", "read", "share"):
             self._phase = phase
         elif compared and (phase == "transfer" or self._plan is not None):
             self._phase = "transfer"
@@ -77,7 +83,7 @@ class ProgressTrack:
         """The first that was told, so that files that grow meanwhile cannot move the bar back."""
         if before.total is not None:
             return before.total
-        if before.phase == "compare":
+        if before.phase in ("compare", "read", "share"):
             return told
         if self._plan is None:
             return None

@@ -77,6 +77,7 @@ class ChangesTurn:
             fsync=options.fsync,
             dry=options.dry_run,
             seeks=True,
+            pack=True,
         )
         self._transfers = Transfers(context)
         self._deletion = Deletion(place.root, filters, news, limit=options.max_delete, dry=options.dry_run)

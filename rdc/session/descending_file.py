@@ -12,7 +12,7 @@ from rdc.signature.records import SHORT_REFERENCE_BYTES
 if TYPE_CHECKING:
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity, Metadata
-    from rdc.plan.descent import Descent, Part
+    from rdc.plan.descent import ByteRange, Descent, Part
     from rdc.session.gaps import Gaps
     from rdc.session.rebuild import Rebuild
     from rdc.signature.tree import SignatureTree
@@ -51,6 +51,7 @@ class DescendingFile:
         "file",
         "gaps",
         "held",
+        "known",
         "leftover",
         "metadata",
         "open_requests",
@@ -76,6 +77,8 @@ class DescendingFile:
         """Of its bases the one that an interrupted run left."""
         self.descent: Descent | None = None
         self.parts: tuple[Part, ...] = ()
+        self.known: tuple[ByteRange, ...] = ()
+        """What literals that are on their way are packed with."""
         self.gaps: Gaps | None = None
         self.open_requests = 0
         """Answers to come: of blocks, then of ranges."""

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Description"]
 
+DIRECTORIES_PER_LOOK = 64
+"""Directories between two looks at whether a listing is wanted instead: about 2 ms."""
+
 
 class Description:
     """Walks the tree as it is asked to, and keeps what it found: entries are named by their row."""
@@ -99,20 +102,26 @@ class Description:
         totals = (directories, len(self.manifest), self.files, self.bytes, self.read_errors)
         yield Send(ListingEnd(*totals), round_)
 
-    def offer(self, owner: bool, round_: int) -> Conversation[None]:
-        """The manifest's root, to be looked into only where it differs."""
-        for path, listing in self._walk():
+    def offer(
+        self, owner: bool, round_: int, declined: Callable[[], Conversation[bool]] | None = None
+    ) -> Conversation[bool]:
+        """The manifest's root, to be looked into only where it differs. `declined` is asked now and then:
+        where it says so, the walk ends early, and False is what comes of it."""
+        for number, (path, listing) in enumerate(self._walk()):
+            if declined is not None and number % DIRECTORIES_PER_LOOK == 0 and (yield from declined()):
+                return False
             self._add(path, listing)
         self._owner = owner
         yield from self._news.tell(round_)
         top = None if self._tree.only is not None else self._tree.root.metadata(b"")
         root = self.manifest.root(top, owner=owner)
         totals = (len(self.manifest), self.files, self.bytes, self.read_errors)
-        yield Send(ManifestMessage(root, *totals), round_)
+        yield Send(ManifestMessage(root, *totals, owner), round_)
         if len(self.manifest) > SMALL_MANIFEST:
             # An equal tree needs no more: it must not wait for the fold.
             yield Flush()
             yield Send(self._top(), round_)
+        return True
 
     def _top(self) -> TopTier:
         tiers = self._tiers()

@@ -80,7 +80,9 @@ class Destination:
         *,
         whole: bool,
         settlements: Settlements | None = None,
+        pack: bool = True,
     ) -> None:
+        """`pack`: ask for literals compressed with what is around them."""
         self._root = place.root
         self._name = place.name
         self._new = place.new
@@ -114,6 +116,7 @@ class Destination:
             fsync=options.fsync,
             dry=options.dry_run,
             seeks=not place.new and (options.checksum or not whole),
+            pack=pack,
         )
         self._transfers = Transfers(context)
         self._deletion = Deletion(place.root, filters, news, limit=options.max_delete, dry=options.dry_run)
@@ -207,8 +210,8 @@ class Destination:
             message = received.message
             if isinstance(message, ListingPart):
                 self._take_part(message)
-            elif isinstance(message, TopTier):
-                pass  # of a manifest that a listing was preferred to
+            elif isinstance(message, TopTier | ManifestMessage):
+                pass  # a listing was preferred
             elif isinstance(message, ListingEnd):
                 self._end_listing(message)
             elif not self._news.take(message):
@@ -278,11 +281,7 @@ class Destination:
         """Walks while the source does, compares the two manifests, and serves what follows from it."""
         yield Flush()
         own = self._own = self._walk()
-        received = yield from next_message(self._news)
-        offer = received.message
-        if not isinstance(offer, ManifestMessage):
-            raise ProtocolError(f"expected Manifest, found {type(offer).__name__}")
-        round_ = received.round + 1
+        offer, round_ = yield from self._offered()
         totals = _Totals(offer.entries, offer.files, offer.bytes, offer.read_errors)
         if self._name is not None:
             # One file under another name: a manifest cannot tell.
@@ -311,6 +310,18 @@ class Destination:
         yield from self._transfers.pump(round_)
         yield from self._news.tell(round_)
         return (yield from self._serve(round_))
+
+    def _offered(self) -> Conversation[tuple[ManifestMessage, int]]:
+        """The manifest, and the round to go on with; one that was not asked for may have guessed wrong."""
+        while True:
+            received = yield from next_message(self._news)
+            message = received.message
+            if isinstance(message, TopTier):
+                continue
+            if not isinstance(message, ManifestMessage):
+                raise ProtocolError(f"expected Manifest, found {type(message).__name__}")
+            if message.owner == self._owner:
+                return message, received.round + 1
 
     def _list_all(self, round_: int) -> Conversation[int]:
         # Directories are read again as their listings come: what the walk found is old by then.

@@ -164,20 +164,20 @@ class Directories:
         self, file: int, path: bytes, listing: Listing, links: Mapping[int, bytes], decision: Decision
     ) -> bool:
         """Starts what a file or symlink needs; True when that touches its directory."""
-        kind, metadata = listing.kinds[decision.row], listing.metadata(decision.row)
+        kind = listing.kinds[decision.row]
         if decision.change is Change.REPLACE and self._is_directory(path):
             self._blocked.append((file, decision))
             return True
         if kind == Kind.SYMLINK:
-            return self._symlink(path, links[decision.row], metadata, decision)
+            return self._symlink(path, links[decision.row], listing.metadata(decision.row), decision)
         if decision.change is Change.METADATA:
-            self._landing.settle(path, metadata, decision)
+            self._landing.settle(path, listing.metadata(decision.row), decision)
             return False
         self._landing.decide(file, decision)
         if decision.change is Change.CHECK:
             self._transfers.check(file)
         elif decision.change is not Change.CONTENT:
-            self._transfers.create(file)
+            self._transfers.create(file, path, listing.sizes[decision.row])
         elif self._options.dry_run:
             self._landing.rehearse(file)
         else:
@@ -254,7 +254,7 @@ class Directories:
                 self._symlink(path, entry.target, entry.metadata, decision)
                 continue
             self._landing.decide(file, decision)
-            self._transfers.create(file)
+            self._transfers.create(file, path, entry.size)
 
     def _make_way(self, path: bytes, read_errors: int) -> str | None:
         """Empties the directory at `path`, which its successor then replaces in one step; or why not."""

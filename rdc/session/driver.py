@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import select
 import time
+from collections import deque
 from collections.abc import Generator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from rdc.errors import ExitCode, ProtocolError, RdcError, StreamError
@@ -32,6 +34,11 @@ PENDING_HIGH = 256 << 10
 
 PENDING_LOW = 64 << 10
 """It goes on below this: a pump writes 192 KiB at least, not one message at a time."""
+
+NOTHING = memoryview(b"")
+
+LONG_BYTES = 32 << 10
+"""Pieces on their way out that are shorter are copied together: less work than a write for each."""
 
 BEAT_BYTES = 64
 """Bytes that a sign of life may move of what waits: no more than a bandwidth limit can overlook."""
@@ -206,14 +213,21 @@ class _Link:
         self._transport = transport
         self.timeout = timeout
         self.bucket: TokenBucket | None = None
-        self._outgoing = memoryview(b"")
+        self._outgoing: deque[memoryview] = deque()
+        self._waiting = 0
+        """Bytes in it."""
+        self._all_taken = False
+        """The last write took the whole of its piece."""
 
     def step(self, wait: bool) -> bool:
         """One exchange; `wait`: until something moves, or more may be written. True when input came."""
         self._fill()
         want_input = not self.ended and self._connection.buffered < INBOUND_BYTES
         moved = self._exchange(want_input, wait)
-        self._outgoing = self._outgoing[moved.written :]
+        self._sent(moved.written)
+        while moved.written and self._outgoing and self.bucket is None and self._all_taken:
+            # What is next is another piece only because content is not copied to follow what precedes it.
+            self._sent(self._transport.exchange(self._first, False, 0).written)
         if moved.received:
             self._connection.receive_data(moved.received)
         if moved.eof:
@@ -250,10 +264,10 @@ class _Link:
 
     def _exchange(self, want_input: bool, wait: bool) -> Exchange:
         if self.bucket is None or not self._outgoing:
-            return self._transport.exchange(self._outgoing, want_input, self.timeout if wait else 0)
+            return self._transport.exchange(self._first, want_input, self.timeout if wait else 0)
         room = self.bucket.room
         if room:
-            moved = self._transport.exchange(self._outgoing[:room], want_input, self.timeout if wait else 0)
+            moved = self._transport.exchange(self._first[:room], want_input, self.timeout if wait else 0)
             self.bucket.take(moved.written)
             return moved
         # The silence is this side's own, and short: a fraction of a second.
@@ -262,7 +276,7 @@ class _Link:
             time.sleep(delay)
             return Exchange(0, b"", False)
         try:
-            return self._transport.exchange(memoryview(b""), True, delay)
+            return self._transport.exchange(NOTHING, True, delay)
         except RdcError as error:
             if error.code is not ExitCode.TIMEOUT:
                 raise
@@ -274,8 +288,8 @@ class _Link:
         if not self._outgoing:
             self._connection.beat()
             self._fill()
-        moved = self._transport.exchange(self._outgoing[:BEAT_BYTES], False, 0)
-        self._outgoing = self._outgoing[moved.written :]
+        moved = self._transport.exchange(self._first[:BEAT_BYTES], False, 0)
+        self._sent(moved.written)
 
     def drain(self, until: int) -> None:
         """Exchange until fewer than `until` of the bytes that are ready are left, or the far side ended.
@@ -283,7 +297,7 @@ class _Link:
         Input is taken at the same time: two ends that send to each other must not wait for each other.
         """
         self._fill()
-        while len(self._outgoing) >= until and not self.ended:
+        while self._waiting >= until and not self.ended:
             self.step(wait=True)
 
     def refuse(self, error: RdcError) -> None:
@@ -297,15 +311,33 @@ class _Link:
         with contextlib.suppress(RdcError):
             while self._outgoing and (left := deadline - time.monotonic()) > 0:
                 # What still comes is dropped: a far side that cannot send might never read.
-                moved = self._transport.exchange(self._outgoing, True, left)
-                self._outgoing = self._outgoing[moved.written :]
+                moved = self._transport.exchange(self._first, True, left)
+                self._sent(moved.written)
                 if moved.eof:
                     return
 
     def _fill(self) -> None:
-        ready = self._connection.data_to_send()
-        if ready:
-            self._outgoing = memoryview(bytes(self._outgoing) + ready if self._outgoing else ready)
+        parts = self._connection.parts_to_send()
+        self._waiting += sum(map(len, parts))
+        for long, some in groupby(parts, key=lambda part: len(part) >= LONG_BYTES):
+            pieces = list(some)
+            self._outgoing += map(memoryview, pieces if long else [b"".join(pieces)])
+
+    @property
+    def _first(self) -> memoryview:
+        return self._outgoing[0] if self._outgoing else NOTHING
+
+    def _sent(self, count: int) -> None:
+        if not count:
+            self._all_taken = False
+            return
+        self._waiting -= count
+        first = self._outgoing[0]
+        self._all_taken = count == len(first)
+        if self._all_taken:
+            self._outgoing.popleft()
+        else:
+            self._outgoing[0] = first[count:]
 
 
 def run(

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rdc.errors import FileError, ProtocolError
+from rdc.errors import FileError, ProtocolError, printable
 from rdc.files.replace import Replacement
 from rdc.files.spool import Spool
 from rdc.kernel import short_references
-from rdc.limits import NODES_PER_MESSAGE, RANGES_PER_MESSAGE, TREES_IN_FLIGHT, TREES_IN_FLIGHT_BYTES
-from rdc.plan.descent import Descent, Reuse, literal_ranges
+from rdc.limits import (
+    FILES_PER_MESSAGE,
+    NODES_PER_MESSAGE,
+    PACKED_BYTES,
+    RANGES_PER_MESSAGE,
+    TREES_IN_FLIGHT,
+    TREES_IN_FLIGHT_BYTES,
+)
+from rdc.plan.context import context_ranges, known_pieces
+from rdc.plan.descent import Descent, Fetch, Reuse, literal_ranges
+from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import NodeRequest, RangeRequest, TreeRequest
+from rdc.protocol.packed import unpack
 from rdc.session.descending_file import DescendingFile, HeldFile, Stage
 from rdc.session.driver import Flush, Send
 from rdc.session.file_queue import FileQueue
@@ -26,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.model.entries import Identity
-    from rdc.protocol.messages import BlockAnswer, Data, NodeAnswer, TreeAnswer
+    from rdc.protocol.messages import BlockAnswer, Data, Literals, NodeAnswer, TreeAnswer
     from rdc.session.driver import Conversation
     from rdc.session.transfer_context import TransferContext
     from rdc.session.whole_files import WholeFiles
@@ -35,6 +45,16 @@ __all__ = ["FileDescents"]
 
 ROUND_TRIPS = 10
 """Round trips that a session should take at most, whatever it has to do."""
+
+ROUND_TRIPS_FOR_FEW = 8
+FEW_FILES = 4
+FEW_BYTES = 64 << 10
+"""With so many files, and unknown bytes in one of them, there is little that a round trip could save."""
+
+LEAF_BLOCK = 1024
+"""Bytes of the first blocks asked for, together with a file's tree."""
+
+LEAF_REQUEST = TreeRequest((0,), Stage.SHORT.width, LEAF_BLOCK)
 
 
 class FileDescents:
@@ -85,7 +105,9 @@ class FileDescents:
             self._estimates += estimate
             starting.append(file)
         if starting:
-            yield Send(TreeRequest(tuple(sorted(starting)), Stage.SHORT.width), round_)
+            for first in range(0, len(starting), FILES_PER_MESSAGE):
+                files = tuple(sorted(starting[first : first + FILES_PER_MESSAGE]))
+                yield Send(TreeRequest(files, Stage.SHORT.width, LEAF_BLOCK), round_)
             # The source signs its versions now, so ours are signed at the same time.
             yield Flush()
             for file in starting:
@@ -166,7 +188,7 @@ class FileDescents:
         trees = [held.tree for held in state.held]
         state.descent = Descent(trees, self._context.secret, width, message.size)
         state.descent.start(message.height, decode_records(message.records, width))
-        yield from self._ask(state, round_)
+        yield from self._ask(state, round_, message.fingerprints)
 
     def _sign_bases(self, state: DescendingFile, round_: int) -> Conversation[None]:
         """The old version first, then what an interrupted run left of the new one, then other files."""
@@ -193,8 +215,9 @@ class FileDescents:
         if state.descent.answer(message.level, message.nodes, records):
             yield from self._ask(state, round_)
 
-    def _ask(self, state: DescendingFile, round_: int) -> Conversation[None]:
-        """The next level's nodes, or the ranges of unknown chunks, or nothing more."""
+    def _ask(self, state: DescendingFile, round_: int, fingerprints: bytes = b"") -> Conversation[None]:
+        """The next level's nodes, or the ranges of unknown chunks, or nothing more. `fingerprints`: of the
+        blocks of the whole file, of which no chunk is known."""
         descent = state.descent
         if descent is None:
             return
@@ -208,14 +231,33 @@ class FileDescents:
         if state.stage is Stage.SHORT:
             bases = [(held.path, held.identity) for held in state.held]
             trees = [held.tree for held in state.held]
-            # A message and its answer are two rounds; literals and the end of the session take one trip each.
-            rounds = max(1, (2 * ROUND_TRIPS - 3 - round_) // 2)
+            # A message and its answer are two rounds; the literals take two more, and Done the last.
+            unknown = sum(found.length for found in literal_ranges(state.parts))
+            few = len(self._descending) <= FEW_FILES and unknown <= FEW_BYTES
+            trips = ROUND_TRIPS_FOR_FEW if few else ROUND_TRIPS
+            rounds = max(not fingerprints, (2 * trips - 2 - round_) // 2)
             state.gaps = Gaps(
                 state.file, self._context.root, self._context.secret, state.parts, bases, trees, rounds
             )
-            yield from self._ask_below(state, state.gaps, round_)
+            known = state.parts[0] if len(state.parts) == 1 else None
+            if fingerprints and isinstance(known, Fetch) and known.count == 1:
+                self._begin_below(state, state.gaps, fingerprints)
+            if state.failed:
+                yield from self._escalate(state, round_)
+            else:
+                yield from self._ask_below(state, state.gaps, round_)
         else:
             yield from self._ask_ranges(state, round_)
+
+    def _begin_below(self, state: DescendingFile, gaps: Gaps, fingerprints: bytes) -> None:
+        block = LEAF_REQUEST.block_of(state.size)
+        if len(fingerprints) != -(-state.size // block) * LEAF_WIDTH:
+            raise ProtocolError(f"{len(fingerprints)} bytes of fingerprints for a file of {state.size}")
+        try:
+            gaps.begin(block, fingerprints)
+        except FileError:
+            state.held = []
+            state.failed = True
 
     def _ask_below(self, state: DescendingFile, gaps: Gaps, round_: int) -> Conversation[None]:
         """Smaller blocks of what is still unknown; where none pay, its bytes."""
@@ -249,11 +291,54 @@ class FileDescents:
     def _ask_ranges(self, state: DescendingFile, round_: int) -> Conversation[None]:
         """The ranges that no base has, or nothing more."""
         ranges = [(found.offset, found.length) for found in literal_ranges(state.parts)]
+        if ranges and self._may_pack(state, ranges):
+            state.open_requests += 1
+            yield Send(RangeRequest.of(state.file, ranges, pack=True), round_)
+            return
         for i in range(0, len(ranges), RANGES_PER_MESSAGE):
             state.open_requests += 1
             yield Send(RangeRequest.of(state.file, tuple(ranges[i : i + RANGES_PER_MESSAGE])), round_)
         if not ranges:
             yield from self._conclude(state, round_)
+
+    def _may_pack(self, state: DescendingFile, ranges: list[tuple[int, int]]) -> bool:
+        if not self._context.pack or len(ranges) > RANGES_PER_MESSAGE:
+            return False
+        if sum(length for _, length in ranges) > PACKED_BYTES:
+            return False
+        state.known = context_ranges(ranges, state.size)
+        return known_pieces(state.parts, [held.tree for held in state.held], state.known) is not None
+
+    def take_literals(self, message: Literals, round_: int) -> Conversation[None]:
+        """All literals of a file, packed with what this side has around them."""
+        state = self._descending.get(message.file)
+        if state is None:
+            self.expire(message.file)
+            return
+        state.open_requests -= 1
+        try:
+            if not state.failed:
+                rebuild = self._build(state)
+                rebuild.push(self._unpacked(state, message.packed))
+                self._context.tally.arriving(rebuild.temporary.size)
+        except MismatchError:
+            state.failed = True
+        except FileError as error:
+            self._context.problem(state.path, error)
+            self._finish(state)
+            return
+        yield from self._conclude(state, round_)
+
+    def _unpacked(self, state: DescendingFile, packed: bytes) -> bytes:
+        """MismatchError where it cannot be: a block that was found is not what it seemed."""
+        trees = [held.tree for held in state.held]
+        pieces = known_pieces(state.parts, trees, state.known) or ()
+        context = b"".join(state.sources[base].pread(offset, length) for base, offset, length in pieces)
+        size = sum(found.length for found in literal_ranges(state.parts))
+        try:
+            return unpack(packed, context, size)
+        except ValueError as error:
+            raise MismatchError(state.path, f"{printable(state.path)}: {error}") from error
 
     def _build(self, state: DescendingFile) -> Rebuild:
         """Starts writing, now that literals come: only a file at work has descriptors open."""

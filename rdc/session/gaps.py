@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rdc.errors import printable
 from rdc.kernel import match_blocks
 from rdc.plan.blocks import NOWHERE, BlockSearch
+from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import BlockRequest
 from rdc.session.driver import Send
 from rdc.session.rebuild import MismatchError
@@ -67,6 +68,11 @@ class Gaps:
             ranges = [(found.offset, found.length) for found in ask.ranges]
             yield Send(BlockRequest.of(self._file, ranges, ask.size, ask.width), round_)
         return len(asks)
+
+    def begin(self, size: int, fingerprints: bytes) -> None:
+        """Takes the fingerprints of the whole file, a single gap, that came with its tree; as `take`."""
+        self._search.begin(size, LEAF_WIDTH)
+        self.take(fingerprints)
 
     def take(self, fingerprints: bytes) -> None:
         """Takes the answer to the oldest request. MismatchError when a base is not what was signed."""

@@ -12,13 +12,20 @@ from rdc.plan.itemize import RENAMING, itemize
 from rdc.progress import ItemChanged, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Buffer
+
     from rdc.files.confined import Root
     from rdc.files.replacement import Replacement
-    from rdc.model.entries import Identity, Metadata
+    from rdc.model.entries import Identity, Metadata, PackedListing
     from rdc.session.news import News
     from rdc.tree.manifest import Manifest
 
 __all__ = ["Landing"]
+
+NEW_FILE = itemize(Kind.FILE, Decision(Change.CREATE, -1, -1, Difference.NONE), transferred=True, new=True)
+"""The code of most files of most first copies."""
 
 DIFFERENCES = tuple(map(Difference, range(1 << len(Difference))))
 """Every set of differences, by its bits."""
@@ -37,9 +44,8 @@ class Landing:
         self._dry = dry
         self._decisions = _Decisions()
         self._landing: dict[bytes, int] = {}
-        # What lands is not put into the catalog. Its chunk lengths are the sender's word, and finding them
-        # again here costs a tenth more CPU for every byte that arrives; signing the file when it is asked for
-        # costs a third of what its arrival did, and most files never are.
+        # What lands is not put into the catalog: a whole file is neither cut nor are its chunks named on its
+        # way, which would take four times as long as its digest; most files are never asked about.
         self._group = CommitGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
         self.changed = 0
         self.planned = 0
@@ -86,12 +92,21 @@ class Landing:
         """Nothing was at its path when the directories were compared."""
         return not self._decisions.has(file)
 
+    def all_new(self, files: Sequence[int]) -> bool:
+        """The same for all of some increasing ones."""
+        return not self._decisions.has_any(files[0], files[-1] + 1) or all(map(self.is_new, files))
+
     def commit(
         self, file: int, path: bytes, temporary: Replacement, metadata: Metadata, expected: Identity | None
     ) -> None:
         """Takes over a verified temporary; it replaces exactly what `expected` names (None: nothing)."""
         self._landing[path] = file
         self._group.add(temporary, path, metadata, self._owner, expected)
+
+    def commit_small(self, directory: bytes, listing: PackedListing, content: Buffer) -> list[int]:
+        """Takes over verified contents, one after the other, of files of one directory that are all new; the
+        rows of which nothing is there, to be tried one by one."""
+        return self._group.add_small(directory, listing, content, self._owner)
 
     def moved(self, file: int, old: bytes) -> None:
         """A file here was (in a dry run: would be) renamed to the path of a new one; its metadata are still
@@ -116,11 +131,14 @@ class Landing:
         self._news.report(item)
 
     def _committed(self, path: bytes) -> None:
-        self._account(path, self._decisions.pop(self._landing.pop(path)))
+        # What is not there was new, and came with many others.
+        file = self._landing.pop(path, None)
+        self._account(path, None if file is None else self._decisions.pop(file))
 
     def _account(self, path: bytes, decision: Decision | None) -> None:
         if decision is None:
-            decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
+            self.report(ItemChanged(NEW_FILE, path))
+            return
         new = decision.change in (Change.CREATE, Change.REPLACE)
         self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=True, new=new), path))
 
@@ -147,6 +165,9 @@ class _Decisions:
 
     def has(self, file: int) -> bool:
         return file < len(self._codes) and self._codes[file] != 0
+
+    def has_any(self, first: int, stop: int) -> bool:
+        return any(self._codes[first:stop])
 
     def pop(self, file: int) -> Decision | None:
         """What was put for a file, the once; None for one that was not there."""

@@ -3,6 +3,11 @@
 Messages pass by reference. All but those that carry content are encoded and decoded all the same, so that
 they are as checked, and as counted, as on a wire; content is counted by its length. Like the driver's queues,
 a direction holds a bounded number of bytes before its sender waits.
+
+Contents pass through memory too, and both halves hash them. copy_file_range would spare a copy and a half of
+them, but what it wrote would have to be read back to be hashed, which costs more than that; and two hashes of
+a gigabyte take a fifth of a second. A reflink would cost nothing at all where the file system has it, and is
+a promise of that file system's instead of a comparison; it is not made here.
 """
 
 from __future__ import annotations

@@ -6,12 +6,13 @@ import time
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, printable
+from rdc.limits import ITEMS_BYTES, ITEMS_PER_MESSAGE
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
-from rdc.protocol.messages import Item, Notice, Plan, Progress
+from rdc.protocol.messages import Items, Notice, Plan, Progress
 from rdc.session.driver import Send
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rdc.progress import Event, Reporter
     from rdc.protocol.messages import Message
@@ -61,8 +62,8 @@ class News:
         """Sends what waits."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
-            for event in waiting:
-                yield Send(_message(event), round_)
+            for message in _messages(waiting):
+                yield Send(message, round_)
 
     def _too_soon(self, event: Progressed) -> bool:
         now = self._clock()
@@ -74,10 +75,12 @@ class News:
 
     def take(self, message: Message) -> bool:
         """Reports an event that the far side sent; False when the message is none."""
-        if isinstance(message, Item):
-            # The far side received it, so from here it was sent: rsync's '<'.
-            change = "<" + message.change[1:] if message.change[0] == ">" else message.change
-            self.report(ItemChanged(change, message.path, message.target))
+        if isinstance(message, Items):
+            targets = message.targets or (b"",) * len(message.paths)
+            for change, path, target in zip(message.codes, message.paths, targets, strict=True):
+                # The far side received it, so from here it was sent: rsync's '<'.
+                shown = "<" + change[1:] if change[0] == ">" else change
+                self.report(ItemChanged(shown, path, target or None))
         elif isinstance(message, Progress):
             self.report(Progressed(message.phase, message.done, message.total))
         elif isinstance(message, Plan):
@@ -89,11 +92,36 @@ class News:
         return True
 
 
-def _message(event: Event) -> Message:
-    if isinstance(event, ItemChanged):
-        return Item(event.change, event.path, event.target)
-    if isinstance(event, Progressed):
-        return Progress(event.phase, event.done, event.total)
-    if isinstance(event, PlanKnown):
-        return Plan(event.files, event.bytes, event.deletes)
-    return Notice(event.code, event.path, event.message)
+def _messages(events: list[Event]) -> Iterator[Message]:
+    """In their order; items that follow each other share messages."""
+    items: list[ItemChanged] = []
+    size = 0
+    for event in events:
+        if isinstance(event, ItemChanged):
+            length = len(event.path) + len(event.target or b"") + 2
+            if items and (len(items) == ITEMS_PER_MESSAGE or size + length > ITEMS_BYTES):
+                yield _joined(items)
+                items, size = [], 0
+            items.append(event)
+            size += length
+            continue
+        if items:
+            yield _joined(items)
+            items, size = [], 0
+        if isinstance(event, Progressed):
+            yield Progress(event.phase, event.done, event.total)
+        elif isinstance(event, PlanKnown):
+            yield Plan(event.files, event.bytes, event.deletes)
+        else:
+            yield Notice(event.code, event.path, event.message)
+    if items:
+        yield _joined(items)
+
+
+def _joined(items: list[ItemChanged]) -> Items:
+    linked = any(item.target for item in items)
+    return Items(
+        "".join([item.change for item in items]),
+        tuple([item.path for item in items]),
+        tuple([item.target or b"" for item in items]) if linked else (),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.confined import Root
@@ -14,7 +14,48 @@ if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
 
-__all__ = ["Place", "is_bare", "keeps_owner", "open_destination", "wants_listing"]
+__all__ = ["ANYWHERE", "Place", "Site", "keeps_owner", "open_destination", "wants_listing"]
+
+
+class Site(Protocol):
+    """Where the path of a session leads: to what its user means by it, or below a module of a daemon."""
+
+    def open(self, path: bytes, *, create: bool = False, writable: bool = False) -> Root:
+        """As Root.open."""
+
+    def has(self, path: bytes) -> bool:
+        """Something is there, if only a link that leads nowhere."""
+
+    def has_directory(self, path: bytes) -> bool:
+        """What `open` would open."""
+
+    def is_bare(self, path: bytes) -> bool:
+        """Nothing is there, or an empty directory: everything the source has will be new."""
+
+
+class _Anywhere:
+    """Paths as this machine reads them, links followed."""
+
+    def open(self, path: bytes, *, create: bool = False, writable: bool = False) -> Root:
+        return Root.open(path, create=create, writable=writable)
+
+    def has(self, path: bytes) -> bool:
+        return os.path.lexists(path)
+
+    def has_directory(self, path: bytes) -> bool:
+        return os.path.isdir(path)
+
+    def is_bare(self, path: bytes) -> bool:
+        try:
+            with os.scandir(path) as entries:
+                return next(entries, None) is None
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+
+
+ANYWHERE: Site = _Anywhere()
 
 
 def keeps_owner(options: SyncOptions) -> bool:
@@ -22,21 +63,10 @@ def keeps_owner(options: SyncOptions) -> bool:
     return os.geteuid() == 0 if options.owner is None else options.owner
 
 
-def is_bare(path: bytes) -> bool:
-    """Nothing is at `path`, or an empty directory: everything the source has will be new."""
-    try:
-        with os.scandir(path) as entries:
-            return next(entries, None) is None
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-
-
-def wants_listing(path: bytes, options: SyncOptions) -> bool:
+def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:
     """Whether to ask for the source's whole listing at once: all of it will be new, or all files are to be
     compared, and manifests do not tell contents."""
-    return options.checksum or is_bare(path)
+    return options.checksum or site.is_bare(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +80,7 @@ class Place:
     """The directory is made by this run, so nothing is in it; in a dry run `root` is the one above it."""
 
 
-def open_destination(path: bytes, start: Start, *, dry_run: bool) -> Place:
+def open_destination(path: bytes, start: Start, *, dry_run: bool, site: Site = ANYWHERE) -> Place:
     """Where `path`, as its user wrote it, puts the tree that `start` announces (rsync's rules).
 
     A directory is made when its parent exists. A single file goes INTO a directory, or to the path itself
@@ -58,17 +88,17 @@ def open_destination(path: bytes, start: Start, *, dry_run: bool) -> Place:
     when the destination cannot be used at all.
     """
     try:
-        return _open(path, start, dry_run=dry_run)
+        return _open(path, start, site, dry_run=dry_run)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
 
 
-def _open(path: bytes, start: Start, *, dry_run: bool) -> Place:
+def _open(path: bytes, start: Start, site: Site, *, dry_run: bool) -> Place:
     single_file = start.only and start.entry is not Kind.DIRECTORY
-    if single_file and not path.endswith(b"/") and not os.path.isdir(path):
+    if single_file and not path.endswith(b"/") and not site.has_directory(path):
         parent = os.path.dirname(path) or b"."
-        return Place(Root.open(parent, writable=not dry_run), os.path.basename(path), False)
-    new = not os.path.lexists(path)
+        return Place(site.open(parent, writable=not dry_run), os.path.basename(path), False)
+    new = not site.has(path)
     if dry_run and new:
-        return Place(Root.open(os.path.dirname(path.rstrip(b"/")) or b"."), None, True)
-    return Place(Root.open(path, create=not dry_run, writable=not dry_run), None, new)
+        return Place(site.open(os.path.dirname(path.rstrip(b"/")) or b"."), None, True)
+    return Place(site.open(path, create=not dry_run, writable=not dry_run), None, new)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from array import array
+from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
@@ -10,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from rdc.errors import FileError, printable
+from rdc.errors import FileError, RdcError, printable
 from rdc.plan.descent import Copy, Fetch, Literal, Patch, Repeat, Reuse, ReuseChunk
 from rdc.signature.build import TreeBuilder
 from rdc.signature.digests import DIGEST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
+    from concurrent.futures import Executor, Future
 
     from rdc.chunking.params import ChunkParams
     from rdc.files.replace import Replacement
@@ -28,6 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Arrival", "Base", "MismatchError", "Rebuild"]
 
+WRITES_BEHIND = 2
+"""Messages that wait to be written: enough for both threads to be busy, and a kill costs no more of what came
+than this megabyte."""
+
 READ_BYTES = 1 << 20
 """Base bytes read, hashed and written at a time."""
 
@@ -37,39 +44,65 @@ class MismatchError(FileError):
 
 
 class Arrival:
-    """Writes `temporary` from a whole file as it comes, chunk lengths announced, the root as trailer."""
+    """Writes `temporary` from a whole file as it comes, its digest as trailer."""
 
     def __init__(
         self,
         file: int,
         path: bytes,
-        params: ChunkParams,
         temporary: Replacement,
         expected: Identity | None,
-        column: Callable[[], Column],
+        writer: Executor | None = None,
     ) -> None:
+        """`writer`: a thread that writes while the caller receives and hashes what follows."""
         self.file = file
         self.path = path
         self.temporary = temporary
         self.expected = expected
         """What was at the path when the content began to come; None: nothing."""
-        self._builder = TreeBuilder(params, column)
+        self._hasher = blake3()
+        self._writer = writer
+        self._writing: deque[Future[None]] = deque()
+        self.size = 0
+        """Bytes that came."""
 
-    def push(self, payload: bytes, chunks: Sequence[int]) -> None:
-        """Takes whole chunks of these lengths, one after the other in `payload`."""
-        view, digests, begin = memoryview(payload), [], 0
-        for length in chunks:
-            digests.append(blake3(view[begin : begin + length]).digest())
-            begin += length
-        self._builder.add(digests, list(chunks))
-        self.temporary.write(payload)
+    def push(self, payload: bytes | memoryview) -> None:
+        """Takes the next bytes; they may be written a little later, and what goes wrong with that is raised
+        then. They must stay as they are."""
+        self.size += len(payload)
+        if self._writer is None:
+            self.temporary.write(payload)
+        else:
+            while len(self._writing) >= WRITES_BEHIND:
+                self._writing.popleft().result()
+            self._writing.append(self._writer.submit(self.temporary.write, payload))
+        self._hasher.update(payload)
 
-    def finish(self, root: bytes) -> None:
-        """Raises MismatchError unless what came has this root."""
-        if self._builder.finish().root != root:
+    def keep(self) -> None:
+        """Leaves what came for the next run to go on from."""
+        self._stop_writing()
+        self.temporary.keep()
+
+    def abandon(self) -> None:
+        """Removes what came."""
+        self._stop_writing()
+        self.temporary.abandon()
+
+    def _stop_writing(self) -> None:
+        """Waits until nothing is being written: before, nobody else may touch the temporary."""
+        while self._writing:
+            with suppress(RdcError):
+                self._writing[0].result()
+            self._writing.popleft()
+
+    def finish(self, digest: bytes) -> None:
+        """Raises MismatchError unless BLAKE3 of what came is this, and what kept it from being written."""
+        while self._writing:
+            self._writing.popleft().result()
+        if self._hasher.digest() != digest:
             raise MismatchError(
                 self.path,
-                f"{printable(self.path)}: the content that arrived does not have the announced root",
+                f"{printable(self.path)}: the content that arrived does not have the announced digest",
             )
 
 
@@ -113,7 +146,7 @@ class Rebuild:
         """Writes up to the first literal. Raises MismatchError when the base is not what was signed."""
         self._step()
 
-    def push(self, payload: bytes) -> None:
+    def push(self, payload: bytes | memoryview) -> None:
         """Takes the next literal bytes. Raises MismatchError as soon as a chunk is wrong."""
         self.literal_bytes += len(payload)
         self._inbox += payload

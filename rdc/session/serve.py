@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc import __version__
@@ -14,24 +15,46 @@ from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Hello, Open, Opene
 from rdc.session.destination import Destination
 from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.news import News
-from rdc.session.place import keeps_owner, open_destination, wants_listing
+from rdc.session.place import ANYWHERE, keeps_owner, open_destination, wants_listing
 from rdc.session.source import Source, SourceTree
 from rdc.session.standing import Standing
 from rdc.tree.filters import FilterList
 
 if TYPE_CHECKING:
-    from rdc.chunking.params import ChunkParams
-    from rdc.session.driver import Conversation
+    from collections.abc import Callable
 
-__all__ = ["answer", "greeting", "serve_stdio"]
+    from rdc.chunking.params import ChunkParams
+    from rdc.model.sync import SyncOptions
+    from rdc.session.driver import Conversation
+    from rdc.session.place import Site
+
+__all__ = ["Admitted", "answer", "greeting", "serve_stdio"]
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What this side makes of an Open."""
+
+    site: Site
+    path: bytes
+    """In `site`."""
+    options: SyncOptions
+
+
+def _as_asked(open_: Open) -> Admitted:
+    """Whoever may start a process here may do what that process's user may."""
+    return Admitted(ANYWHERE, open_.path or b".", open_.options)
 
 
 def greeting(params: ChunkParams) -> Hello:
     return Hello(PROTOCOL_VERSION, f"rdc {__version__}", params.id)
 
 
-def answer(signer: FileSigner) -> Conversation[None]:
-    """The conversation of the side that was dialled, whatever its role will be."""
+def answer(signer: FileSigner, admit: Callable[[Open], Admitted] = _as_asked) -> Conversation[None]:
+    """The conversation of the side that was dialled, whatever its role will be.
+
+    `admit` decides what an Open may have; the RdcError that it raises is told to the far side.
+    """
     received = yield Receive()
     if received is not None and isinstance(received.message, Hello):
         # Not in one process, where nobody has to be greeted.
@@ -39,27 +62,27 @@ def answer(signer: FileSigner) -> Conversation[None]:
     if received is None or not isinstance(received.message, Open):
         raise ProtocolError("expected Open")
     open_, round_ = received.message, received.round + 1
-    yield Pace(open_.options.bandwidth, open_.options.timeout)
-    filters = FilterList(open_.options.rules)
+    admitted = admit(open_)
+    site, path, options = admitted.site, admitted.path, admitted.options
+    yield Pace(options.bandwidth, options.timeout)
+    filters = FilterList(options.rules)
     news = News(None)
-    path = open_.path or b"."
     if open_.role is Role.SOURCE:
-        tree = SourceTree.open(path)
+        tree = SourceTree.open(path, site)
         try:
             yield Send(Opened(None, False), round_)
             yield from Source(tree, filters, open_.secret, signer, news).run()
         finally:
             tree.root.close()
         return
-    options = open_.options
-    whole = wants_listing(path, options)
+    whole = wants_listing(path, options, site)
     yield Send(Opened(None, keeps_owner(options)), round_)
     yield Send(Describe(whole, keeps_owner(options)), round_)
     received = yield Receive()
     if received is not None and isinstance(received.message, Watch):
         standing = Standing(
             path,
-            lambda start: open_destination(path, start, dry_run=options.dry_run),
+            site,
             options,
             filters,
             open_.secret,
@@ -70,7 +93,7 @@ def answer(signer: FileSigner) -> Conversation[None]:
         return
     if received is None or not isinstance(received.message, Start):
         raise ProtocolError("expected Start")
-    place = open_destination(path, received.message, dry_run=open_.options.dry_run)
+    place = open_destination(path, received.message, dry_run=options.dry_run, site=site)
     try:
         half = Destination(
             place,

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from rdc.chunking.chunker import Chunker
 from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, printable
-from rdc.files.confined import Root
-from rdc.files.spool import Spool
 from rdc.kernel import block_fingerprints
-from rdc.limits import DATA_BYTES, FILES_PER_BATCH, NODES_PER_ANSWER, SMALL_FILE_BYTES, SOURCE_TREES_BYTES
+from rdc.limits import DATA_BYTES, NODES_PER_ANSWER, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
+from rdc.plan.context import context_ranges
+from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import (
     NO_TRAITS,
     BlockAnswer,
@@ -25,12 +24,14 @@ from rdc.protocol.messages import (
     DigestAnswer,
     DigestRequest,
     Done,
-    FileBatch,
     FileEnd,
     FileFailed,
     FileRequest,
+    Hello,
+    Literals,
     NodeAnswer,
     NodeRequest,
+    Opened,
     RangeRequest,
     RootAnswer,
     RootRequest,
@@ -42,21 +43,24 @@ from rdc.protocol.messages import (
     TreeAnswer,
     TreeRequest,
 )
+from rdc.protocol.packed import pack
 from rdc.session.description import Description
 from rdc.session.driver import Flush, Receive, Send
+from rdc.session.file_sender import FileSender
 from rdc.session.news import News
-from rdc.signature.build import TreeBuilder, chunk_root
-from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, root_reference
+from rdc.session.place import ANYWHERE
+from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.catalog.signer import FileSigner
-    from rdc.chunking.params import ChunkParams
+    from rdc.files.confined import Root
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
     from rdc.protocol.connection import Received
     from rdc.session.driver import Conversation
+    from rdc.session.place import Site
     from rdc.signature.tree import SignatureTree
     from rdc.tree.filters import FilterList
     from rdc.tree.manifest import Entry
@@ -76,12 +80,12 @@ class SourceTree:
     """The one entry, where the path had no trailing slash (rsync's rule)."""
 
     @classmethod
-    def open(cls, path: bytes) -> SourceTree:
+    def open(cls, path: bytes, site: Site = ANYWHERE) -> SourceTree:
         """Raises FileError when there is nothing at `path`."""
         name = os.path.basename(path)
         if name in (b"", b".", b".."):
-            return cls(Root.open(path), None)
-        tree = cls(Root.open(os.path.dirname(path) or b"."), name)
+            return cls(site.open(path), None)
+        tree = cls(site.open(os.path.dirname(path) or b"."), name)
         if tree.root.kind(name) is None:
             tree.root.close()
             raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")
@@ -107,55 +111,49 @@ class _Signed:
         return self.tree.memory + SIGNED_OBJECT_BYTES
 
 
-class _Batch:
-    """Small files on their way into one message."""
-
-    __slots__ = ("_params", "_payload", "_roots", "files", "sizes")
-
-    def __init__(self, params: ChunkParams) -> None:
-        self._params = params
-        self.files: list[int] = []
-        self.sizes: list[int] = []
-        self._payload = bytearray()
-        self._roots = bytearray()
-
-    def full(self, size: int) -> bool:
-        """Whether `size` more bytes have no room."""
-        return bool(self.files) and (
-            len(self._payload) + size > DATA_BYTES or len(self.files) >= FILES_PER_BATCH
-        )
-
-    def add(self, file: int, data: bytes) -> None:
-        self.files.append(file)
-        self.sizes.append(len(data))
-        self._payload += data
-        self._roots += chunk_root(data, self._params)
-
-    def message(self) -> FileBatch:
-        digest = blake3(self._roots).digest()
-        return FileBatch(tuple(self.files), tuple(self.sizes), bytes(self._payload), digest)
-
-
 class Source:
     """One source conversation. `secret`: the session's 16-byte key for short references."""
 
     def __init__(
-        self, tree: SourceTree, filters: FilterList, secret: bytes, signer: FileSigner, news: News
+        self,
+        tree: SourceTree,
+        filters: FilterList,
+        secret: bytes,
+        signer: FileSigner,
+        news: News,
+        *,
+        offer: bool | None = None,
+        pack: bool = True,
     ) -> None:
+        """`offer`: this side dialled, and is to offer its manifest before it is asked, with owners or
+        without: a guess at what the destination keeps, and a round trip less where it is right. `pack`:
+        literals may be compressed."""
+        self._offer = offer
+        self._pack = pack
         self._tree = tree
         self._secret = secret
         self._signer = signer
         self._news = news
         self._description = Description(tree, filters, secret, news)
+        self._sender = FileSender(tree.root, self._description, self._listen)
         self._heard: deque[Received] = deque()
         self._signed: OrderedDict[int, _Signed] = OrderedDict()
         self._signed_bytes = 0
 
     def run(self) -> Conversation[Done]:
         """Describes the tree as it is asked to, answers, and ends with the destination's account."""
+        offered = None
+        if self._offer is not None:
+            yield Send(self._tree.start(), 0)
+            yield Flush()
+            if (yield from self._description.offer(self._offer, 0, self._declined)):
+                offered = self._offer
         describe, round_ = yield from self._described()
-        yield Send(self._tree.start(), round_)
-        if describe.whole:
+        if self._offer is None:
+            yield Send(self._tree.start(), round_)
+        if not describe.whole and describe.owner == offered:
+            pass  # it is being looked into
+        elif describe.whole:
             yield from self._description.send_listing(round_, self._poll)
         else:
             yield Flush()
@@ -170,12 +168,21 @@ class Source:
 
     def _described(self) -> Conversation[tuple[Describe, int]]:
         while True:
-            received = yield Receive()
-            if received is None or self._news.take(received.message):
+            received = self._heard.popleft() if self._heard else (yield Receive())
+            if received is None or isinstance(received.message, Hello | Opened):
+                continue
+            if self._news.take(received.message):
                 continue
             if not isinstance(received.message, Describe):
                 raise ProtocolError(f"expected Describe, found {type(received.message).__name__}")
             return received.message, received.round + 1
+
+    def _declined(self) -> Conversation[bool]:
+        """Whether the destination has asked for the listing by now."""
+        while (received := (yield Receive(wait=False))) is not None:
+            self._heard.append(received)
+        messages = [received.message for received in self._heard]
+        return any(isinstance(message, Describe) and message.whole for message in messages)
 
     @property
     def files(self) -> int:
@@ -217,7 +224,7 @@ class Source:
             yield from self._send_traits(message, round_)
         elif isinstance(message, TreeRequest):
             for file in message.files:
-                yield from self._answer(file, round_, lambda f: self._send_tree(f, message.width, round_))
+                yield from self._answer(file, round_, lambda f: self._send_tree(f, message, round_))
         elif isinstance(message, NodeRequest):
             yield from self._answer(message.file, round_, lambda _: self._send_nodes(message, round_))
         elif isinstance(message, BlockRequest):
@@ -226,7 +233,7 @@ class Source:
             yield from self._answer(message.file, round_, lambda _: self._send_ranges(message, round_))
             self._forget(message.file)
         elif isinstance(message, FileRequest):
-            yield from self._send_files(message.files, round_)
+            yield from self._sender.send(message.files, round_)
         else:
             raise ProtocolError(f"a source was sent {type(message).__name__}")
 
@@ -241,7 +248,7 @@ class Source:
             yield Send(FileFailed(file, error.code, str(error)), round_)
 
     def _roots(self, message: RootRequest, round_: int) -> Conversation[None]:
-        files, sizes, roots = [], [], bytearray()
+        files, sizes, roots = [], [], []
         for file in message.files:
             try:
                 with self._open(file) as source:
@@ -251,9 +258,11 @@ class Source:
                 continue
             files.append(file)
             sizes.append(size)
-            roots += root_reference(root, self._secret, message.width)
+            roots.append(root)
         if files:
-            yield Send(RootAnswer(tuple(files), tuple(sizes), bytes(roots)), round_)
+            references = group_references(roots, self._secret, message.width, message.group)
+            told = tuple(sizes) if message.group == 1 else ()
+            yield Send(RootAnswer(tuple(files), told, references, message.group), round_)
 
     def _root(self, file: int, source: SourceFile) -> bytes:
         """One that the catalog knows spares the chunk list too."""
@@ -288,13 +297,19 @@ class Source:
         if files:
             yield Send(TraitsAnswer(tuple(files), tuple(sizes), bytes(roots), bytes(traits)), round_)
 
-    def _send_tree(self, file: int, width: int, round_: int) -> Conversation[None]:
+    def _send_tree(self, file: int, asked: TreeRequest, round_: int) -> Conversation[None]:
+        fingerprints = b""
         with self._open(file) as source:
             signed = self._sign(file, source)
-        tree = signed.tree
-        records = encode_records(tree.top, range(tree.top.records), self._secret, width)
+            tree = signed.tree
+            if asked.block and 0 < tree.size <= self._signer.params.max_size:
+                data = source.pread(0, tree.size)
+                fingerprints = block_fingerprints(self._secret, data, asked.block_of(tree.size), LEAF_WIDTH)
+                source.check_unchanged()
+        records = encode_records(tree.top, range(tree.top.records), self._secret, asked.width)
         mtime = self._news_of_mtime(file, signed.identity)
-        yield Send(TreeAnswer(file, tree.size, tree.root, tree.height, mtime, records), round_)
+        answer = TreeAnswer(file, tree.size, tree.root, tree.height, mtime, records, fingerprints)
+        yield Send(answer, round_)
 
     def _send_nodes(self, message: NodeRequest, round_: int) -> Conversation[None]:
         signed = self._signed.get(message.file)
@@ -329,6 +344,9 @@ class Source:
 
     def _send_ranges(self, message: RangeRequest, round_: int) -> Conversation[None]:
         """The ranges one behind the other in as few messages as possible: many are shorter than a header."""
+        if message.pack and self._pack:
+            yield Send(self._packed(message), round_)
+            return
         held = bytearray()
         with self._opened_again(message) as source:
             for offset, length in message.ranges:
@@ -338,14 +356,22 @@ class Source:
                     held += part
                     at += len(part)
                     if len(held) == DATA_BYTES:
-                        yield Send(Data(message.file, bytes(held), ()), round_)
+                        yield Send(Data(message.file, bytes(held)), round_)
                         yield from self._listen()
                         held.clear()
             source.check_unchanged()
         if held:
-            yield Send(Data(message.file, bytes(held), ()), round_)
-        # Without a root: the receiver already knows it.
+            yield Send(Data(message.file, bytes(held)), round_)
+        # Without a digest: the receiver knows the root.
         yield Send(FileEnd(message.file, sum(message.lengths)), round_)
+
+    def _packed(self, message: RangeRequest) -> Literals:
+        with self._opened_again(message) as source:
+            literals = b"".join(source.pread(offset, length) for offset, length in message.ranges)
+            known = context_ranges(message.ranges, source.size)
+            context = b"".join(source.pread(found.offset, found.length) for found in known)
+            source.check_unchanged()
+        return Literals(message.file, pack(literals, context))
 
     def _opened_again(self, message: BlockRequest | RangeRequest) -> SourceFile:
         """The file that the ranges are of, if it is still the one that was signed and has them all."""
@@ -361,70 +387,6 @@ class Source:
             return source
         source.close()
         raise FileChangedError(path, f"{printable(path)}: {why}")
-
-    def _send_files(self, files: tuple[int, ...], round_: int) -> Conversation[None]:
-        """Whole files in the order asked; runs of small ones share a message."""
-        batch = _Batch(self._signer.params)
-        for file in files:
-            entry = self._entry(file)
-            if entry.size <= SMALL_FILE_BYTES:
-                try:
-                    if batch.full(entry.size):
-                        yield Send(batch.message(), round_)
-                        batch = _Batch(self._signer.params)
-                    if self._add_small(batch, file, entry):
-                        continue
-                except FileError as error:
-                    yield Send(FileFailed(file, error.code, str(error)), round_)
-                    continue
-            if batch.files:
-                yield Send(batch.message(), round_)
-                batch = _Batch(self._signer.params)
-            yield from self._answer(file, round_, lambda f: self._send_file(f, round_))
-        if batch.files:
-            yield Send(batch.message(), round_)
-
-    def _add_small(self, batch: _Batch, file: int, entry: Entry) -> bool:
-        """False when the file is not as it was listed, and has to come with its new size and mtime."""
-        with self._tree.root.open_read(entry.path) as source:
-            if (source.size, source.identity.mtime_ns) != (entry.size, entry.metadata.mtime_ns):
-                return False
-            data = source.pread(0, entry.size)
-            source.check_unchanged()
-        batch.add(file, data)
-        return True
-
-    def _send_file(self, file: int, round_: int) -> Conversation[None]:
-        """Content at once, chunk by chunk, the root as trailer: the file is read once."""
-        catalog = self._signer.catalog
-        with self._open(file) as source:
-            began = catalog.now()
-            chunker, builder = Chunker(self._signer.params), TreeBuilder(self._signer.params, Spool)
-            held = b""
-            for span in source.spans(DATA_BYTES - self._signer.params.max_size):
-                columns = chunker.feed_columns(span)
-                builder.add(columns.digests, columns.lengths)
-                size = sum(columns.lengths)
-                if size > len(held):
-                    with memoryview(span) as view:
-                        payload = b"".join((held, view[: size - len(held)]))
-                        held = bytes(view[size - len(held) :])
-                    yield Send(Data(file, payload, tuple(columns.lengths)), round_)
-                elif size:
-                    yield Send(Data(file, held[:size], tuple(columns.lengths)), round_)
-                    held = held[size:] + span
-                else:
-                    held += span
-                yield from self._listen()
-            columns = chunker.finish_columns()
-            builder.add(columns.digests, columns.lengths)
-            if held:
-                yield Send(Data(file, held, tuple(columns.lengths)), round_)
-            source.check_unchanged()
-            tree, identity = builder.finish(chunker.traits()), source.identity
-            catalog.put(source, tree, began)
-        mtime = self._news_of_mtime(file, identity)
-        yield Send(FileEnd(file, tree.size, tree.root, mtime), round_)
 
     def _entry(self, file: int) -> Entry:
         manifest = self._description.manifest

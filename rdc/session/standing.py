@@ -10,17 +10,15 @@ from rdc.session.changes import ChangesTurn
 from rdc.session.destination import Destination
 from rdc.session.driver import Idle, Receive, Send
 from rdc.session.news import News
-from rdc.session.place import is_bare, keeps_owner, wants_listing
+from rdc.session.place import keeps_owner, open_destination, wants_listing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rdc.catalog.signer import FileSigner
     from rdc.model.sync import SyncOptions
     from rdc.protocol.connection import Received
     from rdc.protocol.messages import Watch
     from rdc.session.driver import Conversation
-    from rdc.session.place import Place
+    from rdc.session.place import Place, Site
     from rdc.tree.filters import FilterList
 
 __all__ = ["Standing"]
@@ -32,7 +30,7 @@ class Standing:
     def __init__(
         self,
         path: bytes,
-        open_place: Callable[[Start], Place],
+        site: Site,
         options: SyncOptions,
         filters: FilterList,
         secret: bytes,
@@ -40,10 +38,10 @@ class Standing:
         *,
         whole: bool,
     ) -> None:
-        """`open_place`: opens the destination as it is at that moment, at each turn: kept open between turns
-        it could not be unmounted, and one that was replaced would go on being written unseen."""
+        """`path` is one of `site` and opened at each turn: kept open between turns it could not be
+        unmounted, and one that was replaced would go on being written unseen."""
         self._path = path
-        self._open_place = open_place
+        self._site = site
         self._options = options
         self._filters = filters
         self._secret = secret
@@ -55,7 +53,7 @@ class Standing:
 
     def run(self, watch: Watch) -> Conversation[None]:
         """Until the source ends the stream between two turns."""
-        if watch.again and is_bare(self._path):
+        if watch.again and self._site.is_bare(self._path):
             raise RdcError(
                 f"{printable(self._path)}: there was a copy here, now there is nothing; is it unmounted?",
                 code=ExitCode.FILE_IO,
@@ -64,7 +62,7 @@ class Standing:
         while (received := (yield from self._next_turn())) is not None:
             turn, round_ = received.message, received.round + 1
             if isinstance(turn, Turn) and turn.whole:
-                self._whole = wants_listing(self._path, self._options)
+                self._whole = wants_listing(self._path, self._options, self._site)
                 yield Send(Describe(self._whole, keeps_owner(self._options)), round_)
                 yield from self._compare_all()
             else:
@@ -114,7 +112,7 @@ class Standing:
             place.root.close()
 
     def _place(self, start: Start) -> Place:
-        place = self._open_place(start)
+        place = open_destination(self._path, start, dry_run=self._options.dry_run, site=self._site)
         found = place.root.identity(b"")
         if self._root is not None and self._root != (found.device, found.inode):
             place.root.close()

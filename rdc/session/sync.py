@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.errors import CommandMissingError, ExitCode, ProtocolError, RdcError, StreamError, UsageError
-from rdc.model.location import Location, RemoteShell, parse_location
+from rdc.errors import (
+    CommandMissingError,
+    ExitCode,
+    ProtocolError,
+    RdcError,
+    StreamError,
+    TrustError,
+    UsageError,
+)
+from rdc.limits import DAEMON_TIMEOUT_SECONDS
+from rdc.model.location import DEFAULT_PORT, Location, RemoteShell, parse_location
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import silent
 from rdc.protocol.connection import Connection
@@ -24,12 +35,19 @@ from rdc.session.source import Source, SourceTree
 from rdc.tree.filters import FilterList
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rdc.catalog.store import SignatureStore
     from rdc.progress import Reporter
     from rdc.protocol.messages import Done
     from rdc.session.driver import Conversation
+    from rdc.transport.base import Transport
+    from rdc.transport.stdio import ChildTransport
+    from rdc.transport.tls import TlsTransport
 
 __all__ = ["sync"]
+
+W = TypeVar("W", bound="Transport")
 
 SECRET_BYTES = 16
 # rsync's order of precedence: what could not be copied outweighs what went away by itself.
@@ -44,6 +62,7 @@ def sync(
     shell: RemoteShell | None = None,
     reporter: Reporter = silent,
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
+    keys: Path | None = None,
 ) -> SyncReport:
     """Brings `destination` up to `source`, as `rdc sync` does; strings are read as on the command line.
 
@@ -51,6 +70,7 @@ def sync(
     as a whole cannot go on; every path at the destination is then as it was, or as it was to become.
     `catalog`: where signatures of local files are remembered: by default where RDC_CATALOG says or in the
     user's cache directory; None for nowhere. One that is passed in is flushed and stays open.
+    `keys`: the key directory for rdc://; None for RDC_KEYS or the user's own.
     """
     source = parse_location(source) if isinstance(source, str) else source
     destination = parse_location(destination) if isinstance(destination, str) else destination
@@ -58,9 +78,12 @@ def sync(
         raise UsageError("one of source and destination must be on this machine")
     with opened_catalog(catalog, reporter) as store:
         run_ = _Run(source, destination, options or SyncOptions(), reporter, store)
-        if source.host is None and destination.host is None:
+        far = destination if source.host is None else source
+        if far.host is None:
             return run_.here()
-        return run_.remote(shell or RemoteShell())
+        if far.port is None:
+            return run_.by_shell(far.host, shell or RemoteShell())
+        return run_.by_daemon(far.host, far.port, keys)
 
 
 class _Run:
@@ -81,6 +104,7 @@ class _Run:
         self._secret = os.urandom(SECRET_BYTES)
         self._filters = FilterList(options.rules)
         self._signer = FileSigner(catalog=catalog)
+        self._pack = self._options.compress is not False
         self._files = 0
         self._bytes = 0
 
@@ -89,15 +113,48 @@ class _Run:
         and hash at the same time."""
         # A mistake in SRC is this side's to tell, not the far side's.
         SourceTree.open(self._source.path).root.close()
+        self._pack = self._options.compress is True
         link = LocalLink(self._fetch(), answer(FileSigner(catalog=self._signer.catalog)))
         return self._report(link.run(), link)
 
-    def remote(self, shell: RemoteShell) -> SyncReport:
+    def by_shell(self, host: str, shell: RemoteShell) -> SyncReport:
         """The other end is a child process: a remote shell that starts rdc there."""
         from rdc.transport.remote import remote_argv
         from rdc.transport.stdio import ChildTransport
 
-        host = self._source.host or self._destination.host or ""
+        argv = remote_argv(host, shell)
+
+        def explained(error: RdcError, transport: ChildTransport) -> RdcError:
+            if not isinstance(error, StreamError):
+                return error
+            # Of a far side that never spoke the exit status says why; nothing else is worth a wait.
+            transport.close_write()
+            return _explained(error, host, shell, transport.wait() if error.before_hello else None)
+
+        return self._remote(lambda: ChildTransport(argv), explained)
+
+    def by_daemon(self, host: str, port: int, keys: Path | None) -> SyncReport:
+        """The other end is a daemon. What is counted are all bytes of the TCP connection's content."""
+        from rdc.transport.keys import KeyRing, key_directory
+        from rdc.transport.tls import connect
+
+        ring = KeyRing.read(key_directory(os.environ) if keys is None else keys)
+        peer = ring.peer(host, port, default_port=DEFAULT_PORT)
+        self._options = replace(self._options, timeout=self._options.timeout or DAEMON_TIMEOUT_SECONDS)
+        transports: list[TlsTransport] = []
+
+        def dial() -> TlsTransport:
+            transports.append(connect(host, port, ring, peer))
+            return transports[0]
+
+        def explained(error: RdcError, _: TlsTransport) -> RdcError:
+            return TrustError(f"{host}: {error}") if isinstance(error, TrustError) else error
+
+        report = self._remote(dial, explained)
+        (used,) = transports
+        return replace(report, bytes_sent=used.bytes_sent, bytes_received=used.bytes_received)
+
+    def _remote(self, dial: Callable[[], W], explained: Callable[[RdcError, W], RdcError]) -> SyncReport:
         with contextlib.ExitStack() as stack:
             if self._source.host is None:
                 # Before anything is started: a typing error should not ask for a password.
@@ -106,24 +163,23 @@ class _Run:
                 conversation = self._send(tree)
             else:
                 conversation = self._fetch()
-            transport = ChildTransport(remote_argv(host, shell))
+            transport = dial()
             stack.callback(transport.close)
             compress = self._options.compress is not False
             connection = Connection(True, greeting(self._signer.params), compress=compress)
             try:
                 done = run(conversation, connection, transport)
-            except StreamError as error:
-                # Of a far side that never spoke the exit status says why; nothing else is worth a wait.
-                transport.close_write()
-                status = transport.wait() if error.before_hello else None
-                raise _explained(error, host, shell, status) from error
+            except (StreamError, TrustError) as error:
+                raise explained(error, transport) from error
             return self._report(done, connection)
 
     def _fetch(self) -> Conversation[Done]:
         """The far side is the source."""
         # The source starts on this without waiting for anything more.
         owner, whole = keeps_owner(self._options), wants_listing(self._destination.path, self._options)
-        yield from self._open(Role.SOURCE, self._source.path, Describe(whole, owner))
+        yield from self._open(Role.SOURCE, self._source.path)
+        yield Send(Describe(whole, owner), 0)
+        yield from self._opened()
         received = yield Receive()
         if received is None or not isinstance(received.message, Start):
             raise ProtocolError("expected Start")
@@ -140,6 +196,7 @@ class _Run:
                 self._news,
                 whole=whole,
                 settlements=self._signer.catalog,
+                pack=self._pack,
             )
             done = yield from half.run(received.round + 1)
         finally:
@@ -147,19 +204,37 @@ class _Run:
         self._files, self._bytes = half.source_files, half.source_bytes
         return done
 
+    @property
+    def _owner_there(self) -> bool:
+        """Whether the far side, as the destination, keeps owners: a guess. One that is started for this run
+        is root where this one is, as a rule; modules of a daemon keep owners where they say so."""
+        if self._destination.port is not None:
+            return bool(self._options.owner)
+        return keeps_owner(self._options)
+
     def _send(self, tree: SourceTree) -> Conversation[Done]:
         """The far side is the destination."""
-        yield from self._open(Role.DESTINATION, self._destination.path, None)
-        half = Source(tree, self._filters, self._secret, self._signer, self._news)
+        yield from self._open(Role.DESTINATION, self._destination.path)
+        # Contents are compared by listing; anything else the destination may want by manifest.
+        offer = None if self._options.checksum else self._owner_there
+        half = Source(
+            tree,
+            self._filters,
+            self._secret,
+            self._signer,
+            self._news,
+            offer=offer,
+            pack=self._options.compress is not False,
+        )
         done = yield from half.run()
         self._files, self._bytes = half.files, half.total_bytes
         return done
 
-    def _open(self, role: Role, path: bytes, describe: Describe | None) -> Conversation[None]:
+    def _open(self, role: Role, path: bytes) -> Conversation[None]:
         yield Pace(self._options.bandwidth, self._options.timeout)
         yield Send(Open(role, path, self._secret, self._options), 0)
-        if describe is not None:
-            yield Send(describe, 0)
+
+    def _opened(self) -> Conversation[None]:
         while True:
             received = yield Receive()
             if received is not None and isinstance(received.message, Opened):

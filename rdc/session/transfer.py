@@ -1,7 +1,8 @@
 """Files on their way to the destination: from the decision that one differs to its hand-over for commit.
 
 A file that the destination lacks comes whole; one that it has in another version moves by descent. Nothing is
-handed over before its 32-byte root was compared.
+handed over before a 32-byte digest of it was compared: the digest of what came whole, the root of what was
+rebuilt.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rdc.protocol.messages import (
     FileBatch,
     FileEnd,
     FileFailed,
+    Literals,
     NodeAnswer,
     RootAnswer,
     TraitsAnswer,
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
     from rdc.session.vanished import Vanished
 
 __all__ = ["Transfers"]
+
+WHOLE_BYTES = 1024
+"""Changed files up to this size come whole: compressed hardly longer than a root and fingerprints, and round
+trips sooner."""
 
 
 class Transfers:
@@ -65,24 +71,26 @@ class Transfers:
         """Bring the content of a file up to date from the version at its path; `same_size`: as listed."""
         size = self._context.entries.entry(file).size
         self.tally.total_bytes += size
+        if size <= WHOLE_BYTES and not same_size:
+            self._wholes.add(file)
+            return
         self.tally.compare_bytes += size
         if same_size:
             self._checks.touched(file)
         else:
             self._descents.add(file)
 
-    def create(self, file: int) -> None:
+    def create(self, file: int, path: bytes, size: int) -> None:
         """Fetch a file that is not here: what an interrupted run did not get of it, or what no other file
         here has, or all of it."""
-        entry = self._context.entries.entry(file)
-        self.tally.total_bytes += entry.size
+        self.tally.total_bytes += size
         if self._context.dry:
             if self._planned or not self._context.seeks:
                 self._context.landing.rehearse(file)
             else:
                 self._origins.seek(file)
-        elif entry.size > KEEP_BYTES and self._context.leftovers.of(entry.path) is not None:
-            self.tally.compare_bytes += entry.size
+        elif size > KEEP_BYTES and self._context.leftovers.of(path) is not None:
+            self.tally.compare_bytes += size
             self._descents.add(file)
         elif self._context.seeks and not self._planned:
             self._origins.seek(file)
@@ -115,11 +123,13 @@ class Transfers:
         if isinstance(message, Data):
             if not self._descents.take_data(message):
                 self._wholes.take_data(message)
+        elif isinstance(message, Literals):
+            yield from self._descents.take_literals(message, round_)
         elif isinstance(message, FileBatch):
             self._wholes.take_batch(message)
         elif isinstance(message, FileEnd):
             if not (yield from self._descents.take_end(message.file, round_)):
-                if message.root:
+                if message.digest:
                     self._wholes.take_end(message)
                 else:
                     self._descents.expire(message.file)

@@ -39,6 +39,8 @@ class TransferContext:
     signer: FileSigner
     news: News
     tally: Tally
+    pack: bool
+    """Literals are to come compressed with what is around them."""
     fsync: bool
     """What lands is to be durable before it is reported."""
     dry: bool

@@ -1,27 +1,33 @@
-"""Files that come whole: asked for at once, in any number, and checked against their root as they arrive."""
+"""Files that come whole: asked for at once, in any number, and checked by their digests as they arrive."""
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from rdc.errors import FileError, ProtocolError, printable
 from rdc.files.replace import Replacement
-from rdc.files.spool import Spool
 from rdc.limits import FILES_PER_MESSAGE
 from rdc.protocol.messages import FileRequest
 from rdc.session.driver import Send
 from rdc.session.file_queue import FileQueue
 from rdc.session.rebuild import Arrival, MismatchError
-from rdc.signature.build import chunk_root
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Executor, ThreadPoolExecutor
+
     from rdc.protocol.messages import Data, FileBatch, FileEnd
     from rdc.session.driver import Conversation
     from rdc.session.transfer_context import TransferContext
 
 __all__ = ["WholeFiles"]
+
+
+BACKGROUND_BYTES = 4 << 20
+"""Files from this size on are written by a thread of their own: below, starting it costs what it saves."""
 
 
 class WholeFiles:
@@ -34,6 +40,7 @@ class WholeFiles:
         self._retried: set[int] = set()
         self._arrival: Arrival | None = None
         self._skipping: int | None = None
+        self._writer: ThreadPoolExecutor | None = None
 
     @property
     def idle(self) -> bool:
@@ -55,40 +62,56 @@ class WholeFiles:
             return
         try:
             arrival = self._arriving(message.file)
-            arrival.push(message.payload, message.chunks)
-            self._context.tally.arriving(arrival.temporary.size)
+            arrival.push(message.payload)
+            self._context.tally.arriving(arrival.size)
         except FileError as error:
             self._context.problem(self._context.entries.entry(message.file).path, error)
             self._skip(message.file)
 
     def take_batch(self, message: FileBatch) -> None:
-        """Small files: nothing of them is written before all their roots were compared."""
+        """Small files: nothing of them is written before the digest of all was compared."""
         self._asked -= len(message.files)
-        context, params = self._context, self._context.signer.params
+        entries = self._context.entries
+        runs = list(entries.runs(message.files))
+        listed: list[int] = []
+        for directory, files in runs:
+            sizes, first = entries.listing(directory).sizes, entries.firsts[directory]
+            listed += [sizes[file - first] for file in files]
+        # With other sizes than were listed, the bytes would be parted in other places.
+        if blake3(message.payload).digest() != message.digest or listed != list(message.sizes):
+            for file in message.files:
+                self._retry(file, "the contents that arrived do not have the announced digest and sizes")
+            return
+        row = at = 0
         with memoryview(message.payload) as view:
-            contents = []
-            at = 0
-            for size in message.sizes:
-                contents.append(view[at : at + size])
-                at += size
-            if (
-                blake3(b"".join(chunk_root(content, params) for content in contents)).digest()
-                != message.digest
-            ):
-                for file in message.files:
-                    self._retry(file, "the contents that arrived do not have the announced roots")
-                return
-            for file, content in zip(message.files, contents, strict=True):
-                entry = context.entries.entry(file)
-                try:
-                    expected = context.expected(file, entry.path)
-                    temporary = Replacement(context.root, entry.path)
-                    temporary.write(content)
-                    context.landing.commit(file, entry.path, temporary, entry.metadata, expected)
-                except FileError as error:
-                    context.problem(entry.path, error)
-                context.tally.literal_bytes += len(content)
-                context.tally.advance(len(content))
+            for directory, files in runs:
+                lengths = listed[row : row + len(files)]
+                size = sum(lengths)
+                self._land(directory, files, lengths, view[at : at + size])
+                self._context.tally.literal_bytes += size
+                self._context.tally.advance(size)
+                row, at = row + len(files), at + size
+
+    def _land(self, directory: int, files: Sequence[int], sizes: list[int], content: memoryview) -> None:
+        """Small files of one directory: all at once where nothing was there, one by one what that cannot
+        do."""
+        context = self._context
+        rows: Sequence[int] = range(len(files))
+        if context.landing.all_new(files):
+            listing = context.entries.chosen(directory, files)
+            rows = context.landing.commit_small(context.entries.directories[directory], listing, content)
+        if not rows:
+            return
+        starts = list(accumulate(sizes, initial=0))
+        for row in rows:
+            entry = context.entries.entry(files[row])
+            try:
+                expected = context.expected(files[row], entry.path)
+                temporary = Replacement(context.root, entry.path)
+                temporary.write(content[starts[row] : starts[row + 1]])
+                context.landing.commit(files[row], entry.path, temporary, entry.metadata, expected)
+            except FileError as error:
+                context.problem(entry.path, error)
 
     def take_end(self, message: FileEnd) -> None:
         self._asked -= 1
@@ -99,10 +122,10 @@ class WholeFiles:
         path = context.entries.entry(message.file).path
         try:
             arrival, self._arrival = self._arriving(message.file), None
-            arrival.finish(message.root)
+            arrival.finish(message.digest)
         except MismatchError:
-            arrival.temporary.abandon()
-            self._retry(message.file, "the content that arrived does not have the announced root")
+            arrival.abandon()
+            self._retry(message.file, "the content that arrived does not have the announced digest")
             return
         except FileError as error:
             context.problem(path, error)
@@ -123,8 +146,10 @@ class WholeFiles:
     def close(self) -> None:
         """What came of an unfinished file stays for the next run to go on from."""
         if self._arrival is not None:
-            self._arrival.temporary.keep()
+            self._arrival.keep()
             self._arrival = None
+        if self._writer is not None:
+            self._writer.shutdown()
 
     def _arriving(self, file: int) -> Arrival:
         if self._arrival is None:
@@ -133,10 +158,18 @@ class WholeFiles:
             path = entry.path
             expected = context.expected(file, path)
             temporary = Replacement(context.root, path, expected_size=entry.size)
-            self._arrival = Arrival(file, path, context.signer.params, temporary, expected, Spool)
+            writer = self._background() if entry.size >= BACKGROUND_BYTES else None
+            self._arrival = Arrival(file, path, temporary, expected, writer)
         if self._arrival.file != file:
             raise ProtocolError(f"content of file {file} before file {self._arrival.file} ended")
         return self._arrival
+
+    def _background(self) -> Executor:
+        if self._writer is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._writer = ThreadPoolExecutor(1, thread_name_prefix="rdc writer")
+        return self._writer
 
     def _retry(self, file: int, why: str) -> None:
         path = self._context.entries.entry(file).path
@@ -148,6 +181,6 @@ class WholeFiles:
 
     def _skip(self, file: int) -> None:
         if self._arrival is not None:
-            self._arrival.temporary.abandon()
+            self._arrival.abandon()
         self._arrival = None
         self._skipping = file

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _ONE = (1).to_bytes(8, "little")
 
-__all__ = ["Column", "MemoryColumn", "TreeBuilder", "chunk_root", "one_chunk_tree", "sign"]
+__all__ = ["Column", "MemoryColumn", "TreeBuilder", "one_chunk_tree", "sign"]
 
 
 class Column(Protocol):
@@ -210,19 +210,6 @@ class TreeBuilder:
                 self._levels.append(_LevelBuilder(level, self._column))
             items = self._levels[level].add(items)
             level += 1
-
-
-def chunk_root(data: Buffer, params: ChunkParams) -> bytes:
-    """The root of a file of one chunk (or none): as `sign` would find, without looking for cuts.
-
-    That is what every file of at most `params.max_size` bytes is.
-    """
-    with memoryview(data) as view:
-        size = view.nbytes
-        if not size:
-            return root_digest(params.id, 0, 0, b"", b"", b"")
-        length = size.to_bytes(8, "little")
-        return root_digest(params.id, size, 0, blake3(view).digest(), length, _ONE)
 
 
 def sign(data: Buffer, params: ChunkParams) -> SignatureTree:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from blake3 import blake3
+
 from rdc.errors import ProtocolError
 from rdc.kernel import short_references
 from rdc.limits import NODE_RECORDS_MAX, SIZE_LIMIT
@@ -12,6 +14,8 @@ from rdc.protocol.varint import decode_varint, encode_varint
 from rdc.signature.digests import DIGEST_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rdc.signature.tree import Level
 
 __all__ = [
@@ -19,6 +23,7 @@ __all__ = [
     "NodeRecords",
     "decode_records",
     "encode_records",
+    "group_references",
     "reference_column",
     "root_reference",
 ]
@@ -54,6 +59,14 @@ def reference_column(level: Level, key: bytes, width: int, rows: range | None = 
 def root_reference(root: bytes, key: bytes, width: int) -> bytes:
     """A root's reference: made like those of a level's digests; of more than 8 bytes, its first ones."""
     return root[:width] if width > SHORT_REFERENCE_BYTES else short_references(key, root, DIGEST_BYTES, width)
+
+
+def group_references(roots: Sequence[bytes], key: bytes, width: int, group: int) -> bytes:
+    """References of these roots; of more than one in a `group`, of BLAKE3 of that group's, in order."""
+    if group > 1:
+        groups = [b"".join(roots[at : at + group]) for at in range(0, len(roots), group)]
+        roots = [blake3(joined).digest() for joined in groups]
+    return b"".join(root_reference(root, key, width) for root in roots)
 
 
 def encode_records(level: Level, rows: range, key: bytes, width: int) -> bytes:

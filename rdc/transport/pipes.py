@@ -28,6 +28,7 @@ class PipeTransport:
         for fd in self._was_blocking:
             os.set_blocking(fd, False)
             _enlarge(fd)
+        self._polls: dict[tuple[bool, bool], select.poll] = {}
         self._far_reads = True
         self._write_open = True
         self._closed = False
@@ -39,6 +40,8 @@ class PipeTransport:
     def exchange(self, outgoing: memoryview, want_input: bool, timeout: float | None) -> Exchange:
         # Most writes fit and need no poll first.
         written = self._write(outgoing) if outgoing else 0
+        if written and not want_input:
+            return Exchange(written, b"", False)
         ready = self._poll(not written and bool(outgoing), want_input, 0 if written else timeout)
         if not ready and not written:
             if timeout:
@@ -60,17 +63,17 @@ class PipeTransport:
     def _poll(self, want_output: bool, want_input: bool, timeout: float | None) -> int:
         """POLLIN and POLLOUT as far as asked for; an error or hang-up counts as ready, for the call that
         follows to find out."""
-        poll = select.poll()
-        wanted: dict[int, int] = {}
-        if want_input:
-            wanted[self._read_fd] = select.POLLIN
-        if want_output:
-            wanted[self._write_fd] = select.POLLOUT
-        for fd, events in wanted.items():
-            poll.register(fd, events)
+        poll = self._polls.get((want_output, want_input))
+        if poll is None:
+            poll = self._polls[want_output, want_input] = select.poll()
+            if want_input:
+                poll.register(self._read_fd, select.POLLIN)
+            if want_output:
+                poll.register(self._write_fd, select.POLLOUT)
         ready = 0
         for fd, events in poll.poll(None if timeout is None else timeout * 1000):
-            ready |= wanted[fd] if events & ~(select.POLLIN | select.POLLOUT) else events
+            asked = select.POLLIN if fd == self._read_fd else select.POLLOUT
+            ready |= asked if events & ~(select.POLLIN | select.POLLOUT) else events
         return ready
 
     def _write(self, outgoing: memoryview) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -75,9 +76,26 @@ class ChildTransport(PipeTransport):
     def wait(self, timeout: float | None = None) -> int | None:
         """The exit status, after up to `timeout` seconds (EXIT_SECONDS by default); None when it still runs.
         After an end of the stream this tells why."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return self._child.wait(EXIT_SECONDS if timeout is None else timeout)
-        return None
+        timeout = EXIT_SECONDS if timeout is None else timeout
+        if not self._ends_within(timeout):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(timeout)
+        return self._child.poll()
+
+    def _ends_within(self, timeout: float) -> bool:
+        """Waits on a descriptor of the child: Popen.wait looks, sleeps and looks again, up to 50 ms too late.
+        False where the system has no such descriptors."""
+        try:
+            fd = os.pidfd_open(self._child.pid)
+        except (AttributeError, OSError):
+            return False
+        try:
+            poll = select.poll()
+            poll.register(fd, select.POLLIN)
+            poll.poll(timeout * 1000)
+        finally:
+            os.close(fd)
+        return True
 
     def close(self) -> None:
         """Ends the stream both ways, gives the child EXIT_SECONDS to follow, then terminates it."""

@@ -199,6 +199,25 @@ class Manifest:
             targets,
         )
 
+    def runs(self, rows: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
+        """Increasing rows, directory by directory: its number and those that are in it. Raises IndexError for
+        rows that do not exist."""
+        if rows and not 0 <= rows[-1] < len(self.kinds):
+            raise IndexError(rows[-1])
+        at = 0
+        while at < len(rows):
+            directory = self.directory_of(rows[at])
+            stop = bisect_left(rows, self.end(directory), at)
+            yield directory, rows[at:stop]
+            at = stop
+
+    def chosen(self, directory: int, rows: Sequence[int]) -> PackedListing:
+        """These rows of a directory, at least one; rows that follow each other cost nothing for each."""
+        if rows[-1] - rows[0] == len(rows) - 1:
+            return self.piece(directory, rows[0], rows[-1] + 1)
+        first = self.firsts[directory]
+        return self.listing(directory).rows([row - first for row in rows]).packed()
+
     def listing(self, directory: int) -> Listing:
         """All entries of a directory, unpacked; the last few asked for are kept."""
         listing = self._opened.get(directory)

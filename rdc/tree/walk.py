@@ -63,10 +63,12 @@ class PackedWalk:
         start: bytes = b"",
         on_temporaries: Callable[[bytes, list[bytes]], None] | None = None,
         known: Callable[[bytes], PackedListing | None] | None = None,
+        enter: Callable[[bytes], bool] | None = None,
     ) -> None:
         """`start`: the directory to begin with; paths are of the root all the same. `on_temporaries` takes a
         directory and the names of temporaries in it. `known` may give a directory's entries (after filters)
-        without a look at the directory."""
+        without a look at the directory. `enter` is asked of each directory before it is read, the first too,
+        whether to go into it."""
         self._root = root
         self._filters = filters
         self._report = reporter
@@ -74,6 +76,7 @@ class PackedWalk:
         self._start = start
         self._on_temporaries = on_temporaries
         self._known = known
+        self._enter = enter
         self.read_errors = 0
 
     def __iter__(self) -> Iterator[PackedDirectory]:
@@ -82,6 +85,8 @@ class PackedWalk:
             path = todo.pop()
             known = self._known(path) if self._known is not None else None
             try:
+                if self._enter is not None and not self._enter(path):
+                    continue
                 listing = self._list(path) if known is None else known
             except FileError as error:
                 if path == self._start:

@@ -57,6 +57,10 @@ def watch(
         raise UsageError(
             "SRC must be a directory of this machine; to follow one elsewhere, run rdc watch there"
         )
+    if destination.port is not None:
+        raise UsageError(
+            "rdc watch does not speak to daemons yet; name DST as HOST:PATH, over a remote shell"
+        )
     if options.sync.dry_run or options.sync.checksum:
         raise UsageError("rdc watch takes neither --dry-run nor --checksum; rdc sync does")
     with opened_catalog(catalog, report) as store:

@@ -110,14 +110,15 @@ static void count_lows(const uint8_t *p, const uint16_t *at, size_t count, uint6
     rdc_plain.lows(p, at, count, low);
 }
 
-/* Linear on every stream: a position is scanned and hashed at most twice, and once more for each constant run and each
- * piece of a span. */
+/* Linear on every stream: a quarter of the positions is scanned again at most, each is hashed once, in the first 64 KiB
+ * twice, and one more for each constant run. */
 static void check_cost(const uint8_t *data, size_t n, uint64_t min, uint64_t max, const char *what)
 {
     const rdc_form counting = {"counting", count_usable, count_scan, count_lows, rdc_plain.stairs, rdc_plain.sample};
+    const size_t early = n < RDC_FEW_FEATURES_BELOW ? n : RDC_FEW_FEATURES_BELOW;
     scanned = hashed = 0;
     free(run(&counting, data, n, min, max, 0).end);
-    if (scanned > 2 * n + n / 32 + 4 || hashed > 2 * n + n / 32 + 4) {
+    if (scanned > n + n / 4 + n / 64 + 64 || hashed > n + early + n / 64 + 64) {
         fprintf(stderr, "%s costs %zu scans and %zu hashes for %zu bytes\n", what, scanned, hashed, n);
         abort();
     }

@@ -95,6 +95,10 @@ static int fake_fstatat(int fd, const char *name, struct stat *found, int flags)
     found->st_mode = entry->mode;
     found->st_size = name[0];
     found->st_mtim = entry->time;
+    found->st_dev = 7;
+    found->st_ino = UINT64_MAX - (uint64_t)name[0];
+    found->st_blocks = name[0];
+    found->st_nlink = (nlink_t)UINT32_MAX + name[0] - 'b';
     return 0;
 }
 
@@ -171,6 +175,9 @@ static void expect(const char *names)
         int file = S_ISREG(find(name)->mode);
         assert(le64toh(found.sizes[row]) == (file ? (uint64_t)name[0] : 0));
         assert(found.kinds[row] == (file ? RDC_FILE : RDC_SYMLINK));
+        assert(le64toh(found.devices[row]) == 7 && le64toh(found.inodes[row]) == UINT64_MAX - (uint64_t)name[0]);
+        assert(le64toh(found.allocated[row]) == 512 * (uint64_t)name[0]);
+        assert(le32toh(found.links[row]) == (name[0] == 'a' ? UINT32_MAX - 1 : UINT32_MAX));
         strcat(strcat(text, name), " ");
         at += strlen(name) + 1;
     }

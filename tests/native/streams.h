@@ -77,10 +77,28 @@ static inline unsigned lead_steps(size_t i, size_t n, generator *g)
     return (void)n, (void)g, 1 + (unsigned)(i / 64 % 250);
 }
 
-#define STREAM_KINDS 19
+/* Unpredictable, and dense: the worst for lists and for low(). */
+static inline unsigned lead_mostly_zero(size_t i, size_t n, generator *g)
+{
+    return (void)i, (void)n, below(g, 16) ? 0 : (unsigned)below(g, 256);
+}
+
+static inline unsigned lead_one_or_two(size_t i, size_t n, generator *g)
+{
+    return (void)i, (void)n, below(g, 4) ? 1 : 2;
+}
+
+/* A minimum every few positions: the worst for suffix minima. */
+static inline unsigned lead_ramp(size_t i, size_t n, generator *g)
+{
+    return (void)n, 1 + (unsigned)(i % 1500 * 250 / 1500 + below(g, 2));
+}
+
+#define STREAM_KINDS 23
 static const char *const stream_names[STREAM_KINDS] = {
-    "random", "zeros",  "constant", "period 2",     "short period", "period 3000", "sparse", "text",      "lines", "runs",
-    "copies", "lead 0", "lead 7",   "no zero lead", "lead 0 or 1",  "saw",         "up",     "down",      "steps",
+    "random", "zeros",       "constant",      "period 2",    "short period", "period 3000", "sparse", "text",
+    "lines",  "runs",        "copies",        "two features", "lead 0",      "lead 7",      "no zero lead",
+    "lead 0 or 1", "saw",    "up",            "down",        "steps",        "mostly 0",    "lead 1 or 2", "ramp",
 };
 
 static inline void periodic(generator *g, uint8_t *out, size_t n, size_t period)
@@ -93,7 +111,8 @@ static inline void periodic(generator *g, uint8_t *out, size_t n, size_t period)
 static inline void make_stream(generator *g, unsigned kind, uint8_t *out, size_t n)
 {
     static unsigned (*const leads[])(size_t, size_t, generator *) = {
-        lead_zero, lead_seven, lead_not_zero, lead_coin, lead_saw, lead_up, lead_down, lead_steps};
+        lead_zero, lead_seven, lead_not_zero, lead_coin,        lead_saw,        lead_up,
+        lead_down, lead_steps, lead_mostly_zero, lead_one_or_two, lead_ramp};
     uint8_t byte = (uint8_t)draw(g);
     switch (kind) {
     case 0:
@@ -140,8 +159,12 @@ static inline void make_stream(generator *g, unsigned kind, uint8_t *out, size_t
                 out[i] = i > 2000 ? out[from++] : (uint8_t)draw(g);
         }
         return;
+    case 11: /* two of three positions have lead 0, and their features are always the same two */
+        for (size_t i = 0; i < n; i++)
+            out[i] = (const uint8_t[]){0xce, 0xee, 0xa7}[i % 3];
+        return;
     default:
-        with_leads(g, out, n, leads[kind - 11]);
+        with_leads(g, out, n, leads[kind - 12]);
     }
 }
 

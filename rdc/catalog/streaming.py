@@ -1,0 +1,101 @@
+"""Chunks of one file on their way to somebody who keeps none of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from rdc.limits import NODE_RECORDS_MAX
+from rdc.signature.digests import DIGEST_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rdc.signature.tree import SignatureTree
+
+__all__ = ["Both", "ChunkTaker", "StreamedFile", "TopColumn", "replayed"]
+
+REPLAY_RECORDS = 4096
+"""Records of a known signature handed over at a time: about what a span of 16 MiB gives."""
+
+
+class ChunkTaker(Protocol):
+    """Takes the chunks of one stream in order. A TreeBuilder is one."""
+
+    def add(self, digests: list[bytes], lengths: list[int], /) -> None:
+        """The next chunks: 32-byte digests and lengths in bytes, one each."""
+
+    def repeat(self, digest: bytes, length: int, count: int, /) -> None:
+        """A run of `count` equal chunks; how a long hole comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedFile:
+    """What is left of a file whose chunks went by."""
+
+    root: bytes
+    """32 bytes."""
+    traits: bytes
+    known: bool
+    """From the catalog: the file was not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """A ChunkTaker that hands everything to two."""
+
+    first: ChunkTaker
+    second: ChunkTaker
+
+    def add(self, digests: list[bytes], lengths: list[int], /) -> None:
+        self.first.add(digests, lengths)
+        self.second.add(digests, lengths)
+
+    def repeat(self, digest: bytes, length: int, count: int, /) -> None:
+        self.first.repeat(digest, length, count)
+        self.second.repeat(digest, length, count)
+
+
+class TopColumn:
+    """A column of a TreeBuilder that keeps its bytes only while the level can still be the top one.
+
+    The root needs no more. A level that outgrows a top's digests is dropped, so that the tree's other levels
+    are empty or cut short and must not be used.
+    """
+
+    __slots__ = ("_data", "_over")
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._over = False
+
+    def append(self, data: bytes) -> None:
+        if not self._over:
+            self._data += data
+            if len(self._data) > NODE_RECORDS_MAX * DIGEST_BYTES:
+                self._over, self._data = True, bytearray()
+
+    def view(self) -> memoryview:
+        return memoryview(self._data)
+
+
+def replayed(tree: SignatureTree, taker: ChunkTaker) -> Iterator[int]:
+    """Hands the chunk list of `tree` to `taker`; yields the bytes handed over so far."""
+    chunks, done = tree.levels[0], 0
+    for start in range(0, chunks.records, REPLAY_RECORDS):
+        stop = min(start + REPLAY_RECORDS, chunks.records)
+        digests, lengths, counts = [], [], chunks.counts[start:stop].tolist()
+        for record, length, count in zip(
+            range(start, stop), chunks.lengths[start:stop].tolist(), counts, strict=True
+        ):
+            digest = chunks.digest(record)
+            done += length * count
+            if count == 1:
+                digests.append(digest)
+                lengths.append(length)
+                continue
+            taker.add(digests, lengths)
+            digests, lengths = [], []
+            taker.repeat(digest, length, count)
+        taker.add(digests, lengths)
+        yield done

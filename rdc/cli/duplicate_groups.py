@@ -1,0 +1,67 @@
+"""Finds the groups that `rdc dedupe` acts on, as `rdc dupes` finds them."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+from rdc.cli.duplicate_report import place_of
+from rdc.errors import ExitCode, FileError
+from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
+from rdc.model.instances import IdenticalFiles
+from rdc.progress import Problem, Progressed
+from rdc.survey.duplicates import find_duplicates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from rdc.catalog.store import SignatureStore
+    from rdc.cli.dedupe_places import Operands
+    from rdc.instances.events import DedupeReporter
+    from rdc.model.sync import FilterRule
+    from rdc.progress import Event
+
+__all__ = ["find_groups"]
+
+
+def find_groups(
+    operands: Operands,
+    rules: Sequence[FilterRule],
+    min_size: int,
+    catalog: SignatureStore | None,
+    reporter: DedupeReporter,
+    problem: Callable[[FileError], None],
+) -> list[IdenticalFiles]:
+    """The groups below `operands`, the greatest waste first, with all names that were found of each file.
+
+    Empty files are in none. Problems with single files go to `problem`.
+    """
+
+    def report(event: Event, /) -> None:
+        if isinstance(event, Problem):
+            if event.code is ExitCode.OK:
+                reporter(event)
+            else:
+                problem(FileError(event.path, event.message, code=event.code))
+        elif isinstance(event, Progressed):
+            reporter(Progressed("compare", event.done, event.total))
+
+    options = DuplicateOptions(
+        rules=tuple(rules), min_size=max(1, min_size), links=True, order=DuplicateOrder.WASTE
+    )
+    paths = [operand.label for operand in operands.all]
+    groups = []
+    for group in find_duplicates(paths, options, report, catalog):
+        names = (name for file in group.files for name in (file.path, *file.links))
+        groups.append(_located(group.size, names, operands))
+    return [group for group in groups if len(group) > 1]
+
+
+def _located(size: int, paths: Iterable[bytes], operands: Operands) -> IdenticalFiles:
+    roots, below = array("H"), []
+    for path in paths:
+        place = place_of(path, operands)
+        if place is not None:
+            roots.append(place[0])
+            below.append(place[1])
+    return IdenticalFiles(size, roots, tuple(below))

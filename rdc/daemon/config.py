@@ -1,0 +1,212 @@
+"""What a daemon is told by its file: where it listens, what it offers to whom, and how much of it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rdc.errors import UsageError
+from rdc.limits import TIMEOUT_SECONDS
+from rdc.model.location import DEFAULT_PORT
+from rdc.model.settings import read_settings
+from rdc.transport.keys import KeyRing, key_directory
+
+if TYPE_CHECKING:
+    from rdc.model.settings import Table
+
+__all__ = ["Address", "DaemonConfig", "Limits", "Module", "read_config"]
+
+MODULE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+MEMORY_LEAST = 96 << 20
+"""Bytes a session may be bound to at least: it starts with about 40 MB, two windows of 8 MB come on top."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    host: str
+    """Empty: all addresses of this machine."""
+    port: int
+    """0: one that is free."""
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds with the values they have where the file says nothing."""
+
+    connections: int = 64
+    """Sessions at once; of a module: sessions in it at once. Each is a process of some 20 MB of its own."""
+    connections_per_peer: int = 16
+    """Sessions of one key at once."""
+    handshakes: int = 64
+    """Connections at once that have not shown who they are."""
+    handshake_seconds: int = 10
+    idle_seconds: int = 300
+    """A session in which no byte moves for so long ends."""
+    session_seconds: int = 86_400
+    cpu_seconds: int = 3_600
+    """Processor time of one session."""
+    memory: int = 512 << 20
+    """Bytes that one session may allocate."""
+    threads: int = 2
+    """Threads of one session that read and hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    name: str
+    path: str
+    """Absolute, and no part of it a symbolic link."""
+    allow: frozenset[str]
+    """Names of trusted keys."""
+    read_only: bool
+    write_only: bool
+    no_delete: bool
+    owners: bool
+    """Owners and groups are set as the peer says; needs a daemon that runs as root."""
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonConfig:
+    listen: tuple[Address, ...]
+    keys: KeyRing
+    user: str | None
+    group: str | None
+    json_log: bool
+    catalog: str | None
+    """A directory, or "off"; None: as of any rdc that this user runs."""
+    limits: Limits
+    modules: Mapping[str, Module]
+
+    def names_of(self, pin: str) -> frozenset[str]:
+        """What the certificate is trusted as; empty for a stranger."""
+        return frozenset(name for name, trusted in self.keys.trusted.items() if trusted.pin == pin)
+
+
+def read_config(path: Path, environ: Mapping[str, str]) -> DaemonConfig:
+    """Reads the file and the keys it names. Raises UsageError or TrustError: the line to show."""
+    top = read_settings(path)
+    if top is None:
+        raise UsageError(f"{path}: there is no such file")
+    listen = tuple(_address(top, text) for text in top.texts("listen", (f":{DEFAULT_PORT}",)))
+    if not listen:
+        raise top.error("listen", "at least one address is expected")
+    log = top.text("log", "logfmt")
+    if log not in ("logfmt", "json"):
+        raise top.error("log", f"expected logfmt or json, found '{log}'")
+    keys = KeyRing.read(_beside(path, top.text("keys")) if "keys" in top else key_directory(environ))
+    catalog = top.text("catalog", "")
+    limits = _limits(top.table("limits"), Limits())
+    modules = {name: _module(name, table, keys, limits) for name, table in top.tables("modules")}
+    if not modules:
+        raise UsageError(f"{path}: no module is defined; expected a table such as [modules.data]")
+    config = DaemonConfig(
+        listen=listen,
+        keys=keys,
+        user=top.text("user", "") or None,
+        group=top.text("group", "") or None,
+        json_log=log == "json",
+        catalog=str(_beside(path, catalog)) if catalog not in ("", "off") else catalog or None,
+        limits=limits,
+        modules=modules,
+    )
+    top.finish()
+    return config
+
+
+def _beside(file: Path, name: str) -> Path:
+    """Relative paths in a file are relative to it."""
+    return file.parent / name
+
+
+def _address(top: Table, text: str) -> Address:
+    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.%a-z]+)\]|([^\[\]:]*)):(\d{1,5})", text, re.ASCII)
+    if found is None or int(found[3]) >= 1 << 16:
+        raise top.error("listen", f"expected HOST:PORT, [IPV6]:PORT or :PORT, found '{text}'")
+    return Address(found[1] or found[2] or "", int(found[3]))
+
+
+def _module(name: str, table: Table, keys: KeyRing, limits: Limits) -> Module:
+    if MODULE_NAME.fullmatch(name) is None:
+        raise table.error("path", f"'{name}' cannot name a module: letters, digits and . _ - are expected")
+    path = table.text("path")
+    if not os.path.isabs(path) or "\0" in path:
+        raise table.error("path", f"expected an absolute path, found '{path}'")
+    real = os.path.realpath(path)
+    if os.path.normpath(path).removeprefix("/") != real.removeprefix("/"):
+        raise table.error("path", f"{path} goes through a symbolic link; write {real}")
+    if not os.path.isdir(real):
+        raise table.error("path", f"expected a directory at {path}, found none")
+    allow = table.texts("allow")
+    for peer in allow:
+        if peer not in keys.trusted:
+            raise table.error("allow", f"no key is trusted as '{peer}'; see rdc keys trust")
+    write_only = table.flag("write-only", False)
+    read_only = table.flag("read-only", not write_only)
+    if read_only and write_only:
+        raise table.error("write-only", "a module cannot be both read-only and write-only")
+    module = Module(
+        name=name,
+        path=real,
+        allow=frozenset(allow),
+        read_only=read_only,
+        write_only=write_only,
+        # What a deletion names, even in a dry run, is what is there: nothing for those who may not read.
+        no_delete=table.flag("no-delete", False) or write_only,
+        owners=table.flag("owners", False),
+        limits=_module_limits(table.table("limits"), limits),
+    )
+    table.finish()
+    return module
+
+
+def _limits(table: Table, base: Limits) -> Limits:
+    limits = replace(
+        _session_limits(table, base, _MOST),
+        connections_per_peer=table.number(
+            "connections-per-peer", base.connections_per_peer, least=1, most=4096
+        ),
+        handshakes=table.number("handshakes", base.handshakes, least=1, most=512),
+        handshake_seconds=table.number("handshake-seconds", base.handshake_seconds, least=1, most=600),
+    )
+    table.finish()
+    return limits
+
+
+def _module_limits(table: Table, base: Limits) -> Limits:
+    # No module gets more than the daemon gives to any session.
+    limits = _session_limits(table, base, base)
+    table.finish("; in a module: connections, idle-seconds, session-seconds, cpu-seconds, memory, threads")
+    return limits
+
+
+_MOST = Limits(
+    connections=4096,
+    idle_seconds=TIMEOUT_SECONDS,
+    session_seconds=1 << 31,
+    cpu_seconds=1 << 31,
+    memory=1 << 50,
+    threads=64,
+)
+
+
+def _session_limits(table: Table, base: Limits, most: Limits) -> Limits:
+    return replace(
+        base,
+        connections=table.number("connections", base.connections, least=1, most=most.connections),
+        idle_seconds=table.number("idle-seconds", base.idle_seconds, least=1, most=most.idle_seconds),
+        session_seconds=table.number(
+            "session-seconds", base.session_seconds, least=1, most=most.session_seconds
+        ),
+        cpu_seconds=table.number("cpu-seconds", base.cpu_seconds, least=1, most=most.cpu_seconds),
+        memory=table.size("memory", base.memory, least=MEMORY_LEAST, most=most.memory),
+        threads=table.number("threads", base.threads, least=1, most=most.threads),
+    )

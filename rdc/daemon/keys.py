@@ -1,0 +1,169 @@
+"""Making keys, reading what is in certificates, and trusting those of others."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from rdc.errors import ExitCode, RdcError, TrustError, UsageError
+from rdc.transport.keys import Certificate, is_key_name, read_key_file
+
+__all__ = ["DAYS", "KeyFacts", "describe", "distrust", "make_identity", "own_certificate", "pem", "trust"]
+
+DAYS = 3650
+"""Days that a new key is good for: it is replaced by hand on both sides, so not often, but not never."""
+
+CLOCK_SLACK = timedelta(days=1)
+"""A new certificate is valid this long already: clocks differ."""
+
+COMMON_NAME_LENGTH = 64
+"""Characters of a certificate's common name: the upper bound of X.520."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFacts:
+    """What a person wants to know of a certificate."""
+
+    label: str
+    """Its common name: what whoever made it called it. Proves nothing."""
+    pin: str
+    expires: datetime
+    expired: bool
+
+
+def make_identity(
+    directory: Path,
+    label: str,
+    *,
+    days: int = DAYS,
+    replace: bool = False,
+    now: datetime | None = None,
+) -> Certificate:
+    """Make a private key (Ed25519) and its self-signed certificate, identity.pem in `directory`.
+
+    `now`: when it is made, for tests. Raises TrustError when there is one already and `replace` is not set,
+    UsageError for a label that does not fit a certificate, RdcError (11) when it cannot be written.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    if not 0 < len(label) <= COMMON_NAME_LENGTH or not label.isprintable():
+        raise UsageError(f"--name={label}: 1 to {COMMON_NAME_LENGTH} printable characters are expected")
+    path = directory / "identity.pem"
+    if path.exists() and not replace:
+        raise TrustError(f"{path}: there is a key already, which others may trust; --force replaces it")
+    now = now or datetime.now(UTC)
+    key = Ed25519PrivateKey.generate()
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    issuer = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
+    # The key's own digest keeps two peers of one name apart where OpenSSL looks certificates up by subject.
+    subject = x509.Name(
+        [
+            x509.NameAttribute(x509.NameOID.COMMON_NAME, label),
+            x509.NameAttribute(x509.NameOID.SERIAL_NUMBER, identifier.digest.hex()),
+        ]
+    )
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SLACK)
+        .not_valid_after(now + timedelta(days=days))
+        # It can sign nothing: to trust it is to trust it alone.
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(identifier, critical=False)
+        .add_extension(issuer, critical=False)
+        .sign(key, None)
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    public = certificate.public_bytes(serialization.Encoding.PEM)
+    _write(path, private + public, mode=0o600)
+    return Certificate.from_pem(public, str(path))
+
+
+def own_certificate(directory: Path) -> Certificate:
+    """This machine's. Raises TrustError where there is none."""
+    path = directory / "identity.pem"
+    found = read_key_file(path, private=True)
+    if found is None:
+        raise TrustError(f"{path}: there is no key yet; make one with: rdc keys new")
+    return Certificate.from_pem(found, str(path))
+
+
+def trust(directory: Path, name: str, certificate: Certificate, *, replace: bool = False) -> None:
+    """Trust `certificate` under `name`. Raises TrustError where another one has the name and `replace` is not
+    set."""
+    path = _trusted_path(directory, name)
+    known = read_key_file(path)
+    if known is not None and not replace and Certificate.from_pem(known, str(path)) != certificate:
+        raise TrustError(
+            f"{path}: another certificate is trusted under this name; compare the two, then use --force"
+        )
+    describe(certificate)
+    _write(path, pem(certificate), mode=0o644)
+
+
+def distrust(directory: Path, name: str) -> None:
+    """Raises TrustError where nothing is trusted under `name`."""
+    path = _trusted_path(directory, name)
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        raise TrustError(f"{path}: nothing is trusted under this name (see rdc keys show)") from None
+    except OSError as error:
+        raise RdcError(f"{path}: cannot remove it: {error.strerror}", code=ExitCode.FILE_IO) from error
+
+
+def describe(certificate: Certificate) -> KeyFacts:
+    """Raises TrustError for what is no certificate."""
+    from cryptography import x509
+
+    try:
+        found = x509.load_der_x509_certificate(certificate.der)
+        names = found.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    except ValueError as error:
+        raise TrustError(f"{certificate.pin}: not a certificate: {error}") from error
+    expires = found.not_valid_after_utc
+    label = str(names[0].value) if names else ""
+    return KeyFacts(label, certificate.pin, expires, expires < datetime.now(UTC))
+
+
+def pem(certificate: Certificate) -> bytes:
+    """The form in which certificates travel."""
+    import ssl
+
+    return ssl.DER_cert_to_PEM_cert(certificate.der).encode()
+
+
+def _trusted_path(directory: Path, name: str) -> Path:
+    if not is_key_name(name):
+        raise UsageError(f"'{name}' cannot be the name of a key: letters, digits and . _ : @ - are expected")
+    return directory / "trusted" / f"{name}.pem"
+
+
+def _write(path: Path, data: bytes, *, mode: int) -> None:
+    """Whole or not at all, and never readable by others for a moment."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        try:
+            with open(fd, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(fd)
+            os.rename(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+    except OSError as error:
+        raise RdcError(f"{path}: cannot write it: {error.strerror}", code=ExitCode.FILE_IO) from error

@@ -1,0 +1,53 @@
+"""Giving up root: a daemon that is reached from a network needs no rights but those to its modules."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import resource
+
+from rdc.errors import UsageError
+
+__all__ = ["check_root", "drop_privileges", "forbid_core_dumps"]
+
+
+def check_root(user: str | None, *, allow_root: bool) -> None:
+    """Raises UsageError when this process is root and nothing says what else it should be."""
+    if os.geteuid() == 0 and user is None and not allow_root:
+        raise UsageError(
+            'rdc serve does not stay root by accident: set user = "NAME" in the configuration,'
+            " or give --allow-root"
+        )
+
+
+def drop_privileges(user: str | None, group: str | None) -> None:
+    """Become `user`, with its groups or `group` alone, for good. Raises UsageError."""
+    if user is None:
+        if group is not None:
+            raise UsageError(f'group = "{group}" needs user = "NAME" beside it')
+        return
+    try:
+        entry = pwd.getpwnam(user)
+    except KeyError:
+        raise UsageError(f'user = "{user}": there is no such user') from None
+    try:
+        gid = entry.pw_gid if group is None else grp.getgrnam(group).gr_gid
+    except KeyError:
+        raise UsageError(f'group = "{group}": there is no such group') from None
+    if os.geteuid() == entry.pw_uid and os.getegid() == gid:
+        return
+    if os.geteuid() != 0:
+        raise UsageError(f'user = "{user}": only root can become another user; leave it out')
+    os.initgroups(user, gid) if group is None else os.setgroups([gid])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
+    # Caches and configuration are the user's, not root's.
+    os.environ["HOME"] = entry.pw_dir
+    for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        os.environ.pop(name, None)
+
+
+def forbid_core_dumps() -> None:
+    """A core file would hold the private key."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,0 +1,91 @@
+"""`serve`: from a configuration file to a running daemon."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rdc.daemon.config import read_config
+from rdc.daemon.log import Log
+from rdc.daemon.privileges import check_root, drop_privileges, forbid_core_dumps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.errors import ExitCode
+
+__all__ = ["serve"]
+
+_PACKAGES = (
+    "rdc.catalog",
+    "rdc.files",
+    "rdc.protocol",
+    "rdc.session",
+    "rdc.signature",
+    "rdc.similarity",
+    "rdc.tree",
+)
+
+_LATE = (
+    "concurrent.futures.thread",
+    "difflib",
+    "mmap",
+    "platformdirs.unix",
+    "sqlite3",
+    "tempfile",
+    "traceback",
+    "zstandard",
+)
+
+
+def serve(
+    path: Path,
+    environ: Mapping[str, str],
+    *,
+    allow_root: bool = False,
+    announce: Callable[[str], None] = lambda _: None,
+) -> ExitCode:
+    """Serves as `path` says until a signal ends it.
+
+    `announce`: takes each address that is listened on, with its true port. Raises RdcError, one line, for
+    whatever keeps the daemon from starting; once it runs, trouble goes to the log.
+    """
+    config = read_config(path, environ)
+    check_root(config.user, allow_root=allow_root)
+    forbid_core_dumps()
+
+    from rdc.daemon.server import Server, address_of, bind
+
+    listeners = bind(config.listen)
+    log = Log(as_json=config.json_log)
+    _load_all()
+    server = Server(config, lambda: read_config(path, os.environ), listeners, log)
+    drop_privileges(config.user, config.group)
+
+    def ready() -> None:
+        for listener in listeners:
+            address = address_of(listener.getsockname()[:2])
+            log(
+                "info",
+                "listening",
+                address=str(address),
+                modules=len(config.modules),
+                pin=config.keys.own.pin,
+            )
+            announce(str(address))
+
+    return server.run(ready)
+
+
+def _load_all() -> None:
+    """Imports what a session may import late. Its process is a copy of this one: what is here already costs
+    it nothing, and the user that the daemon becomes need not be able to read the program's files."""
+    for package in _PACKAGES:
+        for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+            importlib.import_module(module.name)
+    for name in _LATE:
+        importlib.import_module(name)

@@ -1,0 +1,223 @@
+"""One session, in a process of its own: bounded by the kernel, ended by signals, told of in the log."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from rdc.catalog.location import user_catalog
+from rdc.catalog.signer import FileSigner
+from rdc.catalog.store import NoCatalog
+from rdc.daemon.modules import admit, requested_module
+from rdc.errors import ExitCode, RdcError
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Open, Role
+from rdc.session.driver import run
+from rdc.session.serve import Admitted, answer, greeting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.catalog.store import SignatureStore
+    from rdc.daemon.config import DaemonConfig, Limits
+    from rdc.daemon.log import Log
+    from rdc.daemon.slots import Slots
+    from rdc.session.driver import Conversation
+    from rdc.transport.tls import TlsTransport
+
+__all__ = ["Visitor", "bound", "guarded", "heed_signals", "serve_session"]
+
+LINGER_SECONDS = 2.0
+"""How long what the peer still sends is taken and dropped, so that it gets to read why a session ended."""
+
+CPU_GRACE_SECONDS = 10
+"""Processor time a session may use past its limit to end in order; then the kernel kills it."""
+
+STACK_BYTES = 1 << 20
+"""Of each thread: it counts as allocated in full, and nothing here recurses deeply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who is at the other end."""
+
+    session: int
+    """The number by which the log knows the session."""
+    name: str
+    """What the key is trusted as; the first in the alphabet where it has several names."""
+    names: frozenset[str]
+    pin: str
+    address: str
+
+
+class _EndedError(RdcError):
+    """The daemon ends this session; raised by signal handlers, wherever that is. Should something take it for
+    an error of its own and go on, the daemon kills the session STOP_SECONDS later."""
+
+
+class _Session:
+    def __init__(self, visitor: Visitor, config: DaemonConfig, slots: Slots, log: Log) -> None:
+        self._visitor = visitor
+        self._config = config
+        self._slots = slots
+        self._log = log
+        self.module = ""
+
+    def admit(self, open_: Open) -> Admitted:
+        module = requested_module(open_, self._config.modules, self._visitor.names)
+        admitted = admit(open_, module)
+        if not self._slots.take(module.name, module.limits.connections):
+            raise RdcError(
+                f"module '{module.name}' is busy with {module.limits.connections} sessions; try again later",
+                code=ExitCode.REFUSED,
+            )
+        self.module = module.name
+        bound(module.limits)
+        self._log(
+            "info",
+            "open",
+            session=self._visitor.session,
+            peer=self._visitor.name,
+            module=module.name,
+            path=open_.path,
+            role="send" if open_.role is Role.SOURCE else "receive",
+            delete=str(open_.options.delete).lower(),
+            dry_run=str(open_.options.dry_run).lower(),
+        )
+        return admitted
+
+    def fault(self, error: Exception) -> None:
+        self._log("error", "internal", session=self._visitor.session, message=_where(error))
+
+
+def guarded(conversation: Conversation[None], on_fault: Callable[[Exception], object]) -> Conversation[None]:
+    """As `conversation`; what it raises besides RdcErrors becomes one, so that the peer is told a line.
+
+    `on_fault` takes an error that should not be.
+    """
+    try:
+        yield from conversation
+    except RdcError:
+        raise
+    except MemoryError:
+        raise RdcError(
+            "the session needs more memory than the daemon allows it", code=ExitCode.FILE_IO
+        ) from None
+    except Exception as error:
+        on_fault(error)
+        raise RdcError("internal error; the daemon's log says more", code=ExitCode.USAGE) from error
+
+
+def serve_session(
+    transport: TlsTransport, visitor: Visitor, config: DaemonConfig, slots: Slots, log: Log
+) -> ExitCode:
+    """Serves one peer whose certificate was checked, to the end. For a process that does nothing else.
+
+    SIGTERM ends it in order: what is complete lands, what is not stays for the next run.
+    """
+    began = time.monotonic()
+    threading.stack_size(STACK_BYTES)
+    heed_signals()
+    bound(config.limits)
+    session = _Session(visitor, config, slots, log)
+    catalog = _catalog(config)
+    signer = FileSigner(catalog=catalog, workers=config.limits.threads)
+    connection = Connection(False, greeting(signer.params))
+    code, message = ExitCode.OK, None
+    try:
+        conversation = guarded(answer(signer, session.admit), session.fault)
+        run(conversation, connection, transport, timeout=config.limits.idle_seconds)
+    except RdcError as error:
+        code, message = error.code, str(error)
+    except MemoryError:
+        code, message = ExitCode.FILE_IO, "out of the memory that limits.memory allows"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        with suppress(RdcError):
+            transport.linger(LINGER_SECONDS if code else 0.1)
+            transport.close()
+        with suppress(RdcError, MemoryError):
+            catalog.close()
+    refused = code is ExitCode.REFUSED and not session.module
+    log(
+        "info" if code is ExitCode.OK else "warning",
+        "refused" if refused else "close",
+        session=visitor.session,
+        peer=visitor.name,
+        module=session.module or None,
+        code=int(code),
+        received=transport.bytes_received,
+        sent=transport.bytes_sent,
+        rounds=connection.max_round,
+        seconds=round(time.monotonic() - began, 3),
+        message=message,
+    )
+    return code
+
+
+def bound(limits: Limits) -> None:
+    """Bind this process to what a session may use. Limits only ever sink: what a module allows beyond the
+    daemon's own limits is not granted."""
+    _lower(resource.RLIMIT_DATA, limits.memory, limits.memory)
+    _lower(resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + CPU_GRACE_SECONDS)
+    left, _ = signal.getitimer(signal.ITIMER_REAL)
+    signal.setitimer(signal.ITIMER_REAL, min(left or limits.session_seconds, limits.session_seconds))
+
+
+def _lower(what: int, soft: int, hard: int) -> None:
+    _, now = resource.getrlimit(what)
+    if now != resource.RLIM_INFINITY:
+        hard = min(hard, now)
+    resource.setrlimit(what, (min(soft, hard), hard))
+
+
+def heed_signals() -> None:
+    """SIGTERM and the signals of this process's limits end the session in order, by an RdcError."""
+    reasons = {
+        signal.SIGTERM: (
+            "the daemon ended the session: it stops, or trusts this key no more",
+            ExitCode.INTERRUPTED,
+        ),
+        signal.SIGALRM: ("the session took longer than the daemon allows", ExitCode.REFUSED),
+        signal.SIGXCPU: ("the session used more processor time than the daemon allows", ExitCode.REFUSED),
+    }
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        # Once: a second one would break into what ends the session in order.
+        for each in reasons:
+            signal.signal(each, signal.SIG_IGN)
+        text, code = reasons[signal.Signals(number)]
+        raise _EndedError(text, code=code)
+
+    for number in reasons:
+        signal.signal(number, end)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+def _catalog(config: DaemonConfig) -> SignatureStore:
+    if config.catalog is None:
+        return user_catalog(os.environ)
+    if config.catalog == "off":
+        return NoCatalog()
+    from rdc.catalog.catalog import Catalog
+
+    return Catalog(Path(config.catalog))
+
+
+def _where(error: Exception) -> str:
+    """The error and where it came from, on one line."""
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)[-4:]
+    places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
+    return f"{type(error).__name__}: {error} at {places}"

@@ -1,0 +1,36 @@
+"""Small files of one directory in bulk, on Linux; columns as in a PackedListing. rdc.files.small uses it.
+
+All release the interpreter's lock, and raise ValueError for columns that do not fit each other.
+"""
+
+from typing_extensions import Buffer
+
+def read_small(
+    directory: int, names: Buffer, sizes: Buffer, mtimes: Buffer, limit: int, /
+) -> tuple[bytes, bytes]:
+    """Contents of the files that are still as listed, one after the other, and a byte a file: 1 where it is.
+
+    `limit`: what the sizes may add up to.
+    """
+
+def stage_small(
+    directory: int,
+    names: Buffer,
+    sizes: Buffer,
+    mtimes: Buffer,
+    modes: Buffer,
+    uids: Buffer,
+    gids: Buffer,
+    owner: bool,
+    content: Buffer,
+    random: Buffer,
+    /,
+) -> tuple[bytes, bytes]:
+    """Writes each file under a temporary name: a descriptor each (native int32, -1 where that failed), and
+    the names (26 bytes each, NUL included). `random`: 4 bytes a file."""
+
+def place_small(directory: int, temporaries: Buffer, names: Buffer, fds: Buffer, /) -> bytes:
+    """Renames what is staged where nothing is in the way: an errno each (native int32), 0 for none."""
+
+def close_all(fds: Buffer, /) -> None:
+    """Closes the descriptors that are not -1."""

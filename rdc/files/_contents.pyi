@@ -1,0 +1,9 @@
+"""Reading many files in C, on Linux. rdc.files.contents imports it, and is its definition."""
+
+from _typeshed import ReadableBuffer
+
+def read_contents(
+    fd: int, paths: ReadableBuffer, wanted: ReadableBuffer, head: int, tail: int, /
+) -> tuple[bytes, bytes]:
+    """The data and, an i32 of this machine a file, the outcomes. Raises ValueError for arguments that do not
+    fit together or ask for more than 1 GiB. Releases the interpreter's lock."""

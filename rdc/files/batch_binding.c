@@ -1,0 +1,215 @@
+/*
+ * batch_binding.c - rdc.files._batch: read_small.c and write_small.c as a Python module.
+ *
+ * Where the system is not Linux the module is empty, and rdc/files/small.py says that there is no such way.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#ifdef __linux__
+
+#include <string.h>
+#include <unistd.h>
+
+#include "column.h"
+#include "small_files.h"
+
+/* The names must be `count` single components: what was checked where they came from is cheap to check again. */
+static int check_names(const char *names, Py_ssize_t size, size_t count)
+{
+    const char *end = names + size;
+
+    for (; count && names < end; count--) {
+        const char *stop = memchr(names, 0, (size_t)(end - names));
+        if (!stop || stop == names || memchr(names, '/', (size_t)(stop - names)) || !strcmp(names, ".") ||
+            !strcmp(names, ".."))
+            break;
+        names = stop + 1;
+    }
+    if (!count && names == end)
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "the names are not one component a file, each followed by NUL");
+    return 0;
+}
+
+/* The number of files by their column of sizes, and the sum of these, which must be at most `limit`. */
+static int measure(const Py_buffer *sizes, uint64_t limit, size_t *count, size_t *total)
+{
+    uint64_t sum = 0;
+
+    *count = (size_t)sizes->len / 8;
+    for (size_t i = 0; i < *count && sum <= limit; i++) {
+        uint64_t size = column_u64(sizes->buf, i);
+        sum = size > limit ? limit + 1 : sum + size;
+    }
+    *total = (size_t)sum;
+    if (sum <= limit && sizes->len % 8 == 0)
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "the sizes are no column, or more than there is room for");
+    return 0;
+}
+
+static int check_column(const Py_buffer *column, size_t count, Py_ssize_t width, const char *name)
+{
+    if (column->len == (Py_ssize_t)count * width)
+        return 1;
+    PyErr_Format(PyExc_ValueError, "the column of %s has %zd bytes, not %zd for each of %zu files", name, column->len,
+                 width, count);
+    return 0;
+}
+
+static PyObject *read_small(PyObject *module, PyObject *args)
+{
+    rdc_small_files files = {0};
+    Py_buffer names, sizes, mtimes;
+    unsigned long long limit;
+    size_t total, filled;
+    PyObject *content = NULL, *good = NULL, *result = NULL;
+    (void)module;
+
+    if (!PyArg_ParseTuple(args, "iy*y*y*K:read_small", &files.directory, &names, &sizes, &mtimes, &limit))
+        return NULL;
+    if (limit > PY_SSIZE_T_MAX / 2)
+        limit = PY_SSIZE_T_MAX / 2;
+    if (!measure(&sizes, limit, &files.count, &total) || !check_names(names.buf, names.len, files.count) ||
+        !check_column(&mtimes, files.count, 8, "mtimes"))
+        goto done;
+    files.names = names.buf;
+    files.sizes = sizes.buf;
+    files.mtimes = mtimes.buf;
+    content = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
+    good = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)files.count);
+    if (!content || !good)
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    filled = rdc_read_small(&files, (uint8_t *)PyBytes_AS_STRING(content), (uint8_t *)PyBytes_AS_STRING(good));
+    Py_END_ALLOW_THREADS
+    /* Sets `content` to NULL where it fails. */
+    if (filled == total || !_PyBytes_Resize(&content, (Py_ssize_t)filled))
+        result = PyTuple_Pack(2, content, good);
+done:
+    Py_XDECREF(content);
+    Py_XDECREF(good);
+    PyBuffer_Release(&names);
+    PyBuffer_Release(&sizes);
+    PyBuffer_Release(&mtimes);
+    return result;
+}
+
+static PyObject *stage_small(PyObject *module, PyObject *args)
+{
+    rdc_small_files files = {0};
+    rdc_ownership ownership = {0};
+    Py_buffer names, sizes, mtimes, modes, uids, gids, content, random;
+    size_t total;
+    PyObject *fds = NULL, *temporaries = NULL, *result = NULL;
+    (void)module;
+
+    if (!PyArg_ParseTuple(args, "iy*y*y*y*y*y*py*y*:stage_small", &files.directory, &names, &sizes, &mtimes, &modes,
+                          &uids, &gids, &ownership.owner, &content, &random))
+        return NULL;
+    if (!measure(&sizes, (uint64_t)content.len, &files.count, &total) ||
+        !check_names(names.buf, names.len, files.count) || !check_column(&mtimes, files.count, 8, "mtimes") ||
+        !check_column(&modes, files.count, 2, "modes") || !check_column(&uids, files.count, 4, "uids") ||
+        !check_column(&gids, files.count, 4, "gids") || !check_column(&random, files.count, 4, "random numbers"))
+        goto done;
+    if (total != (size_t)content.len) {
+        PyErr_Format(PyExc_ValueError, "%zd bytes for files of %zu", content.len, total);
+        goto done;
+    }
+    files.names = names.buf;
+    files.sizes = sizes.buf;
+    files.mtimes = mtimes.buf;
+    ownership.modes = modes.buf;
+    ownership.uids = uids.buf;
+    ownership.gids = gids.buf;
+    fds = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(files.count * sizeof(int32_t)));
+    temporaries = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(files.count * RDC_TEMPORARY_SIZE));
+    if (!fds || !temporaries)
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    rdc_stage_small(&files, &ownership, content.buf, random.buf, (int32_t *)(void *)PyBytes_AS_STRING(fds),
+                    (char(*)[RDC_TEMPORARY_SIZE])(void *)PyBytes_AS_STRING(temporaries));
+    Py_END_ALLOW_THREADS
+    result = PyTuple_Pack(2, fds, temporaries);
+done:
+    Py_XDECREF(fds);
+    Py_XDECREF(temporaries);
+    PyBuffer_Release(&names);
+    PyBuffer_Release(&sizes);
+    PyBuffer_Release(&mtimes);
+    PyBuffer_Release(&modes);
+    PyBuffer_Release(&uids);
+    PyBuffer_Release(&gids);
+    PyBuffer_Release(&content);
+    PyBuffer_Release(&random);
+    return result;
+}
+
+static PyObject *place_small(PyObject *module, PyObject *args)
+{
+    int directory;
+    Py_buffer temporaries, names, fds;
+    PyObject *errors = NULL, *result = NULL;
+    (void)module;
+
+    if (!PyArg_ParseTuple(args, "iy*y*y*:place_small", &directory, &temporaries, &names, &fds))
+        return NULL;
+    const size_t count = (size_t)fds.len / sizeof(int32_t);
+    if (!check_names(names.buf, names.len, count) || !check_names(temporaries.buf, temporaries.len, count) ||
+        !check_column(&temporaries, count, RDC_TEMPORARY_SIZE, "temporaries") || !check_column(&fds, count, 4, "fds"))
+        goto done;
+    errors = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(int32_t)));
+    if (!errors)
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    rdc_place_small(directory, count, temporaries.buf, names.buf, fds.buf,
+                    (int32_t *)(void *)PyBytes_AS_STRING(errors));
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(errors);
+done:
+    Py_XDECREF(errors);
+    PyBuffer_Release(&temporaries);
+    PyBuffer_Release(&names);
+    PyBuffer_Release(&fds);
+    return result;
+}
+
+static PyObject *close_all(PyObject *module, PyObject *args)
+{
+    Py_buffer fds;
+    (void)module;
+
+    if (!PyArg_ParseTuple(args, "y*:close_all", &fds))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < fds.len / 4; i++) {
+        int32_t fd;
+        memcpy(&fd, (const char *)fds.buf + 4 * i, sizeof fd);
+        if (fd >= 0)
+            close(fd);
+    }
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&fds);
+    Py_RETURN_NONE;
+}
+
+#endif
+
+static PyMethodDef functions[] = {
+#ifdef __linux__
+    {"read_small", read_small, METH_VARARGS, NULL},
+    {"stage_small", stage_small, METH_VARARGS, NULL},
+    {"place_small", place_small, METH_VARARGS, NULL},
+    {"close_all", close_all, METH_VARARGS, NULL},
+#endif
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.files._batch", NULL, -1, functions, NULL, NULL,
+                                        NULL, NULL};
+
+PyMODINIT_FUNC PyInit__batch(void)
+{
+    return PyModule_Create(&definition);
+}

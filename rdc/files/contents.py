@@ -1,0 +1,138 @@
+"""Reads many files of one tree, whole or only both ends, and proves that they are what was listed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rdc.files.failure import changed, failure
+from rdc.model.entries import strings
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from rdc.errors import RdcError
+
+__all__ = ["REPLACED", "RESIZED", "TOUCHED", "Contents", "content_bytes", "content_error", "read_contents"]
+
+REPLACED = -1
+"""Outcome: not the regular file that was listed."""
+RESIZED = -2
+"""Outcome: its size is another one, or it ended early."""
+TOUCHED = -3
+"""Outcome: it changed while it was read."""
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+_PASS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_FOUND = {
+    REPLACED: ("the file that was listed", "another one in its place"),
+    RESIZED: ("the size that was listed", "another one"),
+    TOUCHED: ("the times it had when it was opened", "others"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    data: bytes
+    """content_bytes of each file, one after the other; undefined where its outcome is not 0."""
+    outcomes: array[int]
+    """Typecode 'i', one a file: 0 read, an errno, or REPLACED, RESIZED, TOUCHED."""
+
+
+def content_bytes(size: int, head: int, tail: int) -> int:
+    """Bytes that are read of a file of `size`: all of it, or `head` from its start and `tail` from its
+    end."""
+    return min(size, head + tail)
+
+
+def read_contents(fd: int, paths: bytes, wanted: array[int], head: int, tail: int) -> Contents:
+    """Files below the directory open (also with O_PATH) at `fd`.
+
+    `paths`: relative, single names joined by single slashes, each path followed by NUL. `wanted`: typecode
+    'Q'; device, inode and size of each file as they were listed. No link is followed, on the way neither, and
+    no fifo waited for. Raises ValueError where the arguments do not fit together.
+    """
+    if _extension is None:
+        return _read_contents(fd, paths, wanted, head, tail)
+    if _SWAPPED:
+        wanted = wanted[:]
+        wanted.byteswap()
+    data, outcomes = _extension.read_contents(fd, paths, wanted, head, tail)
+    return Contents(data, array("i", outcomes))
+
+
+def content_error(outcome: int, path: bytes, shown: bytes) -> RdcError:
+    """What an outcome other than 0 means for the file at `path`, which a person knows as `shown`."""
+    if outcome > 0:
+        return failure(OSError(outcome, os.strerror(outcome)), path, shown, "read it", reading=True)
+    return changed(path, shown, *_FOUND[outcome])
+
+
+def _read_contents(fd: int, paths: bytes, wanted: array[int], head: int, tail: int) -> Contents:
+    """The definition."""
+    rows = strings(paths)
+    if len(wanted) != 3 * len(rows) or (paths and not paths.endswith(b"\0")):
+        raise ValueError("read_contents: as many paths, each followed by NUL, as rows of three numbers")
+    parts, outcomes = [], array("i")
+    for row, path in enumerate(rows):
+        device, inode, size = wanted[3 * row : 3 * row + 3]
+        try:
+            opened = _open(fd, path)
+        except OSError as error:
+            part, outcome = b"", error.errno or 0
+        else:
+            try:
+                part, outcome = _read_open(opened, device, inode, size, head, tail)
+            except OSError as error:
+                part, outcome = b"", error.errno or 0
+            finally:
+                os.close(opened)
+        parts.append(part.ljust(content_bytes(size, head, tail), b"\0"))
+        outcomes.append(outcome)
+    return Contents(b"".join(parts), outcomes)
+
+
+def _open(fd: int, path: bytes) -> int:
+    *directories, name = path.split(b"/")
+    here = os.dup(fd)
+    try:
+        for directory in directories:
+            above, here = here, os.open(directory, _PASS, dir_fd=here)
+            os.close(above)
+        return os.open(name, _READ, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def _read_open(fd: int, device: int, inode: int, size: int, head: int, tail: int) -> tuple[bytes, int]:
+    before = os.fstat(fd)
+    if not stat.S_ISREG(before.st_mode) or (before.st_dev, before.st_ino) != (device, inode):
+        return b"", REPLACED
+    if before.st_size != size:
+        return b"", RESIZED
+    whole = size <= head + tail
+    data = os.pread(fd, size if whole else head, 0)
+    if not whole:
+        data += os.pread(fd, tail, size - tail)
+    after = os.fstat(fd)
+    if len(data) != content_bytes(size, head, tail) or after.st_size != size:
+        return b"", RESIZED
+    same = (before.st_mtime_ns, before.st_ctime_ns) == (after.st_mtime_ns, after.st_ctime_ns)
+    return data, 0 if same else TOUCHED
+
+
+def _built() -> ModuleType | None:
+    try:
+        from rdc.files import _contents
+    except ImportError:  # a checkout without a compiler: correct, and several times slower
+        return None
+    return _contents if hasattr(_contents, "read_contents") else None
+
+
+_extension = _built()
+_SWAPPED = array("H", b"\1\0")[0] != 1

@@ -1,0 +1,49 @@
+/* small_files.h - many small files of one directory read or written in one call. */
+#ifndef RDC_SMALL_FILES_H
+#define RDC_SMALL_FILES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A temporary's name (rdc/files/temporary.py) and its NUL. */
+#define RDC_TEMPORARY_SIZE 26
+
+/* Columns are little-endian as in a PackedListing (rdc/model/entries.py), and need not be aligned. */
+typedef struct {
+    int directory;     /* open descriptor; O_PATH is enough */
+    size_t count;      /* files */
+    const char *names; /* each followed by NUL: single components */
+    const uint8_t *sizes;  /* u64 */
+    const uint8_t *mtimes; /* i64, nanoseconds */
+} rdc_small_files;
+
+typedef struct {
+    const uint8_t *modes; /* u16 */
+    const uint8_t *uids;  /* u32 */
+    const uint8_t *gids;  /* u32 */
+    int owner;            /* whether uids and gids are set */
+} rdc_ownership;
+
+/*
+ * Reads the files that are still as listed: regular, with that size and mtime before and after, and nothing about
+ * them changed meanwhile. Their contents go to `content`, which has room for all sizes, one after the other;
+ * good[i] says whether file i is among them. Returns the bytes that were read.
+ */
+size_t rdc_read_small(const rdc_small_files *files, uint8_t *content, uint8_t *good);
+
+/*
+ * Writes each file under a new temporary name in the directory, locked, with its final metadata: what a Replacement
+ * (rdc/files/replacement.py) does. `random`: 4 bytes a file. fds[i] stays open, or is -1 where file i failed, of which
+ * nothing is left; temporaries[i] is its name. Returns how many failed.
+ */
+size_t rdc_stage_small(const rdc_small_files *files, const rdc_ownership *ownership, const uint8_t *content,
+                       const uint8_t *random, int32_t *fds, char (*temporaries)[RDC_TEMPORARY_SIZE]);
+
+/*
+ * Renames each staged file to its own name unless something is there; errors[i] is 0 or an errno, and the temporary
+ * then still has its name. Files whose fd is -1 are passed over. Returns how many failed.
+ */
+size_t rdc_place_small(int directory, size_t count, const char *temporaries, const char *names, const int32_t *fds,
+                       int32_t *errors);
+
+#endif

@@ -1,0 +1,136 @@
+/*
+ * write_small.c - many small files of one directory written aside, and put in place once that is decided.
+ *
+ * The steps and their order are those of rdc/files/replacement.py, metadata.py and commit.py, without a Python object
+ * and a change of threads for each. A file that fails is left to them: they try it again on its own, and name what is
+ * wrong.
+ */
+#define _GNU_SOURCE
+#define _FILE_OFFSET_BITS 64
+#include "small_files.h"
+
+#ifdef __linux__
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "column.h"
+
+#define CREATING (O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC)
+#define NO_REPLACE 1 /* RENAME_NOREPLACE of linux/fs.h */
+
+/* CRC-32 as zlib has it, half a byte at a time: names are short. */
+static uint32_t crc32_of(const char *text)
+{
+    static const uint32_t step[16] = {
+        0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
+        0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
+    };
+    uint32_t crc = 0xffffffff;
+    for (; *text; text++) {
+        crc ^= (uint8_t)*text;
+        crc = crc >> 4 ^ step[crc & 15];
+        crc = crc >> 4 ^ step[crc & 15];
+    }
+    return ~crc;
+}
+
+/* Locked before anything is written: a sweep takes only what nobody holds. File systems without locks have none. */
+static int lock(int fd)
+{
+    if (!flock(fd, LOCK_EX | LOCK_NB))
+        return 1;
+    return errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP || errno == EINVAL;
+}
+
+static int write_whole(int fd, const uint8_t *content, uint64_t size)
+{
+    for (uint64_t at = 0; at < size;) {
+        ssize_t put = pwrite(fd, content + at, size - at, (off_t)at);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return 0;
+        at += (uint64_t)put;
+    }
+    return 1;
+}
+
+/* chown before chmod: the kernel clears setuid and setgid bits when the owner changes. */
+static int set_metadata(int fd, const struct stat *made, const rdc_small_files *files, const rdc_ownership *wanted,
+                        size_t row)
+{
+    const uint32_t uid = column_u32(wanted->uids, row), gid = column_u32(wanted->gids, row);
+    const mode_t mode = column_u16(wanted->modes, row);
+    const int64_t mtime = (int64_t)column_u64(files->mtimes, row);
+    struct timespec times[2] = {made->st_atim, {mtime / 1000000000, mtime % 1000000000}};
+    int chowned = 0;
+
+    if (times[1].tv_nsec < 0) {
+        times[1].tv_sec--;
+        times[1].tv_nsec += 1000000000;
+    }
+    if (wanted->owner && (made->st_uid != uid || made->st_gid != gid)) {
+        if (fchown(fd, uid, gid))
+            return 0;
+        chowned = 1;
+    }
+    if ((chowned || (made->st_mode & 07777) != mode) && fchmod(fd, mode))
+        return 0;
+    return !futimens(fd, times);
+}
+
+static int stage(const rdc_small_files *files, const rdc_ownership *ownership, size_t row, const uint8_t *content,
+                 const char *temporary)
+{
+    struct stat made;
+    int fd = openat(files->directory, temporary, CREATING, 0600);
+
+    if (fd < 0)
+        return -1;
+    /* A sweep that was faster has left the file without a name. */
+    if (lock(fd) && !fstat(fd, &made) && made.st_nlink && write_whole(fd, content, column_u64(files->sizes, row)) &&
+        set_metadata(fd, &made, files, ownership, row))
+        return fd;
+    unlinkat(files->directory, temporary, 0);
+    close(fd);
+    return -1;
+}
+
+size_t rdc_stage_small(const rdc_small_files *files, const rdc_ownership *ownership, const uint8_t *content,
+                       const uint8_t *random, int32_t *fds, char (*temporaries)[RDC_TEMPORARY_SIZE])
+{
+    const char *name = files->names;
+    size_t failed = 0;
+
+    for (size_t i = 0; i < files->count; i++, name += strlen(name) + 1) {
+        snprintf(temporaries[i], RDC_TEMPORARY_SIZE, ".rdc-%08x%08x.tmp", (unsigned)crc32_of(name),
+                 (unsigned)column_u32(random, i));
+        fds[i] = stage(files, ownership, i, content, temporaries[i]);
+        failed += fds[i] < 0;
+        content += column_u64(files->sizes, i);
+    }
+    return failed;
+}
+
+size_t rdc_place_small(int directory, size_t count, const char *temporaries, const char *names, const int32_t *fds,
+                       int32_t *errors)
+{
+    size_t failed = 0;
+
+    for (size_t i = 0; i < count; i++, names += strlen(names) + 1, temporaries += RDC_TEMPORARY_SIZE) {
+        /* Not every C library has renameat2. */
+        errors[i] =
+            fds[i] >= 0 && syscall(SYS_renameat2, directory, temporaries, directory, names, NO_REPLACE) ? errno : 0;
+        failed += errors[i] != 0;
+    }
+    return failed;
+}
+
+#endif

@@ -1,0 +1,16 @@
+"""What a deduplication reports while it runs."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeAlias
+
+from rdc.model.instances import Instance
+from rdc.progress import Problem, Progressed
+
+__all__ = ["DedupeEvent", "DedupeReporter"]
+
+DedupeEvent: TypeAlias = Instance | Progressed | Problem
+
+
+class DedupeReporter(Protocol):
+    def __call__(self, event: DedupeEvent, /) -> None: ...

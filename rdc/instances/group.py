@@ -1,0 +1,102 @@
+"""A group of identical files as what it is on disk: one entry an inode, with all names known of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rdc.errors import FileError
+from rdc.files.displaced import is_displaced
+from rdc.files.facts import facts_of
+from rdc.files.failure import changed
+from rdc.instances.tree import is_below
+from rdc.model.instances import Place
+
+if TYPE_CHECKING:
+    from rdc.instances.tree import Tree
+    from rdc.model.instances import FileFacts, IdenticalFiles
+
+__all__ = ["Inode", "choose_source", "inodes_of"]
+
+
+@dataclass(slots=True)
+class Inode:
+    """One file of a group."""
+
+    facts: FileFacts
+    names: list[Place] = field(default_factory=list)
+    protected: bool = False
+    """One of its names lies where nothing may be changed."""
+
+    @property
+    def has_other_names(self) -> bool:
+        """Names that were not given: then it stays allocated whatever becomes of those that were."""
+        return self.facts.links > len(self.names)
+
+
+def inodes_of(
+    group: IdenticalFiles,
+    trees: Sequence[Tree],
+    keep: Sequence[bytes],
+    problem: Callable[[FileError], None],
+    *,
+    attributes: bool,
+) -> list[Inode]:
+    """The group's files by inode, in the order of their first names. What cannot be opened, or has another
+    size by now, is given to `problem` and left out."""
+    found: dict[tuple[int, int], Inode] = {}
+    for number, path in zip(group.roots, group.paths, strict=True):
+        tree = trees[number]
+        if is_displaced(path.rpartition(b"/")[2]):
+            continue  # of an interrupted run: see rdc.instances.leftovers
+        try:
+            facts = facts_of(tree.root, path, attributes=attributes)
+            size = facts.identity.size
+            if size != group.size:
+                raise changed(path, tree.root.shown(path), f"{group.size} bytes", f"{size}")
+        except FileError as error:
+            problem(error)
+            continue
+        inode = found.setdefault((facts.identity.device, facts.identity.inode), Inode(facts))
+        inode.names.append(Place(number, path))
+        real = tree.real_path(path)
+        inode.protected = inode.protected or any(is_below(real, top) for top in keep)
+    return list(found.values())
+
+
+def choose_source(inodes: Sequence[Inode]) -> Inode:
+    """The one that the others shall share blocks with.
+
+    A protected one, since it may not be changed; else the one whose place on disk most of them share, since
+    those are done; else the first.
+    """
+    places = Counter(inode.facts.first_place for inode in inodes)
+
+    def merit(inode: Inode) -> tuple[bool, int]:
+        place = inode.facts.first_place
+        return inode.protected, 0 if place is None else places[place]
+
+    return max(inodes, key=merit)
+
+
+def choose_kept(inodes: Sequence[Inode]) -> Inode:
+    """The one that the others' names shall be links to.
+
+    A protected one; else one with names that are not known here, which could not be freed anyway; else the
+    one with most names, since those are done; else the first.
+    """
+    return max(inodes, key=lambda one: (one.protected, one.has_other_names, one.facts.links))
+
+
+def by_volume(inodes: Sequence[Inode], volume: Callable[[Inode], bytes | None]) -> Iterator[list[Inode]]:
+    """Parts of at least two that can share; `volume` names what a file lies on, None leaves it out."""
+    parts: dict[bytes, list[Inode]] = {}
+    for inode in inodes:
+        name = volume(inode)
+        if name is not None:
+            parts.setdefault(name, []).append(inode)
+    for part in parts.values():
+        if len(part) > 1:
+            yield part

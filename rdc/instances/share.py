@@ -1,0 +1,259 @@
+"""Shared blocks: files of a group, or runs of equal chunks, come to lie on disk once."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rdc.errors import FileError
+from rdc.files.dedupe_range import SLICE_BYTES, can_share, dedupe_range, sharing_failure
+from rdc.files.failure import changed
+from rdc.files.places import compare_places
+from rdc.files.source import SPAN_BYTES
+from rdc.files.volume import Volume, volume_of
+from rdc.instances.group import by_volume, choose_source
+from rdc.instances.release import Span, move, spans_to_move
+from rdc.model.instances import Action, Instance, Place, Sharing
+
+if TYPE_CHECKING:
+    from rdc.files.confined import Root
+    from rdc.files.source import SourceFile
+    from rdc.instances.group import Inode
+    from rdc.instances.tally import Tally
+    from rdc.instances.tree import Tree
+    from rdc.model.instances import EqualRuns
+
+__all__ = ["Sharer"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    source_offset: int
+    offset: int
+    length: int
+
+
+class Sharer:
+    """Shares blocks, or in a dry run finds out what that would win. Nothing it does changes any content."""
+
+    def __init__(self, trees: Sequence[Tree], tally: Tally) -> None:
+        self._trees = trees
+        self._tally = tally
+        self._volumes: dict[int, Volume] = {}
+        """By device number."""
+
+    def group(self, inodes: Sequence[Inode]) -> None:
+        """Let the inodes of one group share the blocks of one of them, a volume at a time."""
+        for part in by_volume(inodes, self._volume):
+            source = choose_source(part)
+            others = [inode for inode in part if inode is not source and not inode.protected]
+            size = source.facts.identity.size
+            self._tally.groups += self._whole_files(source.names[0], [one.names[0] for one in others], size)
+
+    def _whole_files(self, source: Place, others: Sequence[Place], size: int) -> bool:
+        """Whether something was, or would be, shared."""
+        shared = False
+        try:
+            with self._opened(source) as one:
+                for other in others:
+                    if self._tally.capped:
+                        break
+                    began = self._tally.advanced
+                    shared |= self._pair(one, source, other, [_Range(0, 0, size)])
+                    self._tally.reach(began + size)
+        except FileError as error:
+            self._tally.problem(error)
+        return shared
+
+    def runs(self, runs: Sequence[EqualRuns]) -> None:
+        """Let ranges of one file share their blocks with those of others; all of `runs` have one
+        destination."""
+        if not runs:
+            return
+        place = runs[0].destination
+        root = self._trees[place.root].root
+        shared = False
+        try:
+            with root.open_read(place.path) as file:
+                moved = self._to_move(root, place.path, file, runs)
+                if moved and self._tally.options.apply and not self._tally.capped:
+                    # First: where a kill comes in between, the next run still finds extents to free.
+                    move(root, place.path, file, moved)
+            for one in runs:
+                columns = zip(one.source_offsets, one.offsets, one.lengths, strict=True)
+                ranges = [_Range(*row) for row in columns]
+                with self._opened(one.source) as source:
+                    shared |= self._pair(source, one.source, place, ranges, by_blocks=bool(moved))
+        except FileError as error:
+            self._tally.problem(error)
+        self._tally.groups += shared
+
+    def _opened(self, place: Place) -> SourceFile:
+        return self._trees[place.root].root.open_read(place.path)
+
+    def _to_move(self, root: Root, path: bytes, file: SourceFile, runs: Sequence[EqualRuns]) -> list[Span]:
+        """What of the file must move so that what it shares is freed."""
+        if not self._volume_of(root, path, file).whole_extents:
+            return []
+        spans = [
+            Span(start, start + length)
+            for one in runs
+            for start, length in zip(one.offsets, one.lengths, strict=True)
+        ]
+        try:
+            return spans_to_move(file.fileno(), file.size, sorted(spans, key=lambda span: span.start))
+        except OSError:
+            return []  # a file system that does not tell
+
+    def _pair(
+        self,
+        source: SourceFile,
+        source_place: Place,
+        destination: Place,
+        ranges: Sequence[_Range],
+        *,
+        by_blocks: bool = False,
+    ) -> bool:
+        """Whether something was, or would be, shared. Problems of the destination are told, not raised.
+
+        `by_blocks`: what is shared is given back by blocks, whatever the volume does.
+        """
+        shown = self._trees[source_place.root].root.shown(source_place.path)
+        try:
+            return self._into(source, shown, destination, ranges, by_blocks=by_blocks)
+        except FileError as error:
+            self._tally.problem(error)
+            return False
+
+    def _into(
+        self,
+        source: SourceFile,
+        shown: bytes,
+        destination: Place,
+        ranges: Sequence[_Range],
+        *,
+        by_blocks: bool,
+    ) -> bool:
+        root, path = self._trees[destination.root].root, destination.path
+        with root.open_read(path) as other:
+            volume = self._volume_of(root, path, other)
+            if by_blocks:
+                volume = replace(volume, whole_extents=False)
+            total = Instance(Action.SHARE, root.shown(path), shown, 0, 0, 0)
+            for part in ranges:
+                # Whoever found the range may have seen a longer file.
+                if part.source_offset + part.length > source.size or part.offset + part.length > other.size:
+                    raise changed(path, root.shown(path), "the sizes that were compared", "smaller ones")
+                total = self._range(source, root, path, other, part, volume, total)
+                if self._tally.capped:
+                    break
+        if total.bytes:
+            self._tally.done(total)
+        return bool(total.bytes)
+
+    def _range(
+        self,
+        source: SourceFile,
+        root: Root,
+        path: bytes,
+        other: SourceFile,
+        part: _Range,
+        volume: Volume,
+        total: Instance,
+    ) -> Instance:
+        """`total` and what one range adds to it."""
+        before = _places(source, other, part, volume)
+        self._tally.already += min(before.same, part.length)
+        if not before.own and not before.perhaps:
+            return total
+        if not self._tally.take(part.length, another=not total.bytes):
+            return total
+        try:
+            if self._tally.options.apply:
+                self._share(source, root, path, other, part)
+                after = _places(source, other, part, volume)
+                won = max(0, before.own - after.own)
+                perhaps = max(0, before.perhaps - after.perhaps)
+            else:
+                can_share(source.fileno(), other.fileno())
+                if not self._tally.options.searched:
+                    _compare(source, root, path, other, part)
+                won, perhaps = before.own, before.perhaps
+        except OSError as error:
+            raise sharing_failure(root, path, error) from error
+        done = min(part.length, before.own + before.perhaps)
+        return Instance(
+            total.action,
+            total.path,
+            total.source,
+            total.bytes + done,
+            total.won + won,
+            total.perhaps + perhaps,
+        )
+
+    def _share(self, source: SourceFile, root: Root, path: bytes, other: SourceFile, part: _Range) -> None:
+        done = 0
+        while done < part.length:
+            shared = dedupe_range(
+                source.fileno(),
+                part.source_offset + done,
+                min(SLICE_BYTES, part.length - done),
+                other.fileno(),
+                part.offset + done,
+            )
+            if shared is None:
+                raise changed(path, root.shown(path), "the content that was compared", "another")
+            done += shared
+            self._tally.advance(shared)
+
+    def _volume(self, inode: Inode) -> bytes | None:
+        """The id of its volume; None, with the problem told, where it cannot be asked any more."""
+        known = self._volumes.get(inode.facts.identity.device)
+        if known is not None:
+            return known.id
+        place = inode.names[0]
+        try:
+            with self._opened(place) as file:
+                return self._volume_of(self._trees[place.root].root, place.path, file).id
+        except FileError as error:
+            self._tally.problem(error)
+            return None
+
+    def _volume_of(self, root: Root, path: bytes, file: SourceFile) -> Volume:
+        device = file.identity.device
+        if device not in self._volumes:
+            try:
+                self._volumes[device] = volume_of(file.fileno())
+            except OSError as error:
+                raise root.failure(error, path, "look at its file system", reading=True) from error
+        return self._volumes[device]
+
+
+def _compare(source: SourceFile, root: Root, path: bytes, other: SourceFile, part: _Range) -> None:
+    """What the kernel would do; raises FileChangedError as its refusal would."""
+    for at in range(0, part.length, SPAN_BYTES):
+        length = min(SPAN_BYTES, part.length - at)
+        if source.pread(part.source_offset + at, length) != other.pread(part.offset + at, length):
+            raise changed(path, root.shown(path), "the content that was compared", "another")
+
+
+def _places(source: SourceFile, other: SourceFile, part: _Range, volume: Volume) -> Sharing:
+    """A file system that does not tell where files lie may still win all of it."""
+    length = part.length
+    if part.offset + length == other.size:
+        length = volume.rounded(length)
+    try:
+        return compare_places(
+            source.fileno(),
+            part.source_offset,
+            other.fileno(),
+            part.offset,
+            length,
+            whole_extents=volume.whole_extents,
+        )
+    except OSError as error:
+        if error.errno not in {errno.EOPNOTSUPP, errno.ENOTTY, errno.ENOSYS, errno.EINVAL}:
+            raise
+        return Sharing(0, 0, length)

@@ -1,0 +1,28 @@
+"""A tree that duplicates lie in: its Root, its real path, and what in it must not be changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rdc.files.path import join
+
+if TYPE_CHECKING:
+    from rdc.files.confined import Root
+
+__all__ = ["Tree", "is_below"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    root: Root
+    real: bytes
+    """Its absolute path without links: paths of one tree are compared with those of others by it."""
+
+    def real_path(self, path: bytes) -> bytes:
+        return join(self.real.rstrip(b"/"), path) if self.real != b"/" else b"/" + path
+
+
+def is_below(path: bytes, top: bytes) -> bool:
+    """Whether the real path `path` is `top` or lies below it."""
+    return path == top or path.startswith(top.rstrip(b"/") + b"/")

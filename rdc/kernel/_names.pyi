@@ -1,0 +1,8 @@
+"""BLAKE3 of many pieces in C. Only rdc.kernel.naming imports it, which documents it."""
+
+from typing_extensions import Buffer
+
+def usable() -> tuple[str, ...]:
+    """The forms that this CPU can run, fastest first; none where only the package blake3 is left."""
+
+def name_pieces(pieces: list[Buffer], form: str, /) -> bytes: ...

@@ -1,0 +1,101 @@
+/*
+ * names_binding.c - rdc.kernel._names: BLAKE3 of many pieces as a Python module; rdc/kernel/naming.py documents it.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "name_lanes.h"
+
+/* Bytes from which on giving up the lock costs less than holding it: a few microseconds of work. */
+#define UNLOCK_FROM 16384
+
+static const rdc_naming *find(const char *name)
+{
+    for (const rdc_naming *const *naming = rdc_namings; *naming; naming++)
+        if (!strcmp((*naming)->name, name) && (*naming)->usable())
+            return *naming;
+    PyErr_Format(PyExc_ValueError, "no naming by %s here", name);
+    return NULL;
+}
+
+static PyObject *name_pieces(PyObject *module, PyObject *args)
+{
+    const char *form;
+    PyObject *list, *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!s:name_pieces", &PyList_Type, &list, &form))
+        return NULL;
+    const rdc_naming *naming = find(form);
+    if (!naming)
+        return NULL;
+    const Py_ssize_t count = PyList_GET_SIZE(list);
+    Py_buffer *views = PyMem_Calloc((size_t)count + 1, sizeof *views);
+    rdc_piece *pieces = PyMem_Calloc((size_t)count + 1, sizeof *pieces);
+    Py_ssize_t held = 0;
+    size_t total = 0;
+    int failed;
+    if (!views || !pieces) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    /* The list may be changed by what runs meanwhile; the buffers that are held may not. */
+    for (; held < count && held < PyList_GET_SIZE(list); held++) {
+        if (PyObject_GetBuffer(PyList_GET_ITEM(list, held), views + held, PyBUF_SIMPLE))
+            goto done;
+        pieces[held] = (rdc_piece){views[held].buf, (size_t)views[held].len};
+        total += (size_t)views[held].len;
+    }
+    result = PyBytes_FromStringAndSize(NULL, held * RDC_NAME_BYTES);
+    if (!result)
+        goto done;
+    uint8_t *out = (uint8_t *)PyBytes_AS_STRING(result);
+    if (total >= UNLOCK_FROM) {
+        Py_BEGIN_ALLOW_THREADS
+        failed = rdc_name_pieces(naming, pieces, (size_t)held, out);
+        Py_END_ALLOW_THREADS
+    } else {
+        failed = rdc_name_pieces(naming, pieces, (size_t)held, out);
+    }
+    if (failed) {
+        Py_CLEAR(result);
+        PyErr_NoMemory();
+    }
+done:
+    while (held-- > 0)
+        PyBuffer_Release(views + held);
+    PyMem_Free(views);
+    PyMem_Free(pieces);
+    return result;
+}
+
+static PyObject *usable(PyObject *module, PyObject *ignored)
+{
+    PyObject *list = PyList_New(0), *tuple = NULL;
+    (void)module, (void)ignored;
+    for (const rdc_naming *const *naming = rdc_namings; list && *naming; naming++) {
+        if (!(*naming)->usable())
+            continue;
+        PyObject *name = PyUnicode_FromString((*naming)->name);
+        if (!name || PyList_Append(list, name))
+            Py_CLEAR(list);
+        Py_XDECREF(name);
+    }
+    if (list)
+        tuple = PyList_AsTuple(list);
+    Py_XDECREF(list);
+    return tuple;
+}
+
+static PyMethodDef functions[] = {
+    {"name_pieces", name_pieces, METH_VARARGS, NULL},
+    {"usable", usable, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel._names", NULL, -1, functions, NULL, NULL,
+                                        NULL, NULL};
+
+PyMODINIT_FUNC PyInit__names(void)
+{
+    return PyModule_Create(&definition);
+}

@@ -1,0 +1,92 @@
+"""What both sides know of a file around the ranges that are fetched, with which these are packed."""
+
+from __future__ import annotations
+
+from array import array
+from itertools import accumulate
+from operator import mul
+from typing import TYPE_CHECKING
+
+from rdc.limits import PACKED_CONTEXT_BYTES
+from rdc.plan.descent import ByteRange, Copy, Patch, Repeat, Reuse, ReuseChunk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rdc.plan.descent import Part
+    from rdc.signature.tree import SignatureTree
+
+__all__ = ["KnownPiece", "context_ranges", "known_pieces"]
+
+KnownPiece = tuple[int, int, int]
+"""(base, offset there, length), in bytes."""
+
+
+def context_ranges(ranges: Sequence[tuple[int, int]], size: int) -> tuple[ByteRange, ...]:
+    """The bytes of a file of `size` bytes next to `ranges`, (offset, length) in order, and in none of them.
+
+    To either side of each as many as make PACKED_CONTEXT_BYTES in all.
+    """
+    reach = PACKED_CONTEXT_BYTES // (2 * len(ranges))
+    found = []
+    at = 0
+    for number, (offset, length) in enumerate(ranges):
+        start = max(at, offset - reach)
+        if start < offset:
+            found.append(ByteRange(start, offset - start))
+        end = offset + length
+        stop = min(size, ranges[number + 1][0] if number + 1 < len(ranges) else size, end + reach)
+        if end < stop:
+            found.append(ByteRange(end, stop - end))
+        at = max(end, stop)
+    return tuple(found)
+
+
+def known_pieces(
+    parts: Sequence[Part], trees: Sequence[SignatureTree], wanted: Sequence[ByteRange]
+) -> Iterator[KnownPiece] | None:
+    """Where the bases have these bytes of the file that `parts` make; None where that is not simple: runs
+    that repeat, which literals are seldom near."""
+    if any(isinstance(part, Repeat) or part.count != 1 for part in parts):
+        return None
+    return _pieces(parts, trees, wanted)
+
+
+def _pieces(
+    parts: Sequence[Part], trees: Sequence[SignatureTree], wanted: Sequence[ByteRange]
+) -> Iterator[KnownPiece]:
+    row = 0
+    for at, (base, offset, length) in _copies(parts, trees):
+        while row < len(wanted) and wanted[row].offset + wanted[row].length <= at:
+            row += 1
+        here = row
+        while here < len(wanted) and wanted[here].offset < at + length:
+            start = max(at, wanted[here].offset)
+            stop = min(at + length, wanted[here].offset + wanted[here].length)
+            yield base, offset + start - at, stop - start
+            here += 1
+
+
+def _copies(parts: Sequence[Part], trees: Sequence[SignatureTree]) -> Iterator[tuple[int, KnownPiece]]:
+    """(offset in the file, piece) for all that is copied from bases."""
+    starts: dict[int, array[int]] = {}
+
+    def offset(base: int, row: int) -> int:
+        if base not in starts:
+            level = trees[base].levels[0]
+            starts[base] = array("Q", accumulate(map(mul, level.lengths, level.counts), initial=0))
+        return starts[base][row]
+
+    at = 0
+    for part in parts:
+        if isinstance(part, Reuse):
+            yield at, (part.base, offset(part.base, part.first), part.length)
+        elif isinstance(part, ReuseChunk):
+            yield at, (part.base, offset(part.base, part.row), part.length)
+        elif isinstance(part, Patch):
+            inside = at
+            for piece in part.pieces:
+                if isinstance(piece, Copy):
+                    yield inside, (piece.base, piece.offset, piece.length)
+                inside += piece.length
+        at += part.length

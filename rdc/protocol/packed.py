@@ -1,0 +1,53 @@
+"""Literals compressed with what the receiver has of the same file around them: zstd with a prefix.
+
+Each piece is a zstd frame of its own, without magic number, content size and checksum: the receiver knows how
+many bytes it asked for, and compares every chunk that they go into with its digest.
+"""
+
+from __future__ import annotations
+
+from rdc.limits import PACKED_BYTES, PACKED_CONTEXT_BYTES
+
+__all__ = ["pack", "unpack"]
+
+LEVEL = 9
+"""0.03 to 0.3 ms a piece, as level 3, and a seventh smaller (measured on releases of Django)."""
+
+WINDOW_LOG = (PACKED_BYTES + PACKED_CONTEXT_BYTES - 1).bit_length()
+
+
+def pack(literals: bytes, context: bytes) -> bytes:
+    """At most PACKED_BYTES of literals, with at most PACKED_CONTEXT_BYTES of context."""
+    import zstandard
+
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        LEVEL,
+        source_size=len(literals) + len(context),
+        dict_size=len(context),
+        window_log=WINDOW_LOG,
+        format=zstandard.FORMAT_ZSTD1_MAGICLESS,
+        write_content_size=0,
+        write_dict_id=0,
+    )
+    prefix = zstandard.ZstdCompressionDict(context, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+    return zstandard.ZstdCompressor(compression_params=parameters, dict_data=prefix).compress(literals)
+
+
+def unpack(packed: bytes, context: bytes, size: int) -> bytes:
+    """The `size` bytes that were packed with this context. ValueError when they are not as many: the context
+    is another, or the sender lied."""
+    import zstandard
+
+    prefix = zstandard.ZstdCompressionDict(context, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+    decompressor = zstandard.ZstdDecompressor(
+        dict_data=prefix, max_window_size=1 << WINDOW_LOG, format=zstandard.FORMAT_ZSTD1_MAGICLESS
+    )
+    try:
+        # Not decompress(), which believes the size that a frame claims.
+        with decompressor.stream_reader(packed) as reader:
+            literals: bytes = reader.read(size + 1)
+    except zstandard.ZstdError as error:
+        raise ValueError(f"packed literals that zstd cannot decode ({error})") from error
+    if len(literals) != size:
+        raise ValueError(f"{len(literals)} packed literals, expected {size}")
+    return literals

@@ -1,0 +1,120 @@
+"""A deduplication as people read it: what was done on stdout, trouble and the last line on stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rdc.errors import ExitCode, RdcError, printable
+from rdc.instances.events import DedupeEvent
+from rdc.model.instances import Action, DedupeReport, Instance
+from rdc.progress import Problem, Progressed
+from rdc.report.sizes import counted, size_text
+
+if TYPE_CHECKING:
+    from rdc.report.progress_bar import ProgressBar
+    from rdc.report.progress_lines import ProgressLines
+
+__all__ = ["DedupeStyle", "DedupeTerminal", "instance_line", "summary_line"]
+
+_BETWEEN = {
+    Action.SHARE: "with",
+    Action.LINK: "to",
+    Action.SEPARATE: "from",
+    Action.CLEAR: "which is",
+    Action.RESTORE: "as",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DedupeStyle:
+    dry_run: bool
+    undo: bool = False
+    quiet: bool = False
+
+
+class DedupeTerminal:
+    """Takes the events of one run; `data` writes to stdout, `talk` to stderr, both whole lines."""
+
+    def __init__(
+        self,
+        style: DedupeStyle,
+        data: Callable[[str], None],
+        talk: Callable[[str], None],
+        bar: ProgressBar | ProgressLines | None = None,
+    ) -> None:
+        self._style = style
+        self._data = data
+        self._talk = talk
+        self._bar = bar
+
+    def start(self) -> None:
+        """Nothing to say before the first event."""
+
+    def __call__(self, event: DedupeEvent, /) -> None:
+        if isinstance(event, Instance):
+            if not self._style.quiet:
+                self._data(instance_line(event) + "\n")
+        elif isinstance(event, Problem):
+            self._problem(event)
+        elif isinstance(event, Progressed) and self._bar is not None:
+            self._bar.follow(event)
+
+    def finish(self, report: DedupeReport, journal: bytes | None) -> None:
+        self.close()
+        if self._style.quiet:
+            return
+        self._talk(summary_line(report, self._style) + "\n")
+        if journal is not None:
+            self._talk(f"to undo it: rdc dedupe --undo {printable(journal)}\n")
+
+    def fail(self, error: RdcError) -> None:
+        """Only the bar goes away: the command line prints the error for every verb alike."""
+        self.close()
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def _problem(self, event: Problem) -> None:
+        notice = event.code is ExitCode.OK
+        if notice and self._style.quiet:
+            return
+        line = f"rdc: {'note: ' if notice else ''}{printable(event.message)}"
+        if self._bar is None or not self._bar.line(line):
+            self._talk(line + "\n")
+
+
+def instance_line(instance: Instance) -> str:
+    """`share    a/copy with a/first: 1.2 MB`."""
+    line = f"{instance.action.value:<8} {printable(instance.path)}"
+    line += f" {_BETWEEN[instance.action]} {printable(instance.source)}"
+    if instance.action is Action.SEPARATE:
+        return line + f": {size_text(instance.bytes)}"
+    if instance.won or instance.perhaps:
+        line += f": {size_text(instance.won)}"
+    return line + (f", perhaps {size_text(instance.perhaps)} more" if instance.perhaps else "")
+
+
+def summary_line(report: DedupeReport, style: DedupeStyle) -> str:
+    """The last line of a run: what was won, or would be."""
+    files = counted(report.files, "file")
+    if style.undo:
+        line = f"{files} of {size_text(report.bytes)} {'would be' if style.dry_run else 'made'} separate"
+    else:
+        line = f"{files} in {counted(report.groups, 'group')}: {size_text(report.won)}"
+        line += " to win" if style.dry_run else " won"
+        if report.perhaps:
+            line += f", perhaps {size_text(report.perhaps)} more once what else shares them lets go"
+        if report.already:
+            line += f"; {size_text(report.already)} were shared already"
+    if report.skipped:
+        line += f"; {counted(report.skipped, 'file')} skipped"
+    if report.errors:
+        line += f"; {counted(report.errors, 'problem')}"
+    if report.capped:
+        line += "; stopped by --max-files or --max-bytes"
+    if style.dry_run:
+        line += " (dry run: nothing was changed" + ("" if style.undo else "; --apply acts") + ")"
+    return line + (f"; exit code {int(report.exit)}" if report.exit is not ExitCode.OK else "")

@@ -1,0 +1,33 @@
+"""Identical files as JSON events, one a line."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from rdc.report.survey_json import SurveyJson, Value
+from rdc.report.sync_json import path_fields
+
+if TYPE_CHECKING:
+    from rdc.errors import ExitCode
+    from rdc.model.duplicates import DuplicateFile, DuplicateGroup, DuplicateSummary
+
+__all__ = ["DuplicatesJson"]
+
+
+class DuplicatesJson(SurveyJson):
+    """`group` besides the events of every survey."""
+
+    def group(self, group: DuplicateGroup) -> None:
+        files = [_file(file) for file in group.files]
+        self.emit("group", {"size": group.size, "waste": group.waste, "files": files})
+
+    def finish_groups(self, summary: DuplicateSummary, code: ExitCode) -> None:
+        self.finish(asdict(summary), code)
+
+
+def _file(file: DuplicateFile) -> dict[str, Value]:
+    fields: dict[str, Value] = {**path_fields(file.path)}
+    if file.links:
+        fields["links"] = [{**path_fields(link)} for link in file.links]
+    return fields

@@ -1,0 +1,49 @@
+"""Groups of identical files as lines for people, as names for programs, and as a table."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+
+from rdc.errors import printable
+from rdc.model.duplicates import DuplicateGroup, DuplicateSummary
+from rdc.report.sizes import counted, size_text
+
+__all__ = ["CSV_HEAD", "csv_lines", "null_names", "summary_text", "text_lines"]
+
+CSV_HEAD = "group,file,size,path,path_b64\n"
+"""Names of the columns; columns may be added behind them."""
+
+
+def text_lines(group: DuplicateGroup) -> str:
+    """A file a line; its other names follow it, indented behind an equals sign."""
+    lines = []
+    for file in group.files:
+        lines.append(printable(file.path))
+        lines += [f"  = {printable(link)}" for link in file.links]
+    return "\n".join(lines) + "\n"
+
+
+def null_names(group: DuplicateGroup) -> bytes:
+    """The bytes of each name, those of other names too, each followed by NUL; then an empty name."""
+    names = [name for file in group.files for name in (file.path, *file.links)]
+    return b"\0".join([*names, b"", b""])
+
+
+def csv_lines(number: int, group: DuplicateGroup) -> Iterator[str]:
+    """A name a row; names with one `file` number are names of one file.
+
+    A name that is no plain text has escapes in `path` and its bytes in `path_b64`.
+    """
+    for place, file in enumerate(group.files, 1):
+        for name in (file.path, *file.links):
+            shown = printable(name)
+            exact = "" if shown.encode("utf-8") == name else base64.b64encode(name).decode("ascii")
+            quoted = shown.replace('"', '""')
+            yield f'{number},{place},{group.size},"{quoted}",{exact}\n'
+
+
+def summary_text(summary: DuplicateSummary) -> str:
+    """`123 groups, 456 files, 1.2 GB could be saved`."""
+    groups, files = counted(summary.groups, "group"), counted(summary.files, "file")
+    return f"{groups}, {files}, {size_text(summary.waste)} could be saved"

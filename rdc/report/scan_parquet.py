@@ -1,0 +1,38 @@
+"""A scan report as Parquet files, one a table: for whoever keeps reports and asks them questions later."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from rdc.errors import ExitCode, RdcError
+from rdc.report.scan_csv import TABLES, table_rows
+
+if TYPE_CHECKING:
+    from rdc.model.scan import ScanReport
+
+__all__ = ["write_parquet"]
+
+
+def write_parquet(report: ScanReport, directory: str) -> None:
+    """Writes levels.parquet, directories.parquet and so on into `directory`, which is made if need be.
+
+    Raises RdcError when pyarrow is not installed or a file cannot be written.
+    """
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise RdcError(
+            "--parquet needs pyarrow; install it with: pip install 'rdc[parquet]'", code=ExitCode.USAGE
+        ) from error
+    try:
+        os.makedirs(directory, exist_ok=True)
+        for name in TABLES:
+            head, rows = table_rows(report, name)
+            columns = {title: [row[number] for row in rows] for number, title in enumerate(head)}
+            parquet.write_table(pyarrow.table(columns), os.path.join(directory, f"{name}.parquet"))
+    except OSError as error:
+        raise RdcError(
+            f"{directory}: cannot write the report: {error.strerror or error}", code=ExitCode.FILE_IO
+        ) from error

@@ -1,0 +1,52 @@
+"""Similar files and folders as JSON events, one a line, in the form of those of identical files."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from rdc.report.survey_json import SurveyJson, Value
+from rdc.report.sync_json import path_fields
+
+if TYPE_CHECKING:
+    from rdc.errors import ExitCode
+    from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, SimilarSummary
+
+__all__ = ["SimilarJson"]
+
+
+class SimilarJson(SurveyJson):
+    """`group`, `match` and `folders` besides the events of every survey."""
+
+    def group(self, group: SimilarGroup) -> None:
+        self.emit("group", {"bytes": group.bytes, "files": [_file(file) for file in group.files]})
+
+    def match(self, file: SimilarFile) -> None:
+        self.emit("match", _file(file))
+
+    def folders(self, pair: SimilarFolders) -> None:
+        self.emit(
+            "folders",
+            {
+                "overlap": round(pair.overlap, 4),
+                "shared": pair.shared,
+                "first": {**path_fields(pair.first), "bytes": pair.first_bytes},
+                "second": {**path_fields(pair.second), "bytes": pair.second_bytes},
+            },
+        )
+
+    def finish_groups(self, summary: SimilarSummary, code: ExitCode) -> None:
+        self.finish(asdict(summary), code)
+
+
+def _file(file: SimilarFile) -> dict[str, Value]:
+    fields: dict[str, Value] = {
+        **path_fields(file.path),
+        "size": file.size,
+        "similarity": round(file.similarity, 4),
+        "contained": round(file.contained, 4),
+        "like": {**path_fields(file.like)},
+    }
+    if file.copies:
+        fields["copies"] = [{**path_fields(copy)} for copy in file.copies]
+    return fields

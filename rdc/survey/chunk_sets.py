@@ -1,0 +1,127 @@
+"""How much two files truly have in common: their chunk sets, by bytes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+from rdc.chunking.params import SYNC_PARAMS, ChunkParams
+from rdc.errors import FileError
+from rdc.files.failure import changed
+from rdc.kernel import Cutter
+from rdc.model.similar import Resemblance
+from rdc.progress import Problem
+
+if TYPE_CHECKING:
+    from rdc.progress import Reporter
+    from rdc.survey.files import FileColumns
+
+__all__ = ["ChunkSets", "resemblance", "sizes_for"]
+
+_STEPS = (
+    (64 << 10, ChunkParams(64, 256)),
+    (1 << 20, ChunkParams.for_mean(1 << 10)),
+    (16 << 20, ChunkParams.for_mean(4 << 10)),
+)
+"""Largest size of the larger file, and how both are cut. An edit costs the chunk around it: of 211 files of
+2 to 20 KB that differ between two releases of four packages, chunk sets at the smallest cuts (168 bytes on
+average) came to 0.11 less than the set of all windows of 32 bytes, at 256 bytes 0.14, at 512 0.23, at 1 KiB
+0.36. The larger the file, the less one edit weighs."""
+
+SETS_CHUNKS = 1 << 19
+"""Chunks in sets that are kept for later pairs, some 120 bytes each."""
+
+SPAN_BYTES = 256 << 10
+
+ChunkSet = dict[bytes, int]
+"""Length of each chunk by the first 8 bytes of its digest: each chunk once."""
+
+
+def sizes_for(size: int) -> ChunkParams:
+    """How two files are cut of which the larger has `size` bytes."""
+    for most, params in _STEPS:
+        if size <= most:
+            return params
+    return SYNC_PARAMS
+
+
+def resemblance(first: ChunkSet, second: ChunkSet) -> Resemblance:
+    """Of two files cut alike. An empty file is in every other one, and equal to an empty one."""
+    common = sum([first[key] for key in first.keys() & second.keys()])
+    one, other = sum(first.values()), sum(second.values())
+    both = one + other - common
+    return Resemblance(
+        common / both if both else 1.0, common / one if one else 1.0, common / other if other else 1.0
+    )
+
+
+class ChunkSets:
+    """Compares rows of FileColumns; keeps the sets used last, since a file is in several pairs."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._report = reporter
+        self._kept: OrderedDict[tuple[int, int, int], ChunkSet] = OrderedDict()
+        self._held = 0
+        self._failed: set[tuple[int, int]] = set()
+        self.bytes_read = 0
+
+    def compare(
+        self, files: FileColumns, first: int, second: int, others: FileColumns | None = None
+    ) -> Resemblance | None:
+        """Row `first` of `files` with row `second` of `others` (or of `files`); None where one of them cannot
+        be read as it was listed any more, which is reported once."""
+        theirs = files if others is None else others
+        params = sizes_for(max(files.sizes[first], theirs.sizes[second]))
+        one = self._set(files, first, params)
+        other = self._set(theirs, second, params)
+        return None if one is None or other is None else resemblance(one, other)
+
+    def _set(self, files: FileColumns, row: int, params: ChunkParams) -> ChunkSet | None:
+        key = (id(files), row, params.min_size)
+        kept = self._kept.get(key)
+        if kept is not None:
+            self._kept.move_to_end(key)
+            return kept
+        if key[:2] in self._failed:
+            return None
+        try:
+            made = self._read(files, row, params)
+        except FileError as error:
+            self._failed.add(key[:2])
+            self._report(Problem(error.code, files.shown(row), str(error)))
+            return None
+        self._kept[key] = made
+        self._held += len(made)
+        # The two of one pair are always kept, whatever their size.
+        while self._held > SETS_CHUNKS and len(self._kept) > 2:
+            _, dropped = self._kept.popitem(last=False)
+            self._held -= len(dropped)
+        return made
+
+    def _read(self, files: FileColumns, row: int, params: ChunkParams) -> ChunkSet:
+        from rdc.chunking.chunker import Chunker
+
+        found: ChunkSet = {}
+        path, place = files.path(row), files.place(row)
+        with place.root.open_read(path) as source:
+            if source.size != files.sizes[row]:
+                raise changed(path, files.shown(row), f"{files.sizes[row]} bytes", f"{source.size}")
+            if source.size <= SPAN_BYTES:
+                data = memoryview(source.pread(0, source.size))
+                cutter = Cutter(params.min_size, params.max_size)
+                start = 0
+                for end in (*cutter.feed(data), *cutter.finish()):
+                    found[blake3(data[start:end]).digest(8)] = end - start
+                    start = end
+            else:
+                chunker = Chunker(params)
+                for span in source.spans():
+                    columns = chunker.feed_columns(span)
+                    found.update(zip([d[:8] for d in columns.digests], columns.lengths, strict=True))
+                columns = chunker.finish_columns()
+                found.update(zip([d[:8] for d in columns.digests], columns.lengths, strict=True))
+            source.check_unchanged()
+            self.bytes_read += source.size
+        return found

@@ -1,0 +1,91 @@
+"""Byte by byte: splits a group of files that are said to be equal into those that are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rdc.errors import FileError
+from rdc.progress import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rdc.files.source import SourceFile
+    from rdc.progress import Reporter
+    from rdc.survey.files import FileColumns
+
+__all__ = ["Comparison"]
+
+SPAN_BYTES = 256 << 10
+"""Bytes of each of two files that are held and compared at a time."""
+
+
+class Comparison:
+    """Compares rows of `files`. A file that cannot be read or changes meanwhile is reported, and in no
+    class."""
+
+    def __init__(self, files: FileColumns, reporter: Reporter) -> None:
+        self._files = files
+        self._report = reporter
+        self.bytes_read = 0
+
+    def classes(self, rows: Iterable[int]) -> list[list[int]]:
+        """`rows` as classes of files that hold the same bytes.
+
+        Each file is compared with the first of each class before it: of one class, unless a digest deceived
+        or a file has changed since.
+        """
+        classes: list[list[int]] = []
+        for row in rows:
+            try:
+                with self._open(row) as source:
+                    for one in classes:
+                        if self._belongs(source, one):
+                            source.check_unchanged()
+                            one.append(row)
+                            break
+                    else:
+                        classes.append([row])
+            except FileError as error:
+                self._tell(row, error)
+        return classes
+
+    def _belongs(self, source: SourceFile, rows: list[int]) -> bool:
+        """Whether `source` equals the first of `rows`, which loses those that have become unreadable."""
+        while rows:
+            try:
+                other = self._open(rows[0])
+            except FileError as error:
+                self._tell(rows.pop(0), error)
+                continue
+            with other:
+                same = self._equal(source, other)
+                try:
+                    other.check_unchanged()
+                except FileError as error:
+                    # What else is in the class was compared with it before that.
+                    self._tell(rows.pop(0), error)
+                    continue
+                return same
+        return False
+
+    def _equal(self, source: SourceFile, other: SourceFile) -> bool:
+        """Raises FileError for `source`; what `other` lacks is a difference, which its caller looks into."""
+        if source.size != other.size:
+            return False
+        for offset in range(0, source.size, SPAN_BYTES):
+            data = source.pread(offset, min(SPAN_BYTES, source.size - offset))
+            try:
+                same = other.pread(offset, len(data)) == data
+            except FileError:
+                return False
+            self.bytes_read += 2 * len(data)
+            if not same:
+                return False
+        return True
+
+    def _open(self, row: int) -> SourceFile:
+        return self._files.place(row).root.open_read(self._files.path(row))
+
+    def _tell(self, row: int, error: FileError) -> None:
+        self._report(Problem(error.code, self._files.shown(row), str(error)))

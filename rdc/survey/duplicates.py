@@ -1,0 +1,268 @@
+"""Finds files of identical content: by size, then by both ends, then by digest, reading no more than that.
+
+Each stage keeps the files that are still equal to another one. Sizes cost no reading, and names of one file
+(hard links) are one file from there on. Ends tell apart most of what remains. Only then is a file read whole,
+unless the catalog knows it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rdc.limits import SIZE_LIMIT
+from rdc.model.duplicates import (
+    DuplicateFile,
+    DuplicateGroup,
+    DuplicateOptions,
+    DuplicateOrder,
+    DuplicateSummary,
+)
+from rdc.model.entries import Kind
+from rdc.progress import silent
+from rdc.survey.content import BATCHED_BYTES, DIGEST_BYTES, END_BYTES, UNKNOWN, ContentReader, Keyed
+from rdc.survey.equality import Groups, equal_groups
+from rdc.survey.gathering import gather
+from rdc.survey.hard_links import OtherNames, split_names
+from rdc.survey.workers import usable_workers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rdc.catalog.location import UserCatalog
+    from rdc.catalog.store import SignatureStore
+    from rdc.progress import Reporter
+    from rdc.survey.files import FileColumns, ListedTree
+
+__all__ = ["Duplicates", "find_duplicates"]
+
+
+class Duplicates:
+    """What was found: iterate for the groups in the order asked for, as often as wanted.
+
+    Groups are made while they are iterated over; at rest a file takes some fifty bytes.
+    """
+
+    def __init__(
+        self,
+        files: FileColumns,
+        groups: Groups,
+        names: OtherNames | None,
+        order: DuplicateOrder,
+        summary: DuplicateSummary,
+    ) -> None:
+        self._files = files
+        self._groups = groups
+        self._names = names
+        self._order = order
+        self.summary = summary
+
+    def __iter__(self) -> Iterator[DuplicateGroup]:
+        starts = array("Q", [0])
+        for count in self._groups.counts:
+            starts.append(starts[-1] + count)
+        for number in self._ordered(starts):
+            rows = self._groups.members[starts[number] : starts[number + 1]]
+            yield DuplicateGroup(self._files.sizes[rows[0]], tuple([self._file(row) for row in rows]))
+
+    def _ordered(self, starts: array[int]) -> Sequence[int]:
+        sizes, members, counts = self._files.sizes, self._groups.members, self._groups.counts
+
+        def rank(number: int) -> tuple[int, int]:
+            """What comes first has the least; ties in the order of paths."""
+            first, count = members[starts[number]], counts[number]
+            size = sizes[first]
+            weight = {
+                DuplicateOrder.WASTE: size * (count - 1),
+                DuplicateOrder.SIZE: size,
+                DuplicateOrder.COUNT: count,
+                DuplicateOrder.PATH: 0,
+            }[self._order]
+            return -weight, first
+
+        return sorted(range(len(counts)), key=rank)
+
+    def _file(self, row: int) -> DuplicateFile:
+        others = () if self._names is None else self._names.of(row)
+        return DuplicateFile(self._files.shown(row), tuple([self._files.shown(other) for other in others]))
+
+
+def find_duplicates(
+    paths: Sequence[bytes],
+    options: DuplicateOptions = DuplicateOptions(),  # noqa: B008 - frozen
+    reporter: Reporter = silent,
+    catalog: SignatureStore | UserCatalog | None = None,
+) -> Duplicates:
+    """The groups of identical regular files at and below `paths`.
+
+    What cannot be read, vanishes or changes meanwhile is reported as a Problem and in no group. `catalog`
+    spares the reading of large files that it knows.
+    """
+    tree = gather(paths, options.rules, reporter, one_file_system=options.one_file_system)
+    rows, names = _candidates(tree, options)
+    searched = len(tree)
+    files, candidates, shown_names = _selected(tree, rows, names, listed=options.links)
+    del tree, rows, names
+    search = _Search(files, options, reporter, catalog)
+    groups = search.groups(candidates)
+    waste = sum(files.sizes[group[0]] * (len(group) - 1) for group in groups)
+    summary = DuplicateSummary(
+        searched, len(groups), len(groups.members), waste, search.files_read, search.bytes_read
+    )
+    return Duplicates(files, groups, shown_names, options.order, summary)
+
+
+def _candidates(tree: ListedTree, options: DuplicateOptions) -> tuple[array[int], OtherNames]:
+    """The rows of regular files whose size another file has as well, and the other names of these."""
+    most = options.max_size
+    chosen = array("I")
+    groups = equal_groups(tree.sizes, tree.sizes.itemsize)
+    for rows in groups:
+        size = tree.sizes[rows[0]]
+        if size < options.min_size or (most is not None and size > most):
+            continue
+        # Directories and links have size 0 as well.
+        chosen.extend(rows if size else [row for row in rows if tree.kinds[row] == Kind.FILE])
+    chosen, names = split_names(tree, chosen)
+    if len(names):
+        # What shared its size only with other names of itself is alone now.
+        sizes = array("Q", map(tree.sizes.__getitem__, chosen))
+        chosen = equal_groups(sizes, sizes.itemsize).of(chosen).members
+    return array("I", sorted(chosen)), names
+
+
+def _selected(
+    tree: ListedTree, rows: array[int], names: OtherNames, *, listed: bool
+) -> tuple[FileColumns, Sequence[int], OtherNames | None]:
+    """The files of these rows, renumbered; with `listed`, their other names as well."""
+    if not listed or not len(names):
+        return tree.files(rows), range(len(rows)), None
+    others = [(row, other) for row in rows for other in names.of(row)]
+    chosen = array("I", sorted([*rows, *(other for _, other in others)]))
+    numbers = dict(zip(chosen, range(len(chosen)), strict=True))
+    pairs = [(numbers[row], numbers[other]) for row, other in others]
+    return tree.files(chosen), array("I", map(numbers.__getitem__, rows)), OtherNames(pairs)
+
+
+class _Search:
+    """Reads what has to be read of `files`, and finds the groups."""
+
+    def __init__(
+        self,
+        files: FileColumns,
+        options: DuplicateOptions,
+        reporter: Reporter,
+        catalog: SignatureStore | UserCatalog | None,
+    ) -> None:
+        self._files = files
+        self._report = reporter
+        self._catalog = catalog
+        self._verify = options.verify
+        self._reader = ContentReader(files, reporter, options.workers or usable_workers())
+        self.files_read = 0
+        self.bytes_read = 0
+
+    def groups(self, rows: Sequence[int]) -> Groups:
+        """`rows` increases; so do those of each group."""
+        keyed = self._reader.ends(rows)
+        self.files_read = len(keyed.rows)
+        alike = _equal(keyed)
+        del keyed
+        small = self._of_size(alike, 0, 2 * END_BYTES)
+        medium = self._of_size(alike, 2 * END_BYTES, BATCHED_BYTES)
+        large = self._of_size(alike, BATCHED_BYTES, SIZE_LIMIT)
+        found = Groups.joined([small, *self._whole(medium, large)])
+        if self._verify:
+            found = self._verified(found)
+        self.bytes_read += self._reader.bytes_read
+        return _sorted(found)
+
+    def _of_size(self, groups: Groups, above: int, most: int) -> Groups:
+        """Those of files of more than `above` bytes (or of none) and at most `most`."""
+        sizes = self._files.sizes
+        return Groups.of_rows(
+            group for group in groups if above < sizes[group[0]] <= most or sizes[group[0]] == above == 0
+        )
+
+    def _whole(self, medium: Groups, large: Groups) -> Iterator[Groups]:
+        """The groups among files that are alike at both ends."""
+        sizes = self._files.sizes
+        self._reader.expect(sum([sizes[row] for groups in (medium, large) for row in groups.members]))
+        if len(medium):
+            yield _equal(self._reader.whole(sorted(medium.members)))
+        if len(large):
+            with self._opened_catalog() as catalog:
+                known = None if catalog is None else self._by_roots(large, catalog)
+                if known is not None:
+                    yield known.found
+                unknown = large.members if known is None else known.rest
+                if unknown:
+                    yield _equal(self._reader.large(unknown))
+
+    def _by_roots(self, groups: Groups, catalog: SignatureStore) -> _Known | None:
+        """What signature roots tell, if the catalog knows any: of a group of which it knows a file, it shall
+        know all, which reads less than a digest of each."""
+        known = self._reader.known(groups.members, catalog)
+        roots = dict(zip(known.rows, known.digests(), strict=True))
+        if not any(root != UNKNOWN for root in roots.values()):
+            return None
+        from rdc.catalog.signer import FileSigner
+
+        missing, rest = array("I"), array("I")
+        keyed = Keyed(array("I"), bytearray())
+        for group in groups:
+            # Files that could not be opened were reported, and have no root, not even UNKNOWN.
+            rows = [row for row in group if row in roots]
+            unknown = [row for row in rows if roots[row] == UNKNOWN]
+            if len(unknown) == len(rows):
+                rest.extend(rows)
+                continue
+            missing.extend(unknown)
+            for row in rows:
+                if roots[row] != UNKNOWN:
+                    keyed.rows.append(row)
+                    keyed.keys.extend(roots[row])
+        signed = self._reader.signed(missing, FileSigner(catalog=catalog, workers=1))
+        keyed.rows.extend(signed.rows)
+        keyed.keys.extend(signed.keys)
+        return _Known(_equal(keyed), rest)
+
+    @contextlib.contextmanager
+    def _opened_catalog(self) -> Iterator[SignatureStore | None]:
+        """The catalog, where there is one that could know a file."""
+        if self._catalog is None:
+            yield None
+            return
+        from rdc.catalog.catalog import Catalog
+        from rdc.catalog.location import opened_catalog
+
+        with opened_catalog(self._catalog, self._report) as store:
+            # Asking about each file costs as much as reading a small one.
+            yield store if isinstance(store, Catalog) and store.database.path.exists() else None
+
+    def _verified(self, groups: Groups) -> Groups:
+        from rdc.survey.comparison import Comparison
+
+        comparison = Comparison(self._files, self._report)
+        found = Groups.of_rows(
+            array("I", rows) for group in groups for rows in comparison.classes(group) if len(rows) > 1
+        )
+        self.bytes_read += comparison.bytes_read
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    found: Groups
+    rest: array[int]
+    """Rows of groups of which nothing is known."""
+
+
+def _equal(keyed: Keyed) -> Groups:
+    return equal_groups(keyed.keys, DIGEST_BYTES).of(keyed.rows)
+
+
+def _sorted(groups: Groups) -> Groups:
+    return Groups.of_rows(array("I", sorted(group)) for group in groups)

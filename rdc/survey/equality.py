@@ -1,0 +1,69 @@
+"""Groups of rows that are equal in some respect, as packed columns."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rdc.kernel import equal_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from _typeshed import ReadableBuffer
+
+__all__ = ["Groups", "equal_groups"]
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    members: array[int]
+    """Typecode 'I': the rows of the first group, then those of the next."""
+    counts: array[int]
+    """Typecode 'I': how many rows each group has."""
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __iter__(self) -> Iterator[array[int]]:
+        """The rows of each group."""
+        at = 0
+        for count in self.counts:
+            yield self.members[at : at + count]
+            at += count
+
+    @classmethod
+    def of_rows(cls, groups: Iterable[array[int]]) -> Groups:
+        """Groups whose rows are given one after the other."""
+        members, counts = array("I"), array("I")
+        for group in groups:
+            members.extend(group)
+            counts.append(len(group))
+        return cls(members, counts)
+
+    @classmethod
+    def joined(cls, parts: Iterable[Groups]) -> Groups:
+        members, counts = array("I"), array("I")
+        for part in parts:
+            members.extend(part.members)
+            counts.extend(part.counts)
+        return cls(members, counts)
+
+    def of(self, rows: array[int]) -> Groups:
+        """The same groups of what `rows` has in place of row numbers."""
+        return Groups(array("I", map(rows.__getitem__, self.members)), self.counts)
+
+
+def equal_groups(column: ReadableBuffer, width: int) -> Groups:
+    """The rows of `column`, `width` bytes each, that are equal to another one; groups in order of value."""
+    members, counts = equal_rows(column, width)
+    return Groups(_integers(members), _integers(counts))
+
+
+def _integers(packed: bytes) -> array[int]:
+    column = array("I", packed)
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column

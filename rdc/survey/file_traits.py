@@ -1,0 +1,111 @@
+"""Traits of many files, and which of them are copies of each other, from one reading of each."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from blake3 import blake3
+
+from rdc.chunking.params import SYNC_PARAMS
+from rdc.kernel import Cutter
+from rdc.survey.content import BATCHED_BYTES, DIGEST_BYTES, Keyed
+from rdc.survey.equality import equal_groups
+from rdc.survey.hard_links import OtherNames
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.catalog.store import SignatureStore
+    from rdc.files.source import SourceFile
+    from rdc.survey.content import ContentReader
+    from rdc.survey.files import FileColumns
+
+__all__ = ["FileTraits", "read_traits"]
+
+TRAITS_BYTES = 9
+KEY_BYTES = DIGEST_BYTES + TRAITS_BYTES
+"""A digest of the content, then the traits, zeros where there is no feature: those of 1 file in 2^72 that has
+features look the same, and it is left out too."""
+
+NO_TRAITS = bytes(TRAITS_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class FileTraits:
+    """Files of different content, row by row."""
+
+    rows: array[int]
+    """Typecode 'I', increasing: of several identical files the first."""
+    traits: bytearray
+    """TRAITS_BYTES a row; NO_TRAITS for a file without features."""
+    copies: OtherNames
+    """The files identical to each."""
+
+    def of(self, place: int) -> bytes:
+        """Traits of rows[place]; b'' for a file without features."""
+        traits = bytes(self.traits[place * TRAITS_BYTES : (place + 1) * TRAITS_BYTES])
+        return b"" if traits == NO_TRAITS else traits
+
+
+def read_traits(
+    files: FileColumns, rows: Sequence[int], reader: ContentReader, catalog: SignatureStore
+) -> FileTraits:
+    """Traits of `rows` (increasing), as their signatures have them; large files are looked up in `catalog`
+    and signed into it."""
+    small = [row for row in rows if files.sizes[row] <= BATCHED_BYTES]
+    large = [row for row in rows if files.sizes[row] > BATCHED_BYTES]
+    reader.expect(sum([files.sizes[row] for row in rows]))
+    parts = [reader.batched(small, BATCHED_BYTES, 0, _keys)]
+    if large:
+        parts.append(_signed(large, reader, catalog))
+    found = Keyed(array("I"), bytearray())
+    for part in parts:
+        found.rows.extend(part.rows)
+        found.keys.extend(part.keys)
+    return _distinct(found)
+
+
+def _keys(data: bytes, sizes: Sequence[int], head: int, tail: int) -> list[bytes]:
+    view = memoryview(data)
+    keys = []
+    at = 0
+    for size in sizes:
+        content = view[at : at + size]
+        # Traits do not depend on where is cut.
+        cutter = Cutter(SYNC_PARAMS.min_size, SYNC_PARAMS.max_size)
+        cutter.feed(content)
+        cutter.finish()
+        keys.append(blake3(content).digest() + (cutter.traits() or NO_TRAITS))
+        at += size
+    return keys
+
+
+def _signed(rows: Sequence[int], reader: ContentReader, catalog: SignatureStore) -> Keyed:
+    from rdc.catalog.signer import FileSigner
+
+    signer = FileSigner(catalog=catalog, workers=1)
+
+    def key(source: SourceFile) -> bytes:
+        tree = reader.sign(source, signer)
+        return bytes(KEY_BYTES) if tree is None else tree.root + (tree.traits or NO_TRAITS)
+
+    return reader.each(reader.disk_order(rows), key)
+
+
+def _distinct(keyed: Keyed) -> FileTraits:
+    rows, keys = keyed.rows, keyed.keys
+    copy = bytearray(len(rows))
+    pairs = []
+    for places in equal_groups(keys, KEY_BYTES):
+        first = min(places, key=rows.__getitem__)
+        for place in places:
+            if place != first:
+                copy[place] = 1
+                pairs.append((rows[first], rows[place]))
+    kept = sorted((place for place in range(len(rows)) if not copy[place]), key=rows.__getitem__)
+    traits = bytearray()
+    for place in kept:
+        traits += keys[place * KEY_BYTES + DIGEST_BYTES : (place + 1) * KEY_BYTES]
+    return FileTraits(array("I", [rows[place] for place in kept]), traits, OtherNames(pairs))

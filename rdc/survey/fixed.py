@@ -1,0 +1,59 @@
+"""Blocks at fixed offsets, as block-based stores cut: named by XXH3-128, hollow ones left out."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from xxhash import xxh3_128_intdigest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["FixedBlocks"]
+
+_HIGH = 64
+
+
+class FixedBlocks:
+    """Takes one file's content from its start; spans end at multiples of every size, or with the file."""
+
+    __slots__ = ("_at", "_columns", "sizes")
+
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        """`sizes`: bytes a block."""
+        self.sizes = sizes
+        self._at = 0
+        self._columns = {size: (array("Q"), array("Q"), array("Q")) for size in sizes}
+
+    def span(self, data: bytes) -> None:
+        """The next bytes, all of them data."""
+        self.cut(data, self._at)
+        self._at += len(data)
+
+    def cut(
+        self, data: bytes, offset: int, starts: list[int] | None = None, ends: list[int] | None = None
+    ) -> None:
+        """`data` at `offset`, a multiple of every size; blocks inside the holes [start, end) are left out."""
+        view = memoryview(data)
+        for size in self.sizes:
+            keys, lengths, offsets = self._columns[size]
+            for begin in range(0, len(view), size):
+                block = view[begin : begin + size]
+                if starts and ends is not None:
+                    number = bisect_right(starts, offset + begin) - 1
+                    if number >= 0 and ends[number] >= offset + begin + len(block):
+                        continue
+                keys.append(xxh3_128_intdigest(block) >> _HIGH)
+                lengths.append(len(block))
+                offsets.append(offset + begin)
+
+    def take(self) -> Iterator[tuple[int, bytes, bytes, array[int]]]:
+        """Of each size the keys, sizes and offsets of the blocks since the last call."""
+        columns, self._columns = (
+            self._columns,
+            {size: (array("Q"), array("Q"), array("Q")) for size in self.sizes},
+        )
+        for size, (keys, lengths, offsets) in columns.items():
+            yield size, keys.tobytes(), lengths.tobytes(), offsets

@@ -1,0 +1,149 @@
+"""Walks over the PATHs of a survey; what several of them reach is taken once."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+from rdc.errors import FileError, RdcError
+from rdc.files.confined import Root
+from rdc.files.failure import failure, refused
+from rdc.model.entries import strings
+from rdc.progress import Problem
+from rdc.survey.files import ListedTree, Place
+from rdc.tree.filters import FilterList
+from rdc.tree.inode_walk import InodeWalk
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.model.sync import FilterRule
+    from rdc.progress import Reporter
+
+__all__ = ["gather"]
+
+
+def gather(
+    paths: Sequence[bytes], rules: Sequence[FilterRule], reporter: Reporter, *, one_file_system: bool
+) -> ListedTree:
+    """All entries at and below `paths`, files and directories. A path that is a link is followed, no other.
+
+    Patterns are relative to each path. A directory that was walked over is not walked over again, whichever
+    path leads there; a file named by itself is taken where it was named, filters or not. What cannot be
+    read is reported and left out.
+    """
+    return _Gathering(FilterList(rules), reporter, one_file_system).all(paths)
+
+
+class _Gathering:
+    def __init__(self, filters: FilterList, reporter: Reporter, one_file_system: bool) -> None:
+        self._filters = filters
+        self._report = reporter
+        self._one_file_system = one_file_system
+        self._tree = ListedTree()
+        self._entered: set[int] = set()
+        self._named: dict[int, set[bytes]] = {}
+        """Files named by themselves, by the directory that they are in."""
+        self._parents: dict[bytes, Root] = {}
+
+    def all(self, paths: Sequence[bytes]) -> ListedTree:
+        directories = []
+        for path in paths:
+            try:
+                found = os.stat(path)
+                if stat.S_ISDIR(found.st_mode):
+                    directories.append(path)
+                else:
+                    self._add_file(path, found)
+            except FileError as error:
+                self._report(Problem(error.code, path, str(error)))
+            except (OSError, ValueError) as error:
+                self._report_missing(path, error)
+        # After the files: what was named by itself is left out where its directory is walked over.
+        for path in directories:
+            try:
+                self._add_tree(path)
+            except RdcError as error:
+                self._report(Problem(error.code, path, str(error)))
+        return self._tree
+
+    def _report_missing(self, path: bytes, error: OSError | ValueError) -> None:
+        if isinstance(error, ValueError):
+            told: RdcError = refused(
+                path,
+                path,
+                "look at it",
+                expected="a path without NUL bytes",
+                found="one",
+                advice="correct it",
+            )
+        elif isinstance(error, FileNotFoundError):
+            told = refused(
+                path,
+                path,
+                "look at it",
+                expected="a file or directory",
+                found="nothing",
+                advice="check the spelling and run again",
+            )
+        else:
+            told = failure(error, path, path, "look at it")
+        self._report(Problem(told.code, path, str(told)))
+
+    def _add_file(self, path: bytes, found: os.stat_result) -> None:
+        if not stat.S_ISREG(found.st_mode):
+            raise refused(
+                path,
+                path,
+                "look into it",
+                expected="a file or directory",
+                found="a special file",
+                advice="leave it out",
+            )
+        directory, name = os.path.split(path)
+        if os.path.islink(path):
+            directory, name = os.path.split(os.path.realpath(path))
+        root = self._parents.get(directory)
+        if root is None:
+            root = self._parents[directory] = Root.open(directory or b".")
+        named = self._named.setdefault(_number(os.fstat(root.fileno())), set())
+        if name in named:
+            return
+        named.add(name)
+        shown = os.path.join(directory, b"") if directory else b""
+        self._tree.add_file(Place(root, b"", shown), name, found)
+
+    def _add_tree(self, path: bytes) -> None:
+        root = Root.open(path)
+        top = os.fstat(root.fileno())
+        if _number(top) in self._entered:
+            return
+        self._entered.add(_number(top))
+
+        def descend(device: int, inode: int) -> bool:
+            number = device << 64 | inode
+            if number in self._entered or (self._one_file_system and device != top.st_dev):
+                return False
+            self._entered.add(number)
+            return True
+
+        def report(event: object) -> None:
+            if isinstance(event, Problem):
+                self._report(Problem(event.code, root.shown(event.path), event.message))
+
+        prefix = os.path.join(path, b"")
+        for found in InodeWalk(root, self._filters, report, descend):
+            below = found.path + b"/" if found.path else b""
+            first = len(self._tree)
+            self._tree.add(Place(root, below, prefix + below), found.listing, found.inodes)
+            if self._named:
+                named = self._named.get(_number(os.fstat(root.directory(found.path).fd)), ())
+                for row, name in enumerate(strings(found.listing.names) if named else ()):
+                    if name in named:
+                        self._tree.take_out(first + row)
+
+
+def _number(found: os.stat_result) -> int:
+    """One number for a file on this machine."""
+    return found.st_dev << 64 | found.st_ino

@@ -1,0 +1,51 @@
+"""Names of one file: which rows are to count, and which are other names of those."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from rdc.survey.equality import equal_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.survey.files import ListedTree
+
+__all__ = ["OtherNames", "split_names"]
+
+
+class OtherNames:
+    """For each row that stands for a file, the rows that are its other names; twelve bytes each."""
+
+    def __init__(self, pairs: list[tuple[int, int]]) -> None:
+        """`pairs`: of the row that stands for the file, and another."""
+        pairs.sort()
+        self._firsts = array("I", [first for first, _ in pairs])
+        self.rows = array("I", [other for _, other in pairs])
+        """All of the other names."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def of(self, row: int) -> array[int]:
+        """The other names of `row`, increasing."""
+        start = bisect_left(self._firsts, row)
+        return self.rows[start : bisect_left(self._firsts, row + 1, start)]
+
+
+def split_names(tree: ListedTree, rows: Sequence[int]) -> tuple[array[int], OtherNames]:
+    """Of `rows`, those that stand for a file each (the first of its names), and the others."""
+    groups = equal_groups(tree.identities(rows), 16)
+    if not len(groups):
+        return array("I", rows), OtherNames([])
+    pairs = []
+    other = bytearray(len(rows))
+    for places in groups:
+        first = min(rows[place] for place in places)
+        for place in places:
+            if rows[place] != first:
+                other[place] = 1
+                pairs.append((first, rows[place]))
+    return array("I", [row for place, row in enumerate(rows) if not other[place]]), OtherNames(pairs)

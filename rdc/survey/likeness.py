@@ -1,0 +1,104 @@
+"""Files that resemble each other without being identical, by their traits: hints, not measured overlaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rdc.model.scan import SimilarGroup
+from rdc.similarity.index import SimilarityIndex
+from rdc.similarity.traits import estimate_of
+from rdc.tree.walk import join
+
+if TYPE_CHECKING:
+    from rdc.survey.places import Places
+
+__all__ = ["Candidate", "Likeness"]
+
+FILES = 1 << 17
+"""Different files compared at most, some 250 bytes each; of more, the small ones are left out first."""
+
+MATCHES = 8
+"""Traits of twelve that must agree: a resemblance of about two thirds. Unrelated files have so many once in
+a million million pairs."""
+
+GROUPS = 100
+PATHS = 20
+"""Groups in a report, and names of one group: it is read by people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One file, or the first of several identical ones."""
+
+    size: int
+    traits: bytes
+    directory: int
+    name: bytes
+
+
+class Likeness:
+    """Remembers one file of each content and groups them in the end."""
+
+    def __init__(self) -> None:
+        self.files: dict[int, Candidate] = {}
+        """By the key of the file level."""
+        self.least = 0
+        """Bytes below which files are not compared."""
+
+    def add(self, key: int, file: Candidate) -> None:
+        """Files without traits, which are very short or without any variety, resemble nothing."""
+        if not file.traits or file.size < self.least:
+            return
+        known = self.files.get(key)
+        # The first by place stands for all identical ones, whichever was read first.
+        if known is None or (file.directory, file.name) < (known.directory, known.name):
+            self.files[key] = file
+        while len(self.files) > FILES:
+            self.drop(max(1024, 2 * self.least))
+
+    def drop(self, least: int) -> None:
+        """Compare only files from `least` bytes on."""
+        if least > self.least:
+            self.least = least
+            self.files = {key: file for key, file in self.files.items() if file.size >= least}
+
+    def groups(self, places: Places) -> tuple[SimilarGroup, ...]:
+        """Connected components of the pairs that agree in MATCHES traits, most bytes first.
+
+        A group's resemblance is the estimate for its least similar pair that ties it together.
+        """
+        index = SimilarityIndex()
+        files = sorted(self.files.values(), key=lambda file: (file.directory, file.name))
+        index.add_many(range(len(files)), [one.traits for one in files], [one.size for one in files])
+        above = list(range(len(files)))
+
+        def top(number: int) -> int:
+            while above[number] != number:
+                above[number] = number = above[above[number]]
+            return number
+
+        fewest: dict[int, int] = {}
+        # Best pairs first, so that a group is tied together by what ties it most.
+        pairs = sorted(index.pairs(MATCHES), key=lambda pair: -pair.matches)
+        for pair in pairs:
+            first, second = sorted((top(pair.first), top(pair.second)))
+            if first != second:
+                above[second] = first
+                fewest[first] = pair.matches
+        members: dict[int, list[int]] = {}
+        for number in range(len(files)):
+            members.setdefault(top(number), []).append(number)
+        groups = [(first, found) for first, found in members.items() if len(found) > 1]
+        groups.sort(key=lambda group: -sum(files[number].size for number in group[1]))
+        return tuple(
+            SimilarGroup(
+                paths=tuple(
+                    join(places.directories[files[number].directory].rstrip(b"/"), files[number].name)
+                    for number in found[:PATHS]
+                ),
+                bytes=sum(files[number].size for number in found),
+                resemblance=min(1.0, max(0.0, estimate_of(fewest[first]).jaccard)),
+            )
+            for first, found in groups[:GROUPS]
+        )

@@ -1,0 +1,61 @@
+"""Where chunks lie: directories and types of files, numbered, with what is in them."""
+
+from __future__ import annotations
+
+from array import array
+
+__all__ = ["SUFFIX_BYTES", "Places", "suffix_of"]
+
+SUFFIX_BYTES = 16
+"""Longer suffixes are parts of names, not types."""
+
+
+def suffix_of(name: bytes) -> bytes:
+    """The type that a file's name tells: `.jpg` of `a/B.JPG`, b"" of `README` and `.profile`."""
+    base = name.rpartition(b"/")[2]
+    stem, dot, suffix = base.rpartition(b".")
+    if not dot or not stem.strip(b".") or not suffix or len(suffix) > SUFFIX_BYTES:
+        return b""
+    return b"." + suffix.lower()
+
+
+class Places:
+    """A place is a directory and a suffix: what a reference to a chunk remembers in 4 bytes."""
+
+    def __init__(self) -> None:
+        self.directories: list[bytes] = []
+        """Paths as people know them."""
+        self.parents: array[int] = array("q")
+        """Of each directory the number of the one above it, -1 at the top."""
+        self.suffixes: list[bytes] = []
+        self.directory_of: array[int] = array("I")
+        self.suffix_of: array[int] = array("I")
+        """Of each place."""
+        self.files: array[int] = array("Q")
+        self.bytes: array[int] = array("Q")
+        """In each place."""
+        self._numbers: dict[tuple[int, bytes], int] = {}
+        self._suffix_numbers: dict[bytes, int] = {}
+
+    def add_directory(self, path: bytes, parent: int) -> int:
+        self.directories.append(path)
+        self.parents.append(parent)
+        return len(self.directories) - 1
+
+    def place(self, directory: int, suffix: bytes) -> int:
+        number = self._numbers.get((directory, suffix))
+        if number is None:
+            number = self._numbers[directory, suffix] = len(self.directory_of)
+            kind = self._suffix_numbers.get(suffix)
+            if kind is None:
+                kind = self._suffix_numbers[suffix] = len(self.suffixes)
+                self.suffixes.append(suffix)
+            self.directory_of.append(directory)
+            self.suffix_of.append(kind)
+            self.files.append(0)
+            self.bytes.append(0)
+        return number
+
+    def count(self, place: int, size: int) -> None:
+        self.files[place] += 1
+        self.bytes[place] += size

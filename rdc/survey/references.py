@@ -1,0 +1,73 @@
+"""Which chunk lies where: what shares duplicate bytes out to directories and finds those that overlap."""
+
+from __future__ import annotations
+
+from array import array
+from itertools import compress, pairwise
+from typing import TYPE_CHECKING
+
+from rdc.kernel.survey import select_chunks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["REFERENCES", "References"]
+
+REFERENCES = 1 << 19
+"""References kept at most, 20 bytes each: all of 8 GB at 16 KiB; of more data, those of one chunk in 2, 4,
+8 ... with which directories of some megabytes are still told apart."""
+
+SALT = 0x7265_6673_0000_0001
+"""Makes the choice independent of those by which tables and compression are sampled."""
+
+
+class References:
+    """(chunk, place) of every occurrence of the chosen chunks; a chunk is in with all its occurrences."""
+
+    def __init__(self) -> None:
+        self.keys: array[int] = array("Q")
+        self.sizes: array[int] = array("Q")
+        self.places: array[int] = array("I")
+        self.shift = 0
+        """One chunk in 2^shift is followed."""
+
+    def add(self, keys: bytes, sizes: bytes, places: array[int]) -> None:
+        """Occurrences as columns."""
+        if self.shift:
+            rows = array("Q", select_chunks(keys, SALT, self.shift))
+            if not rows:
+                return
+            column, lengths = memoryview(keys).cast("Q"), memoryview(sizes).cast("Q")
+            self.keys.extend(column[row] for row in rows)
+            self.sizes.extend(lengths[row] for row in rows)
+            self.places.extend(places[row] for row in rows)
+        else:
+            self.keys.frombytes(keys)
+            self.sizes.frombytes(sizes)
+            self.places.extend(places)
+        while len(self.keys) > REFERENCES and self.shift < 63:
+            self.thin(self.shift + 1)
+
+    def thin(self, shift: int) -> None:
+        """Follow only one chunk in 2^shift."""
+        if shift <= self.shift:
+            return
+        self.shift = shift
+        kept = bytearray(len(self.keys))
+        for row in array("Q", select_chunks(self.keys, SALT, shift)):
+            kept[row] = 1
+        self.keys = array("Q", compress(self.keys, kept))
+        self.sizes = array("Q", compress(self.sizes, kept))
+        self.places = array("I", compress(self.places, kept))
+
+    def repeated(self) -> Iterator[tuple[int, list[int]]]:
+        """Of each chunk that occurs twice or more its bytes and the place of every occurrence, by key."""
+        keys, places = self.keys, self.places
+        ordered = sorted(keys)
+        twice = {key for key, after in pairwise(ordered) if key == after}
+        rows: dict[int, list[int]] = {key: [] for key in sorted(twice)}
+        for row, key in enumerate(keys):
+            if key in twice:
+                rows[key].append(row)
+        for found in rows.values():
+            yield self.sizes[found[0]], [places[row] for row in found]

@@ -1,0 +1,133 @@
+"""The frame of a part file: compressed sections one behind another, bounded and checked before use."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from typing import TYPE_CHECKING, BinaryIO
+
+from blake3 import blake3
+from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError, frame_content_size
+
+from rdc.errors import ExitCode, RdcError
+from rdc.limits import PART_SECTION_BYTES, SIZE_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["MAGIC", "PartError", "Section", "encode_section", "number", "packed", "read_sections", "unpacked"]
+
+MAGIC = b"RDCPART\x01"
+_HEAD = struct.Struct("<4sII32s")
+_LENGTH = struct.Struct("<I")
+ZSTD_LEVEL = 3
+
+Section = tuple[bytes, list[bytes]]
+"""A tag of four bytes, and the fields of the section."""
+
+FIELDS_MOST = 16
+"""Fields of a section: none has more than nine."""
+
+
+class PartError(RdcError):
+    """A file that should be a part is none, or is damaged."""
+
+    code = ExitCode.STREAM
+
+
+def encode_section(tag: bytes, *fields: bytes | int | str) -> bytes:
+    """Numbers are 0 to 2^64 - 1 and become 8 bytes, text becomes UTF-8."""
+    raw = b"".join([_LENGTH.pack(len(field)) + field for field in map(_bytes, fields)])
+    stored = ZstdCompressor(level=ZSTD_LEVEL).compress(raw)
+    return _HEAD.pack(tag, len(raw), len(stored), blake3(tag + stored).digest()) + stored
+
+
+def _bytes(field: bytes | int | str) -> bytes:
+    if isinstance(field, int):
+        return field.to_bytes(8, "little")
+    return field.encode() if isinstance(field, str) else field
+
+
+def number(field: bytes) -> int:
+    """A number from 0 to 2^63 - 1. Raises ValueError for any other field."""
+    value = int.from_bytes(field, "little")
+    if len(field) != 8 or value > SIZE_LIMIT:
+        raise ValueError("a number out of range")
+    return value
+
+
+def read_sections(stream: BinaryIO, name: str) -> Iterator[Section]:
+    """The sections up to the one tagged LAST, which is not among them.
+
+    `name` is how errors call the file. Raises PartError, naming the place, before more than
+    PART_SECTION_BYTES are held, and when the file ends early or goes on behind LAST.
+    """
+    at = len(MAGIC)
+    if stream.read(at) != MAGIC:
+        raise PartError(f"{name}: expected a part that rdc scan -o wrote, found another kind of file")
+    while True:
+        head = stream.read(_HEAD.size)
+        if len(head) < _HEAD.size:
+            raise _damaged(name, at, "more sections", "the end of the file")
+        tag, size, length, digest = _HEAD.unpack(head)
+        if max(size, length) > PART_SECTION_BYTES:
+            raise _damaged(
+                name, at, f"at most {PART_SECTION_BYTES} bytes", f"a section of {max(size, length)}"
+            )
+        stored = stream.read(length)
+        if len(stored) < length or blake3(tag + stored).digest() != digest:
+            raise _damaged(name, at, "a section that has its digest", "other bytes")
+        try:
+            # The frame's own word for its size is what decompress allocates.
+            if frame_content_size(stored) != size:
+                raise ZstdError("another size")
+            fields = _split(ZstdDecompressor().decompress(stored))
+        except (ZstdError, struct.error) as error:
+            raise _damaged(name, at, "a section that can be unpacked", type(error).__name__) from error
+        if fields is None:
+            raise _damaged(name, at, f"a section of {size} bytes in fields", "other bytes")
+        if tag == b"LAST":
+            if stream.read(1):
+                raise _damaged(name, at, "nothing behind the last section", "more bytes")
+            return
+        yield tag, fields
+        at += _HEAD.size + length
+
+
+def _split(raw: bytes) -> list[bytes] | None:
+    fields: list[bytes] = []
+    at = 0
+    while at < len(raw):
+        (length,) = _LENGTH.unpack_from(raw, at)
+        at += _LENGTH.size
+        if length > len(raw) - at or len(fields) == FIELDS_MOST:
+            return None
+        fields.append(raw[at : at + length])
+        at += length
+    return fields
+
+
+def _damaged(name: str, at: int, expected: str, found: str) -> PartError:
+    return PartError(
+        f"{name}: damaged at byte {at}: expected {expected}, found {found};"
+        " scan again on the machine it is from"
+    )
+
+
+def packed(numbers: bytes | array[int]) -> bytes:
+    """A column of native 64-bit numbers as little-endian ones."""
+    column = array("Q", numbers)
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column.tobytes()
+
+
+def unpacked(column: bytes) -> array[int]:
+    """What `packed` wrote. Raises ValueError for anything else."""
+    if len(column) % 8:
+        raise ValueError("a column of 64-bit numbers is expected")
+    numbers = array("Q", column)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

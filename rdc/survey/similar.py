@@ -1,0 +1,290 @@
+"""Finds files that are alike: candidates by their traits, then the truth by their chunks, then groups.
+
+Traits cost one reading of each file and say what may be similar. Unrelated files agree by accident, and
+boilerplate makes floods of candidates. So each candidate is confirmed by comparing chunk sets, the strongest
+first, and pairs that are in one group already are not compared: a flood of n similar files costs n - 1
+comparisons, and one of files that only seem similar a bounded number for each.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rdc.kernel.constants import TRAIT_COUNT
+from rdc.limits import SIMILAR_PAIRS
+from rdc.model.entries import Kind
+from rdc.model.similar import SimilarFile, SimilarGroup, SimilarOptions, SimilarSummary
+from rdc.progress import silent
+from rdc.similarity.estimate import probability_of_matches
+from rdc.similarity.index import SimilarityIndex
+from rdc.similarity.traits import Traits
+from rdc.survey.chunk_sets import ChunkSets
+from rdc.survey.content import ContentReader
+from rdc.survey.file_traits import FileTraits, read_traits
+from rdc.survey.gathering import gather
+from rdc.survey.hard_links import split_names
+from rdc.survey.workers import usable_workers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rdc.catalog.store import SignatureStore
+    from rdc.progress import Reporter
+    from rdc.survey.files import FileColumns
+
+__all__ = ["ReadFiles", "Similar", "find_similar", "least_matches", "rank_similar", "read_files"]
+
+MATCHES_LEAST = 4
+"""Agreeing traits of a candidate at least: 95 of 100 pairs at a resemblance of 0.5 have them."""
+
+ACCIDENTS_A_FILE = 0.5
+"""Candidates by accident that are put up with, for each file: comparing a small one takes a tenth of a
+millisecond. Where there would be more, one more trait has to agree."""
+
+RANKED_CANDIDATES = 256
+"""Files that are compared with the one asked for."""
+
+VAIN_MOST = 64
+"""Comparisons of one file that found nothing, after which its weaker candidates are left out: in a flood of
+boilerplate every file seems similar to every other one."""
+
+PAIRS_A_FILE = 16
+"""Similar pairs of one file for those who want more than its group: versions of a file are few."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFiles:
+    """What one reading of the files gave."""
+
+    files: FileColumns
+    traits: FileTraits
+    searched: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Two files that were compared and are similar; places in FileTraits.rows."""
+
+    first: int
+    second: int
+    jaccard: float
+    first_in_second: float
+    second_in_first: float
+
+
+class Similar:
+    """What was found: iterate for the groups, those of most bytes first."""
+
+    def __init__(self, read: ReadFiles, edges: list[Edge], summary: SimilarSummary) -> None:
+        self._read = read
+        self.edges = edges
+        """Enough of the similar pairs to connect every group, more where they were asked for."""
+        self.summary = summary
+        self._best: dict[int, tuple[float, float, int]] = {}
+        for edge in edges:
+            self._note(edge.first, (edge.jaccard, edge.first_in_second, edge.second))
+            self._note(edge.second, (edge.jaccard, edge.second_in_first, edge.first))
+
+    def __iter__(self) -> Iterator[SimilarGroup]:
+        forest = _Forest()
+        for edge in self.edges:
+            forest.join(edge.first, edge.second)
+        members: dict[int, array[int]] = {}
+        for place in sorted(self._best):
+            members.setdefault(forest.top(place), array("I")).append(place)
+        sizes, rows = self._read.files.sizes, self._read.traits.rows
+        weight = {top: sum([sizes[rows[place]] for place in group]) for top, group in members.items()}
+        for top in sorted(members, key=lambda top: (-weight[top], members[top][0])):
+            yield SimilarGroup(tuple([self._file(place) for place in members[top]]))
+
+    def _note(self, place: int, found: tuple[float, float, int]) -> None:
+        if place not in self._best or found[0] > self._best[place][0]:
+            self._best[place] = found
+
+    def _file(self, place: int) -> SimilarFile:
+        jaccard, contained, like = self._best[place]
+        files, rows = self._read.files, self._read.traits.rows
+        copies = tuple([files.shown(copy) for copy in self._read.traits.copies.of(rows[place])])
+        size = files.sizes[rows[place]]
+        return SimilarFile(
+            files.shown(rows[place]), size, jaccard, contained, files.shown(rows[like]), copies
+        )
+
+
+class _Forest:
+    """Which places are connected: union and find with halved paths."""
+
+    def __init__(self) -> None:
+        self._above: dict[int, int] = {}
+
+    def top(self, place: int) -> int:
+        above = self._above
+        while (up := above.get(place, place)) != place:
+            above[place] = above.get(up, up)
+            place = up
+        return place
+
+    def join(self, first: int, second: int) -> None:
+        one, other = self.top(first), self.top(second)
+        if one != other:
+            self._above[max(one, other)] = min(one, other)
+
+
+def read_files(
+    paths: Sequence[bytes], options: SimilarOptions, reporter: Reporter, catalog: SignatureStore
+) -> ReadFiles:
+    """Traits of all files of `options`' sizes at and below `paths`. What cannot be read is reported."""
+    tree = gather(paths, options.rules, reporter, one_file_system=options.one_file_system)
+    most = options.max_size
+    rows = [
+        row
+        for row, size in enumerate(tree.sizes)
+        if size >= max(1, options.min_size)
+        and (most is None or size <= most)
+        and tree.kinds[row] == Kind.FILE
+    ]
+    chosen, _ = split_names(tree, rows)
+    files = tree.files(chosen)
+    searched = len(tree)
+    del tree
+    reader = ContentReader(files, reporter, options.workers or usable_workers())
+    return ReadFiles(files, read_traits(files, range(len(files)), reader, catalog), searched)
+
+
+def least_matches(count: int) -> int:
+    """How many traits a candidate among `count` files needs: four, or so many that accidents stay few."""
+    for matches in range(MATCHES_LEAST, TRAIT_COUNT):
+        if count / 2 * probability_of_matches(0.0, matches) <= ACCIDENTS_A_FILE:
+            return matches
+    return TRAIT_COUNT
+
+
+def find_similar(
+    read: ReadFiles,
+    options: SimilarOptions = SimilarOptions(),  # noqa: B008
+    reporter: Reporter = silent,
+    *,
+    more_pairs: bool = False,
+) -> Similar:
+    """Groups of files of which each resembles another one by `options.threshold` at least.
+
+    With `more_pairs` those in one group already are compared too, PAIRS_A_FILE of each file.
+    """
+    rows = read.traits.rows
+    index = _index(read)
+    matches = least_matches(len(index))
+    candidates = _Candidates()
+    found = index.pairs(matches)
+    for pair in found:
+        candidates.add(pair.matches, pair.first, pair.second)
+    sets, forest, edges = ChunkSets(reporter), _Forest(), []
+    vain, pairs_of = bytearray(len(rows)), bytearray(len(rows))
+    compared = failed = 0
+    left_out = candidates.left_out
+    for first, second in candidates.strongest_first():
+        known = forest.top(first) == forest.top(second)
+        if known and (not more_pairs or max(pairs_of[first], pairs_of[second]) >= PAIRS_A_FILE):
+            continue
+        if max(vain[first], vain[second]) >= VAIN_MOST:
+            left_out += 1
+            continue
+        truth = sets.compare(read.files, rows[first], rows[second])
+        if truth is None:
+            continue
+        compared += 1
+        if truth.jaccard < options.threshold:
+            failed += 1
+            vain[first] += 1
+            vain[second] += 1
+            continue
+        forest.join(first, second)
+        for place in (first, second):
+            pairs_of[place] = min(pairs_of[place] + 1, PAIRS_A_FILE)
+        edges.append(Edge(first, second, truth.jaccard, truth.first_in_second, truth.second_in_first))
+    grouped = {place for edge in edges for place in (edge.first, edge.second)}
+    summary = SimilarSummary(
+        searched=read.searched,
+        files=len(index),
+        groups=len({forest.top(place) for place in grouped}),
+        grouped=len(grouped),
+        min_matches=matches,
+        candidates=compared,
+        false_candidates=failed,
+        left_out=left_out + found.skipped,
+    )
+    return Similar(read, edges, summary)
+
+
+def rank_similar(
+    sought: ReadFiles,
+    read: ReadFiles,
+    limit: int,
+    options: SimilarOptions = SimilarOptions(),  # noqa: B008
+    reporter: Reporter = silent,
+) -> list[SimilarFile]:
+    """At most `limit` files that resemble the one file of `sought` by `options.threshold`, most alike first.
+
+    Of equally similar ones those come first that hold more of it. The file itself is not among them.
+    """
+    if not len(sought.traits.rows) or not sought.traits.of(0):
+        return []
+    target = sought.traits.rows[0]
+    size = sought.files.sizes[target]
+    matches = _index(read).query(Traits(sought.traits.of(0)), RANKED_CANDIDATES, MATCHES_LEAST, size=size)
+    sets = ChunkSets(reporter)
+    found = []
+    itself = (sought.files.devices[target], sought.files.inodes[target])
+    for match in matches:
+        row = read.traits.rows[match.key]
+        truth = sets.compare(read.files, row, target, sought.files)
+        if truth is None or truth.jaccard < options.threshold:
+            continue
+        shown = [
+            read.files.shown(copy)
+            for copy in (row, *read.traits.copies.of(row))
+            if (read.files.devices[copy], read.files.inodes[copy]) != itself
+        ]
+        if shown:
+            file = SimilarFile(
+                shown[0],
+                read.files.sizes[row],
+                truth.jaccard,
+                truth.first_in_second,
+                sought.files.shown(target),
+                tuple(shown[1:]),
+            )
+            found.append((-truth.jaccard, -truth.second_in_first, match.key, file))
+    return [file for *_, file in sorted(found, key=lambda one: one[:3])[:limit]]
+
+
+def _index(read: ReadFiles) -> SimilarityIndex:
+    index = SimilarityIndex()
+    rows = read.traits.rows
+    traits = map(read.traits.of, range(len(rows)))
+    index.add_many(range(len(rows)), traits, map(read.files.sizes.__getitem__, rows))
+    return index
+
+
+class _Candidates:
+    """Pairs by how many traits agree, eight bytes each; of too many the strongest."""
+
+    def __init__(self) -> None:
+        self._packed = array("Q")
+        self.left_out = 0
+
+    def add(self, matches: int, first: int, second: int) -> None:
+        # Places have 26 bits: SIMILAR_FILES.
+        self._packed.append((TRAIT_COUNT - matches) << 60 | first << 30 | second)
+        if len(self._packed) >= 2 * SIMILAR_PAIRS:
+            self._drop_weakest()
+
+    def strongest_first(self) -> Iterator[tuple[int, int]]:
+        self._drop_weakest()
+        for packed in self._packed:
+            yield packed >> 30 & 0x3FFF_FFFF, packed & 0x3FFF_FFFF
+
+    def _drop_weakest(self) -> None:
+        self.left_out += max(0, len(self._packed) - SIMILAR_PAIRS)
+        self._packed = array("Q", sorted(self._packed)[:SIMILAR_PAIRS])

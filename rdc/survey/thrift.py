@@ -1,0 +1,61 @@
+"""A signature store that lets one scan remember only so much, so that it does not push out the rest."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rdc.catalog.similar import SimilarFiles
+    from rdc.catalog.store import SignatureStore
+    from rdc.chunking.params import ChunkParams
+    from rdc.files.source import SourceFile
+    from rdc.signature.tree import SignatureTree
+
+__all__ = ["ThriftyStore"]
+
+
+class ThriftyStore:
+    """A SignatureStore over another: what was known is found, of what is new `most` bytes are kept."""
+
+    def __init__(self, store: SignatureStore, most: int, *, finds: bool = True) -> None:
+        """Without `finds`, nothing is known: for who needs every file's content."""
+        self._store = store
+        self._left = most
+        self._finds = finds
+        self._lock = threading.Lock()
+
+    def now(self) -> int:
+        return self._store.now()
+
+    def get(self, source: SourceFile, params: ChunkParams) -> SignatureTree | None:
+        return self._store.get(source, params) if self._finds else None
+
+    def root(self, source: SourceFile, params: ChunkParams) -> bytes | None:
+        return self._store.root(source, params) if self._finds else None
+
+    def put(self, source: SourceFile, tree: SignatureTree, began: int) -> None:
+        size = tree.levels[0].records * 36 + 200
+        with self._lock:
+            if size > self._left:
+                return
+            self._left -= size
+        self._store.put(source, tree, began)
+
+    def similar(self, below: bytes, params: ChunkParams) -> SimilarFiles:
+        return self._store.similar(below, params)
+
+    def settle(self, key: bytes) -> None:
+        self._store.settle(key)
+
+    def is_settled(self, key: bytes) -> bool:
+        return self._store.is_settled(key)
+
+    def flush(self) -> None:
+        self._store.flush()
+
+    def close(self) -> None:
+        self._store.close()
+
+    def take_notices(self) -> list[str]:
+        return self._store.take_notices()

@@ -1,0 +1,154 @@
+"""A directory of keys: this machine's own certificate and those of the peers it trusts, by name.
+
+    identity.pem          the private key and the certificate that goes with it; readable by its owner alone
+    trusted/NAME.pem      one certificate each; NAME is a host to dial, or what a daemon's modules allow
+
+A certificate is trusted because it is here and byte for byte the one shown, whoever signed it: no authority
+is asked.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rdc.errors import TrustError, printable
+from rdc.limits import KEY_FILE_BYTES, TRUSTED_KEYS
+from rdc.model.settings import config_directory
+
+__all__ = ["Certificate", "KeyRing", "VARIABLE", "is_key_name", "key_directory", "read_key_file"]
+
+VARIABLE = "RDC_KEYS"
+"""Environment variable: the key directory."""
+
+_PEM = re.compile(rb"-----BEGIN CERTIFICATE-----\s+([A-Za-z0-9+/=\s]+?)-----END CERTIFICATE-----")
+_NAME = re.compile(r"[A-Za-z0-9\[:][A-Za-z0-9._:%@\[\]-]{0,199}")
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    der: bytes
+
+    @property
+    def pin(self) -> str:
+        """What people compare: SHA-256 of the certificate, in hex."""
+        return pin_of(self.der)
+
+    @classmethod
+    def from_pem(cls, pem: bytes, name: str) -> Certificate:
+        """The only certificate in `pem`. Raises TrustError that names `name`."""
+        found = _PEM.findall(pem)
+        if len(found) != 1:
+            raise TrustError(f"{name}: expected one certificate in PEM form, found {len(found) or 'none'}")
+        try:
+            return cls(binascii.a2b_base64(found[0]))
+        except binascii.Error as error:
+            raise TrustError(f"{name}: the certificate is damaged: {error}; fetch it again") from error
+
+
+def pin_of(der: bytes) -> str:
+    return "SHA256:" + hashlib.sha256(der).hexdigest()
+
+
+def is_key_name(name: str) -> bool:
+    """Whether a trusted key may be called so: a host as it is dialled, with or without :PORT, or a word."""
+    return _NAME.fullmatch(name) is not None
+
+
+def key_directory(environ: Mapping[str, str]) -> Path:
+    """RDC_KEYS, or `keys` in the user's configuration directory ($XDG_CONFIG_HOME/rdc)."""
+    chosen = environ.get(VARIABLE, "")
+    if chosen:
+        return Path(chosen)
+    directory = config_directory(environ)
+    if directory is None:
+        raise TrustError(f"there is no home directory to look for keys in; name a directory with {VARIABLE}")
+    return directory / "keys"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRing:
+    directory: Path
+    own: Certificate
+    trusted: Mapping[str, Certificate]
+
+    @property
+    def identity(self) -> Path:
+        return self.directory / "identity.pem"
+
+    @classmethod
+    def read(cls, directory: Path) -> KeyRing:
+        """All of a key directory. Raises TrustError: missing, damaged, or a private key that others can
+        read."""
+        identity = directory / "identity.pem"
+        pem = read_key_file(identity, private=True)
+        if pem is None:
+            raise TrustError(f"{identity}: there is no key yet; make one with: rdc keys new")
+        return cls(directory, Certificate.from_pem(pem, str(identity)), _read_trusted(directory / "trusted"))
+
+    def peer(self, host: str, port: int, *, default_port: int) -> Certificate:
+        """The certificate that HOST:PORT must show. Raises TrustError where none is trusted for it."""
+        names = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}"]
+        if port == default_port:
+            names.append(host)
+        for name in names:
+            if name in self.trusted:
+                return self.trusted[name]
+        raise TrustError(
+            f"{host}: no certificate is trusted for it; fetch what `rdc keys show --pem` prints there, then:"
+            f" rdc keys trust {printable(names[-1])} FILE"
+        )
+
+
+def read_key_file(path: Path, *, private: bool = False) -> bytes | None:
+    """The content of a small regular file; None where nothing is. Raises TrustError."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise TrustError(
+            f"{path}: cannot read it: {error.strerror}; check its owner and permissions"
+        ) from error
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(fd)
+        raise TrustError(f"{path}: expected a file with a key or certificate, found something else")
+    with open(fd, "rb") as file:
+        if private and found.st_mode & 0o077:
+            raise TrustError(
+                f"{path}: the private key is open to others (mode {found.st_mode & 0o777:o}); close it with:"
+                f" chmod 600 {path}"
+            )
+        try:
+            data = file.read(KEY_FILE_BYTES + 1)
+        except OSError as error:
+            raise TrustError(f"{path}: cannot read it: {error.strerror}") from error
+    if len(data) > KEY_FILE_BYTES:
+        raise TrustError(
+            f"{path}: expected a file with a key or certificate, found more than {KEY_FILE_BYTES} bytes"
+        )
+    return data
+
+
+def _read_trusted(directory: Path) -> dict[str, Certificate]:
+    try:
+        names = sorted(entry for entry in os.listdir(directory) if entry.endswith(".pem"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise TrustError(f"{directory}: cannot list the trusted keys: {error.strerror}") from error
+    if len(names) > TRUSTED_KEYS:
+        raise TrustError(f"{directory}: {len(names)} trusted keys; rdc reads {TRUSTED_KEYS} at most")
+    trusted = {}
+    for name in names:
+        pem = read_key_file(directory / name)
+        if pem is not None:
+            trusted[name.removesuffix(".pem")] = Certificate.from_pem(pem, str(directory / name))
+    return trusted

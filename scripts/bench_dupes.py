@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""What finding identical files costs, beside jdupes, rdfind, fdupes and rmlint; do all find the same?
+
+Question:  are the groups of `rdc dupes` those of the other tools on the same tree, and at which CPU, time and
+           memory?
+Metrics:   cpu: user and system seconds; wall seconds; memory: largest resident size. Medians of runs in
+           turns, after one of each that is not counted, so that all read from the page cache. "same": the
+           groups of each tool, each file by its inode, against those of rdc.
+Beside:    jdupes -r (compares bytes) and jdupes -r -Q (digests only, 64 bits); rdfind -dryrun (SHA-1);
+           fdupes -r (MD5, then bytes); rmlint (BLAKE2b, hidden files too). Empty files are left out, names of
+           one inode count once.
+Corpora:   trees that are given.
+Commands:  .venv/bin/python scripts/bench_dupes.py TREE [TREE ...] [--runs 5] [--skip fdupes] [--json]
+           (Debian: apt-get install jdupes rdfind fdupes rmlint; what is not there is left out and named)
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+RDC = (str(Path(sys.executable).parent / "rdc"), "dupes", "--no-catalog")
+
+Groups = set[frozenset[int]]
+"""Each file by its inode number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    name: str
+    words: Callable[[str, Path], list[str]]
+    """The command for a tree, with a directory for what it insists on writing."""
+    groups: Callable[[bytes, Path], Groups]
+    """From its output and that directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    cpu: float
+    wall: float
+    memory: int
+
+
+def by_inode(names: list[bytes]) -> frozenset[int]:
+    return frozenset(os.stat(name).st_ino for name in names)
+
+
+def blank_line_groups(out: bytes, _: Path) -> Groups:
+    return several(by_inode(group.split(b"\n")) for group in out.strip(b"\n").split(b"\n\n") if group)
+
+
+def null_groups(out: bytes, _: Path) -> Groups:
+    return several(by_inode(group.split(b"\0")) for group in out.split(b"\0\0") if group)
+
+
+def rdfind_groups(_: bytes, place: Path) -> Groups:
+    found: dict[bytes, list[bytes]] = {}
+    for line in (place / "results").read_bytes().splitlines():
+        if not line.startswith(b"#"):
+            _, number, _, _, _, _, _, name = line.split(b" ", 7)
+            found.setdefault(number.lstrip(b"-"), []).append(name)
+    return several(map(by_inode, found.values()))
+
+
+def rmlint_groups(_: bytes, place: Path) -> Groups:
+    found: dict[str, list[bytes]] = {}
+    with (place / "rmlint.csv").open(newline="", errors="surrogateescape") as file:
+        for row in csv.DictReader(file):
+            if row["type"] == "duplicate_file":
+                found.setdefault(row["checksum"] + row["size"], []).append(os.fsencode(row["path"]))
+    return several(map(by_inode, found.values()))
+
+
+def several(groups: object) -> Groups:
+    return {group for group in groups if len(group) > 1}  # type: ignore[attr-defined]
+
+
+TOOLS = (
+    Tool("rdc", lambda tree, _: [*RDC, "-0", tree], null_groups),
+    Tool("jdupes", lambda tree, _: ["jdupes", "-r", "-q", tree], blank_line_groups),
+    Tool("jdupes -Q", lambda tree, _: ["jdupes", "-r", "-q", "-Q", tree], blank_line_groups),
+    Tool(
+        "rdfind",
+        lambda tree, place: ["rdfind", "-dryrun", "true", "-outputname", str(place / "results"), tree],
+        rdfind_groups,
+    ),
+    Tool("fdupes", lambda tree, _: ["fdupes", "-r", "-q", "-n", tree], blank_line_groups),
+    Tool(
+        "rmlint",
+        lambda tree, place: [
+            "rmlint", "-T", "df", "--hidden", "--no-hardlinked", "-o", f"csv:{place / 'rmlint.csv'}", tree,
+        ],
+        rmlint_groups,
+    ),
+)  # fmt: skip
+
+
+def measure(tool: Tool, tree: str, *, look: bool) -> tuple[Cost, Groups]:
+    with tempfile.TemporaryDirectory(prefix="rdc-bench-") as name:
+        place = Path(name)
+        out = place / "out"
+        with out.open("wb") as file:
+            began = time.monotonic()
+            child = subprocess.Popen(
+                tool.words(tree, place), stdout=file, stderr=subprocess.DEVNULL, cwd=place
+            )
+            _, status, usage = os.wait4(child.pid, 0)
+            wall = time.monotonic() - began
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode not in {0, 1}:
+            raise SystemExit(f"{tool.name} on {tree}: exit code {child.returncode}")
+        groups = tool.groups(out.read_bytes(), place) if look else set()
+        return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss * 1024), groups
+
+
+def median(costs: list[Cost]) -> Cost:
+    return Cost(
+        statistics.median(cost.cpu for cost in costs),
+        statistics.median(cost.wall for cost in costs),
+        int(statistics.median(cost.memory for cost in costs)),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("trees", nargs="+", metavar="TREE")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument(
+        "--skip", action="append", default=[], metavar="TOOL", help="leave out one that takes long"
+    )
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    tools = [
+        tool for tool in TOOLS if shutil.which(tool.words("", Path())[0]) and tool.name not in given.skip
+    ]
+    missing = sorted({tool.name for tool in TOOLS} - {tool.name for tool in tools})
+    if not given.json:
+        print(f"{given.runs} runs in turns; not measured: {', '.join(missing) or 'none'}")
+        print(
+            "| tree | tool | groups | same | cpu, s | wall, s | memory, MB |\n|---|---|---|---|---|---|---|"
+        )
+    for tree in given.trees:
+        compare(tree, tools, given.runs, as_json=given.json)
+
+
+def compare(tree: str, tools: list[Tool], runs: int, *, as_json: bool) -> None:
+    found = {tool.name: measure(tool, tree, look=True)[1] for tool in tools}
+    costs: dict[str, list[Cost]] = {tool.name: [] for tool in tools}
+    for run in range(runs):
+        # Each comes after each other one as often: the one before leaves its caches.
+        for tool in tools[run % len(tools) :] + tools[: run % len(tools)]:
+            costs[tool.name].append(measure(tool, tree, look=False)[0])
+    for tool in tools:
+        cost, groups = median(costs[tool.name]), found[tool.name]
+        differing = len(groups ^ found["rdc"])
+        if as_json:
+            row = {"tree": tree, "tool": tool.name, "groups": len(groups), "differing": differing}
+            print(json.dumps({**row, **asdict(cost)}), flush=True)
+            continue
+        same = "yes" if not differing else f"{differing} differ"
+        print(
+            f"| {tree} | {tool.name} | {len(groups):,} | {same} | {cost.cpu:.2f} | {cost.wall:.2f}"
+            f" | {cost.memory / 1e6:.0f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+"""What a scan costs, beside tools that answer a part of its questions.
+
+Question:  what does one scan cost, which tells identical files, savings of chunks at three granularities,
+           compression and where duplicates are, beside tools that only find identical files, and beside
+           backup tools, whose first backup tells the savings at one granularity; and are the answers the
+           same where the question is?
+Metrics:   cpu: user and system seconds; wall seconds; memory: the largest process. Medians of interleaved
+           runs after one that is not counted, so that files come from the page cache. Duplicate files (not
+           empty ones) and their bytes as each tool reports them; bytes of unique chunks, and compressed.
+           Memory below that of this script itself (40 MB) is not resolved.
+Beside:    jdupes, rdfind, fdupes, rmlint (files), duperemove (blocks of 128 KiB, changes nothing), restic and
+           borg (a first backup into a scratch repository: they also write what they keep, and restic
+           encrypts it). Those that are not installed are named and left out.
+Corpora:   the trees that are given; --small: so many files of 0 to 8 KiB, --big: GiB in one file of random
+           bytes, both seeded and made on the fly in --place.
+Commands:  .venv/bin/python scripts/bench_scan.py TREE... [--runs 3] [--json FILE]
+           .venv/bin/python scripts/bench_scan.py --small 20000 --big 2 --place /dev/shm --only rdc
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from rdc.kernel import kernel_name
+
+RDC = str(Path(sys.executable).parent / "rdc")
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """None where a tool does not say."""
+
+    duplicate_files: int | None = None
+    """Files beyond the first of each group, empty ones left out."""
+    duplicate_bytes: int | None = None
+    kept: int | None = None
+    """Bytes of unique chunks."""
+    compressed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    name: str
+    words: Callable[[Path, Path], list[str]]
+    """The command for a tree and an empty scratch directory."""
+    answer: Callable[[str], Answer]
+    """From its output."""
+    before: Callable[[Path], list[str]] | None = None
+    """A command that makes its repository; not measured."""
+
+
+@dataclass(slots=True)
+class Result:
+    tool: str
+    tree: str
+    cpu: float = 0.0
+    wall: float = 0.0
+    memory: int = 0
+    answer: Answer = field(default_factory=Answer)
+
+
+def number(text: str) -> int:
+    return int(re.sub(r"[,.\s]", "", text))
+
+
+def scaled(value: str, unit: str) -> int:
+    factor = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "k": 1000}[unit[:1]]
+    return round(float(value) * factor)
+
+
+def from_rdc(output: str) -> Answer:
+    report = json.loads(output)
+    by_file = report["levels"][0]
+    chunks = next(level for level in report["levels"] if level["name"] == "cdc-16384")
+    return Answer(
+        by_file["chunks"] - by_file["unique_chunks"],
+        report["duplicate_bytes"],
+        chunks["unique_bytes"],
+        chunks["compressed_bytes"],
+    )
+
+
+def from_jdupes(output: str) -> Answer:
+    found = re.search(r"(\d+) duplicate files \(in \d+ sets\), occupying (\d+) (\w+)", output)
+    return Answer(int(found[1]), scaled(found[2], found[3].replace("bytes", "B"))) if found else Answer(0, 0)
+
+
+def from_fdupes(output: str) -> Answer:
+    found = re.search(r"(\d+) duplicate files \(in \d+ sets\), occupying ([\d.]+) (\w+)", output)
+    if not found:
+        return Answer(0, 0)
+    unit = {"bytes": 1, "kilobytes": 1000, "megabytes": 1000_000}[found[3]]
+    return Answer(int(found[1]), round(float(found[2]) * unit))
+
+
+def from_rdfind(output: str) -> Answer:
+    found = re.search(r"Totally, ([\d.]+) (\w+) can be reduced", output)
+    return Answer(None, scaled(found[1], found[2]) if found else 0)
+
+
+def from_rmlint(output: str) -> Answer:
+    files = re.search(r"whereof (\d+) are duplicates", output)
+    size = re.search(r"equals ([\d.]+) (\w+) of duplicates", output)
+    return Answer(int(files[1]) if files else 0, scaled(size[1], size[2]) if size else 0)
+
+
+def from_restic(output: str) -> Answer:
+    summary = json.loads(output.strip().splitlines()[-1])
+    return Answer(kept=summary["data_added"], compressed=summary.get("data_added_packed"))
+
+
+def from_borg(output: str) -> Answer:
+    stats = json.loads(output)["cache"]["stats"]
+    return Answer(kept=stats["unique_size"], compressed=stats["unique_csize"])
+
+
+TOOLS = (
+    Tool("rdc scan", lambda tree, _: [RDC, "scan", "--no-catalog", "--json", str(tree)], from_rdc),
+    Tool(
+        "rdc scan --no-zstd",
+        lambda tree, _: [RDC, "scan", "--no-catalog", "--no-zstd", "--json", str(tree)],
+        from_rdc,
+    ),
+    Tool("jdupes", lambda tree, _: ["jdupes", "-r", "-m", "-q", "-H", str(tree)], from_jdupes),
+    Tool(
+        "rdfind",
+        lambda tree, _: ["rdfind", "-dryrun", "true", "-makeresultsfile", "false", str(tree)],
+        from_rdfind,
+    ),
+    Tool("fdupes", lambda tree, _: ["fdupes", "-r", "-m", "-q", "-n", str(tree)], from_fdupes),
+    Tool(
+        "rmlint",
+        lambda tree, _: [
+            "rmlint",
+            "-T",
+            "df",
+            "--hidden",
+            "--see-symlinks",
+            "-o",
+            "summary:stdout",
+            str(tree),
+        ],
+        from_rmlint,
+    ),
+    Tool("duperemove", lambda tree, _: ["duperemove", "-r", str(tree)], lambda _: Answer()),
+    Tool(
+        "restic",
+        lambda tree, scratch: [
+            "restic",
+            "-r",
+            f"{scratch}/r",
+            "--json",
+            "-q",
+            "backup",
+            "--no-cache",
+            str(tree),
+        ],
+        from_restic,
+        lambda scratch: ["restic", "-q", "-r", f"{scratch}/r", "init"],
+    ),
+    Tool(
+        "borg",
+        lambda tree, scratch: ["borg", "create", "--json", "-C", "zstd,3", f"{scratch}/b::1", str(tree)],
+        from_borg,
+        lambda scratch: ["borg", "init", "-e", "none", f"{scratch}/b"],
+    ),
+)
+
+
+def run(tool: Tool, tree: Path, place: Path) -> Result:
+    scratch = Path(tempfile.mkdtemp(dir=place))
+    environ = {**os.environ, "RESTIC_PASSWORD": "x", "BORG_BASE_DIR": str(scratch), "HOME": str(scratch)}
+    environ |= {"BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK": "yes", "LC_ALL": "C.UTF-8"}
+    try:
+        if tool.before is not None:
+            subprocess.run(tool.before(scratch), env=environ, check=True, capture_output=True)
+        out = scratch / "out"
+        with out.open("wb") as stream:
+            began = time.perf_counter()
+            child = subprocess.Popen(
+                tool.words(tree, scratch), env=environ, stdout=stream, stderr=subprocess.DEVNULL, cwd=scratch
+            )
+            _, status, usage = os.wait4(child.pid, 0)
+            wall = time.perf_counter() - began
+            child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode not in (0, 3):
+            print(f"{tool.name}: exit {child.returncode}", file=sys.stderr)
+        answer = tool.answer(out.read_text(errors="replace"))
+        return Result(
+            tool.name, tree.name, usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss * 1024, answer
+        )
+    finally:
+        shutil.rmtree(scratch)
+
+
+def make_small(top: Path, count: int) -> Path:
+    drawn, folder = random.Random(1), top / "small"
+    for index in range(count):
+        if index % 100 == 0:
+            (folder / f"{index // 100}").mkdir(parents=True)
+        size = drawn.randrange(8 << 10)
+        (folder / f"{index // 100}" / f"{index}").write_bytes(drawn.randbytes(size // 2).hex().encode())
+    return folder
+
+
+def make_big(top: Path, gib: float) -> Path:
+    drawn, folder = random.Random(2), top / "big"
+    folder.mkdir()
+    with (folder / "file").open("wb") as file:
+        for _ in range(round(gib * 1024)):
+            file.write(drawn.randbytes(MIB))
+    return folder
+
+
+def median(results: list[Result]) -> Result:
+    return Result(
+        results[0].tool,
+        results[0].tree,
+        statistics.median(one.cpu for one in results),
+        statistics.median(one.wall for one in results),
+        max(one.memory for one in results),
+        results[-1].answer,
+    )
+
+
+def shown(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("trees", nargs="*", type=Path)
+    parser.add_argument("--small", type=int, default=0)
+    parser.add_argument("--big", type=float, default=0)
+    parser.add_argument("--place", type=Path, default=Path(tempfile.gettempdir()))
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--only", default="", help="names of tools that contain this")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    tools = []
+    for tool in TOOLS:
+        program = tool.words(Path("x"), Path("x"))[0]
+        if given.only in tool.name:
+            if shutil.which(program) or Path(program).exists():
+                tools.append(tool)
+            else:
+                print(f"{tool.name}: not installed", file=sys.stderr)
+    made = Path(tempfile.mkdtemp(dir=given.place))
+    everything = []
+    try:
+        trees = list(given.trees)
+        trees += [make_small(made, given.small)] if given.small else []
+        trees += [make_big(made, given.big)] if given.big else []
+        print(f"kernel {kernel_name()}, {os.cpu_count()} CPUs, medians of {given.runs}\n")
+        for tree in trees:
+            sizes = [
+                path.lstat().st_size for path in tree.rglob("*") if path.is_file() and not path.is_symlink()
+            ]
+            total = sum(sizes)
+            print(f"## {tree}: {len(sizes):,} files, {total / 1e6:,.1f} MB\n")
+            print(
+                "| tool | CPU, s | wall, s | memory, MB | MB per CPU s | files per CPU s"
+                " | duplicate files | bytes | unique chunks, bytes | compressed |"
+            )
+            print("|---|---|---|---|---|---|---|---|---|---|")
+            found: dict[str, list[Result]] = {tool.name: [] for tool in tools}
+            for turn in range(given.runs + 1):
+                for tool in tools:
+                    result = run(tool, tree, given.place)
+                    if turn:
+                        found[tool.name].append(result)
+            for results in found.values():
+                one = median(results)
+                everything.append(one)
+                a = one.answer
+                if one.tool.startswith("rdc") and a.duplicate_files is not None:
+                    # The report counts empty files as identical, the other tools pass them over.
+                    a = replace(a, duplicate_files=a.duplicate_files - max(0, sizes.count(0) - 1))
+                    one.answer = a
+                print(
+                    f"| {one.tool} | {one.cpu:.2f} | {one.wall:.2f} | {one.memory / 1e6:.0f}"
+                    f" | {total / 1e6 / one.cpu:,.0f} | {len(sizes) / one.cpu:,.0f}"
+                    f" | {shown(a.duplicate_files)} | {shown(a.duplicate_bytes)}"
+                    f" | {shown(a.kept)} | {shown(a.compressed)} |",
+                    flush=True,
+                )
+            print()
+    finally:
+        shutil.rmtree(made)
+    if given.json is not None:
+        given.json.write_text(json.dumps([asdict(one) for one in everything], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Completions and the man page: made from the option tables, and good to those who read them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rdc.cli import main
+from rdc.cli.manual import manual
+from rdc.errors import ExitCode
+from tests.syncing import command
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def printed(shell: str) -> str:
+    ended = command("completions", shell)
+    assert (ended.code, ended.err) == (0, "")
+    return ended.out
+
+
+def program(name: str) -> str:
+    found = shutil.which(name)
+    assert found, f"these tests need {name} (Debian: apt-get install {name})"
+    return found
+
+
+@pytest.mark.parametrize("verb", main.VERBS)
+def test_every_verb_has_its_table(verb: str) -> None:
+    """Completions, settings and the man page are made from it."""
+    module = main.verbs()[verb]
+    assert any(option.key == "--help" for group in module.OPTIONS for option in group.options)
+    assert module.SUMMARY and not module.SUMMARY.endswith(".")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_each_shell_can_read_its_rules(shell: str, tmp_path: Path) -> None:
+    rules = tmp_path / "rules"
+    rules.write_text(printed(shell))
+    done = subprocess.run([program(shell), "-n", rules], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_all_verbs_and_options_are_in_the_rules(shell: str) -> None:
+    rules = printed(shell)
+    for name, verb in main.verbs().items():
+        assert re.search(rf"\b{name}\b", rules)
+        for group in verb.OPTIONS:
+            for option in group.options:
+                for spelled in option.names:
+                    wanted = spelled
+                    if shell == "fish":
+                        wanted = f"-l {spelled[2:]}" if spelled.startswith("--") else f"-s {spelled[1:]}"
+                    assert wanted in rules, (name, spelled)
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (("rdc", "sig"), {"signature"}),
+        (("rdc", ""), {*main.VERBS, "--help", "--version"}),
+        (("rdc", "sync", "--exc"), {"--exclude=", "--exclude-from="}),
+        (("rdc", "sync", "--no-fs"), {"--no-fsync"}),
+        (("rdc", "keys", ""), {"new", "show", "trust", "distrust"}),
+        (("rdc", "keys", "tr"), {"trust"}),
+        (("rdc", "sync", "dir"), set()),
+        (("rdc", "sync", "a", "--dele"), {"--delete"}),
+    ],
+)
+def test_bash_offers_what_fits(typed: tuple[str, ...], offered: set[str]) -> None:
+    words = " ".join(f"'{word}'" for word in typed)
+    script = (
+        printed("bash")
+        + f"\ncompopt() {{ :; }}\nCOMP_WORDS=({words}) COMP_CWORD={len(typed) - 1}\n_rdc\n"
+        + 'printf "%s\\n" "${COMPREPLY[@]}"\n'
+    )
+    done = subprocess.run([program("bash"), "--norc", "-c", script], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert set(done.stdout.split()) == offered
+
+
+def test_fish_offers_what_fits(tmp_path: Path) -> None:
+    (tmp_path / "rdc.fish").write_text(printed("fish"))
+    script = f"source {tmp_path}/rdc.fish; complete -C 'rdc sync --exclude-f'; complete -C 'rdc keys tr'"
+    done = subprocess.run(
+        [program("fish"), "--no-config", "-c", script],
+        capture_output=True,
+        text=True,
+        env={"HOME": str(tmp_path)},
+    )
+    offered = {line.split("\t")[0] for line in done.stdout.splitlines()}
+    assert "--exclude-from=" in offered or "--exclude-from" in offered
+    assert "trust" in offered
+
+
+def test_another_shell_is_refused() -> None:
+    for words in ((), ("tcsh",), ("bash", "zsh")):
+        assert command("completions", *words).code == ExitCode.USAGE
+
+
+def test_the_man_page_has_no_faults(tmp_path: Path) -> None:
+    page = tmp_path / "rdc.1"
+    ended = command("--man")
+    assert (ended.code, ended.err) == (0, "")
+    page.write_text(ended.out)
+    done = subprocess.run([program("mandoc"), "-Tlint", "-Wwarning", page], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def shown(help_text: str) -> list[str]:
+    """Its words; headings lose their colon in a man page."""
+    return re.sub(r"(?m)^(Usage:|(\S.*):$)", r"\2", help_text).split()
+
+
+def test_the_man_page_says_all_that_help_says(tmp_path: Path) -> None:
+    page = tmp_path / "rdc.1"
+    page.write_text(manual(main.verbs()))
+    done = subprocess.run(
+        [program("mandoc"), "-Tascii", "-O", "width=200", page], capture_output=True, text=True
+    )
+    # Overstruck letters are bold or underlined ones.
+    text = " ".join(re.sub(r".\x08", "", done.stdout).split())
+    for name, verb in main.verbs().items():
+        assert f"RDC {name.upper()}" in text
+        missing = [word for word in shown(verb.help_text()) if word not in text]
+        assert missing == [], name
+    assert "rdc(1)" in text.lower()

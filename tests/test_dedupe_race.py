@@ -1,0 +1,79 @@
+"""Real writers at work on the files that are deduplicated: not a byte of theirs may be lost."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import partial
+from pathlib import Path
+
+from tests.deduping import TIME, blob, dedupe
+from tests.killed_dedupe import leftovers
+from tests.racing_writer import Marks, Writer, keep_account, mark_files
+
+SIZE = 150_000
+
+
+def write_group(place: Path, names: list[str]) -> None:
+    for name in names:
+        (place / name).write_bytes(blob(7, SIZE))
+        (place / name).chmod(0o644)
+        os.utime(place / name, ns=(TIME, TIME))
+
+
+def check_marks(place: Path, marks: Marks, names: list[str]) -> None:
+    for name, appended in marks.appended.items():
+        content = (place / name).read_bytes()
+        assert all(mark in content[SIZE:] for mark in appended), (name, appended)
+    for name, mark in marks.slots.items():
+        slot = names.index(name) * 16
+        assert (place / name).read_bytes()[slot : slot + 16] == mark, name
+    # What nobody wrote to is there too, whatever happened to the files it was equal to.
+    for name in names:
+        content = (place / name).read_bytes()
+        assert content[16 * len(names) : SIZE] == blob(7, SIZE)[16 * len(names) :], name
+
+
+def test_writers_while_names_become_links(linking: Path) -> None:
+    """Rounds of equal files, a writer at work on some of them while all are made into one."""
+    names = [f"file{number}" for number in range(10)]
+    links = late = 0
+    for number in range(40):
+        place = linking / f"round{number}"
+        place.mkdir()
+        write_group(place, names)
+        writer = Writer(partial(mark_files, place, names, number, 6, 0.002))
+        run = dedupe("--hardlink", "--apply", "--journal", linking / f"journal{number}", place)
+        assert run.code in (0, 23, 24), run
+        marks = writer.result()
+        check_marks(place, marks, names)
+        assert leftovers(place) == []
+        links += len(run.of("item"))
+        late += sum(error["code"] != 0 for error in run.of("error"))
+    # These say that links were made and writers met.
+    assert links > 30
+    assert late > 5
+
+
+def test_writers_while_blocks_become_shared(sharing: Path) -> None:
+    names = [f"file{number}" for number in range(12)]
+    write_group(sharing, names)
+    writers = [
+        Writer(partial(keep_account, sharing, part, seed, 2.0))
+        for seed, part in enumerate((names[:4], names[4:8]))
+    ]
+    runs = shared = 0
+    while any(writer.at_work() for writer in writers):
+        run = dedupe("--apply", "--chunks", sharing)
+        assert run.code in (0, 23, 24), run
+        shared += sum(item["bytes"] for item in run.of("item"))
+        runs += 1
+    for writer in writers:
+        account = writer.result()
+        assert account.changes > 50
+        for name, digest in account.digests.items():
+            assert hashlib.sha256((sharing / name).read_bytes()).hexdigest() == digest, name
+    for name in names[8:]:
+        assert (sharing / name).read_bytes() == blob(7, SIZE)
+    assert runs > 2
+    assert shared > 0

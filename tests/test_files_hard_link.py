@@ -1,0 +1,583 @@
+"""One name becomes a hard link while everybody else does what they can to lose bytes on the way."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import mmap
+import os
+import stat
+import struct
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import rdc.files.hard_link
+import rdc.files.swap
+from rdc.errors import ExitCode, FileChangedError, FileError
+from rdc.files.confined import Root
+from rdc.files.displaced import displaced_name, is_displaced, is_displaced_of, is_unchanged
+from rdc.files.hard_link import LinkSwap, sync_contents, sync_names
+from rdc.files.held import HeldFile, difference, same_bytes
+from rdc.files.separate import separate
+from rdc.files.syscalls import rename_exchange
+from rdc.files.temporary import is_temporary
+from rdc.model.entries import Metadata
+
+CONTENT = bytes(range(256)) * 40
+TIME = 1_234_567_890_123_456_789
+
+
+@dataclass
+class Pair:
+    """`kept` and `old`, equal in everything, held; and what `old`'s name goes through."""
+
+    place: Path
+    kept: HeldFile
+    old: HeldFile
+    swap: LinkSwap
+
+    @property
+    def name(self) -> Path:
+        return self.place / "old"
+
+    @property
+    def beside(self) -> Path:
+        return self.place / os.fsdecode(self.swap.displaced)
+
+    def let_go(self) -> None:
+        self.kept.close()
+        self.old.close()
+
+    def expect_untouched(self) -> None:
+        """Two separate files and nothing else."""
+        assert os.stat(self.place / "kept").st_ino != os.stat(self.name).st_ino
+        assert sorted(os.listdir(self.place)) == ["kept", "old"]
+
+
+@pytest.fixture
+def pair(linking: Path) -> Iterator[Pair]:
+    for name in ("kept", "old"):
+        (linking / name).write_bytes(CONTENT)
+        os.utime(linking / name, ns=(TIME, TIME))
+    root = Root.open(os.fsencode(linking))
+    with HeldFile(root, b"kept") as kept, HeldFile(root, b"old") as old:
+        assert difference(kept, old) is None
+        assert same_bytes(kept, old)
+        yield Pair(linking, kept, old, LinkSwap(root, b"old", old, kept))
+    root.close()
+
+
+def wants_to_write(path: Path) -> None:
+    """What a writer's open(2) does to a lease, without waiting for its end."""
+    with pytest.raises(BlockingIOError):
+        os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+
+
+def replace(path: Path, content: bytes) -> None:
+    """As programs save a file."""
+    beside = path.with_name("saved")
+    beside.write_bytes(content)
+    beside.rename(path)
+
+
+@contextmanager
+def writing(path: Path, content: bytes) -> Iterator[None]:
+    """Somebody opens the file and overwrites its first bytes; waits for a lease as long as it takes. What
+    happens here happens while he waits."""
+    waiting = threading.Event()
+
+    def write() -> None:
+        waiting.set()
+        with path.open("r+b") as file:
+            file.write(content)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    waiting.wait()
+    yield
+    writer.join()
+
+
+def await_break(held: HeldFile) -> None:
+    while held.is_intact():
+        pass
+
+
+def test_a_link(pair: Pair) -> None:
+    before = os.stat(pair.name)
+    pair.swap.link()
+    pair.swap.exchange()
+    sync_contents([pair.kept])
+    sync_names([pair.swap])
+    assert pair.beside.read_bytes() == CONTENT
+    pair.swap.discard()
+    now = os.stat(pair.name)
+    assert now.st_ino == os.stat(pair.place / "kept").st_ino != before.st_ino
+    assert now.st_nlink == 2
+    assert (now.st_mode, now.st_mtime_ns, now.st_uid) == (before.st_mode, before.st_mtime_ns, before.st_uid)
+    assert sorted(os.listdir(pair.place)) == ["kept", "old"]
+    assert pair.name.read_bytes() == CONTENT
+
+
+def test_a_writer_before_the_exchange_keeps_the_file(pair: Pair) -> None:
+    with writing(pair.name, b"new"):
+        await_break(pair.old)
+        pair.swap.link()
+        with pytest.raises(FileChangedError, match="that it is written to"):
+            pair.swap.exchange()
+        pair.expect_untouched()
+        pair.let_go()
+    assert pair.name.read_bytes() == b"new" + CONTENT[3:]
+    assert (pair.place / "kept").read_bytes() == CONTENT
+
+
+def test_a_writer_that_found_the_file_before_the_exchange(pair: Pair) -> None:
+    """He waits in open(2) when the names change places; its old name stands for having found it."""
+    pair.swap.link()
+    pair.swap.exchange()
+    with writing(pair.beside, b"new"):
+        await_break(pair.old)
+        with pytest.raises(FileChangedError):
+            pair.swap.discard()
+        pair.expect_untouched()
+        pair.let_go()
+    assert pair.name.read_bytes() == b"new" + CONTENT[3:]
+    assert (pair.place / "kept").read_bytes() == CONTENT
+
+
+def test_a_writer_to_the_kept_file(pair: Pair) -> None:
+    """What it had when it was compared would else be lost: the old file alone still has it."""
+    pair.swap.link()
+    wants_to_write(pair.place / "kept")
+    with pytest.raises(FileChangedError):
+        pair.swap.exchange()
+    pair.expect_untouched()
+
+
+def test_a_writer_to_the_link_keeps_what_it_writes_to(pair: Pair) -> None:
+    """Who opens the name after the exchange has the kept file, and must find it there when he has written."""
+    pair.swap.link()
+    pair.swap.exchange()
+    with writing(pair.name, b"new"):
+        await_break(pair.kept)
+        pair.swap.discard()
+        assert sorted(os.listdir(pair.place)) == ["kept", "old"]
+        pair.let_go()
+    assert pair.name.read_bytes() == b"new" + CONTENT[3:]
+    assert os.stat(pair.name).st_ino == os.stat(pair.place / "kept").st_ino
+
+
+def test_two_writers_who_found_different_files_under_the_name(pair: Pair) -> None:
+    """One before the exchange, one after it: neither loses a byte, and it is said where they are."""
+    pair.swap.link()
+    pair.swap.exchange()
+    with writing(pair.beside, b"one"), writing(pair.name, b"two"):
+        await_break(pair.old)
+        await_break(pair.kept)
+        with pytest.raises(FileError, match="both it and the file it became were written to") as caught:
+            pair.swap.discard()
+        pair.let_go()
+    assert pair.beside.name in str(caught.value)
+    assert pair.name.read_bytes() == b"two" + CONTENT[3:]
+    assert pair.beside.read_bytes() == b"one" + CONTENT[3:]
+
+
+def test_a_process_that_was_stopped_for_long(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lease ran out between look and exchange, and the kept file was written to."""
+    times = iter((0.0, 100.0))
+    monkeypatch.setattr("time.monotonic", lambda: next(times))
+    monkeypatch.setattr(HeldFile, "describe_change", lambda held: None)
+    pair.swap.link()
+    os.utime(pair.place / "kept", ns=(5, 5))  # as a write would have left it
+    with pytest.raises(FileChangedError, match="the file it should become was written to"):
+        pair.swap.exchange()
+    pair.expect_untouched()
+
+
+def test_truncation_counts_as_writing(pair: Pair) -> None:
+    def truncate() -> None:
+        os.truncate(pair.name, 1)
+
+    truncating = threading.Thread(target=truncate)
+    truncating.start()
+    await_break(pair.old)
+    pair.swap.link()
+    with pytest.raises(FileChangedError):
+        pair.swap.exchange()
+    pair.let_go()
+    truncating.join()
+    assert pair.name.read_bytes() == CONTENT[:1]
+    assert (pair.place / "kept").read_bytes() == CONTENT
+
+
+def test_a_file_saved_before_the_exchange(pair: Pair) -> None:
+    pair.swap.link()
+    replace(pair.name, b"saved")
+    with pytest.raises(FileChangedError, match="another file in its place"):
+        pair.swap.exchange()
+    pair.expect_untouched()
+    assert pair.name.read_bytes() == b"saved"
+
+
+def save_before_exchange(pair: Pair, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody saves a file between the last look and the exchange."""
+
+    def saving(one: bytes, other: bytes, directory: int) -> None:
+        replace(pair.name, content)
+        rename_exchange(one, other, directory)
+
+    monkeypatch.setattr(rdc.files.hard_link, "rename_exchange", saving)
+
+
+def test_a_file_saved_right_before_the_exchange(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_before_exchange(pair, b"saved", monkeypatch)
+    pair.swap.link()
+    with pytest.raises(FileChangedError, match="another file in its place"):
+        pair.swap.exchange()
+    pair.expect_untouched()
+    assert pair.name.read_bytes() == b"saved"
+
+
+def test_a_file_saved_after_the_exchange(pair: Pair) -> None:
+    pair.swap.link()
+    pair.swap.exchange()
+    replace(pair.name, b"saved")
+    pair.swap.discard()
+    pair.expect_untouched()
+    assert pair.name.read_bytes() == b"saved"
+
+
+def test_a_file_saved_after_the_exchange_and_a_writer_to_the_one_before(pair: Pair) -> None:
+    """The saved file is the last word on what the name holds."""
+    pair.swap.link()
+    pair.swap.exchange()
+    wants_to_write(pair.beside)
+    replace(pair.name, b"saved")
+    with pytest.raises(FileChangedError):
+        pair.swap.discard()
+    pair.expect_untouched()
+    assert pair.name.read_bytes() == b"saved"
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_files_saved_while_one_is_put_back(pair: Pair, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Right before each of the exchanges that put it back, somebody saves a newer one."""
+    exchange, saved = rename_exchange, 1
+
+    def saving(one: bytes, other: bytes, directory: int) -> None:
+        nonlocal saved
+        if saved <= times:
+            saved += 1
+            replace(pair.name, b"saved %d" % saved)
+        exchange(one, other, directory)
+
+    monkeypatch.setattr(rdc.files.swap, "rename_exchange", saving)
+    save_before_exchange(pair, b"saved 1", monkeypatch)
+    pair.swap.link()
+    with pytest.raises(FileChangedError):
+        pair.swap.exchange()
+    pair.expect_untouched()
+    assert pair.name.read_bytes() == b"saved %d" % (times + 1)
+
+
+def test_files_saved_without_end(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it is said where the file lies."""
+    exchange, saved = rename_exchange, 0
+
+    def saving(one: bytes, other: bytes, directory: int) -> None:
+        nonlocal saved
+        saved += 1
+        replace(pair.name, b"saved %d" % saved)
+        exchange(one, other, directory)
+
+    monkeypatch.setattr(rdc.files.swap, "rename_exchange", saving)
+    pair.swap.link()
+    pair.swap.exchange()
+    wants_to_write(pair.beside)
+    with pytest.raises(FileError, match=r"look at \.rdc-[0-9a-f]{16}\.old beside it"):
+        pair.swap.discard()
+    found = {path.read_bytes() for path in pair.place.iterdir()}
+    assert {b"saved %d" % saved, b"saved %d" % (saved - 1)} <= found
+
+
+def test_a_file_that_is_gone_before_the_exchange(pair: Pair) -> None:
+    pair.swap.link()
+    pair.name.unlink()
+    with pytest.raises(FileChangedError, match="another file in its place"):
+        pair.swap.exchange()
+    assert os.listdir(pair.place) == ["kept"]
+
+
+def test_a_name_that_is_removed_while_the_file_goes_back(pair: Pair) -> None:
+    """Nobody can tell whether the old or the new file was meant: it comes back."""
+    pair.swap.link()
+    pair.swap.exchange()
+    wants_to_write(pair.beside)
+    pair.name.unlink()
+    with pytest.raises(FileChangedError):
+        pair.swap.discard()
+    pair.expect_untouched()
+    assert pair.name.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before the exchange", "after it"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.chmod(0o600),
+        lambda path: os.utime(path, ns=(5, 5)),
+        lambda path: os.chown(path, 1, 1),
+        lambda path: os.setxattr(path, "user.colour", b"red"),
+    ],
+    ids=["mode", "mtime", "owner", "attribute"],
+)
+def test_metadata_that_changes_stays_changed(pair: Pair, late: bool, change: Callable[[Path], None]) -> None:
+    pair.swap.link()
+    if late:
+        pair.swap.exchange()
+        change(pair.beside)
+        with pytest.raises(FileChangedError):
+            pair.swap.discard()
+    else:
+        change(pair.name)
+        with pytest.raises(FileChangedError):
+            pair.swap.exchange()
+    pair.expect_untouched()
+    assert os.stat(pair.name).st_ctime_ns > TIME
+
+
+def test_the_directory_moves(pair: Pair) -> None:
+    moved = pair.place.with_name(pair.place.name + "-moved")
+    pair.swap.link()
+    pair.place.rename(moved)
+    try:
+        pair.swap.exchange()
+        pair.swap.discard()
+        assert os.stat(moved / "old").st_ino == os.stat(moved / "kept").st_ino
+    finally:
+        moved.rename(pair.place)
+
+
+def test_undoing_puts_the_old_file_back(pair: Pair) -> None:
+    pair.swap.link()
+    pair.swap.exchange()
+    pair.swap.undo()
+    pair.expect_untouched()
+
+
+# Who cannot be held
+
+
+def test_open_files_are_refused(linking: Path) -> None:
+    path = linking / "file"
+    path.write_bytes(CONTENT)
+    root = Root.open(os.fsencode(linking))
+    with path.open("r+b") as file:
+        with pytest.raises(FileError, match="found that it is open for writing"):
+            HeldFile(root, b"file")
+        mapping = mmap.mmap(file.fileno(), 0)
+    # Closed, and still mapped: its bytes can change without a trace in any time stamp.
+    with pytest.raises(FileError, match="found that it is open for writing"):
+        HeldFile(root, b"file")
+    mapping.close()
+    with path.open("rb"), HeldFile(root, b"file") as held:
+        held.check()
+
+
+def test_links_and_special_files_are_not_held(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("file")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "directory").mkdir()
+    root = Root.open(os.fsencode(tmp_path))
+    for name in (b"link", b"fifo", b"directory", b"none"):
+        with pytest.raises(FileChangedError):
+            HeldFile(root, name)
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOLCK, errno.EACCES])
+def test_file_systems_without_leases(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(fd: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    (tmp_path / "file").write_bytes(b"x")
+    monkeypatch.setattr("rdc.files.held.take_lease", refuse)
+    with pytest.raises(FileError) as caught:
+        HeldFile(Root.open(os.fsencode(tmp_path)), b"file")
+    assert caught.value.code is ExitCode.PARTIAL
+    assert f"{tmp_path}/file: cannot hold it still: expected a file at rest" in str(caught.value)
+
+
+def test_comparison_stops_for_a_writer(pair: Pair) -> None:
+    wants_to_write(pair.name)
+    with pytest.raises(FileChangedError):
+        same_bytes(pair.kept, pair.old)
+
+
+# File systems that say no
+
+
+def expect_refused(pair: Pair, text: str) -> None:
+    with pytest.raises(FileError) as caught:
+        pair.swap.link()
+        pair.swap.exchange()
+    assert f"{pair.name}: cannot link it" in str(caught.value)
+    assert text in str(caught.value)
+    assert caught.value.code is ExitCode.PARTIAL
+
+
+@pytest.mark.parametrize("name", ["kept", "old"])
+def test_immutable_files(pair: Pair, name: str) -> None:
+    subprocess.run(["chattr", "+i", pair.place / name], check=True)
+    expect_refused(pair, "(EPERM); run as its owner or as root; lsattr shows an 'i'")
+    pair.expect_untouched()
+
+
+def test_no_exchange(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(one: bytes, other: bytes, directory: int) -> None:
+        raise OSError(errno.EINVAL, "")
+
+    monkeypatch.setattr(rdc.files.hard_link, "rename_exchange", refuse)
+    expect_refused(pair, "cannot let two names change places")
+    pair.expect_untouched()
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (errno.EROFS, "a read-only file system (EROFS)"),
+        (errno.EXDEV, "another file system, subvolume or mount (EXDEV)"),
+        (errno.EMLINK, "as many links to one file as this file system allows (EMLINK)"),
+        (errno.EOPNOTSUPP, "a file system without hard links (ENOTSUP)"),
+    ],
+)
+def test_refusals_are_named(pair: Pair, number: int, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*words: object, **named: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", refuse)
+    expect_refused(pair, text)
+    pair.expect_untouched()
+
+
+def test_more_links_than_the_file_system_allows(ext4: Path) -> None:
+    """ext4 allows 65,000."""
+    for name in ("kept", "old"):
+        (ext4 / name).write_bytes(CONTENT)
+        os.utime(ext4 / name, ns=(TIME, TIME))
+    (ext4 / "links").mkdir()
+    fd = os.open(ext4 / "links", os.O_RDONLY)
+    with pytest.raises(OSError) as full:
+        for number in range(70_000):
+            os.link(ext4 / "kept", str(number), dst_dir_fd=fd)
+    os.close(fd)
+    assert full.value.errno == errno.EMLINK
+    root = Root.open(os.fsencode(ext4))
+    with (
+        HeldFile(root, b"kept") as kept,
+        HeldFile(root, b"old") as old,
+        pytest.raises(FileError, match="EMLINK"),
+    ):
+        LinkSwap(root, b"old", old, kept).link()
+    assert sorted(os.listdir(ext4)) == ["kept", "links", "old"]
+
+
+# Names
+
+
+def test_names_of_displaced_files() -> None:
+    metadata = Metadata(0o644, -5, 1, 2)
+    name = displaced_name(b"report.txt", 10, metadata)
+    assert is_displaced(name)
+    assert is_unchanged(name, 10, metadata)
+    assert not is_unchanged(name, 11, metadata)
+    for change in ({"mode": 0o640}, {"mtime_ns": -4}, {"uid": 2}, {"gid": 1}):
+        assert not is_unchanged(name, 10, dataclasses.replace(metadata, **change))
+    assert is_displaced_of(name, b"report.txt")
+    assert not is_displaced_of(name, b"other")
+    # A sweep of temporaries, which may be removed at any time, must never take them.
+    assert not is_temporary(name)
+    for other in (b".rdc-0123456789abcdef.tmp", b".rdc-0123.old", b"x" + name, name + b"x", b"old"):
+        assert not is_displaced(other)
+
+
+# And back
+
+
+def acl_entry(tag: int, permissions: int, number: int = 0xFFFFFFFF) -> bytes:
+    return struct.pack("<HHI", tag, permissions, number)
+
+
+ACL = struct.pack("<I", 2) + b"".join(
+    (
+        acl_entry(0x01, 6),
+        acl_entry(0x02, 4, 1234),
+        acl_entry(0x04, 4),
+        acl_entry(0x10, 4),
+        acl_entry(0x20, 0),
+    )
+)
+"""user::rw-, user:1234:r--, group::r--, mask::r--, other::---, as in linux/posix_acl_xattr.h."""
+
+
+def test_separate_gives_back_a_file_with_everything(linking: Path) -> None:
+    path, kept = linking / "old", linking / "kept"
+    kept.write_bytes(CONTENT)
+    os.setxattr(kept, "user.colour", b"red")
+    os.chown(kept, 12, 34)
+    kept.chmod(0o4640)
+    os.setxattr(kept, "system.posix_acl_access", ACL)
+    os.utime(kept, ns=(TIME, TIME))
+    os.link(kept, path)
+    root = Root.open(os.fsencode(linking))
+    assert separate(root, b"old", os.stat(kept).st_ino) == len(CONTENT)
+    now, then = os.stat(path), os.stat(kept)
+    assert (now.st_nlink, then.st_nlink) == (1, 1)
+    assert now.st_ino != then.st_ino
+    for what in ("st_mode", "st_uid", "st_gid", "st_mtime_ns", "st_size"):
+        assert getattr(now, what) == getattr(then, what), what
+    assert stat.S_IMODE(now.st_mode) == 0o4640
+    assert os.getxattr(path, "user.colour") == b"red"
+    assert os.getxattr(path, "system.posix_acl_access") == ACL
+    assert path.read_bytes() == CONTENT
+    assert sorted(os.listdir(linking)) == ["kept", "old"]
+
+
+def test_separate_looks_first(tmp_path: Path) -> None:
+    path, other = tmp_path / "old", tmp_path / "other"
+    path.write_bytes(CONTENT)
+    root = Root.open(os.fsencode(tmp_path))
+    inode = os.stat(path).st_ino
+    with pytest.raises(FileChangedError):
+        separate(root, b"old", inode)  # has no other name
+    os.link(path, other)
+    with pytest.raises(FileChangedError):
+        separate(root, b"old", inode + 1)
+    with path.open("r+b"), pytest.raises(FileError, match="open for writing"):
+        separate(root, b"old", inode)
+    assert os.stat(path).st_ino == os.stat(other).st_ino == inode
+
+
+def test_separate_gives_way_to_a_file_saved_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other = tmp_path / "old", tmp_path / "other"
+    path.write_bytes(CONTENT)
+    os.link(path, other)
+    exchange = rename_exchange
+
+    def saving(one: bytes, name: bytes, directory: int) -> None:
+        replace(path, b"saved")
+        exchange(one, name, directory)
+
+    monkeypatch.setattr("rdc.files.separate.rename_exchange", saving)
+    with pytest.raises(FileChangedError):
+        separate(Root.open(os.fsencode(tmp_path)), b"old", os.stat(path).st_ino)
+    assert path.read_bytes() == b"saved"
+    assert other.read_bytes() == CONTENT
+    assert sorted(os.listdir(tmp_path)) == ["old", "other"]

@@ -1,0 +1,452 @@
+"""What a scan counts, beside an independent count; and everything that trees have and should not."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rdc.catalog.catalog import Catalog
+from rdc.errors import ExitCode, UsageError
+from rdc.files.confined import Root
+from rdc.files.source import SourceFile
+from rdc.model.entries import Identity
+from rdc.model.scan import ScanOptions, ScanReport
+from rdc.model.sync import FilterRule, RuleAction
+from rdc.progress import Event, Progressed
+from rdc.survey import scan as scan_module
+from rdc.survey.scan import scan
+from tests.plain_census import PlainCensus, count
+
+FIXED = ("fixed-4096", "fixed-131072")
+PLAIN = ScanOptions(compress=False)
+
+
+def agree(report: ScanReport, plain: PlainCensus) -> None:
+    assert report.files == plain.files
+    assert report.bytes == plain.bytes
+    assert report.holes_bytes == plain.holes_bytes
+    assert report.allocated_bytes == plain.allocated_bytes
+    assert report.hardlinks == plain.hardlinks
+    for level in report.levels:
+        found = (level.chunks, level.bytes, level.unique_chunks, level.unique_bytes)
+        assert found == plain.level(level.name).figures, level.name
+        assert level.exact
+        assert level.low == level.high == level.unique_bytes
+        assert sum(one.chunks for one in level.sizes) == level.unique_chunks
+        assert sum(one.bytes for one in level.copies) == level.unique_bytes
+    files = plain.level("file")
+    groups = [content for content, times in files.seen.items() if times > 1 and files.sizes[content]]
+    assert report.duplicate_groups == len(groups)
+    assert report.duplicate_bytes == sum(files.sizes[one] * (files.seen[one] - 1) for one in groups)
+
+
+def mixed_tree(top: Path, seed: int = 1) -> None:
+    """Text, noise, copies, moved pieces, empty files, hard links, symlinks, holes."""
+    drawn = random.Random(seed)
+    words = [drawn.randbytes(drawn.randint(2, 9)).hex() for _ in range(400)]
+    noise = drawn.randbytes(700_000)
+    (top / "a" / "deep").mkdir(parents=True)
+    (top / "b").mkdir()
+    for number in range(60):
+        text = " ".join(drawn.choices(words, k=drawn.choice([0, 30, 400, 3000]))).encode()
+        (top / "a" / f"{number}.txt").write_bytes(text)
+        if number % 3 == 0:
+            (top / "b" / f"{number}.TXT").write_bytes(text)
+    (top / "a" / "noise").write_bytes(noise)
+    (top / "b" / "shifted").write_bytes(b"new start" + noise)
+    (top / "a" / "deep" / "same").write_bytes(noise)
+    (top / "a" / "large").write_bytes(noise * 8)
+    (top / "b" / "zeros").write_bytes(bytes(3_000_000))
+    (top / "b" / "zeros and more").write_bytes(noise + bytes(800_000) + noise[:9999])
+    os.link(top / "a" / "noise", top / "b" / "second name")
+    os.link(top / "a" / "large", top / "b" / "large")
+    (top / "a" / "loop").symlink_to("..")
+    (top / "b" / "dangling").symlink_to("nowhere")
+    for name, size, parts in (
+        ("hole", 9_000_000, []),
+        ("small hole", 300_000, []),
+        ("holes", 20_000_000, [(0, noise), (9_000_000, noise[:5000]), (12_345_678, b"x")]),
+        ("holes again", 20_000_000, [(0, noise), (9_000_000, noise[:5000]), (12_345_678, b"x")]),
+        ("little", 50_000, [(30_000, b"y" * 100)]),
+    ):
+        with (top / "b" / name).open("wb") as file:
+            for offset, data in parts:
+                file.seek(offset)
+                file.write(data)
+            file.truncate(size)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    mixed_tree(tmp_path / "t")
+    return tmp_path / "t"
+
+
+@pytest.mark.parametrize("fixed", [(), FIXED], ids=["nested", "and fixed"])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_levels_equal_an_independent_count(
+    tree: Path, fixed: tuple[str, ...], workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rdc.catalog.signer._usable_cpus", lambda: workers)
+    report = scan([tree], ScanOptions(fixed=fixed), catalog=None)
+    agree(report, count([tree], fixed=[4096, 131_072] if fixed else []))
+    assert report.exit is ExitCode.OK
+    assert report.coverage.complete
+    assert [level.name for level in report.levels] == ["file", "cdc-4096", "cdc-16384", "cdc-65536", *fixed]
+    for level in report.levels:
+        assert level.compressed_bytes is not None
+        assert 0 < level.compressed_bytes < level.unique_bytes
+
+
+contents = st.lists(
+    st.tuples(st.sampled_from([0, 1, 2, 3]), st.integers(0, 30_000), st.booleans()), min_size=0, max_size=6
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(contents, min_size=1, max_size=6))
+def test_any_tree(tmp_path_factory: pytest.TempPathFactory, files: list[list[tuple[int, int, bool]]]) -> None:
+    top = tmp_path_factory.mktemp("t")
+    sources = [random.Random(i).randbytes(40_000) for i in range(3)] + [bytes(40_000)]
+    for number, parts in enumerate(files):
+        with (top / str(number)).open("wb") as file:
+            for which, size, skip in parts:
+                if skip:
+                    file.seek(size * 37, os.SEEK_CUR)
+                else:
+                    file.write(sources[which][:size])
+            file.truncate()
+    agree(scan([top], PLAIN, catalog=None), count([top]))
+
+
+def test_the_catalog_spares_reading_and_changes_nothing(tree: Path, tmp_path: Path) -> None:
+    later = max(path.lstat().st_ctime_ns for path in tree.rglob("*")) + 3_600_000_000_000
+    read: list[bytes] = []
+    original = SourceFile.spans
+
+    def spans(source: SourceFile, size: int) -> Iterator[bytes]:
+        read.append(source._path)
+        return original(source, size)
+
+    with Catalog(tmp_path / "catalog", clock=lambda: later) as catalog:
+        first = scan([tree], PLAIN, catalog=catalog)
+        again = scan([tree], PLAIN, catalog=catalog)
+        assert again == replace(first, coverage=again.coverage)
+        assert first.coverage.known_bytes == 0
+        assert again.coverage.known_bytes == again.bytes + again.holes_bytes
+        (tree / "a" / "1.txt").write_bytes(b"changed")
+        monkey = pytest.MonkeyPatch()
+        with monkey.context() as patch:
+            patch.setattr(SourceFile, "spans", spans)
+            third = scan([tree], PLAIN, catalog=catalog)
+        assert not read
+        assert third.coverage.known_bytes == third.bytes + third.holes_bytes - 7
+        agree(third, count([tree]))
+
+
+def test_paths_that_overlap_count_once(tree: Path) -> None:
+    plain = count([tree])
+    for paths in (
+        [tree, tree / "a"],
+        [tree / "a" / "deep", tree],
+        [tree, tree],
+        [tree, tree / "a" / "1.txt"],
+        [tree / "a" / "1.txt", tree / "a" / "1.txt", tree],
+    ):
+        report = scan(paths, PLAIN, catalog=None)
+        assert (report.files, report.bytes) == (plain.files, plain.bytes)
+
+
+def test_a_file_alone(tree: Path) -> None:
+    report = scan([tree / "a" / "large"], PLAIN, catalog=None)
+    assert (report.files, report.bytes) == (1, 5_600_000)
+    assert [one.path for one in report.directories] == [os.fsencode(tree / "a")]
+    level = report.level("cdc-4096")
+    assert level is not None
+    assert level.unique_bytes < 720_000
+
+
+def test_filters_and_file_systems(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = (FilterRule(RuleAction.EXCLUDE, b"*.txt"), FilterRule(RuleAction.EXCLUDE, b"/b/"))
+    report = scan([tree], replace(PLAIN, rules=rules), catalog=None)
+    assert report.files == 3
+    original = Root.identity
+
+    def identity(root: Root, path: bytes) -> Identity:
+        found = original(root, path)
+        return replace(found, device=99) if path.startswith(b"a/deep") else found
+
+    monkeypatch.setattr(Root, "identity", identity)
+    everything = scan([tree], PLAIN, catalog=None)
+    stayed = scan([tree], replace(PLAIN, one_file_system=True), catalog=None)
+    assert stayed.files == everything.files - 1
+
+
+def test_a_mount_that_leads_back_up_is_walked_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Root.identity
+    monkeypatch.setattr(
+        Root, "identity", lambda root, path: original(root, b"" if path == b"a/deep" else path)
+    )
+    said: list[Event] = []
+    report = scan([tree], PLAIN, catalog=None, reporter=said.append)
+    assert report.files == count([tree]).files - 1
+    assert any("counted already" in getattr(event, "message", "") for event in said)
+    assert report.exit is ExitCode.OK
+
+
+def test_names_that_are_not_text(tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path) + b"/caf\xe9"
+    os.mkdir(folder)
+    for name in (b"a\xff.t\xe9xt", b"b\n\x1b[31m"):
+        Path(os.fsdecode(folder + b"/" + name)).write_bytes(b"same" * 3000)
+    report = scan([tmp_path], PLAIN, catalog=None)
+    assert report.files == 2
+    assert folder in [one.path for one in report.directories]
+    assert report.duplicate_bytes == 12_000
+
+
+def test_nothing_at_all(tmp_path: Path) -> None:
+    report = scan([tmp_path], catalog=None)
+    assert (report.files, report.bytes, report.exit) == (0, 0, ExitCode.OK)
+    assert all(level.ratio == 1 and level.unique_bytes == 0 for level in report.levels)
+    (tmp_path / "empty").touch()
+    (tmp_path / "too").touch()
+    report = scan([tmp_path], catalog=None)
+    assert (report.files, report.duplicate_groups) == (2, 0)
+    with pytest.raises(UsageError, match="at least one path"):
+        scan([], catalog=None)
+
+
+def trouble(monkeypatch: pytest.MonkeyPatch, name: bytes, act: Callable[[SourceFile], None]) -> None:
+    """`act` happens when the file called `name` is read for the first time."""
+    original = SourceFile.pread
+    done: list[bytes] = []
+
+    def pread(source: SourceFile, offset: int, length: int) -> bytes:
+        data = original(source, offset, length)
+        if not done and source._path.endswith(name):
+            done.append(name)
+            act(source)
+        return data
+
+    monkeypatch.setattr(SourceFile, "pread", pread)
+
+
+@pytest.mark.parametrize("name", ["1.txt", "large"])
+@pytest.mark.parametrize("kind", ["grows", "shrinks", "is touched"])
+def test_files_that_change_are_named(
+    tree: Path, name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tree / "a" / name
+    path.write_bytes(path.read_bytes() or b"something")
+
+    def act(_source: SourceFile) -> None:
+        if kind == "grows":
+            with path.open("ab") as file:
+                file.write(b"more")
+        elif kind == "shrinks":
+            os.truncate(path, 5)
+        else:
+            os.utime(path, (1, 1))
+
+    trouble(monkeypatch, name.encode(), act)
+    whole = count([tree / "a"])
+    report = scan([tree / "a"], PLAIN, catalog=None)
+    assert [one.path for one in report.errors] == [os.fsencode(path)]
+    assert report.exit is ExitCode.VANISHED
+    # What had come of a large file is content that was read; a small one is left out.
+    missing = whole.files + whole.hardlinks - report.files - report.hardlinks
+    assert missing == (name != "large") or (kind == "shrinks" and missing == 1)
+    totals = {level.bytes for level in report.levels if level.name.startswith("cdc")}
+    assert len(totals) == 1
+
+
+def test_vanishing_and_unreadable(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Root.open_read
+
+    def open_read(root: Root, path: bytes) -> SourceFile:
+        if path.endswith(b"noise"):
+            raise root.failure(PermissionError(13, ""), path, "open it for reading", reading=True)
+        if path.endswith(b"a/1.txt"):
+            os.unlink(tree / "a" / "1.txt")
+        return original(root, path)
+
+    monkeypatch.setattr(Root, "open_read", open_read)
+    report = scan([tree, tree / "missing"], PLAIN, catalog=None)
+    codes = {os.path.basename(one.path): one.code for one in report.errors}
+    assert codes == {
+        b"noise": ExitCode.PARTIAL,
+        b"1.txt": ExitCode.VANISHED,
+        b"missing": ExitCode.PARTIAL,
+    }
+    assert report.exit is ExitCode.PARTIAL
+    assert all(os.fsdecode(one.path) in one.message for one in report.errors)
+
+
+def test_stopping_keeps_what_was_done(tree: Path) -> None:
+    steps: list[int] = []
+
+    def stopped() -> bool:
+        steps.append(1)
+        return len(steps) > 40
+
+    report = scan([tree], PLAIN, catalog=None, stopped=stopped)
+    assert report.coverage.reason == "interrupted"
+    assert report.exit is ExitCode.INTERRUPTED
+    assert 0 < report.files < report.coverage.found_files
+
+
+def test_stopping_in_the_middle_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "f").write_bytes(random.Random(3).randbytes(12_000_000))
+    asked: list[int] = []
+
+    def stopped() -> bool:
+        asked.append(1)
+        return len(asked) > 8
+
+    report = scan([tmp_path], PLAIN, catalog=None, stopped=stopped)
+    assert report.coverage.reason == "interrupted"
+    assert 0 < report.bytes < 12_000_000
+    assert {level.bytes for level in report.levels} == {report.bytes}
+
+
+def test_a_share_of_the_files_in_random_order(tree: Path) -> None:
+    def sampled(seed: int, share: float) -> ScanReport:
+        return scan([tree], replace(PLAIN, sample=share, seed=seed), catalog=None)
+
+    first, again = sampled(1, 0.3), sampled(1, 0.3)
+    assert first == again
+    assert first.coverage.reason == "sample"
+    assert not first.coverage.complete
+    assert first.exit is ExitCode.OK
+    assert len({sampled(seed, 0.05).bytes for seed in range(6)}) > 1
+    whole = sampled(3, 1.0)
+    assert whole.coverage.complete
+    agree(whole, count([tree]))
+    with pytest.raises(UsageError):
+        sampled(1, 1.5)
+
+
+def test_a_time(tree: Path) -> None:
+    now = [0.0]
+
+    def clock() -> float:
+        now[0] += 1
+        return now[0]
+
+    report = scan([tree], replace(PLAIN, seconds=30), catalog=None, clock=clock)
+    assert report.coverage.reason == "time"
+    assert 0 < report.files < report.coverage.found_files
+    assert report.exit is ExitCode.OK
+
+
+def test_progress_grows_to_the_total(tree: Path) -> None:
+    said: list[Event] = []
+    scan([tree], PLAIN, catalog=None, reporter=said.append)
+    steps = [event for event in said if isinstance(event, Progressed)]
+    done = [event.done for event in steps]
+    assert done == sorted(done)
+    assert {event.total for event in steps} == {steps[-1].done}
+
+
+def test_duplicate_bytes_are_shared_out(tree: Path) -> None:
+    report = scan([tree], PLAIN, catalog=None)
+    level = report.level("cdc-16384")
+    assert level is not None
+    saved = level.bytes - level.unique_bytes
+    top = next(one for one in report.directories if one.path == os.fsencode(tree))
+    assert top.files == report.files
+    assert top.bytes == report.bytes
+    # Runs in the middle of long zeros are followed by two references, and what a file bears is no more than
+    # what it holds: a little may be missing, nothing may be made up.
+    assert 0.5 * saved < top.duplicate_bytes <= saved + 5
+    assert sum(one.own_bytes for one in report.directories) == report.bytes
+    assert abs(sum(one.own_duplicate_bytes for one in report.directories) - top.duplicate_bytes) <= 10
+    assert sum(one.bytes for one in report.types) == report.bytes
+    assert sum(one.files for one in report.types) == report.files
+    assert {one.name for one in report.types} == {"", ".txt"}
+
+
+def test_exactly_half_of_a_pair_is_duplicate(tmp_path: Path) -> None:
+    noise = random.Random(2).randbytes(100_000)
+    for name in ("x/p", "y/p"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_bytes(noise)
+    report = scan([tmp_path], PLAIN, catalog=None)
+    shares = {one.path: one.duplicate_bytes for one in report.directories}
+    top = os.fsencode(tmp_path)
+    assert shares == {top: 100_000, top + b"/x": 50_000, top + b"/y": 50_000}
+    (pair,) = report.overlaps
+    assert (pair.first, pair.second) == (top + b"/x", top + b"/y")
+    assert pair.shared_bytes == pair.first_bytes == pair.second_bytes == 100_000
+
+
+def test_overlaps_are_named_where_they_begin_and_as_deep_as_they_go(tmp_path: Path) -> None:
+    drawn = random.Random(4)
+    for release in ("v1", "v2"):
+        drawn.seed(5)
+        for number in range(12):
+            folder = tmp_path / "src" / release / f"part{number}" / "code"
+            folder.mkdir(parents=True)
+            (folder / "main").write_bytes(drawn.randbytes(30_000))
+    # One directory that was copied from deep within to somewhere else altogether.
+    deep = tmp_path / "home" / "me" / "old" / "stuff"
+    deep.mkdir(parents=True)
+    copied = (tmp_path / "src" / "v1" / "part3" / "code" / "main").read_bytes()
+    (deep / "m").write_bytes(copied)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_bytes(drawn.randbytes(200_000))
+    report = scan([tmp_path], PLAIN, catalog=None)
+    top = os.fsencode(tmp_path)
+    first = report.overlaps[0]
+    assert (first.first, first.second) == (top + b"/src/v1", top + b"/src/v2")
+    assert first.shared_bytes == 360_000
+    assert {(one.first, one.second, one.shared_bytes) for one in report.overlaps[1:]} == {
+        (top + b"/home/me/old/stuff", top + b"/src/v1/part3/code", 30_000),
+        (top + b"/home/me/old/stuff", top + b"/src/v2/part3/code", 30_000),
+    }
+
+
+def test_one_scan_does_not_fill_the_catalog(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan_module, "CATALOG_BYTES", 20_000)
+    later = max(path.lstat().st_ctime_ns for path in tree.rglob("*")) + 3_600_000_000_000
+    with Catalog(tmp_path / "catalog", clock=lambda: later) as catalog:
+        scan([tree], PLAIN, catalog=catalog)
+        again = scan([tree], PLAIN, catalog=catalog)
+    assert 0 < again.coverage.known_bytes < again.bytes
+
+
+def test_files_that_resemble_each_other(tmp_path: Path) -> None:
+    drawn = random.Random(11)
+    text = b"\n".join(drawn.randbytes(20).hex().encode() for _ in range(3000))
+    large = drawn.randbytes(5_000_000)
+    for name, content in (
+        ("a/draft", text),
+        ("a/final", text.replace(b"00", b"zz", 9)),
+        ("b/final2", text[:100_000] + b"more" + text[100_000:]),
+        ("b/copy of final2", text[:100_000] + b"more" + text[100_000:]),
+        ("b/unlike", drawn.randbytes(100_000)),
+        ("b/large", large),
+        ("b/large too", large[:4_500_000] + b"end"),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    report = scan([tmp_path], PLAIN, catalog=None)
+    groups = [{os.path.basename(path) for path in group.paths} for group in report.similar]
+    assert groups[0] == {b"large", b"large too"}
+    # One of the two identical ones speaks for both.
+    assert groups[1] - {b"copy of final2", b"final2"} == {b"draft", b"final"}
+    assert len(groups[1]) == 3
+    assert len(groups) == 2
+    assert report.similar[0].bytes == 9_500_003
+    assert all(0.6 < group.resemblance <= 1 for group in report.similar)
+    assert all(Path(os.fsdecode(path)).exists() for group in report.similar for path in group.paths)

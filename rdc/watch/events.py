@@ -84,13 +84,11 @@ class TreeEvents:
     def __init__(
         self, start: bytes, *, clock: Callable[[], float] = time.monotonic, running: bool = True
     ) -> None:
-        """`start`: the tree's top, whose removal is a loss; `clock`: seconds that never go back. Not
+        """`start`: the tree's top, whose removal rings too; `clock`: seconds that never go back. Not
         `running`: events stay in the kernel's queue until `run`."""
         self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.limit: str | None = None
         """Why not every directory is watched."""
-        self.lost = False
-        """The tree's top was moved away, removed or unmounted."""
         self._start = start
         self._clock = clock
         self._lock = threading.Lock()
@@ -211,10 +209,8 @@ class TreeEvents:
         """False when the event says nothing that others do not."""
         mask = event.mask
         if mask & (Inotify.IN_UNMOUNT | Inotify.IN_DELETE_SELF | Inotify.IN_MOVE_SELF):
-            if directory == self._start or mask & Inotify.IN_UNMOUNT:
-                self.lost = True
-                return True
-            return False
+            # The bell is enough: whoever takes the batch looks whether the tree's top is still there.
+            return directory == self._start or bool(mask & Inotify.IN_UNMOUNT)
         self._directories.add(directory)
         if not event.name:
             return True

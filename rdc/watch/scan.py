@@ -116,6 +116,9 @@ class Scan:
         self._moved_away: dict[bytes, set[bytes]] = {}
         """Old names of renamed files, by directory: told to be gone once more, should the rename not do."""
         self._moved_here: set[bytes] = set()
+        self._disturbed: set[bytes] = set()
+        """Directories whose mtimes the destination's renames change, even where one tick of the clock hides at
+        the source that they did."""
         self.read_errors = 0
         self.told: list[bytes] = []
 
@@ -124,6 +127,9 @@ class Scan:
         where they are some."""
         moves = self._moves(batch.moves) if rename and not batch.overflow else []
         self._read(batch)
+        for path in self._disturbed.difference(self._found):
+            if path or not self._start:
+                self._walk(path, deep=False)
         directories = [change for path in sorted(self._found, key=_order) if (change := self._change(path))]
         if not moves and not directories:
             return None
@@ -206,7 +212,7 @@ class Scan:
         listing, gone = difference(before, now, again)
         listing = self._ready(path, listing)
         gone = tuple(sorted({*gone, *(self._moved_away.get(path, set()) - set(strings(now.names)))}))
-        same = metadata == self._record.metadata(path)
+        same = metadata == self._record.metadata(path) and path not in self._disturbed
         self._record.put(path, now)
         self._record.settle(path, metadata)
         if not listing and not gone and same:
@@ -259,6 +265,11 @@ class Scan:
             return None
         record.rename(move.old, move.new)
         self._retries.rename(move.old, move.new)
+        below = move.old + b"/"
+        moved = {path for path in self._disturbed if path == move.old or path.startswith(below)}
+        self._disturbed -= moved
+        self._disturbed |= {move.new + path[len(move.old) :] for path in moved}
+        self._disturbed |= {parent, move.old.rpartition(b"/")[0]}
         if kind is Kind.FILE:
             self._moved_here.discard(move.old)
             self._moved_here.add(move.new)

@@ -117,8 +117,8 @@ class Scan:
         """Old names of renamed files, by directory: told to be gone once more, should the rename not do."""
         self._moved_here: set[bytes] = set()
         self._disturbed: set[bytes] = set()
-        """Directories whose mtimes the destination's renames change, even where one tick of the clock hides at
-        the source that they did."""
+        """Directories whose mtimes the destination's renames change, even where one tick of the clock hides
+        at the source that they did."""
         self.read_errors = 0
         self.told: list[bytes] = []
 

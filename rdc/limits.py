@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 __all__ = [
+    "GONE_BYTES",
+    "RESCAN_SECONDS",
+    "RETRIED_FILES",
+    "TOUCHED_DIRECTORIES",
     "SCAN_DIRECTORIES",
     "PART_SECTION_BYTES",
     "SCAN_HOLES",
@@ -349,3 +353,18 @@ SIMILAR_WINDOW = 65_536
 """Neighbours that a file is compared with, at most, among those that share two of its traits, when all pairs
 are sought. A million unrelated files share two with 244; without a bound a million related ones would take
 half a million million comparisons, eighteen times."""
+
+GONE_BYTES = 256 << 10
+"""Bytes of names that one Changed says are gone: with half a frame of entries they fit a frame; more than a
+thousand of the longest names, and what is left comes in the next one."""
+
+TOUCHED_DIRECTORIES = 65_536
+"""Directories and renames remembered of one burst of changes, some 10 MB; past it the whole tree is read,
+which then costs less than reading so many directories one by one."""
+
+RETRIED_FILES = 65_536
+"""Files remembered as still being written; past it the oldest waits for the next comparison of the whole
+trees."""
+
+RESCAN_SECONDS = 31_536_000
+"""Seconds between two comparisons of whole trees, at most: a year, past which "never" is what is meant."""

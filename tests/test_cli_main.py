@@ -70,10 +70,6 @@ VERBS = ", ".join(main.VERBS)
     ("words", "line"),
     [
         ([], f"rdc: a verb is needed: {VERBS} (see rdc --help)"),
-        (
-            ["watch", "x"],
-            f"rdc: rdc watch is not available yet; there are {VERBS}",
-        ),
         (["-av", "a", "b"], "rdc: -av stands before any verb; write rdc sync -av ... (see rdc --help)"),
         (["a", "b"], "rdc: rdc has no verb 'a'; to sync, write: rdc sync SRC DST (see rdc --help)"),
         (["serve"], "rdc: rdc serve needs --config=FILE for a daemon, or --stdio (see rdc serve --help)"),

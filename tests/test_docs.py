@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rdc.cli import dupes, main, similar, sync
+from rdc.cli import dupes, main, similar, sync, watch
 from rdc.cli.dedupe_options import DEDUPE_OPTIONS, parse_dedupe, read_dedupe
 from rdc.cli.filter_options import FILTER_GROUP
 from rdc.cli.options import Option, OptionGroup
@@ -70,6 +70,13 @@ def test_each_option_is_in_the_table(option: Option) -> None:
         assert any(f"{name}={option.metavar}" in documented for name in option.names if name.startswith("--"))
 
 
+def test_the_options_of_watch_are_those_of_sync_and_its_own() -> None:
+    names = {name for group in watch.OPTIONS for option in group.options for name in option.names}
+    assert names - {name for option in OPTIONS for name in option.names} == {"--rescan"}
+    own = {code for row in rows("### Following a directory") for code in codes(row[0])}
+    assert "--rescan=SECONDS" in own
+
+
 @pytest.mark.parametrize(
     ("heading", "groups"),
     [
@@ -98,6 +105,7 @@ def test_each_option_of_dedupe_is_in_its_table() -> None:
 
 def test_each_option_in_the_text_exists() -> None:
     known = {name for option in OPTIONS for name in option.names} | set(REFUSED_RSYNC_OPTIONS)
+    known |= {name for group in watch.OPTIONS for option in group.options for name in option.names}
     known |= set(
         re.findall(r"--?[a-z0][\w-]*", "".join(verb.help_text() for verb in main.verbs().values()))
     ) | {"--version", "--man"}
@@ -115,7 +123,6 @@ def test_what_is_not_there_fails_by_name() -> None:
         if name.startswith("-") and len(name) > 1:
             with pytest.raises(UsageError, match=f"rdc has no {name}"):
                 parse_sync([name, "a", "b"])
-    assert {"watch"} <= set(codes(section))
 
 
 def test_exit_codes_are_complete() -> None:

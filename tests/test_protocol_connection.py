@@ -16,6 +16,7 @@ from rdc.protocol.ledger import Ledger
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
+    Changed,
     Data,
     Describe,
     DigestAnswer,
@@ -41,6 +42,7 @@ from rdc.protocol.messages import (
     Progress,
     RangeRequest,
     Refused,
+    Renamed,
     Role,
     RootAnswer,
     RootRequest,
@@ -54,6 +56,9 @@ from rdc.protocol.messages import (
     TraitsRequest,
     TreeAnswer,
     TreeRequest,
+    Turn,
+    TurnEnd,
+    Watch,
     message_kinds,
 )
 from rdc.protocol.states import NEEDS, RECALLS, TRANSITIONS, Illegal, State
@@ -106,7 +111,7 @@ def test_a_session_arrives_as_it_was_said(dialler: Role, compress: bool, step: i
     assert near.peer == far.peer == HELLO
     assert near.finished
     assert far.finished
-    assert near.max_round == far.max_round == 15
+    assert near.max_round == far.max_round == 3  # of the last turn: each begins anew
     assert near.bytes_sent == far.bytes_received > 0
     assert far.bytes_sent == near.bytes_received > 0
     assert near.pending == far.pending == near.buffered == far.buffered == 0
@@ -282,6 +287,11 @@ SAMPLES: dict[type[Message], Message] = {
     Progress: Progress("delete", 1, 2),
     Plan: Plan(0, 0, 0),
     Done: RESULT[0],
+    Watch: Watch(False),
+    Turn: Turn(False),
+    Renamed: Renamed(b"a", b"b", Kind.FILE, 1, START.metadata),
+    Changed: Changed(b"", START.metadata, 0, b"gone\0", listing(b"a")),
+    TurnEnd: TurnEnd(2, 0),
 }
 # What must be unanswered for an answer to be one.
 ASKED: dict[type[Message], Message] = {
@@ -298,6 +308,8 @@ ASKED: dict[type[Message], Message] = {
     TierAnswer: TierRequest(0, (), 7),
     RowsPart: RowsRequest(0, (3,), 7),
 }
+TOLD = {Renamed, Changed, TurnEnd}
+"""What belongs to a turn that tells of changes."""
 LOOKS = {TierRequest, RowsRequest, TierAnswer, RowsPart}
 """What belongs to a manifest; the other requests and answers to a listing."""
 
@@ -317,9 +329,15 @@ def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> 
         lines.append((dials, opening(sender.other if dials else sender), 1))
         lines.append((not dials, Opened(None, False), 1))
         far_is_source = sender is Role.SOURCE
+        in_turn = far_is_source and state is State.LISTING and sample in TOLD
+        if state is State.WATCHING or in_turn:
+            lines.append((True, SAMPLES[Watch], 1))
         if far_is_source or sample is not Describe or state is not State.ASKING:
-            lines += _described(far_is_source, state, sample)
-        if far_is_source and sample in ASKED and not (sample in LOOKS and state is State.LISTING):
+            lines += _described(far_is_source, State.SERVING if in_turn else state, sample)
+        if state is State.WATCHING or in_turn:
+            lines.append((False, *RESULT))
+            lines += [(True, Turn(False), 0)] if in_turn else []
+        elif far_is_source and sample in ASKED and not (sample in LOOKS and state is State.LISTING):
             lines.append((False, ASKED[sample], 1))
         elif state is State.DONE:
             lines.append((True, *RESULT))
@@ -344,7 +362,7 @@ def _described(far_is_source: bool, state: State, sample: type[Message]) -> list
         return [*offered, (False, WHOLE, 1)] if listing_state else offered
     digest = sample is Manifest or (sample in LOOKS and not listing_state)
     lines: list[tuple[bool, Message, int]] = [(not far_is_source, BY_DIGEST if digest else WHOLE, 1)]
-    if sample is Start and listing_state:
+    if sample in {Start, Watch} and listing_state:
         return lines
     lines.append((far_is_source, START, 1))
     if digest:
@@ -393,7 +411,11 @@ def test_every_state_and_message_is_legal_or_refused(
 
 def test_done_waits_for_the_description_and_ends_the_other_side() -> None:
     assert {Done: State.SERVING} == NEEDS
-    assert {Describe: (State.SERVING, State.LISTING), Done: (State.SERVING, State.CLOSED)} == RECALLS
+    assert {
+        Describe: (State.SERVING, State.LISTING),
+        Done: (State.SERVING, State.CLOSED),
+        Turn: (State.DONE, State.ASKING),
+    } == RECALLS
     early = in_state(Role.SOURCE, State.LISTING, False, Notice)
     with pytest.raises(LocalProtocolError, match="Done"):
         early.send(*RESULT)

@@ -13,6 +13,7 @@ from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
+    Changed,
     Data,
     Describe,
     DigestAnswer,
@@ -37,6 +38,7 @@ from rdc.protocol.messages import (
     Plan,
     Progress,
     RangeRequest,
+    Renamed,
     Role,
     RootAnswer,
     RootRequest,
@@ -50,6 +52,9 @@ from rdc.protocol.messages import (
     TraitsRequest,
     TreeAnswer,
     TreeRequest,
+    Turn,
+    TurnEnd,
+    Watch,
     encode,
 )
 from rdc.protocol.rows import Rows, Segment
@@ -104,6 +109,7 @@ TIMES = Rows(2, (), b"", b"", b"", b"", b"", bytes(16))
 
 AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.DESTINATION, Describe(False, True), 1),
+    (Role.SOURCE, Watch(False), 2),
     (Role.SOURCE, Start(b"", Kind.DIRECTORY, Metadata(0o755, -5, 0, 0)), 2),
     (Role.SOURCE, Manifest(b"m" * 32, 5000, 3, 3000, 1, True), 2),
     (Role.SOURCE, TopTier(1, b"r" * 80), 2),
@@ -153,6 +159,19 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.DESTINATION, Progress("transfer", 2048, None), 15),
     (Role.DESTINATION, Notice(ExitCode.PARTIAL, b"a", "a: no space"), 15),
     (Role.DESTINATION, Done(2, 0, 2048, 12, 1, ExitCode.PARTIAL), 15),
+    (Role.SOURCE, Turn(False), 0),
+    (Role.SOURCE, Renamed(b"a", b"sub/b", Kind.FILE, 1000, Metadata(0o644, 10**18, 0, 0)), 0),
+    (Role.SOURCE, Changed(b"sub", Metadata(0o755, 7, 0, 0), 0, b"old\0x\0", listing(b"b", b"c")), 0),
+    (Role.SOURCE, Changed(b"sub/new", Metadata(0o755, 8, 0, 0), 2, b"", listing(b"d")), 0),
+    (Role.SOURCE, TurnEnd(7, 0), 0),
+    (Role.DESTINATION, FileRequest((1, 2)), 1),
+    (Role.SOURCE, FileBatch((1, 2), (5, 0), b"d" * 32, b"small"), 2),
+    (Role.DESTINATION, Done(4, 1, 5, 0, 0, ExitCode.OK), 3),
+    (Role.SOURCE, Turn(True), 0),
+    (Role.DESTINATION, Describe(False, True), 1),
+    (Role.SOURCE, Start(b"", Kind.DIRECTORY, Metadata(0o755, -5, 0, 0)), 2),
+    (Role.SOURCE, Manifest(b"m" * 32, 7, 3, 3000, 0, True), 2),
+    (Role.DESTINATION, Done(0, 0, 0, 0, 0, ExitCode.OK), 3),
 )
 
 

@@ -13,6 +13,7 @@ from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
+    Changed,
     Data,
     Describe,
     DigestAnswer,
@@ -38,6 +39,7 @@ from rdc.protocol.messages import (
     Progress,
     RangeRequest,
     Refused,
+    Renamed,
     Role,
     RootAnswer,
     RootRequest,
@@ -51,6 +53,9 @@ from rdc.protocol.messages import (
     TraitsRequest,
     TreeAnswer,
     TreeRequest,
+    Turn,
+    TurnEnd,
+    Watch,
 )
 from rdc.protocol.rows import ALL_GROUPS, ATTRIBUTES, MTIMES, NAMES, Rows, Segment
 
@@ -232,6 +237,13 @@ def tier_answers(draw: st.DrawFn) -> TierAnswer:
     )
 
 
+metadata = st.builds(
+    Metadata,
+    st.integers(0, 0o7777),
+    st.integers(-(1 << 63), SIZE_LIMIT),
+    st.integers(0, 0xFFFF_FFFF),
+    st.integers(0, 0xFFFF_FFFF),
+)
 mtimes = st.none() | st.integers(-(1 << 63), SIZE_LIMIT)
 
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
@@ -254,13 +266,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         Start,
         st.just(b"only"),
         st.sampled_from(Kind),
-        st.builds(
-            Metadata,
-            st.integers(0, 0o7777),
-            st.integers(-(1 << 63), SIZE_LIMIT),
-            st.integers(0, 0xFFFF_FFFF),
-            st.integers(0, 0xFFFF_FFFF),
-        ),
+        metadata,
     ),
     ListingPart: st.builds(
         ListingPart,
@@ -299,6 +305,25 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     ),
     Plan: st.builds(Plan, sizes, sizes, sizes),
     Done: st.builds(Done, sizes, sizes, sizes, sizes, sizes, codes),
+    Watch: st.builds(Watch, st.booleans()),
+    Turn: st.builds(Turn, st.booleans()),
+    Renamed: st.builds(
+        Renamed,
+        inner_paths.map(lambda path: b"old/" + path if path else b"old"),
+        inner_paths.map(lambda path: b"new/" + path if path else b"new"),
+        st.sampled_from([Kind.FILE, Kind.DIRECTORY]),
+        sizes,
+        metadata,
+    ),
+    Changed: st.builds(
+        Changed,
+        inner_paths,
+        metadata,
+        st.integers(0, ORDINAL_LIMIT - 12),
+        st.sets(component, max_size=5).map(lambda names: b"".join(name + b"\0" for name in sorted(names))),
+        listings(),
+    ),
+    TurnEnd: st.builds(TurnEnd, sizes, sizes),
 }
 
 messages: st.SearchStrategy[Message] = st.one_of(*BY_KIND.values())

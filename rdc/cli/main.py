@@ -20,6 +20,7 @@ __all__ = ["VERBS", "Verb", "entry", "run", "verbs"]
 
 VERBS = (
     "sync",
+    "watch",
     "scan",
     "merge",
     "dupes",
@@ -35,7 +36,6 @@ VERBS = (
 )
 """Each is a module of rdc.cli, loaded when it is asked for."""
 
-_NOT_YET = ("watch",)
 
 READER_GONE = 128 + signal.SIGPIPE
 """Exit code when the reader of stdout has left, as in `rdc sync -v ... | head`: what a shell shows for a
@@ -112,8 +112,6 @@ def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:
 
         environment.data(manual(verbs()))
         return ExitCode.OK
-    if first in _NOT_YET:
-        raise UsageError(f"rdc {first} is not available yet; there are {', '.join(VERBS)}")
     if first.startswith("-"):
         raise UsageError(f"{first} stands before any verb; write rdc sync {first} ... (see rdc --help)")
     raise UsageError(f"rdc has no verb '{first}'; to sync, write: rdc sync SRC DST (see rdc --help)")

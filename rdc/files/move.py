@@ -1,4 +1,4 @@
-"""Moves a file to another path of the same tree, in one step: at every moment it is at one of the two.
+"""Moves a file or directory to another path of the same tree in one step: at any moment it is at one of both.
 
 Why nothing can be lost: rename(2) changes names only; what is at the new path stays (RENAME_NOREPLACE), and
 what is at the old path is looked at first. Whoever writes to the file meanwhile writes to the same file.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.model.entries import Identity
 
-__all__ = ["Moved", "make_durable", "move_file"]
+__all__ = ["Moved", "make_durable", "move_directory", "move_file"]
 
 # Other file systems, rights, old kernels, file systems that cannot promise to replace nothing.
 _CANNOT = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EINVAL}
@@ -61,6 +61,32 @@ def move_file(root: Root, old: bytes, new: bytes, expected: Identity) -> Moved:
             return Moved.IMPOSSIBLE
         raise root.failure(error, new, "move a file there") from error
     return Moved.DONE
+
+
+def move_directory(root: Root, old: bytes, new: bytes) -> bool:
+    """Renames the directory at `old`, with all that is in it, to `new`, where nothing may be.
+
+    False when that cannot be done here; nothing was then. Raises FileError when something is at `new`, or its
+    directory is missing.
+    """
+    there, old_name = root.locate(old)
+    try:
+        here, new_name = root.locate(new, fresh=True)
+        try:
+            found = os.stat(old_name, dir_fd=there.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        if not stat.S_ISDIR(found.st_mode):
+            return False
+        rename_no_replace_between(old_name, there.fd, new_name, here.fd)
+    except OSError as error:
+        if error.errno in _CANNOT:
+            return False
+        raise root.failure(error, new, "move a directory there") from error
+    finally:
+        # Descriptors that are kept of what is below are found by paths that are wrong now.
+        root.forget(old)
+    return True
 
 
 def make_durable(root: Root, directories: Iterable[bytes]) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from rdc.model.entries import Kind
-from rdc.protocol.messages import Describe, ListingEnd, ListingPart, Manifest
+from rdc.protocol.messages import Changed, Describe, ListingEnd, ListingPart, Manifest, Turn
 from rdc.protocol.states import Illegal
 
 __all__ = ["Census"]
 
 
 class Census:
-    def __init__(self) -> None:
+    def __init__(self, turn: Turn | None = None) -> None:
+        """`turn`: what S begins after a first time; None: it has not described anything yet."""
+        self._changes = turn is not None and not turn.whole
+        """S tells only what changed, and D asks for no description."""
         self.directories = 0
         """Directories whose listing has begun."""
         self.entries = 0
@@ -33,9 +36,16 @@ class Census:
         """Entries that may be asked for."""
         return self.entries if self._offered is None else self._offered
 
+    @property
+    def started(self) -> bool:
+        """Start came."""
+        return self._started
+
     def describe(self, message: Describe) -> bool:
         """Illegal a second time, but for a listing after a manifest, which it replaces. True when what is
         asked for was offered already."""
+        if self._changes:
+            raise Illegal("only what changed is told")
         if self._asked is not None and (self._offered is None or not message.whole):
             raise Illegal("the tree is being described already")
         self._asked = message
@@ -99,6 +109,16 @@ class Census:
         self.files += part.listing.kinds.count(Kind.FILE)
         self.bytes += sum(part.listing.sizes)
         self._unfinished = None if part.last else part
+
+    def change(self, part: Changed | None) -> None:
+        """Illegal unless S tells what changed, and unless `part` (None: anything but entries) goes on where
+        it stands."""
+        if not self._changes:
+            raise Illegal("no turn that tells of changes has begun")
+        if part is not None:
+            if part.first != self.entries:
+                raise Illegal(f"the first entry is {part.first}, expected {self.entries}")
+            self.entries += len(part.listing)
 
     def end(self, totals: ListingEnd) -> None:
         if self._asked is None or not self._asked.whole or not self.directories:

@@ -20,6 +20,7 @@ from rdc.protocol.messages import (
     PROTOCOL_VERSION,
     BlockAnswer,
     BlockRequest,
+    Changed,
     Data,
     Describe,
     DigestAnswer,
@@ -41,6 +42,7 @@ from rdc.protocol.messages import (
     Opened,
     RangeRequest,
     Refused,
+    Renamed,
     Role,
     RootAnswer,
     RootRequest,
@@ -54,6 +56,9 @@ from rdc.protocol.messages import (
     TraitsRequest,
     TreeAnswer,
     TreeRequest,
+    Turn,
+    TurnEnd,
+    Watch,
     decode,
     encode_parts,
 )
@@ -112,6 +117,8 @@ class Connection:
         self._them = _End(self._us.role.other)
         self._ledger = Ledger()
         self._census = Census()
+        self._stays = False
+        """S watches: the session goes on after Done."""
         self._tallies: dict[str, _Tally] = {}
         self._packer = msgpack.Packer(use_bin_type=True)
         self._greeting = bytearray()
@@ -214,7 +221,7 @@ class Connection:
     @property
     def finished(self) -> bool:
         """The far side has said all it had to: an end of the stream is fine."""
-        return self._them.state in {State.DONE, State.CLOSED}
+        return self._them.state in {State.DONE, State.WATCHING, State.CLOSED}
 
     def next(self) -> Received | None:
         """The next message; None when more bytes are needed, or when the stream ended where it may.
@@ -328,6 +335,18 @@ class Connection:
                     other.state = State.SERVING
                     sender.state = after
                     return
+            case Watch() if self._stays or self._census.started:
+                raise Illegal("it came already, or after Start")
+            case Watch():
+                self._stays = True
+            case Turn():
+                # Both sides are between messages: nothing of the last turn can still be under way.
+                self._census = Census(message)
+                sender.highest_round = other.highest_round = 0
+            case Changed():
+                self._census.change(message)
+            case Renamed() | TurnEnd():
+                self._census.change(None)
             case Start():
                 self._census.start()
             case ListingPart():
@@ -361,7 +380,8 @@ class Connection:
         sender.state = after
         before, recalled = RECALLS.get(type(message), (None, None))
         if recalled is not None and other.state is before:
-            other.state = recalled
+            stays = self._stays and recalled is State.CLOSED
+            other.state = State.WATCHING if stays else recalled
 
     def _open(self, sender: _End, other: _End, message: Open | Opened) -> State:
         if isinstance(message, Open) != ((sender is self._us) == self.dialler):

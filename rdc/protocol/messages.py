@@ -2,7 +2,7 @@
 
 A field's annotation carries its codec; decode() checks everything once and returns a frozen value that the
 rest of rdc trusts. "S" is the source's side, "D" the destination's, whoever of them dialled. The messages
-are declared by phase: opening, description, comparison, content, account.
+are declared by phase: opening, description, comparison, content, account, turns.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from rdc.protocol.description import (
 )
 from rdc.protocol.opening import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Refused, Role
 from rdc.protocol.origins import NO_TRAITS, DigestAnswer, DigestRequest, TraitsAnswer, TraitsRequest
+from rdc.protocol.turns import Changed, Renamed, Turn, TurnEnd, Watch
 
 if TYPE_CHECKING:
     import msgpack  # type: ignore[import-untyped]
@@ -44,6 +45,7 @@ __all__ = [
     "PROTOCOL_VERSION",
     "BlockAnswer",
     "BlockRequest",
+    "Changed",
     "Data",
     "Describe",
     "DigestAnswer",
@@ -69,6 +71,7 @@ __all__ = [
     "Progress",
     "RangeRequest",
     "Refused",
+    "Renamed",
     "Role",
     "RootAnswer",
     "RootRequest",
@@ -82,6 +85,9 @@ __all__ = [
     "TopTier",
     "TreeAnswer",
     "TreeRequest",
+    "Turn",
+    "TurnEnd",
+    "Watch",
     "decode",
     "encode",
     "encode_parts",
@@ -127,6 +133,11 @@ Message: TypeAlias = (
     | Plan
     | Done
     | Start
+    | Watch
+    | Turn
+    | Renamed
+    | Changed
+    | TurnEnd
 )
 
 

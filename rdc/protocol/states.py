@@ -7,6 +7,7 @@ from enum import Enum
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
+    Changed,
     Data,
     Describe,
     DigestAnswer,
@@ -32,6 +33,7 @@ from rdc.protocol.messages import (
     Progress,
     RangeRequest,
     Refused,
+    Renamed,
     Role,
     RootAnswer,
     RootRequest,
@@ -45,6 +47,9 @@ from rdc.protocol.messages import (
     TraitsRequest,
     TreeAnswer,
     TreeRequest,
+    Turn,
+    TurnEnd,
+    Watch,
 )
 
 __all__ = ["NEEDS", "RECALLS", "TRANSITIONS", "Illegal", "State"]
@@ -69,6 +74,8 @@ class State(Enum):
     """D: requests and reports."""
     DONE = "done"
     """D: has all it wanted."""
+    WATCHING = "watching"
+    """S: has told everything, and goes on when something changes."""
     CLOSED = "closed"
     """Nothing more."""
 
@@ -97,11 +104,15 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.SOURCE: {
         **_begin(State.LISTING),
         State.LISTING: {
+            Watch: State.LISTING,
             Start: State.LISTING,
             ListingPart: State.LISTING,
             ListingEnd: State.SERVING,
             Manifest: State.SERVING,
             TopTier: State.LISTING,
+            Renamed: State.LISTING,
+            Changed: State.LISTING,
+            TurnEnd: State.SERVING,
             **dict.fromkeys(_ANSWERS, State.LISTING),
             Notice: State.LISTING,
             Refused: State.CLOSED,
@@ -110,6 +121,13 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
             **dict.fromkeys((*_VIEWS, *_ANSWERS), State.SERVING),
             TopTier: State.SERVING,
             Notice: State.SERVING,
+            Refused: State.CLOSED,
+        },
+        State.WATCHING: {
+            Turn: State.LISTING,
+            # Sent before Done came: a D that finds the trees equal waits for neither.
+            TopTier: State.WATCHING,
+            Notice: State.WATCHING,
             Refused: State.CLOSED,
         },
         State.CLOSED: {},
@@ -135,6 +153,8 @@ NEEDS: dict[type[Message], State] = {Done: State.SERVING}
 RECALLS: dict[type[Message], tuple[State, State]] = {
     Describe: (State.SERVING, State.LISTING),
     Done: (State.SERVING, State.CLOSED),
+    Turn: (State.DONE, State.ASKING),
 }
 """Messages that also take the OTHER side from a state to another: after a manifest S is to list its tree;
-after Done nobody waits for S any more, so that the end of a session costs no round trip."""
+after Done nobody waits for S any more, so that the end of a session costs no round trip. A Turn has D ask
+again. (Where S said Watch, Done takes it to WATCHING instead.)"""

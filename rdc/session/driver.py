@@ -7,6 +7,7 @@ same one runs over ssh, between two threads, or against a script in a test.
 from __future__ import annotations
 
 import contextlib
+import select
 import time
 from collections import deque
 from collections.abc import Generator
@@ -19,10 +20,10 @@ from rdc.limits import INBOUND_BYTES
 from rdc.protocol.connection import Connection, Received
 from rdc.protocol.messages import Message, Refused
 from rdc.session.bandwidth import TokenBucket
-from rdc.session.heartbeat import Heartbeat
-from rdc.transport.base import Exchange, Transport
+from rdc.session.heartbeat import BEATS, Heartbeat
+from rdc.transport.base import Exchange, Transport, Waitable
 
-__all__ = ["Command", "Conversation", "Flush", "Pace", "Receive", "Send", "run", "run_pair"]
+__all__ = ["Command", "Conversation", "Flush", "Idle", "Pace", "Receive", "Send", "run", "run_pair"]
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -78,7 +79,21 @@ class Pace:
     """Seconds without a byte moving, either way, after which the session ends."""
 
 
-Command: TypeAlias = Send | Receive | Flush | Pace
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """The next message, in a session that stays open between its turns: there may be none for days.
+
+    None without one: the far side ended the stream, as it then may. With a `bell` None only says that it rang
+    or that `seconds` passed, and the end of the stream is a StreamError; meanwhile a far side with a time
+    limit gets signs of life.
+    """
+
+    bell: int | None = None
+    """A descriptor; it rings by becoming readable."""
+    seconds: float | None = None
+
+
+Command: TypeAlias = Send | Receive | Flush | Pace | Idle
 Conversation: TypeAlias = Generator[Command, Received | None, T]
 
 
@@ -95,6 +110,8 @@ class _Runner(Generic[T]):
         self.pace: Pace | None = None
         """What the conversation asked for since this was last taken."""
         self.heartbeat: Heartbeat | None = None
+        self.rested = False
+        """What an Idle waited for is there, but for a message."""
         self._conversation = conversation
         self._command: Command | None = None
         self._value: T | None = None
@@ -107,7 +124,12 @@ class _Runner(Generic[T]):
     @property
     def waits(self) -> bool:
         """Only input lets it go on, or the news that there will be none."""
-        return isinstance(self._command, Receive) and self._command.wait
+        return isinstance(self._command, Idle) or (isinstance(self._command, Receive) and self._command.wait)
+
+    @property
+    def idle(self) -> Idle | None:
+        """What it waits for between two turns of a session that stays open."""
+        return self._command if isinstance(self._command, Idle) else None
 
     @property
     def sends(self) -> bool:
@@ -137,6 +159,12 @@ class _Runner(Generic[T]):
                 case Pace() as pace:
                     self.pace = pace
                     self._reply(None)
+                case Idle():
+                    received = self.receive()
+                    if received is None and not self.rested:
+                        return
+                    self.rested = False
+                    self._reply(received)
                 case Receive(wait):
                     received = self.receive()
                     if received is None:
@@ -191,8 +219,8 @@ class _Link:
         self._all_taken = False
         """The last write took the whole of its piece."""
 
-    def step(self, wait: bool) -> None:
-        """One exchange; `wait`: until something moves, or more may be written."""
+    def step(self, wait: bool) -> bool:
+        """One exchange; `wait`: until something moves, or more may be written. True when input came."""
         self._fill()
         want_input = not self.ended and self._connection.buffered < INBOUND_BYTES
         moved = self._exchange(want_input, wait)
@@ -205,6 +233,34 @@ class _Link:
         if moved.eof:
             self.ended = True
             self._connection.receive_eof()
+        return bool(moved.received) or moved.eof
+
+    def rest(self, idle: Idle) -> bool:
+        """Waits as `idle` says; True when it is over, False when bytes came."""
+        before = self._connection.bytes_received
+        self.drain(1)
+        if self._connection.bytes_received != before:
+            return False  # it came while the last words left: perhaps all that there is to wait for
+        if idle.bell is None:
+            return self.ended or (self.step(wait=True) and self.ended)
+        if not isinstance(self._transport, Waitable):
+            raise RdcError("this kind of connection cannot be kept open", code=ExitCode.USAGE)
+        poll = select.poll()
+        poll.register(idle.bell, select.POLLIN)
+        poll.register(self._transport.fileno(), select.POLLIN)
+        end = None if idle.seconds is None else time.monotonic() + idle.seconds
+        while not self.ended:
+            if self.step(wait=False):
+                return False
+            left = None if end is None else max(0.0, end - time.monotonic())
+            beat = None if self.timeout is None else self.timeout / BEATS
+            waits = [seconds for seconds in (left, beat) if seconds is not None]
+            ready = poll.poll(min(waits) * 1000 if waits else None)
+            if any(fd == idle.bell for fd, _ in ready) or (end is not None and time.monotonic() >= end):
+                return True
+            if not ready:
+                self.beat()
+        raise StreamError("the far side ended the session")
 
     def _exchange(self, want_input: bool, wait: bool) -> Exchange:
         if self.bucket is None or not self._outgoing:
@@ -314,7 +370,13 @@ def run(
                     link.drain(PENDING_LOW)
                     if link.ended:
                         _lament(runner)
+                elif runner.idle is not None:
+                    connection.flush()
+                    runner.rested = link.rest(runner.idle)
                 elif runner.waits:
+                    if link.ended:
+                        # Where it may end, but not here: this side still waits for something.
+                        raise StreamError("the far side ended the session early")
                     connection.flush()
                     link.step(wait=True)
                 else:
@@ -394,6 +456,7 @@ def run_pair(
             far.connection.receive_data(data)
             if near.over:
                 far.connection.receive_eof()
+                far.rested = True
         if idle > 2:
             raise RuntimeError("both sides wait for the other")
     if failure is not None:

@@ -11,12 +11,13 @@ from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.protocol.connection import Connection
-from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Role, Start
+from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Role, Start, Watch
 from rdc.session.destination import Destination
 from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE, keeps_owner, open_destination, wants_listing
 from rdc.session.source import Source, SourceTree
+from rdc.session.standing import Standing
 from rdc.tree.filters import FilterList
 
 if TYPE_CHECKING:
@@ -78,6 +79,18 @@ def answer(signer: FileSigner, admit: Callable[[Open], Admitted] = _as_asked) ->
     yield Send(Opened(None, keeps_owner(options)), round_)
     yield Send(Describe(whole, keeps_owner(options)), round_)
     received = yield Receive()
+    if received is not None and isinstance(received.message, Watch):
+        standing = Standing(
+            path,
+            site,
+            options,
+            filters,
+            open_.secret,
+            signer,
+            whole=whole,
+        )
+        yield from standing.run(received.message)
+        return
     if received is None or not isinstance(received.message, Start):
         raise ProtocolError("expected Start")
     place = open_destination(path, received.message, dry_run=options.dry_run, site=site)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from rdc.errors import ExitCode, RdcError
 
-__all__ = ["Exchange", "Transport", "timed_out"]
+__all__ = ["Exchange", "Transport", "Waitable", "timed_out"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,14 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Give everything back; idempotent."""
+
+
+@runtime_checkable
+class Waitable(Protocol):
+    """A transport that can be waited for together with other things."""
+
+    def fileno(self) -> int:
+        """A descriptor that becomes readable when `exchange` may have input, once it has returned none."""
 
 
 def timed_out(timeout: float) -> RdcError:

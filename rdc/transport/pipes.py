@@ -33,6 +33,10 @@ class PipeTransport:
         self._write_open = True
         self._closed = False
 
+    def fileno(self) -> int:
+        """Becomes readable when input comes or the stream ends."""
+        return self._read_fd
+
     def exchange(self, outgoing: memoryview, want_input: bool, timeout: float | None) -> Exchange:
         # Most writes fit and need no poll first.
         written = self._write(outgoing) if outgoing else 0

@@ -1,0 +1,186 @@
+"""`rdc watch SRC DST`: keep a directory in step with another, here or on another host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from rdc.cli.environment import Environment, OutputClosedError
+from rdc.cli.filter_options import read_rule_file
+from rdc.cli.options import Option, OptionGroup, Words, options_help, parse_words
+from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
+from rdc.cli.sync_options import SYNC_OPTIONS, SyncRequest, read_request
+from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.limits import RESCAN_SECONDS
+from rdc.model.location import Location, RemoteShell
+from rdc.model.watch import WatchEvent, WatchOptions, WatchReport
+from rdc.progress import Event
+
+if TYPE_CHECKING:
+    from rdc.catalog.location import UserCatalog
+    from rdc.catalog.store import SignatureStore
+
+__all__ = ["OPTIONS", "SUMMARY", "Watcher", "help_text", "run"]
+
+SUMMARY = "keep a directory in step with another, here or over ssh"
+
+_INTRODUCTION = """\
+Usage: rdc watch [OPTIONS] SRC DST
+
+Examples:
+  rdc watch --delete src/ backup/          make backup/ equal to src/ and keep it so
+  rdc watch --exclude='*.o' . host:work/   follow what is edited here, over ssh
+  rdc watch --json src/ host:copy/         tell of each turn as one JSON event a line
+
+SRC is a directory of this machine. The trees are compared once, as rdc sync does; from then on one session
+stays open, in which each change is told and fetched as it happens. It ends with Ctrl-C or SIGTERM.
+"""
+
+_CLOSING = """
+Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 usage; those of rdc sync when the first comparison fails.
+A lost connection is dialled again; a source that is gone or empty halts the watch until it is back.
+"""
+
+_WITHOUT = {"--dry-run", "--checksum", "--stats", "--human-readable", "--progress", "-P"}
+"""Options of rdc sync that mean nothing in a run without an end, or would cost all the time."""
+
+OPTIONS = (
+    OptionGroup(
+        "Watching",
+        (
+            Option(
+                ("--rescan",),
+                f"compare the whole trees every so often (default: {WatchOptions().rescan}; 0: never)",
+                "SECONDS",
+            ),
+        ),
+    ),
+    *(
+        OptionGroup(group.title, kept)
+        for group in SYNC_OPTIONS
+        if (kept := tuple(option for option in group.options if option.key not in _WITHOUT))
+    ),
+)
+
+
+class Watcher(Protocol):
+    """What performs a watch: rdc.watch.watch.watch, or a test's stand-in."""
+
+    def __call__(
+        self,
+        source: Location,
+        destination: Location,
+        options: WatchOptions,
+        *,
+        shell: RemoteShell,
+        report: Callable[[Event], None],
+        tell: Callable[[WatchEvent], None],
+        catalog: SignatureStore | UserCatalog | None,
+    ) -> WatchReport: ...
+
+
+class _Output(Protocol):
+    def start(self) -> None: ...
+    def report(self, event: Event) -> None: ...
+    def tell(self, event: WatchEvent) -> None: ...
+    def finish(self, report: WatchReport) -> None: ...
+    def fail(self, error: RdcError) -> None: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    sync: SyncRequest
+    options: WatchOptions
+
+
+def help_text() -> str:
+    return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
+
+
+def run(words: Sequence[str], environment: Environment, *, watcher: Watcher | None = None) -> ExitCode:
+    """The words after `rdc watch`. Raises RdcError; its message is for the caller to print."""
+    try:
+        parsed = parse_words(list(words), OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc watch")
+        if parsed.has("--help"):
+            environment.data(help_text())
+            return ExitCode.OK
+        request = _read(parsed, environment)
+    except RdcError as error:
+        if "--json" in words:
+            _json_output(environment).fail(error)
+        raise
+    if watcher is None:
+        watcher = _watcher()
+    return _perform(request, environment, watcher)
+
+
+def _watcher() -> Watcher:
+    try:
+        from rdc.watch.watch import watch
+    except ImportError as error:
+        # watchdog refuses to load where the system has no inotify.
+        raise RdcError(f"rdc watch needs Linux's inotify: {error}", code=ExitCode.USAGE) from error
+    return watch
+
+
+def _read(words: Words, environment: Environment) -> _Request:
+    last = words.last("--rescan")
+    rescan = WatchOptions().rescan
+    if last is not None:
+        if not (last.value.isascii() and last.value.isdigit() and len(last.value) <= 9):
+            raise UsageError(f"--rescan={last.value}: a number of seconds, 0 or more, is expected")
+        rescan = int(last.value)
+    if rescan > RESCAN_SECONDS:
+        raise UsageError(f"--rescan={rescan}: at most {RESCAN_SECONDS} seconds (0: never)")
+    request = read_request(words, lambda name: read_rule_file(name, environment))
+    return _Request(request, WatchOptions(request.options, rescan))
+
+
+def _perform(request: _Request, environment: Environment, watcher: Watcher) -> ExitCode:
+    output = _json_output(environment) if request.sync.json else _terminal_output(request.sync, environment)
+    try:
+        output.start()
+        with request.sync.catalog.store() as catalog:
+            report = watcher(
+                request.sync.source,
+                request.sync.destination,
+                request.options,
+                shell=request.sync.shell,
+                report=output.report,
+                tell=output.tell,
+                catalog=catalog,
+            )
+        output.finish(report)
+    except OutputClosedError:
+        raise
+    except RdcError as error:
+        output.fail(error)
+        raise
+    except Exception as error:
+        output.fail(RdcError(f"internal error: {type(error).__name__}: {error}", code=ExitCode.USAGE))
+        raise
+    finally:
+        output.close()
+    return ExitCode.OK
+
+
+def _json_output(environment: Environment) -> _Output:
+    from rdc.report.watch_json import WatchJson
+
+    return WatchJson(environment.data, environment.flush, environment.clock)
+
+
+def _terminal_output(request: SyncRequest, environment: Environment) -> _Output:
+    from rdc.report.watch_terminal import StatusLine, WatchTerminal
+
+    style, bar, status = request.style, None, None
+    # Names that scroll by on the same terminal would tear a line apart.
+    scrolling = environment.stdout_is_terminal and (style.names or style.itemize)
+    if environment.can_redraw and not style.quiet and not scrolling:
+        from rdc.report.progress_bar import ProgressBar
+
+        bar = ProgressBar(environment.stderr, environment.clock, color=environment.color)
+        status = StatusLine(environment.stderr, color=environment.color)
+    return WatchTerminal(style, environment.data, environment.flush, environment.talk, bar, status)

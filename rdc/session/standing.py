@@ -1,0 +1,124 @@
+"""The destination of a session that stays open: turn after turn, until the source has had enough."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rdc.errors import ExitCode, ProtocolError, RdcError, printable
+from rdc.protocol.messages import Describe, Start, TopTier, Turn
+from rdc.session.changes import ChangesTurn
+from rdc.session.destination import Destination
+from rdc.session.driver import Idle, Receive, Send
+from rdc.session.news import News
+from rdc.session.place import keeps_owner, open_destination, wants_listing
+
+if TYPE_CHECKING:
+    from rdc.catalog.signer import FileSigner
+    from rdc.model.sync import SyncOptions
+    from rdc.protocol.connection import Received
+    from rdc.protocol.messages import Watch
+    from rdc.session.driver import Conversation
+    from rdc.session.place import Place, Site
+    from rdc.tree.filters import FilterList
+
+__all__ = ["Standing"]
+
+
+class Standing:
+    """Serves the turns of one session. Before `run`, a Describe(whole, owner) went to the source."""
+
+    def __init__(
+        self,
+        path: bytes,
+        site: Site,
+        options: SyncOptions,
+        filters: FilterList,
+        secret: bytes,
+        signer: FileSigner,
+        *,
+        whole: bool,
+    ) -> None:
+        """`path` is one of `site` and opened at each turn: kept open between turns it could not be
+        unmounted, and one that was replaced would go on being written unseen."""
+        self._path = path
+        self._site = site
+        self._options = options
+        self._filters = filters
+        self._secret = secret
+        self._signer = signer
+        self._whole = whole
+        self._start: Start | None = None
+        self._root: tuple[int, int] | None = None
+        """Device and inode of the destination's root."""
+
+    def run(self, watch: Watch) -> Conversation[None]:
+        """Until the source ends the stream between two turns."""
+        if watch.again and self._site.is_bare(self._path):
+            raise RdcError(
+                f"{printable(self._path)}: there was a copy here, now there is nothing; is it unmounted?",
+                code=ExitCode.FILE_IO,
+            )
+        yield from self._compare_all()
+        while (received := (yield from self._next_turn())) is not None:
+            turn, round_ = received.message, received.round + 1
+            if isinstance(turn, Turn) and turn.whole:
+                self._whole = wants_listing(self._path, self._options, self._site)
+                yield Send(Describe(self._whole, keeps_owner(self._options)), round_)
+                yield from self._compare_all()
+            else:
+                yield from self._take_changes(round_)
+
+    def _next_turn(self) -> Conversation[Received | None]:
+        while (received := (yield Idle())) is not None:
+            if isinstance(received.message, Turn):
+                return received
+            # Of the last turn, sent before its Done was there.
+            if not isinstance(received.message, TopTier) and not News(None).take(received.message):
+                raise ProtocolError(f"expected Turn, found {type(received.message).__name__}")
+        return None
+
+    def _compare_all(self) -> Conversation[None]:
+        received = yield Receive()
+        if received is None or not isinstance(received.message, Start):
+            raise ProtocolError("expected Start")
+        self._start = received.message
+        place = self._place(self._start)
+        try:
+            half = Destination(
+                place,
+                self._start,
+                self._options,
+                self._filters,
+                self._secret,
+                self._signer,
+                News(None),
+                whole=self._whole,
+                settlements=self._signer.catalog,
+            )
+            yield from half.run(received.round + 1)
+        finally:
+            place.root.close()
+
+    def _take_changes(self, round_: int) -> Conversation[None]:
+        if self._start is None:
+            raise ProtocolError("changes of a tree that was never described")
+        place = self._place(self._start)
+        try:
+            turn = ChangesTurn(
+                place, self._start, self._options, self._filters, self._secret, self._signer, News(None)
+            )
+            yield from turn.run(round_)
+        finally:
+            place.root.close()
+
+    def _place(self, start: Start) -> Place:
+        place = open_destination(self._path, start, dry_run=self._options.dry_run, site=self._site)
+        found = place.root.identity(b"")
+        if self._root is not None and self._root != (found.device, found.inode):
+            place.root.close()
+            raise RdcError(
+                f"{printable(self._path)}: another directory is here than a moment ago; is it unmounted?",
+                code=ExitCode.FILE_IO,
+            )
+        self._root = (found.device, found.inode)
+        return place

@@ -1,0 +1,249 @@
+"""What inotify says of a tree: directories in which something changed, gathered until a burst is over.
+
+watchdog reads and parses the events. Its observers are not used: they hold a lone half of a rename back for
+half a second, name paths where directories are what has to be read, and descend into what filters exclude.
+watchdog tells of an overflow of the kernel's queue from 7.1 on; before, it dropped that event.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from watchdog.observers.inotify_c import InotifyConstants as Inotify
+from watchdog.observers.inotify_c import InotifyFD, inotify_add_watch
+
+from rdc.errors import FileError
+from rdc.limits import TOUCHED_DIRECTORIES
+from rdc.tree.walk import join
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from watchdog.observers.inotify_c import InotifyEvent
+
+    from rdc.files.confined import Root
+
+__all__ = ["Batch", "MoveSeen", "TreeEvents"]
+
+QUIET_SECONDS = 0.08
+"""Without an event, after which a burst is over: an editor's save takes some milliseconds."""
+
+BURST_SECONDS = 0.3
+"""After the first event of a burst, however long it goes on."""
+
+_MASK = (
+    Inotify.IN_MODIFY
+    | Inotify.IN_ATTRIB
+    | Inotify.IN_CLOSE_WRITE
+    | Inotify.IN_MOVED_FROM
+    | Inotify.IN_MOVED_TO
+    | Inotify.IN_CREATE
+    | Inotify.IN_DELETE
+    | Inotify.IN_DELETE_SELF
+    | Inotify.IN_MOVE_SELF
+    | Inotify.IN_ONLYDIR
+    | Inotify.IN_EXCL_UNLINK
+)
+_GONE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES}
+"""Why a directory is not watched that the walk will tell about, or that is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveSeen:
+    """A rename within the tree."""
+
+    old: bytes
+    new: bytes
+    directory: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one burst of events touched; paths are relative to the tree's root."""
+
+    directories: frozenset[bytes]
+    """In them entries changed, or their own metadata."""
+    trees: frozenset[bytes]
+    """Directories that are new at their paths: all below them has to be read."""
+    moves: tuple[MoveSeen, ...]
+    """In the order in which they happened."""
+    overflow: bool
+    """Events were lost: the whole tree has to be read."""
+
+
+class TreeEvents:
+    """Watches directories that it is told of. `bell` becomes readable when a burst begins."""
+
+    def __init__(
+        self, start: bytes, *, clock: Callable[[], float] = time.monotonic, running: bool = True
+    ) -> None:
+        """`start`: the tree's top, whose removal rings too; `clock`: seconds that never go back. Not
+        `running`: events stay in the kernel's queue until `run`."""
+        self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.limit: str | None = None
+        """Why not every directory is watched."""
+        self._start = start
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._paths: dict[int, bytes] = {}
+        self._directories: set[bytes] = set()
+        self._trees: set[bytes] = set()
+        self._moves: list[MoveSeen] = []
+        self._leaving: dict[int, bytes] = {}
+        """Old paths of renames of which the other half is still to come, by cookie."""
+        self._overflow = False
+        self._first: float | None = None
+        self._last = 0.0
+        self._reader: _Reader | None = None
+        try:
+            self._reader = _Reader(self._take_event)
+        except OSError as error:
+            self.limit = _limit(error.errno or 0)
+        if running:
+            self.run()
+
+    def run(self) -> None:
+        """Begins to read."""
+        if self._reader is not None:
+            self._reader.start()
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.stop()
+            if self._reader.is_alive():
+                self._reader.join()
+        os.close(self.bell)
+
+    def watch(self, root: Root, path: bytes) -> None:
+        """Watches the directory at `path`, or follows it to there when it is watched under another path.
+
+        To be called before the directory is read: what changes afterwards is told.
+        """
+        if self._reader is None:
+            return
+        try:
+            directory = root.directory(path, fresh=True)
+        except FileError:
+            return
+        with self._lock:
+            # Through the descriptor: no link on the way can lead elsewhere, and no path is too long.
+            number = inotify_add_watch(self._reader.descriptor, b"/proc/self/fd/%d" % directory.fd, _MASK)
+            if number >= 0:
+                self._paths[number] = path
+                return
+            code = ctypes.get_errno()
+        if code not in _GONE:
+            self.limit = self.limit or _limit(code)
+
+    @property
+    def watched(self) -> int:
+        """Directories."""
+        return len(self._paths)
+
+    def due(self) -> float | None:
+        """Seconds until the burst that goes on should be taken; None: there is none."""
+        with self._lock:
+            if self._first is None:
+                return None
+            now = self._clock()
+            return max(0.0, min(self._last + QUIET_SECONDS, self._first + BURST_SECONDS) - now)
+
+    def touch(self, path: bytes, *, tree: bool = False) -> None:
+        """As if something had changed in the directory at `path`, or (`tree`) anywhere below it."""
+        with self._lock:
+            (self._trees if tree else self._directories).add(path)
+            self._ring()
+
+    def take(self) -> Batch:
+        """What was touched since the last time."""
+        with self._lock:
+            batch = Batch(
+                frozenset(self._directories), frozenset(self._trees), tuple(self._moves), self._overflow
+            )
+            self._clear()
+            self._overflow = False
+            self._first = None
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self.bell)
+        return batch
+
+    def quiet(self) -> None:
+        """Stops the bell; what was touched stays."""
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self.bell)
+
+    def _clear(self) -> None:
+        self._directories, self._trees, self._moves, self._leaving = set(), set(), [], {}
+
+    def _ring(self) -> None:
+        self._last = self._clock()
+        if self._first is None:
+            self._first = self._last
+            os.eventfd_write(self.bell, 1)
+
+    # In the reader's thread
+
+    def _take_event(self, event: InotifyEvent) -> None:
+        with self._lock:
+            if event.mask & Inotify.IN_Q_OVERFLOW:
+                self._overflow = True
+                self._clear()
+            elif event.mask & Inotify.IN_IGNORED:
+                self._paths.pop(event.wd, None)
+                return
+            elif event.wd not in self._paths or not self._sort(self._paths[event.wd], event):
+                return
+            if len(self._directories) + len(self._trees) + len(self._moves) > TOUCHED_DIRECTORIES:
+                self._overflow = True
+                self._clear()
+            self._ring()
+
+    def _sort(self, directory: bytes, event: InotifyEvent) -> bool:
+        """False when the event says nothing that others do not."""
+        mask = event.mask
+        if mask & (Inotify.IN_UNMOUNT | Inotify.IN_DELETE_SELF | Inotify.IN_MOVE_SELF):
+            # The bell is enough: whoever takes the batch looks whether the tree's top is still there.
+            return directory == self._start or bool(mask & Inotify.IN_UNMOUNT)
+        self._directories.add(directory)
+        if not event.name:
+            return True
+        path, is_directory = join(directory, event.name), bool(mask & Inotify.IN_ISDIR)
+        if mask & Inotify.IN_MOVED_FROM:
+            self._leaving[event.cookie] = path
+        elif mask & Inotify.IN_MOVED_TO:
+            old = self._leaving.pop(event.cookie, None)
+            if old is not None:
+                self._moves.append(MoveSeen(old, path, is_directory))
+        if is_directory and mask & (Inotify.IN_CREATE | Inotify.IN_MOVED_TO):
+            self._trees.add(path)
+        return True
+
+
+class _Reader(InotifyFD):
+    """watchdog's reading thread, whose events go to one place."""
+
+    def __init__(self, take: Callable[[InotifyEvent], None]) -> None:
+        super().__init__()
+        self._take = take
+
+    @property
+    def descriptor(self) -> int:
+        return self._inotify_fd
+
+    def handle_event(self, event: InotifyEvent) -> None:
+        self._take(event)
+
+
+def _limit(code: int) -> str:
+    if code == errno.ENOSPC:
+        return "fs.inotify.max_user_watches is reached (sysctl raises it)"
+    if code == errno.EMFILE:
+        return "fs.inotify.max_user_instances is reached (sysctl raises it)"
+    return f"inotify: {os.strerror(code)}"

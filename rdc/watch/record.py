@@ -1,0 +1,179 @@
+"""What the destination was told of the source's tree, by directory, and what differs from it by now."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+from rdc.model.entries import EMPTY_LISTING, Kind, Listing, Metadata, strings
+from rdc.tree.walk import join
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from rdc.model.entries import PackedListing
+    from rdc.tree.manifest import Manifest
+
+__all__ = ["Record", "difference"]
+
+_EMPTY = EMPTY_LISTING.packed()
+
+
+class Record:
+    """Directories with entries, in packed columns: 30 bytes an entry besides its name, 700 a directory."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        """Takes over what a comparison of the whole trees listed."""
+        self._directories = {
+            path: manifest.packed(number) for number, path in enumerate(manifest.directories)
+        }
+        self._own: dict[bytes, Metadata] = {}
+        """Metadata of the root, which no listing names."""
+        self.entries = len(manifest)
+        """Of the whole tree."""
+        self.files = manifest.kinds.count(Kind.FILE)
+
+    def of(self, path: bytes) -> PackedListing:
+        return self._directories.get(path, _EMPTY)
+
+    def kind(self, path: bytes) -> Kind | None:
+        """What was told to be at `path`; None: nothing."""
+        found = self.entry(path)
+        return None if found is None else found[0]
+
+    def entry(self, path: bytes) -> tuple[Kind, int, Metadata] | None:
+        """Kind, size and metadata that were told of `path`."""
+        parent, _, name = path.rpartition(b"/")
+        listing = self.of(parent)
+        names = strings(listing.names)
+        if name not in names:
+            return None
+        row = names.index(name)
+        one = listing.rows([row])
+        return Kind(one.kinds[0]), one.total_size, one.unpacked().metadata(0)
+
+    def put(self, path: bytes, listing: PackedListing) -> None:
+        """A directory's entries as they are now. Subdirectories that are no more go, and what was in them."""
+        before = self._take(path)
+        for name in set(_directories(before)) - set(_directories(listing)):
+            self.drop(join(path, name))
+        self._add(path, listing)
+
+    def drop(self, path: bytes) -> None:
+        """Forgets a directory and all below it."""
+        todo = [path]
+        while todo:
+            at = todo.pop()
+            todo += [join(at, name) for name in _directories(self._take(at))]
+
+    def rename(self, old: bytes, new: bytes) -> None:
+        """A file, or a directory with all below it, is at another path, where nothing was told to be."""
+        parent, _, name = old.rpartition(b"/")
+        listing = self._take(parent)
+        row = strings(listing.names).index(name)
+        self._add(parent, listing.rows([other for other in range(len(listing)) if other != row]))
+        parent, _, name = new.rpartition(b"/")
+        one = listing.rows([row]).unpacked().named((name,))
+        self._add(parent, _merged(self._take(parent).unpacked(), one).packed())
+        todo = [(old, new)]
+        while todo:
+            before, after = todo.pop()
+            listing = self._take(before)
+            self._add(after, listing)
+            todo += [(join(before, name), join(after, name)) for name in _directories(listing)]
+
+    def metadata(self, path: bytes) -> Metadata | None:
+        """A directory's own metadata as they were told."""
+        if path in self._own:
+            return self._own[path]
+        found = self.entry(path)
+        return None if found is None else found[2]
+
+    def settle(self, path: bytes, metadata: Metadata) -> None:
+        """A directory's own metadata as they are now."""
+        if not path:
+            self._own[path] = metadata
+            return
+        parent, _, name = path.rpartition(b"/")
+        listing = self.of(parent)
+        if name not in strings(listing.names) or self.metadata(path) == metadata:
+            return
+        row = strings(listing.names).index(name)
+        columns = listing.unpacked()
+        columns.modes[row] = metadata.mode
+        columns.mtimes[row] = metadata.mtime_ns
+        columns.uids[row], columns.gids[row] = metadata.uid, metadata.gid
+        self._directories[parent] = columns.packed()
+
+    def _take(self, path: bytes) -> PackedListing:
+        listing = self._directories.pop(path, _EMPTY)
+        self.entries -= len(listing)
+        self.files -= listing.kinds.count(Kind.FILE)
+        return listing
+
+    def _add(self, path: bytes, listing: PackedListing) -> None:
+        if listing.count:
+            self._directories[path] = listing
+            self.entries += len(listing)
+            self.files += listing.kinds.count(Kind.FILE)
+
+
+def difference(
+    before: PackedListing, now: PackedListing, stale: Collection[bytes]
+) -> tuple[Listing, tuple[bytes, ...]]:
+    """The entries of `now` that are new or different, or named in `stale`; the names that are no more."""
+    if before == now and not stale:
+        return EMPTY_LISTING, ()
+    listing = now.unpacked()
+    held = dict(zip(strings(before.names), _rows(before.unpacked()), strict=True))
+    rows = [
+        row
+        for row, (name, columns) in enumerate(zip(listing.names, _rows(listing), strict=True))
+        if held.pop(name, None) != columns or name in stale
+    ]
+    return listing.rows(rows), tuple(sorted(held))
+
+
+def _rows(listing: Listing) -> Iterator[tuple[int | bytes, ...]]:
+    links = listing.links()
+    columns = zip(
+        listing.kinds,
+        listing.modes,
+        listing.sizes,
+        listing.mtimes,
+        listing.uids,
+        listing.gids,
+        strict=True,
+    )
+    for row, values in enumerate(columns):
+        yield (*values, links.get(row, b""))
+
+
+def _merged(listing: Listing, one: Listing) -> Listing:
+    """`listing` and the one entry of `one`, which is no symlink: the targets stay as they are."""
+    names = listing.names + one.names
+    order = sorted(range(len(names)), key=names.__getitem__)
+    kinds = listing.kinds + one.kinds
+
+    def column(a: array[int], b: array[int]) -> array[int]:
+        both = a + b
+        return array(a.typecode, (both[row] for row in order))
+
+    return Listing(
+        tuple(names[row] for row in order),
+        bytes(kinds[row] for row in order),
+        column(listing.modes, one.modes),
+        column(listing.sizes, one.sizes),
+        column(listing.mtimes, one.mtimes),
+        column(listing.uids, one.uids),
+        column(listing.gids, one.gids),
+        listing.targets,
+    )
+
+
+def _directories(listing: PackedListing) -> list[bytes]:
+    rows = listing.rows_of(Kind.DIRECTORY)
+    if not rows:
+        return []
+    names = strings(listing.names)
+    return [names[row] for row in rows]

@@ -1,0 +1,286 @@
+"""Reads what a burst of events touched, compares it with the record, and says what a turn has to tell."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rdc.errors import ExitCode, FileError
+from rdc.limits import RETRIED_FILES
+from rdc.model.entries import Kind, strings
+from rdc.progress import Problem
+from rdc.protocol.messages import Renamed
+from rdc.session.turns import Changes, DirectoryChange
+from rdc.tree.walk import PackedWalk, join
+from rdc.watch.record import difference
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from rdc.model.entries import Listing, PackedListing
+    from rdc.progress import Event, Reporter
+    from rdc.session.source import SourceTree
+    from rdc.tree.filters import FilterList
+    from rdc.watch.events import Batch, MoveSeen, TreeEvents
+    from rdc.watch.record import Record
+
+__all__ = ["Retries", "Scan"]
+
+RACY_NS = 20_000_000
+"""A file changed so shortly before it was listed may change again under the same mtime, whose grain is a tick
+of the kernel's clock, 10 ms at most: it is looked at once more."""
+
+FIRST_RETRY_SECONDS = 0.2
+LAST_RETRY_SECONDS = 30.0
+"""A file that is being written is tried again after these, doubled from one to the other."""
+
+
+@dataclass(slots=True)
+class _Retry:
+    due: float
+    delay: float
+
+
+class Retries:
+    """Files that the destination did not get, because they changed while they were read."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._files: OrderedDict[bytes, _Retry] = OrderedDict()
+
+    def __contains__(self, path: bytes) -> bool:
+        return path in self._files
+
+    def add(self, path: bytes) -> None:
+        """It failed, again or for the first time."""
+        before = self._files.pop(path, None)
+        delay = FIRST_RETRY_SECONDS if before is None else min(2 * before.delay, LAST_RETRY_SECONDS)
+        self._files[path] = _Retry(self._clock() + delay, delay)
+        if len(self._files) > RETRIED_FILES:
+            self._files.popitem(last=False)
+
+    def rename(self, old: bytes, new: bytes) -> None:
+        """What is below a directory follows it."""
+        below = old + b"/"
+        for path in [path for path in self._files if path.startswith(below)]:
+            self._files[new + path[len(old) :]] = self._files.pop(path)
+
+    def settle(self, paths: Iterable[bytes]) -> None:
+        """The destination has them."""
+        for path in paths:
+            self._files.pop(path, None)
+
+    def waits(self, path: bytes) -> bool:
+        """It is too early to try it again."""
+        retry = self._files.get(path)
+        return retry is not None and retry.due > self._clock()
+
+    def due(self) -> list[bytes]:
+        """Files whose time has come."""
+        now = self._clock()
+        return [path for path, retry in self._files.items() if retry.due <= now]
+
+    @property
+    def seconds(self) -> float | None:
+        """Until one is due; None: there is none."""
+        if not self._files:
+            return None
+        return max(0.0, min(retry.due for retry in self._files.values()) - self._clock())
+
+    def clear(self) -> None:
+        self._files.clear()
+
+
+class Scan:
+    """One look at the source. `told` are the files that the turn announces."""
+
+    def __init__(
+        self,
+        tree: SourceTree,
+        filters: FilterList,
+        record: Record,
+        events: TreeEvents,
+        retries: Retries,
+        reporter: Reporter,
+    ) -> None:
+        self._tree = tree
+        self._filters = filters
+        self._record = record
+        self._events = events
+        self._retries = retries
+        self._report = reporter
+        self._start = tree.only or b""
+        self._found: dict[bytes, PackedListing] = {}
+        self._moved_away: dict[bytes, set[bytes]] = {}
+        """Old names of renamed files, by directory: told to be gone once more, should the rename not do."""
+        self._moved_here: set[bytes] = set()
+        self._disturbed: set[bytes] = set()
+        """Directories whose mtimes the destination's renames change, even where one tick of the clock hides
+        at the source that they did."""
+        self.read_errors = 0
+        self.told: list[bytes] = []
+
+    def changes(self, batch: Batch, *, rename: bool) -> Changes | None:
+        """What is to be told; None when nothing is. The record then takes it as told. `rename`: as renames
+        where they are some."""
+        moves = self._moves(batch.moves) if rename and not batch.overflow else []
+        self._read(batch)
+        for path in self._disturbed.difference(self._found):
+            if path or not self._start:
+                self._walk(path, deep=False)
+        directories = [change for path in sorted(self._found, key=_order) if (change := self._change(path))]
+        if not moves and not directories:
+            return None
+        return Changes(moves, directories, self._record.entries, self.read_errors)
+
+    @property
+    def emptied(self) -> bool:
+        """Nothing is left in the tree, of which entries were told."""
+        listing = self._found.get(self._start)
+        return listing is not None and not listing.count and bool(self._record.of(self._start).count)
+
+    # Reading
+
+    def read(self, batch: Batch) -> None:
+        self._read(batch)
+
+    def _read(self, batch: Batch) -> None:
+        if self._found:
+            return
+        trees = {self._start} if batch.overflow else batch.trees
+        for path in sorted(trees, key=_order):
+            if path not in self._found and not self._hidden(path):
+                self._walk(path, deep=True)
+        retried = {path.rpartition(b"/")[0] for path in self._retries.due()}
+        for path in sorted(batch.directories | retried, key=_order):
+            if path not in self._found and not (path == b"" and self._start):
+                self._walk(path, deep=False)
+
+    def _hidden(self, path: bytes) -> bool:
+        """Whether a filter rule leaves out a directory, or one that it is in."""
+        if path == self._start:
+            return False
+        parts = path.split(b"/")
+        above = (b"/".join(parts[: count + 1]) for count in range(len(parts)))
+        return bool(self._filters) and any(self._filters.excluded(one, True) for one in above if one)
+
+    def _walk(self, path: bytes, *, deep: bool) -> None:
+        root = self._tree.root
+
+        def watch(directory: bytes) -> None:
+            self._events.watch(root, directory)
+
+        walk = PackedWalk(root, self._filters, self._problem, start=path, known=watch if deep else None)
+        try:
+            for found in walk:
+                self._found[found.path] = found.listing
+                if not deep:
+                    break
+        except FileError as error:
+            # One that is no more is told by its parent's entries.
+            if error.code is not ExitCode.VANISHED and self._record.kind(path) is not None:
+                self._problem(Problem(error.code, path, str(error)))
+            if path == self._start:
+                raise
+
+    def _problem(self, event: Event) -> None:
+        if isinstance(event, Problem):
+            if event.code is ExitCode.VANISHED:
+                return
+            self.read_errors += event.code is not ExitCode.OK
+        self._report(event)
+
+    # Comparing
+
+    def _change(self, path: bytes) -> DirectoryChange | None:
+        """What is to be told of one directory."""
+        if path != self._start and self._record.kind(path) is not Kind.DIRECTORY:
+            # Its parent's entries, read a moment ago, or told before, do not have it (any more): it came or
+            # went meanwhile. Both are read once more.
+            parent = path.rpartition(b"/")[0]
+            self._events.touch(parent)
+            self._events.touch(path, tree=True)
+            return None
+        try:
+            metadata = self._tree.root.metadata(path)
+        except FileError:
+            return None
+        before, now = self._record.of(path), self._found[path]
+        again = {*self._marked(path, self._retries), *self._marked(path, self._moved_here)}
+        listing, gone = difference(before, now, again)
+        listing = self._ready(path, listing)
+        gone = tuple(sorted({*gone, *(self._moved_away.get(path, set()) - set(strings(now.names)))}))
+        same = metadata == self._record.metadata(path) and path not in self._disturbed
+        self._record.put(path, now)
+        self._record.settle(path, metadata)
+        if not listing and not gone and same:
+            return None
+        self.told += [
+            join(path, name)
+            for name, kind in zip(listing.names, listing.kinds, strict=True)
+            if kind == Kind.FILE
+        ]
+        return DirectoryChange(path, metadata, listing, gone)
+
+    def _marked(self, path: bytes, paths: Retries | set[bytes]) -> list[bytes]:
+        names = strings(self._found[path].names)
+        if not paths:
+            return []
+        return [name for name in names if join(path, name) in paths]
+
+    def _ready(self, path: bytes, listing: Listing) -> Listing:
+        """Without the files that are still being written."""
+        now = time.time_ns()
+        kept = []
+        for row, name in enumerate(listing.names):
+            entry = join(path, name)
+            if listing.kinds[row] == Kind.FILE:
+                if self._retries.waits(entry):
+                    continue
+                if 0 <= now - listing.mtimes[row] < RACY_NS and entry not in self._retries:
+                    self._retries.add(entry)
+                    continue
+            kept.append(row)
+        return listing if len(kept) == len(listing) else listing.rows(kept)
+
+    # Renames
+
+    def _moves(self, moves: Iterable[MoveSeen]) -> list[Renamed]:
+        """Those that the destination can follow; the record follows too."""
+        return [renamed for move in moves if (renamed := self._move(move)) is not None]
+
+    def _move(self, move: MoveSeen) -> Renamed | None:
+        record, parent = self._record, move.new.rpartition(b"/")[0]
+        found = record.entry(move.old)
+        if found is None or record.entry(move.new) is not None or move.old in self._retries:
+            return None
+        kind, size, metadata = found
+        if kind is not (Kind.DIRECTORY if move.directory else Kind.FILE):
+            return None
+        if parent != self._start and record.kind(parent) is not Kind.DIRECTORY:
+            return None
+        if self._hidden_entry(move.new, kind) or (move.directory and move.new.startswith(move.old + b"/")):
+            return None
+        record.rename(move.old, move.new)
+        self._retries.rename(move.old, move.new)
+        below = move.old + b"/"
+        moved = {path for path in self._disturbed if path == move.old or path.startswith(below)}
+        self._disturbed -= moved
+        self._disturbed |= {move.new + path[len(move.old) :] for path in moved}
+        self._disturbed |= {parent, move.old.rpartition(b"/")[0]}
+        if kind is Kind.FILE:
+            self._moved_here.discard(move.old)
+            self._moved_here.add(move.new)
+            directory, _, name = move.old.rpartition(b"/")
+            self._moved_away.setdefault(directory, set()).add(name)
+        return Renamed(move.old, move.new, kind, size, metadata)
+
+    def _hidden_entry(self, path: bytes, kind: Kind) -> bool:
+        return bool(self._filters) and self._filters.excluded(path, kind is Kind.DIRECTORY)
+
+
+def _order(path: bytes) -> list[bytes]:
+    """Parents before their children."""
+    return path.split(b"/") if path else []

@@ -63,8 +63,16 @@ def rsync(*words: str | Path) -> Result:
 
 
 def rdc(*words: str | Path) -> Result:
+    """A rename is told as what rsync makes of it: a new file, and one that is deleted."""
     ended = command("sync", "--force-empty", "--no-fsync", *words)
-    return ended.code, sorted(ended.out.splitlines())
+    lines = []
+    for line in ended.out.splitlines():
+        old, renamed, new = line.removeprefix("*renaming   ").partition(" -> ")
+        if renamed and line.startswith("*renaming   "):
+            lines += [f"*deleting   {old}", f">f+++++++++ {new}"]
+        else:
+            lines.append(line)
+    return ended.code, sorted(lines)
 
 
 def settled(result: Result) -> Result:

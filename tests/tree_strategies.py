@@ -115,7 +115,7 @@ def edited(draw: st.DrawFn, before: Tree) -> Tree:
                 after[path] = _touched(draw, after[path])
     for path in draw(st.lists(st.sampled_from(sorted(before)), max_size=2)):
         if path in after and path:
-            _move(draw, after, path, draw(_paths))
+            _move(draw, after, path, draw(_plain_paths))
     if draw(st.booleans()):
         after[b""] = draw(directories)
     return dict(sorted(after.items()))

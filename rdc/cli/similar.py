@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -192,11 +193,19 @@ class _Job:
         return [os.fsencode(operand) for operand in self.words.operands]
 
 
-class _Writer:
-    """One form of output: what is found is written as a whole at the end."""
+class _Writer(ABC):
+    """One form of output."""
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
+
+    @abstractmethod
+    def write(self, job: _Job) -> ExitCode:
+        """Does the job and writes what it finds."""
+
+
+class _ListingWriter(_Writer):
+    """What is found is written as a whole at the end."""
 
     def write(self, job: _Job) -> ExitCode:
         from rdc.report.similar_listing import summary_text
@@ -215,17 +224,20 @@ class _Writer:
             self.environment.talk(summary_text(found.summary) + "\n")
         return job.code
 
+    @abstractmethod
     def matches(self, files: list[SimilarFile]) -> None:
-        raise NotImplementedError
+        """What resembles one file, best first."""
 
+    @abstractmethod
     def groups(self, found: Similar) -> None:
-        raise NotImplementedError
+        """Groups of files that resemble each other."""
 
+    @abstractmethod
     def folders(self, pairs: Sequence[SimilarFolders]) -> None:
-        raise NotImplementedError
+        """Pairs of folders that overlap, most first."""
 
 
-class _TextWriter(_Writer):
+class _TextWriter(_ListingWriter):
     def matches(self, files: list[SimilarFile]) -> None:
         from rdc.report.similar_listing import files_text
 
@@ -246,7 +258,7 @@ class _TextWriter(_Writer):
             self.environment.data(("\n" if number else "") + text)
 
 
-class _NullWriter(_Writer):
+class _NullWriter(_ListingWriter):
     def matches(self, files: list[SimilarFile]) -> None:
         self.environment.binary(b"".join(file.path + b"\0" for file in files))
 
@@ -265,7 +277,7 @@ class _NullWriter(_Writer):
             self.environment.binary(null_names((pair.first, pair.second)))
 
 
-class _CsvWriter(_Writer):
+class _CsvWriter(_ListingWriter):
     def matches(self, files: list[SimilarFile]) -> None:
         from rdc.model.similar import SimilarGroup
         from rdc.report.similar_listing import FILES_HEAD, file_rows

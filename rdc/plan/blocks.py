@@ -1,14 +1,16 @@
 """The search below the chunk: which blocks of unknown chunks to ask for, and what a base has of them.
 
 A gap is a maximal run of unknown chunks. It is looked for in a window of the base, between what is known on
-either side of it. Blocks that match become copies; between the matches smaller blocks are asked for. Nothing
-found here is certain: every chunk that blocks go into is compared with its reference.
+either side of it. Blocks that match become copies; between the matches smaller blocks are asked for. Long
+gaps are regions, with steps of their own. Nothing found here is certain: every chunk that blocks go into is
+compared with its reference.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections import deque
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
@@ -16,11 +18,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan.descent import ByteRange, Copy, Fetch, Literal, Patch, Repeat, Reuse, ReuseChunk
+from rdc.plan.regions import REGION_BYTES, RUNS_MOST, SLICE_BYTES, UNPLACED, Region, Window, ladder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rdc.plan.descent import Part
+    from rdc.plan.regions import Near, Step
     from rdc.signature.tree import SignatureTree
 
 __all__ = ["NOWHERE", "Ask", "BlockSearch", "Find", "Window"]
@@ -55,15 +59,6 @@ CERTAINTY_BITS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """Bytes offset to offset + length of a base."""
-
-    base: int
-    offset: int
-    length: int
-
-
-@dataclass(frozen=True, slots=True)
 class Ask:
     """Blocks of `size` bytes of these ranges (whose ends may be shorter), fingerprints of `width` bytes."""
 
@@ -77,13 +72,19 @@ Find: TypeAlias = "Callable[[Window, int, int, bytes], Sequence[int]]"
 
 
 class _Gap:
-    __slots__ = ("copies", "end", "offset", "windows")
+    __slots__ = ("before", "behind", "copies", "end", "offset", "regions", "windows")
 
-    def __init__(self, offset: int, length: int, windows: tuple[Window, ...]) -> None:
+    def __init__(
+        self, offset: int, length: int, windows: tuple[Window, ...], before: int, behind: int
+    ) -> None:
+        """`before`, `behind`: places in the windows' base of what precedes and what follows, or UNPLACED."""
         self.offset = offset
         self.end = offset + length
         self.windows = windows
+        self.before = before
+        self.behind = behind
         self.copies: list[_Match] = []
+        self.regions: tuple[Region, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,40 @@ class _Open:
     step: int
 
 
+class _Blocks:
+    """Blocks of gaps that a question is about."""
+
+    __slots__ = ("ask", "opened")
+
+    def __init__(self, ask: Ask, opened: list[_Open]) -> None:
+        self.ask = ask
+        self.opened = opened
+
+
+class _Everywhere:
+    """A part of a region, whose blocks are looked for once those of all parts are there."""
+
+    __slots__ = ("ask", "fingerprints", "last", "region")
+
+    def __init__(self, ask: Ask, region: Region, fingerprints: bytearray, last: bool) -> None:
+        self.ask = ask
+        self.region = region
+        self.fingerprints = fingerprints
+        self.last = last
+
+
+class _Nearby:
+    """Runs of a region."""
+
+    __slots__ = ("ask", "region", "runs", "step")
+
+    def __init__(self, ask: Ask, region: Region, runs: array[int], step: Step) -> None:
+        self.ask = ask
+        self.region = region
+        self.runs = runs
+        self.step = step
+
+
 class BlockSearch:
     """All gaps of one file. Send `asks()`, take each answer with `take`, until nothing is asked any more."""
 
@@ -113,30 +148,61 @@ class BlockSearch:
         self._rounds = max(0, rounds)
         self._sizes: tuple[int, ...] = LADDERS[max(0, min(rounds, len(LADDERS) - 1))]
         self._gaps = list(_gaps(parts, bases))
-        self._open = [
-            _Open(gap, gap.offset, gap.end - gap.offset, self._first_step(gap))
-            for gap in self._gaps
-            if gap.windows and self._sizes
-        ]
-        self._asked: list[tuple[Ask, list[_Open]]] = []
+        self._open: list[_Open] = []
+        self._regions: list[Region] = []
+        self._steps = ladder(rounds)
+        for gap in self._gaps:
+            if not gap.windows or not self._sizes:
+                continue
+            if gap.end - gap.offset >= REGION_BYTES:
+                gap.regions = tuple(_slices(gap, bases))
+                self._regions += gap.regions
+            else:
+                self._open.append(_Open(gap, gap.offset, gap.end - gap.offset, self._first_step(gap)))
+        self._asked: deque[_Blocks | _Everywhere | _Nearby] = deque()
 
     def begin(self, size: int, width: int) -> None:
         """Fingerprints of the whole file, one gap, come unasked: they are to be taken next."""
         self._sizes = (size, *(step for step in FURTHER[min(self._rounds, len(FURTHER) - 1)] if step < size))
-        self._open = []
+        self._open, self._regions = [], []
         opened = [_Open(gap, gap.offset, gap.end - gap.offset, 0) for gap in self._gaps]
-        self._asked.append((Ask(tuple(ByteRange(o.offset, o.length) for o in opened), size, width), opened))
+        ask = Ask(tuple(ByteRange(o.offset, o.length) for o in opened), size, width)
+        self._asked.append(_Blocks(ask, opened))
 
     def asks(self) -> list[Ask]:
         """The next questions, to be answered in this order; none: all that can be found was."""
         opened, self._open = self._open, []
         for step, size in enumerate(self._sizes):
             self._batch(size, [found for found in opened if found.step == step])
-        return [ask for ask, _ in self._asked]
+        if self._steps:
+            step_now, *later = self._steps
+            self._steps = tuple(later)
+            left = RUNS_MOST
+            for region in self._regions:
+                if step_now.reach == step_now.ends == 0:
+                    self._asked += _everywhere(region, step_now)
+                else:
+                    runs = region.runs(step_now, left)
+                    left -= len(runs) // 4
+                    self._asked += _nearby(region, runs, step_now)
+        return [asked.ask for asked in self._asked]
 
-    def take(self, fingerprints: bytes, find: Find) -> bool:
+    def take(self, fingerprints: bytes, find: Find, near: Near) -> bool:
         """Takes the answer to the oldest question; True when it was the last."""
-        ask, opened = self._asked.pop(0)
+        asked = self._asked.popleft()
+        if isinstance(asked, _Blocks):
+            self._take_blocks(asked.ask, asked.opened, fingerprints, find)
+        elif isinstance(asked, _Nearby):
+            region, ask = asked.region, asked.ask
+            region.add(near(region.base, asked.step, ask.width, asked.runs, fingerprints))
+        else:
+            asked.fingerprints += fingerprints
+            if asked.last:
+                _look_everywhere(asked.region, asked.ask, bytes(asked.fingerprints), find)
+                asked.fingerprints.clear()
+        return not self._asked
+
+    def _take_blocks(self, ask: Ask, opened: list[_Open], fingerprints: bytes, find: Find) -> None:
         at = first = 0
         while first < len(opened):
             # Neighbours of one gap are looked for together: each window is read once.
@@ -149,11 +215,16 @@ class BlockSearch:
                 stop += 1
             self._match(ask, opened[first:stop], blobs, find)
             first = stop
-        return not self._asked
 
     def parts(self) -> tuple[Part, ...]:
         """The recipe with what was found put in."""
-        matches = [match for gap in self._gaps for match in sorted(gap.copies, key=lambda m: m.offset)]
+        matches = []
+        for gap in self._gaps:
+            matches += sorted(gap.copies, key=lambda m: m.offset)
+            for region in gap.regions:
+                numbers = iter(region.pieces)
+                for offset, place, length in zip(numbers, numbers, numbers, strict=True):
+                    matches.append(_Match(offset, Copy(region.base, place, length)))
         return _patched(self._parts, 0, matches, [match.offset for match in matches])
 
     def _first_step(self, gap: _Gap) -> int:
@@ -178,9 +249,8 @@ class BlockSearch:
         pairs = sum(
             -(-found.length // size) * sum(window.length for window in found.gap.windows) for found in batch
         )
-        width = min(8, max(4, -(-(pairs.bit_length() + CERTAINTY_BITS) // 8)))
         ranges = tuple(ByteRange(found.offset, found.length) for found in batch)
-        self._asked.append((Ask(ranges, size, width), batch))
+        self._asked.append(_Blocks(Ask(ranges, size, _width(pairs)), batch))
 
     def _match(self, ask: Ask, opened: list[_Open], blobs: list[bytes], find: Find) -> None:
         gap, size, width = opened[0].gap, ask.size, ask.width
@@ -234,6 +304,11 @@ class BlockSearch:
 _Place: TypeAlias = "tuple[int, int] | None"
 
 
+def _width(pairs: int) -> int:
+    """Bytes of a fingerprint, where so many pairs of blocks are compared."""
+    return min(8, max(4, -(-(pairs.bit_length() + CERTAINTY_BITS) // 8)))
+
+
 def _split(found: _Open, most: int) -> Iterator[_Open]:
     if found.length <= most:
         yield found
@@ -276,7 +351,70 @@ def _add(copies: list[_Match], at: int, copy: Copy) -> None:
     copies.append(_Match(at, copy))
 
 
+# Regions
+
+
+def _everywhere(region: Region, step: Step) -> Iterator[_Everywhere]:
+    blocks = (region.end - region.offset) // step.size
+    width = _width(blocks * sum(window.length for window in region.windows))
+    fingerprints = bytearray()
+    for first in range(0, blocks, BLOCKS_PER_MESSAGE):
+        count = min(BLOCKS_PER_MESSAGE, blocks - first)
+        part = ByteRange(region.offset + first * step.size, count * step.size)
+        yield _Everywhere(Ask((part,), step.size, width), region, fingerprints, first + count == blocks)
+
+
+def _look_everywhere(region: Region, ask: Ask, fingerprints: bytes, find: Find) -> None:
+    """What the first window has is taken from there."""
+    places: Sequence[int] = ()
+    for window in region.windows:
+        if window.length < ask.size:
+            continue
+        more = find(window, ask.size, ask.width, fingerprints)
+        if places:
+            more = [new if old == NOWHERE else old for old, new in zip(places, more, strict=True)]
+        places = more
+    region.place(ask.size, places)
+
+
+def _nearby(region: Region, runs: array[int], step: Step) -> Iterator[_Nearby]:
+    """Questions about runs, as many in each as a message may have."""
+    candidates = 2 * (2 * step.reach + 1)
+    ranges: list[ByteRange] = []
+    first = blocks = 0
+    numbers = iter(runs)
+    for row, (offset, length, _, _) in enumerate(zip(numbers, numbers, numbers, numbers, strict=True)):
+        more = -(-length // step.size)
+        if ranges and (blocks + more > BLOCKS_PER_MESSAGE or len(ranges) == RANGES_PER_MESSAGE):
+            ask = Ask(tuple(ranges), step.size, _width(blocks * candidates))
+            yield _Nearby(ask, region, runs[4 * first : 4 * row], step)
+            ranges, first, blocks = [], row, 0
+        ranges.append(ByteRange(offset, length))
+        blocks += more
+    if ranges:
+        yield _Nearby(
+            Ask(tuple(ranges), step.size, _width(blocks * candidates)), region, runs[4 * first :], step
+        )
+
+
 # Gaps and their windows
+
+
+def _slices(gap: _Gap, bases: Sequence[SignatureTree]) -> Iterator[Region]:
+    """The gap as regions; each of several has a window of its own, about where it would be in the base."""
+    length = gap.end - gap.offset
+    if length <= SLICE_BYTES:
+        yield Region(gap.offset, length, gap.windows, gap.before, gap.behind)
+        return
+    base = gap.windows[0].base
+    size = bases[base].size
+    for at in range(0, length, SLICE_BYTES):
+        take = min(SLICE_BYTES, length - at)
+        start = max(0, min(gap.before + at, size) - SLICE_BYTES // 2)
+        window = Window(base, start, min(size - start, take + SLICE_BYTES))
+        before = gap.before if at == 0 else UNPLACED
+        behind = gap.behind if at + take == length else UNPLACED
+        yield Region(gap.offset + at, take, (window,), before, behind)
 
 
 def _gaps(parts: Sequence[Part], bases: Sequence[SignatureTree]) -> Iterator[_Gap]:
@@ -315,19 +453,23 @@ def _gap(
 ) -> _Gap:
     """The window is linear in the gap's own length, so that no recipe makes the search of a file long."""
     base, start = before
+    goes_on, behind = start, UNPLACED
     if after is None or after[0] != base:
         after = (base, bases[base].size)
+    else:
+        behind = after[1]
     start, stop = max(0, start - MARGIN), min(bases[base].size, after[1] + MARGIN)
     most = 4 * held.length + 8 * MARGIN
     if start < stop <= start + most:
-        return _Gap(held.offset, held.length, (Window(base, start, stop - start),))
+        window = Window(base, start, stop - start)
+        return _Gap(held.offset, held.length, (window,), goes_on, behind)
     # Too far apart, or what follows here came before there: about either side of it.
     windows = []
     for begin in (start, max(0, stop - most // 2)):
         length = min(most // 2, bases[base].size - begin)
         if length > 0:
             windows.append(Window(base, begin, length))
-    return _Gap(held.offset, held.length, tuple(windows))
+    return _Gap(held.offset, held.length, tuple(windows), goes_on, behind)
 
 
 def _first_parts(parts: Sequence[Part], offset: int) -> Iterator[tuple[int, Part]]:

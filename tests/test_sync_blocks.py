@@ -12,7 +12,7 @@ import pytest
 from rdc import kernel
 from rdc.kernel import pure
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages import BlockAnswer, Message
+from rdc.protocol.messages import BlockAnswer, Data, Message
 from rdc.session import gaps as gaps_module
 from rdc.session import source as source_module
 from rdc.session.driver import Send
@@ -88,6 +88,32 @@ def test_ranges_longer_than_a_message_arrive_whole(tmp_path: Path) -> None:
     assert found["Data"] == 3  # of 512 KiB
 
 
+def colliding(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Only so many bytes of a fingerprint say anything; the others are zeros."""
+
+    def fingerprints(key: bytes, data: bytes, size: int, width: int) -> bytes:
+        short = kernel.block_fingerprints(key, data, size, min(width, most))
+        rest = bytes(width - min(width, most))
+        step = min(width, most)
+        return b"".join(short[at : at + step] + rest for at in range(0, len(short), step))
+
+    def narrow(prints: bytes, width: int) -> bytes:
+        return b"".join(prints[at : at + min(width, most)] for at in range(0, len(prints), width))
+
+    def match(key: bytes, base: bytes, size: int, width: int, prints: bytes) -> bytes:
+        return kernel.match_blocks(key, base, size, min(width, most), narrow(prints, width))
+
+    def near(
+        key: bytes, base: bytes, origin: int, size: int, width: int, reach: int, runs: bytes, prints: bytes
+    ) -> bytes:
+        short = narrow(prints, width)
+        return kernel.match_runs(key, base, origin, size, min(width, most), reach, runs, short)
+
+    monkeypatch.setattr(gaps_module, "match_blocks", match)
+    monkeypatch.setattr(gaps_module, "match_runs", near)
+    monkeypatch.setattr(source_module, "block_fingerprints", fingerprints)
+
+
 def test_every_fingerprint_collides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two bits they match nearly everywhere: wrong chunks are noticed, and the files come all the same."""
     value = pure._BlockHash.value
@@ -97,9 +123,76 @@ def test_every_fingerprint_collides(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     names = ("tiny", "small", "one chunk")
     source, destination = places(tmp_path, {n: OLD[n] for n in names}, {n: NEW[n] for n in names})
     run = synced(source, destination)
-    # Each described once more, in full, and then without blocks; the tiny one comes whole.
-    assert counts(run)["TreeAnswer"] == 2 * (len(names) - 1)
+    # The only chunk of each comes once more, as it is; the tiny one comes whole.
+    assert counts(run)["TreeAnswer"] == len(names) - 1
     assert run.done.literal_bytes >= sum(len(NEW[name]) for name in names)
+
+
+def library(seed: int, size: int, shift: int) -> bytes:
+    """Code in which, here and there, four bytes are an address."""
+    rng = random.Random(seed)
+    made, at = bytearray(rng.randbytes(size)), 0
+    while at < size - 4:
+        made[at : at + 4] = (rng.randrange(1 << 24) + shift).to_bytes(4, "little")
+        at += rng.choice((40, 90, 200, 900, 1900))
+    return bytes(made)
+
+
+def rebuilt_library(tmp_path: Path) -> tuple[Path, Path]:
+    """Of 300,000 bytes, which are one region."""
+    return places(tmp_path, {"f": library(1, 300_000, 0)}, {"f": library(1, 300_000, 4096)})
+
+
+@pytest.mark.parametrize("width", [8, 3, 1])
+def test_what_is_wrong_in_a_region_comes_once_more(
+    width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a rebuilt library no chunk, a few or all are put together from blocks that only look right."""
+    source, destination = rebuilt_library(tmp_path)
+    colliding(monkeypatch, width)
+    run = synced(source, destination)
+    literals = run.done.literal_bytes
+    assert counts(run)["TreeAnswer"] == 1
+    assert run.done.round_trips <= 10 + (width < 8)
+    assert counts(run)["FileEnd"] == (1 if width == 8 else 2)
+    least, most = {8: (10_000, 20_000), 3: (20_000, 299_999), 1: (300_000, 350_000)}[width]
+    assert least <= literals <= most
+
+
+def test_wrong_chunks_among_equal_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of many chunks turn out to be the same wrong ones: a run, of which each is to be mended."""
+
+    def first(key: bytes, base: bytes, size: int, width: int, fingerprints: bytes) -> bytes:
+        return bytes(8) * (len(fingerprints) // width)
+
+    monkeypatch.setattr(gaps_module, "match_blocks", first)
+    rng = random.Random(5)
+    old = rng.randbytes(400_000)
+    new = b"".join(old[at : at + 999] + b"?" for at in range(0, len(old), 1000))
+    source, destination = places(tmp_path, {"f": old}, {"f": new})
+    run = synced(source, destination)
+    assert counts(run)["TreeAnswer"] == 1
+    assert run.done.literal_bytes >= len(new)
+
+
+def test_what_mends_is_wrong_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is then described in full."""
+
+    class Changed(Send):
+        def __init__(self, message: Message, round: int) -> None:  # noqa: A002
+            if isinstance(message, Data):
+                counted.append(round)
+                if len(counted) == 2:
+                    message = Data(message.file, bytes(len(message.payload)))
+            super().__init__(message, round)
+
+    counted: list[int] = []
+    source, destination = rebuilt_library(tmp_path)
+    colliding(monkeypatch, 3)
+    monkeypatch.setattr(source_module, "Send", Changed)
+    run = synced(source, destination)
+    assert counts(run)["TreeAnswer"] == 2
+    assert run.done.literal_bytes >= 300_000
 
 
 def test_one_wrong_block_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +202,8 @@ def test_one_wrong_block_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(gaps_module, "match_blocks", one_off)
     source, destination = places(tmp_path, {"f": OLD["small"]}, {"f": NEW["small"]})
-    assert counts(synced(source, destination))["TreeAnswer"] == 2
+    run = synced(source, destination)
+    assert (counts(run)["TreeAnswer"], counts(run)["RangeRequest"]) == (1, 2)
 
 
 @pytest.mark.parametrize("name", ["small", "some chunks"])

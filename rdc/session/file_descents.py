@@ -33,7 +33,7 @@ from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rdc.model.entries import Identity
     from rdc.protocol.messages import BlockAnswer, Data, Literals, NodeAnswer, TreeAnswer
@@ -295,11 +295,17 @@ class FileDescents:
             state.open_requests += 1
             yield Send(RangeRequest.of(state.file, ranges, pack=True), round_)
             return
+        yield from self._ask_data(state, ranges, round_)
+        if not ranges:
+            yield from self._conclude(state, round_)
+
+    @staticmethod
+    def _ask_data(
+        state: DescendingFile, ranges: Sequence[tuple[int, int]], round_: int
+    ) -> Conversation[None]:
         for i in range(0, len(ranges), RANGES_PER_MESSAGE):
             state.open_requests += 1
             yield Send(RangeRequest.of(state.file, tuple(ranges[i : i + RANGES_PER_MESSAGE])), round_)
-        if not ranges:
-            yield from self._conclude(state, round_)
 
     def _may_pack(self, state: DescendingFile, ranges: list[tuple[int, int]]) -> bool:
         if not self._context.pack or len(ranges) > RANGES_PER_MESSAGE:
@@ -385,6 +391,11 @@ class FileDescents:
         if not state.failed:
             try:
                 rebuild = self._build(state)
+                if wrong := rebuild.mend():
+                    yield from self._ask_data(
+                        state, [(found.offset, found.length) for found in wrong], round_
+                    )
+                    return
                 rebuild.finish(state.root)
             except MismatchError:
                 state.failed = True

@@ -278,7 +278,7 @@ BANDWIDTH_LEAST = 512
 
 BLOCK_SIZE_MIN = 16
 BLOCK_SIZE_MAX = 64 << 10
-"""Bytes of a block below the chunk: a fingerprint has 4 to 8 bytes, so that smaller blocks gain nothing."""
+"""Bytes of a block below the chunk: a fingerprint has 3 to 8 bytes, so that smaller blocks gain nothing."""
 
 BLOCKS_PER_MESSAGE = 65_536
 """Blocks whose fingerprints one answer holds: 512 KiB at 8 bytes each, half a frame."""

@@ -55,7 +55,14 @@ MARGIN = 4 << 10
 """Bytes by which a window goes past the known neighbours, and about which a rest's own window lies."""
 
 CERTAINTY_BITS = 10
-"""One file in 2^10 at most may be deceived by a fingerprint: it is then described once more in full."""
+"""One file in 2^10 at most may be deceived by a fingerprint: a chunk of it then comes once more."""
+
+REGION_CERTAINTY_BITS = 3
+"""The same of each question about a region: a round trip in eight files at most, for a tenth of their
+fingerprints."""
+
+REGION_WIDTH_LEAST = 3
+"""Bytes of a fingerprint of a block that is looked for in two places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,9 +311,9 @@ class BlockSearch:
 _Place: TypeAlias = "tuple[int, int] | None"
 
 
-def _width(pairs: int) -> int:
+def _width(pairs: int, least: int = 4, certainty: int = CERTAINTY_BITS) -> int:
     """Bytes of a fingerprint, where so many pairs of blocks are compared."""
-    return min(8, max(4, -(-(pairs.bit_length() + CERTAINTY_BITS) // 8)))
+    return min(8, max(least, -(-(pairs.bit_length() + certainty) // 8)))
 
 
 def _split(found: _Open, most: int) -> Iterator[_Open]:
@@ -354,9 +361,13 @@ def _add(copies: list[_Match], at: int, copy: Copy) -> None:
 # Regions
 
 
+def _region_width(pairs: int) -> int:
+    return _width(pairs, REGION_WIDTH_LEAST, REGION_CERTAINTY_BITS)
+
+
 def _everywhere(region: Region, step: Step) -> Iterator[_Everywhere]:
     blocks = (region.end - region.offset) // step.size
-    width = _width(blocks * sum(window.length for window in region.windows))
+    width = _region_width(blocks * sum(window.length for window in region.windows))
     fingerprints = bytearray()
     for first in range(0, blocks, BLOCKS_PER_MESSAGE):
         count = min(BLOCKS_PER_MESSAGE, blocks - first)
@@ -386,14 +397,14 @@ def _nearby(region: Region, runs: array[int], step: Step) -> Iterator[_Nearby]:
     for row, (offset, length, _, _) in enumerate(zip(numbers, numbers, numbers, numbers, strict=True)):
         more = -(-length // step.size)
         if ranges and (blocks + more > BLOCKS_PER_MESSAGE or len(ranges) == RANGES_PER_MESSAGE):
-            ask = Ask(tuple(ranges), step.size, _width(blocks * candidates))
+            ask = Ask(tuple(ranges), step.size, _region_width(blocks * candidates))
             yield _Nearby(ask, region, runs[4 * first : 4 * row], step)
             ranges, first, blocks = [], row, 0
         ranges.append(ByteRange(offset, length))
         blocks += more
     if ranges:
         yield _Nearby(
-            Ask(tuple(ranges), step.size, _width(blocks * candidates)), region, runs[4 * first :], step
+            Ask(tuple(ranges), step.size, _region_width(blocks * candidates)), region, runs[4 * first :], step
         )
 
 

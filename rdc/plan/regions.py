@@ -175,8 +175,9 @@ def _open(found: array[int], start: int, end: int, before: int, behind: int, ste
     for begin, stop, ahead, back in parts:
         rest = (stop - begin) % step.size
         cut = rest if rest < TAIL_BYTES else 0
-        if stop - cut > begin and (ahead, back) != (UNPLACED, UNPLACED):
-            found.extend((begin, stop - cut - begin, ahead, _less(back, cut)))
+        row = (begin, stop - cut - begin, ahead, _less(back, cut))
+        if row[1] > 0 and row[2:] != (UNPLACED, UNPLACED):
+            found.extend(row)
 
 
 def _less(place: int, length: int) -> int:

@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-FINGERPRINT_WIDTHS = (4, 8)
+FINGERPRINT_WIDTHS = (3, 8)
 LEAF_WIDTH = 4
 """Bytes of a fingerprint that comes with a tree: a chunk has few blocks, and few places to look for them."""
 SHORTEN = 4

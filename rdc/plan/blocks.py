@@ -527,8 +527,11 @@ def _pieces(offset: int, length: int, matches: list[_Match], starts: list[int]) 
             pieces.append(Literal(match.offset - at))
             at = match.offset
         if stop > at:
-            skipped = at - match.offset
-            pieces.append(Copy(match.copy.base, match.copy.offset + skipped, stop - at))
+            if stop - at == match.copy.length:
+                pieces.append(match.copy)
+            else:
+                skipped = at - match.offset
+                pieces.append(Copy(match.copy.base, match.copy.offset + skipped, stop - at))
             at = stop
         row += 1
     return tuple(pieces)

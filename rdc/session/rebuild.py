@@ -255,10 +255,15 @@ class Rebuild:
         wanted = sum(piece.length for piece in part.pieces if isinstance(piece, Literal))
         while len(self._inbox) < wanted:
             yield
-        pieces, at = [], 0
+        pieces: list[bytes | memoryview] = []
+        at = 0
+        near, start = self._surroundings(part)
         for piece in part.pieces:
             if isinstance(piece, Copy):
-                pieces.append(self._bases[piece.base].source.pread(piece.offset, piece.length))
+                if near:
+                    pieces.append(near[piece.offset - start : piece.offset - start + piece.length])
+                else:
+                    pieces.append(self._bases[piece.base].source.pread(piece.offset, piece.length))
                 self.reused_bytes += piece.length * part.count
             else:
                 pieces.append(bytes(self._inbox[at : at + piece.length]))
@@ -271,6 +276,16 @@ class Rebuild:
                 raise self._mismatch("a chunk put together from blocks is not the one its reference names")
             self._wrong.append(_Wrong(self.temporary.size, part.length, part.reference))
         self._put(chunk, digest, part.count)
+
+    def _surroundings(self, part: Patch) -> tuple[memoryview, int]:
+        """What a base has from the first of a chunk's copies to the last, and where it begins there: one read
+        for hundreds of pieces of rebuilt code. Nothing, where they lie elsewhere."""
+        copies = [piece for piece in part.pieces if isinstance(piece, Copy)]
+        start = min((copy.offset for copy in copies), default=0)
+        stop = max((copy.offset + copy.length for copy in copies), default=0)
+        if len(copies) < 2 or stop - start > 4 * part.length or len({copy.base for copy in copies}) > 1:
+            return memoryview(b""), 0
+        return memoryview(self._bases[copies[0].base].source.pread(start, stop - start)), start
 
     def _repeat(self, part: Repeat) -> Generator[None]:
         start, outside = self.temporary.size, self._repeating

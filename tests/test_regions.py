@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
-from rdc.plan import blocks
+from rdc.plan import regions
 from rdc.plan.blocks import BlockSearch
 from rdc.plan.descent import Fetch
 from rdc.plan.regions import REGION_BYTES, UNPLACED, Region, Step, Window, ladder
@@ -170,7 +170,7 @@ def test_questions_about_a_long_region_stay_within_messages() -> None:
 def test_a_long_gap_is_sliced_and_each_slice_looked_for_near_its_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(blocks, "SLICE_BYTES", 300_000)
+    monkeypatch.setattr(regions, "SLICE_BYTES", 300_000)
     rng = random.Random(4)
     old = rng.randbytes(1_000_000)
     new = b"".join(old[at : at + 3000] + b"!" for at in range(0, len(old), 3000))

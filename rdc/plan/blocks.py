@@ -18,19 +18,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan.descent import ByteRange, Copy, Fetch, Literal, Patch, Repeat, Reuse, ReuseChunk
-from rdc.plan.regions import REGION_BYTES, RUNS_MOST, SLICE_BYTES, UNPLACED, Region, Window, ladder
+from rdc.plan.questions import NOWHERE, Ask, Find, fingerprint_width
+from rdc.plan.region_search import RegionQuestion, RegionSearch
+from rdc.plan.regions import REGION_BYTES, UNPLACED, Window, sliced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rdc.plan.descent import Part
-    from rdc.plan.regions import Near, Step
+    from rdc.plan.regions import Near, Region
     from rdc.signature.tree import SignatureTree
 
 __all__ = ["NOWHERE", "Ask", "BlockSearch", "Find", "Window"]
-
-NOWHERE = (1 << 64) - 1
-"""Offset of a block that was not found, as the kernel says it."""
 
 LADDERS = ((), (256,), (1024, 128), (1024, 256, 64))
 """Bytes of a block, from the first question about a long gap down, by the rounds there are for it.
@@ -53,29 +52,6 @@ TAIL_BYTES = 16
 
 MARGIN = 4 << 10
 """Bytes by which a window goes past the known neighbours, and about which a rest's own window lies."""
-
-CERTAINTY_BITS = 10
-"""One file in 2^10 at most may be deceived by a fingerprint: a chunk of it then comes once more."""
-
-REGION_CERTAINTY_BITS = 3
-"""The same of each question about a region: a round trip in eight files at most, for a tenth of their
-fingerprints."""
-
-REGION_WIDTH_LEAST = 3
-"""Bytes of a fingerprint of a block that is looked for in two places."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Blocks of `size` bytes of these ranges (whose ends may be shorter), fingerprints of `width` bytes."""
-
-    ranges: tuple[ByteRange, ...]
-    size: int
-    width: int
-
-
-Find: TypeAlias = "Callable[[Window, int, int, bytes], Sequence[int]]"
-"""(window, size, width, fingerprints) -> the offset in the base of each block, or NOWHERE."""
 
 
 class _Gap:
@@ -122,30 +98,6 @@ class _Blocks:
         self.opened = opened
 
 
-class _Everywhere:
-    """A part of a region, whose blocks are looked for once those of all parts are there."""
-
-    __slots__ = ("ask", "fingerprints", "last", "region")
-
-    def __init__(self, ask: Ask, region: Region, fingerprints: bytearray, last: bool) -> None:
-        self.ask = ask
-        self.region = region
-        self.fingerprints = fingerprints
-        self.last = last
-
-
-class _Nearby:
-    """Runs of a region."""
-
-    __slots__ = ("ask", "region", "runs", "step")
-
-    def __init__(self, ask: Ask, region: Region, runs: array[int], step: Step) -> None:
-        self.ask = ask
-        self.region = region
-        self.runs = runs
-        self.step = step
-
-
 class BlockSearch:
     """All gaps of one file. Send `asks()`, take each answer with `take`, until nothing is asked any more."""
 
@@ -156,22 +108,22 @@ class BlockSearch:
         self._sizes: tuple[int, ...] = LADDERS[max(0, min(rounds, len(LADDERS) - 1))]
         self._gaps = list(_gaps(parts, bases))
         self._open: list[_Open] = []
-        self._regions: list[Region] = []
-        self._steps = ladder(rounds)
+        self._regions = RegionSearch(rounds)
         for gap in self._gaps:
             if not gap.windows or not self._sizes:
                 continue
             if gap.end - gap.offset >= REGION_BYTES:
-                gap.regions = tuple(_slices(gap, bases))
-                self._regions += gap.regions
+                size = bases[gap.windows[0].base].size
+                gap.regions = sliced(gap.offset, gap.end, gap.windows, gap.before, gap.behind, size)
+                self._regions.regions += gap.regions
             else:
                 self._open.append(_Open(gap, gap.offset, gap.end - gap.offset, self._first_step(gap)))
-        self._asked: deque[_Blocks | _Everywhere | _Nearby] = deque()
+        self._asked: deque[_Blocks | RegionQuestion] = deque()
 
     def begin(self, size: int, width: int) -> None:
         """Fingerprints of the whole file, one gap, come unasked: they are to be taken next."""
         self._sizes = (size, *(step for step in FURTHER[min(self._rounds, len(FURTHER) - 1)] if step < size))
-        self._open, self._regions = [], []
+        self._open, self._regions = [], RegionSearch(0)
         opened = [_Open(gap, gap.offset, gap.end - gap.offset, 0) for gap in self._gaps]
         ask = Ask(tuple(ByteRange(o.offset, o.length) for o in opened), size, width)
         self._asked.append(_Blocks(ask, opened))
@@ -181,17 +133,7 @@ class BlockSearch:
         opened, self._open = self._open, []
         for step, size in enumerate(self._sizes):
             self._batch(size, [found for found in opened if found.step == step])
-        if self._steps:
-            step_now, *later = self._steps
-            self._steps = tuple(later)
-            left = RUNS_MOST
-            for region in self._regions:
-                if step_now.reach == step_now.ends == 0:
-                    self._asked += _everywhere(region, step_now)
-                else:
-                    runs = region.runs(step_now, left)
-                    left -= len(runs) // 4
-                    self._asked += _nearby(region, runs, step_now)
+        self._asked += self._regions.questions()
         return [asked.ask for asked in self._asked]
 
     def take(self, fingerprints: bytes, find: Find, near: Near) -> bool:
@@ -199,14 +141,8 @@ class BlockSearch:
         asked = self._asked.popleft()
         if isinstance(asked, _Blocks):
             self._take_blocks(asked.ask, asked.opened, fingerprints, find)
-        elif isinstance(asked, _Nearby):
-            region, ask = asked.region, asked.ask
-            region.add(near(region.base, asked.step, ask.width, asked.runs, fingerprints))
         else:
-            asked.fingerprints += fingerprints
-            if asked.last:
-                _look_everywhere(asked.region, asked.ask, bytes(asked.fingerprints), find)
-                asked.fingerprints.clear()
+            asked.take(fingerprints, find, near)
         return not self._asked
 
     def _take_blocks(self, ask: Ask, opened: list[_Open], fingerprints: bytes, find: Find) -> None:
@@ -257,7 +193,7 @@ class BlockSearch:
             -(-found.length // size) * sum(window.length for window in found.gap.windows) for found in batch
         )
         ranges = tuple(ByteRange(found.offset, found.length) for found in batch)
-        self._asked.append(_Blocks(Ask(ranges, size, _width(pairs)), batch))
+        self._asked.append(_Blocks(Ask(ranges, size, fingerprint_width(pairs)), batch))
 
     def _match(self, ask: Ask, opened: list[_Open], blobs: list[bytes], find: Find) -> None:
         gap, size, width = opened[0].gap, ask.size, ask.width
@@ -311,11 +247,6 @@ class BlockSearch:
 _Place: TypeAlias = "tuple[int, int] | None"
 
 
-def _width(pairs: int, least: int = 4, certainty: int = CERTAINTY_BITS) -> int:
-    """Bytes of a fingerprint, where so many pairs of blocks are compared."""
-    return min(8, max(least, -(-(pairs.bit_length() + certainty) // 8)))
-
-
 def _split(found: _Open, most: int) -> Iterator[_Open]:
     if found.length <= most:
         yield found
@@ -358,74 +289,7 @@ def _add(copies: list[_Match], at: int, copy: Copy) -> None:
     copies.append(_Match(at, copy))
 
 
-# Regions
-
-
-def _region_width(pairs: int) -> int:
-    return _width(pairs, REGION_WIDTH_LEAST, REGION_CERTAINTY_BITS)
-
-
-def _everywhere(region: Region, step: Step) -> Iterator[_Everywhere]:
-    blocks = (region.end - region.offset) // step.size
-    width = _region_width(blocks * sum(window.length for window in region.windows))
-    fingerprints = bytearray()
-    for first in range(0, blocks, BLOCKS_PER_MESSAGE):
-        count = min(BLOCKS_PER_MESSAGE, blocks - first)
-        part = ByteRange(region.offset + first * step.size, count * step.size)
-        yield _Everywhere(Ask((part,), step.size, width), region, fingerprints, first + count == blocks)
-
-
-def _look_everywhere(region: Region, ask: Ask, fingerprints: bytes, find: Find) -> None:
-    """What the first window has is taken from there."""
-    places: Sequence[int] = ()
-    for window in region.windows:
-        if window.length < ask.size:
-            continue
-        more = find(window, ask.size, ask.width, fingerprints)
-        if places:
-            more = [new if old == NOWHERE else old for old, new in zip(places, more, strict=True)]
-        places = more
-    region.place(ask.size, places)
-
-
-def _nearby(region: Region, runs: array[int], step: Step) -> Iterator[_Nearby]:
-    """Questions about runs, as many in each as a message may have."""
-    candidates = 2 * (2 * step.reach + 1)
-    ranges: list[ByteRange] = []
-    first = blocks = 0
-    numbers = iter(runs)
-    for row, (offset, length, _, _) in enumerate(zip(numbers, numbers, numbers, numbers, strict=True)):
-        more = -(-length // step.size)
-        if ranges and (blocks + more > BLOCKS_PER_MESSAGE or len(ranges) == RANGES_PER_MESSAGE):
-            ask = Ask(tuple(ranges), step.size, _region_width(blocks * candidates))
-            yield _Nearby(ask, region, runs[4 * first : 4 * row], step)
-            ranges, first, blocks = [], row, 0
-        ranges.append(ByteRange(offset, length))
-        blocks += more
-    if ranges:
-        yield _Nearby(
-            Ask(tuple(ranges), step.size, _region_width(blocks * candidates)), region, runs[4 * first :], step
-        )
-
-
 # Gaps and their windows
-
-
-def _slices(gap: _Gap, bases: Sequence[SignatureTree]) -> Iterator[Region]:
-    """The gap as regions; each of several has a window of its own, about where it would be in the base."""
-    length = gap.end - gap.offset
-    if length <= SLICE_BYTES:
-        yield Region(gap.offset, length, gap.windows, gap.before, gap.behind)
-        return
-    base = gap.windows[0].base
-    size = bases[base].size
-    for at in range(0, length, SLICE_BYTES):
-        take = min(SLICE_BYTES, length - at)
-        start = max(0, min(gap.before + at, size) - SLICE_BYTES // 2)
-        window = Window(base, start, min(size - start, take + SLICE_BYTES))
-        before = gap.before if at == 0 else UNPLACED
-        behind = gap.behind if at + take == length else UNPLACED
-        yield Region(gap.offset + at, take, (window,), before, behind)
 
 
 def _gaps(parts: Sequence[Part], bases: Sequence[SignatureTree]) -> Iterator[_Gap]:

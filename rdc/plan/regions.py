@@ -64,12 +64,17 @@ class Step:
     ends: int
     """Bytes at either end of a run that are asked about: further away hardly anything is found."""
 
+    @property
+    def everywhere(self) -> bool:
+        """It asks about a region's blocks, without knowing where they may be."""
+        return not self.ends
+
 
 LADDERS = (
     (),
     (Step(512, 0, 0),),
-    (Step(512, 0, 0), Step(64, 512, 1024)),
-    (Step(512, 0, 0), Step(128, 1024, 2048), Step(32, 0, 256)),
+    (Step(512, 0, 0), Step(64, 256, 1024)),
+    (Step(512, 0, 0), Step(128, 256, 2048), Step(32, 0, 256)),
 )
 """By the rounds there are. From one release of OpenCV, pyarrow and LibreOffice to the next the largest
 library takes 14.9, 12.6 and 22.0 MB with these three, 16.4, 13.2 and 22.2 with 1024, 128 and 32 bytes."""
@@ -149,6 +154,23 @@ class Region:
                 _open(found, at, offset, place, begin, step)
             at, place = offset + length, begin + length
         return found
+
+
+def sliced(
+    offset: int, end: int, windows: tuple[Window, ...], before: int, behind: int, base_size: int
+) -> tuple[Region, ...]:
+    """A gap as regions; each of several has a window of its own, about where it would be in the base."""
+    if end - offset <= SLICE_BYTES:
+        return (Region(offset, end - offset, windows, before, behind),)
+    regions = []
+    for at in range(offset, end, SLICE_BYTES):
+        take = min(SLICE_BYTES, end - at)
+        start = max(0, min(before + at - offset, base_size) - SLICE_BYTES // 2)
+        window = Window(windows[0].base, start, min(base_size - start, take + SLICE_BYTES))
+        ahead = before if at == offset else UNPLACED
+        back = behind if at + take == end else UNPLACED
+        regions.append(Region(at, take, (window,), ahead, back))
+    return tuple(regions)
 
 
 def _rows(pieces: array[int]) -> Iterator[tuple[int, int, int]]:

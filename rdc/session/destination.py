@@ -94,7 +94,7 @@ class Destination:
         self._news = news
         self._whole = whole
         self._described = kept
-        self._kept = kept = kept.with_source(start.granularity)
+        self._kept = kept = kept.both(start.kept)
         self._settlement = Settlement(settlements, place.root, start, options, filters, kept=kept)
         self._wanted = Manifest()
         self._own: Manifest | None = None

@@ -528,7 +528,7 @@ def test_a_root_whose_server_is_gone_is_told_by_name(top: bytes, monkeypatch: py
         raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
 
     monkeypatch.setattr(os, "fstatvfs", gone)
-    with pytest.raises(RdcError, match="ENOTCONN|not connected"):
+    with pytest.raises(RdcError, match=r"ENOTCONN|not connected"):
         Root.open(top, writable=True)
 
 

@@ -163,7 +163,7 @@ class Source:
             yield from self._description.send_listing(round_, self._poll)
         else:
             yield Flush()
-            yield from self._description.offer(kept, round_)
+            yield from self._description.offer(kept, round_, again=offered is not None)
         while True:
             received = self._heard.popleft() if self._heard else (yield Receive())
             if received is None:

@@ -92,6 +92,14 @@ def test_runs_end_where_nothing_is_near() -> None:
     assert not region.runs(STEP, 0)
 
 
+def test_runs_are_bounded() -> None:
+    """However many pieces a peer makes of a file."""
+    region = Region(0, 1 << 20, WINDOW, 0, UNPLACED)
+    region.add(array("Q", [n for at in range(0, 1 << 20, 1024) for n in (at, at, 512)]))
+    assert len(rows(region.runs(STEP, 5000), 4)) == 1024
+    assert 100 <= len(rows(region.runs(STEP, 100), 4)) <= 101
+
+
 pieces_of = st.lists(
     st.tuples(st.integers(0, 300), st.integers(1, 200), st.one_of(st.integers(0, 5000))), max_size=20
 )

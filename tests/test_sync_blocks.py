@@ -267,3 +267,25 @@ def test_a_source_that_repeats_one_fingerprint(tmp_path: Path, monkeypatch: pyte
     )
     source, destination = places(tmp_path, OLD, NEW)
     synced(source, destination)
+
+
+@pytest.mark.parametrize("lie", ["random", "first", "zeros"])
+def test_a_source_that_lies_about_a_region(lie: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its blocks seem to be, the file comes right, and no chunk is asked for more than twice."""
+
+    def answer(message: BlockAnswer) -> BlockAnswer:
+        size = len(message.fingerprints)
+        made_up = {
+            "random": random.Random(2).randbytes(size),
+            "first": (message.fingerprints[:6] * size)[:size],
+            "zeros": bytes(size),
+        }
+        return BlockAnswer(message.file, made_up[lie])
+
+    answering(monkeypatch, answer)
+    source, destination = rebuilt_library(tmp_path)
+    run = synced(source, destination)
+    assert counts(run)["TreeAnswer"] == 1
+    # But for a block or two that were told truly by chance.
+    assert 299_000 <= run.done.literal_bytes <= 600_000
+    assert run.done.round_trips <= 11

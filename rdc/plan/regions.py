@@ -144,7 +144,7 @@ class Region:
         self.pieces = joined
 
     def runs(self, step: Step, most: int) -> array[int]:
-        """The runs of unknown bytes to ask about next, at most so many, as the kernel has them."""
+        """The runs of unknown bytes to ask about next, as the kernel has them: `most`, or one more."""
         found = array("Q")
         at, place = self.offset, self.before
         for offset, begin, length in (*_rows(self.pieces), (self.end, self.behind, 0)):

@@ -12,7 +12,7 @@ import msgpack  # type: ignore[import-untyped]
 from rdc.errors import IncompatiblePeerError, ProtocolError, RdcError, StreamError, printable
 from rdc.limits import ROUND_LIMIT
 from rdc.model.sync import MessageCost
-from rdc.protocol.blocks import DEFAULT_LEVEL, MAX_LEVEL, BlockReader, BlockWriter
+from rdc.protocol.blocks import DEFAULT_LEVEL, HARD_LEVEL, BlockReader, BlockWriter
 from rdc.protocol.census import Census
 from rdc.protocol.frames import Frame, FrameReader, frame_head
 from rdc.protocol.ledger import Ledger
@@ -132,16 +132,15 @@ class Connection:
         self._blocks_out = BlockWriter(0)
         self.send(hello, 0)
         self._blocks_out.flush()
-        self.set_level(DEFAULT_LEVEL if compress else 0)
+        self._compress = compress
+        self.press(hard=False)
 
     # Sending
 
-    def set_level(self, level: int) -> None:
-        """zstd level of what is sent from here on, 1 to 19, or 0 for raw. Moving between raw and one level is
-        free; another level starts with an empty window."""
-        if not 0 <= level <= MAX_LEVEL:
-            raise LocalProtocolError(f"compression level {level}")
-        self._blocks_out.level = level
+    def press(self, *, hard: bool) -> None:
+        """How hard what follows is compressed, if it is. A change starts with an empty window."""
+        if self._compress:
+            self._blocks_out.level = HARD_LEVEL if hard else DEFAULT_LEVEL
 
     def send(self, message: Message, round: int) -> None:  # noqa: A002 - the protocol's word
         """Queue a message. LocalProtocolError when it is not allowed now or breaks a limit."""

@@ -215,6 +215,10 @@ again."""
 BASES_PER_FILE = 3
 """Files beside the one at its path that a file may be rebuilt from: each is read and looked through."""
 
+KEPT_BASES = 64
+"""Files kept open because others are made from them and their own new versions may come first; with what is
+staged for a commit they fit the usual limit of 1,024 descriptors. Beyond, such a file may cost a repair."""
+
 TREES_IN_FLIGHT = 16_384
 """Files compared by descent at a time. More wait for these, which costs further round trips."""
 

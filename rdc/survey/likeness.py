@@ -80,7 +80,7 @@ class Likeness:
 
         fewest: dict[int, int] = {}
         # Best pairs first, so that a group is tied together by what ties it most.
-        pairs = sorted(index.pairs(MATCHES), key=lambda pair: -pair.matches)
+        pairs = sorted(index.pairs(MATCHES, spanning=True), key=lambda pair: -pair.matches)
         for pair in pairs:
             first, second = sorted((top(pair.first), top(pair.second)))
             if first != second:

@@ -356,8 +356,8 @@ are sought. A million unrelated files share two with 244; without a bound a mill
 half a million million comparisons, eighteen times."""
 
 SPANNING_WINDOW = 4_096
-"""The same when only groups are sought. What is alike beyond it is nearly always connected through others; 131,072
-files that are all alike take ten seconds."""
+"""The same when only groups are sought. What is alike beyond it is nearly always connected through others;
+131,072 files that are all alike take ten seconds."""
 
 GONE_BYTES = 256 << 10
 """Bytes of names that one Changed says are gone: with half a frame of entries they fit a frame; more than a

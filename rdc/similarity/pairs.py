@@ -63,8 +63,8 @@ class SimilarPairs:
 
     @property
     def skipped(self) -> int:
-        """Comparisons left out so far, of files that agree in two traits with more than 65,536 others (or 4,096). Few of
-        them would have given a pair."""
+        """Comparisons left out so far, of files that agree in two traits with more than 65,536 others, or
+        4,096 for spanning pairs. Few of them would have given a pair."""
         return self._pairs.skipped
 
     def __iter__(self) -> Iterator[SimilarPair]:

@@ -25,6 +25,7 @@ from rdc.model.scan import ScanOptions, ScanReport
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.progress import Event, Progressed
 from rdc.survey import scan as scan_module
+from rdc.survey.places import Places, suffix_of
 from rdc.survey.scan import scan
 from tests.plain_census import PlainCensus, count
 
@@ -472,3 +473,11 @@ def test_files_that_resemble_each_other(tmp_path: Path) -> None:
     assert report.similar[0].bytes == 9_500_003
     assert all(0.6 < group.resemblance <= 1 for group in report.similar)
     assert all(Path(os.fsdecode(path)).exists() for group in report.similar for path in group.paths)
+
+
+@given(st.lists(st.text("aB.", min_size=1, max_size=7).map(str.encode), max_size=12))
+def test_files_of_one_type_share_a_place(names: list[bytes]) -> None:
+    together, alone = Places(), Places()
+    found = together.places_of(3, names)
+    assert found == [alone.place(3, suffix_of(name)) for name in names]
+    assert together.suffixes == alone.suffixes

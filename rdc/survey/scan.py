@@ -259,7 +259,8 @@ class _Scanner:
                 ):
                     yield batch
                     batch, enough = SmallBatch(), min(most, 2 * enough)
-                batch.add(part, self._placed(part))
+                names = part.names[part.start : part.stop]
+                batch.add(part, self.outcome.places.places_of(part.directory.number, names))
         if batch:
             yield batch
 
@@ -293,11 +294,6 @@ class _Scanner:
         before = len(self._linked)
         self._linked.add((directory.devices[row], directory.inodes[row]))
         return len(self._linked) > before
-
-    def _placed(self, run: Run) -> list[int]:
-        """The place of each file of `run`."""
-        number, places = run.directory.number, self.outcome.places
-        return [places.place(number, suffix_of(name)) for name in run.names[run.start : run.stop]]
 
     def _sign(self, batch: SmallBatch) -> SignedBatch:
         """Called in any thread."""

@@ -68,6 +68,7 @@ __all__ = [
     "SIMILAR_MATCHES",
     "SIMILAR_PAIRS",
     "SIMILAR_WINDOW",
+    "SPANNING_WINDOW",
     "SIZE_LIMIT",
     "SOFTWARE_BYTES",
     "TIMEOUT_SECONDS",
@@ -357,6 +358,10 @@ SIMILAR_WINDOW = 65_536
 """Neighbours that a file is compared with, at most, among those that share two of its traits, when all pairs
 are sought. A million unrelated files share two with 244; without a bound a million related ones would take
 half a million million comparisons, eighteen times."""
+
+SPANNING_WINDOW = 4_096
+"""The same when only groups are sought. What is alike beyond it is nearly always connected through others;
+131,072 files that are all alike take ten seconds."""
 
 GONE_BYTES = 256 << 10
 """Bytes of names that one Changed says are gone: with half a frame of entries they fit a frame; more than a

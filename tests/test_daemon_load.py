@@ -31,7 +31,8 @@ from rdc.session.driver import Conversation, Receive
 from rdc.session.serve import greeting
 from rdc.session.sync import sync
 from rdc.transport.keys import KeyRing
-from rdc.transport.tls import TlsTransport, connect
+from rdc.transport.tls import TlsTransport
+from rdc.transport.tls_dial import connect
 from tests.daemons import Daemon, running_daemon, wait_until
 from tests.syncing import RDC, contents_of
 from tests.trees import describe, read_tree, tree, write_tree
@@ -59,7 +60,7 @@ def serving(data: Path, top: str = "", module: str = "") -> Iterator[Daemon]:
 def dial(daemon: Daemon, who: str = "alice") -> TlsTransport:
     """A connection whose handshake is done, and on which nothing was said."""
     ring = KeyRing.read(daemon.keys_of(who))
-    return connect("127.0.0.1", daemon.port, ring, ring.peer("127.0.0.1", daemon.port, default_port=0))
+    return connect("127.0.0.1", daemon.port, ring, ring.peers("127.0.0.1", daemon.port, default_port=0))
 
 
 def opened(daemon: Daemon, options: SyncOptions | None = None) -> TlsTransport:

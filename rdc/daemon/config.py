@@ -88,7 +88,9 @@ class DaemonConfig:
 
     def names_of(self, pin: str) -> frozenset[str]:
         """What the certificate is trusted as; empty for a stranger."""
-        return frozenset(name for name, trusted in self.keys.trusted.items() if trusted.pin == pin)
+        return frozenset(
+            name for name, known in self.keys.trusted.items() if any(each.pin == pin for each in known)
+        )
 
 
 def read_config(path: Path, environ: Mapping[str, str]) -> DaemonConfig:

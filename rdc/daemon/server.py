@@ -30,7 +30,8 @@ from rdc.errors import ExitCode, RdcError, StreamError, TrustError
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Refused
 from rdc.session.serve import greeting
-from rdc.transport.tls import TlsTransport, answering_context
+from rdc.transport.tls import TlsTransport
+from rdc.transport.tls_trust import answering_context
 
 if TYPE_CHECKING:
     from rdc.daemon.config import DaemonConfig

@@ -58,7 +58,8 @@ def serve(
     check_root(config.user, allow_root=allow_root)
     forbid_core_dumps()
 
-    from rdc.daemon.server import Server, address_of, bind
+    from rdc.daemon.listening import address_of, bind
+    from rdc.daemon.server import Server
 
     listeners = bind(config.listen)
     log = Log(as_json=config.json_log)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rdc.errors import UsageError
-from rdc.limits import TIMEOUT_SECONDS
+from rdc.limits import SIZE_LIMIT, TIMEOUT_SECONDS
 from rdc.model.location import DEFAULT_PORT
 from rdc.model.settings import read_settings
 from rdc.transport.keys import KeyRing, key_directory
@@ -48,6 +48,9 @@ class Limits:
     handshakes: int = 64
     """Connections at once that have not shown who they are."""
     handshake_seconds: int = 10
+    open_seconds: int = 60
+    """From the handshake until a session has said what it wants: with filter rules of 256 KiB that is 5 KB a
+    second."""
     idle_seconds: int = 300
     """A session in which no byte moves for so long ends."""
     session_seconds: int = 86_400
@@ -57,6 +60,11 @@ class Limits:
     """Bytes that one session may allocate."""
     threads: int = 2
     """Threads of one session that read and hash."""
+    decompressed: int = 4 << 40
+    """Bytes that what one session sends may come to, decompressed: content and all that is said of it. More
+    than `cpu_seconds` let any session decode that does something with it."""
+    written: int = 4 << 40
+    """Bytes that one session may write, 4 KiB counted for each entry besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +186,7 @@ def _limits(table: Table, base: Limits) -> Limits:
         ),
         handshakes=table.number("handshakes", base.handshakes, least=1, most=512),
         handshake_seconds=table.number("handshake-seconds", base.handshake_seconds, least=1, most=600),
+        open_seconds=table.number("open-seconds", base.open_seconds, least=1, most=3600),
     )
     table.finish()
     return limits
@@ -186,7 +195,10 @@ def _limits(table: Table, base: Limits) -> Limits:
 def _module_limits(table: Table, base: Limits) -> Limits:
     # No module gets more than the daemon gives to any session.
     limits = _session_limits(table, base, base)
-    table.finish("; in a module: connections, idle-seconds, session-seconds, cpu-seconds, memory, threads")
+    table.finish(
+        "; in a module: connections, idle-seconds, session-seconds, cpu-seconds, memory, threads,"
+        " decompressed, written"
+    )
     return limits
 
 
@@ -197,6 +209,8 @@ _MOST = Limits(
     cpu_seconds=1 << 31,
     memory=1 << 50,
     threads=64,
+    decompressed=SIZE_LIMIT,
+    written=SIZE_LIMIT,
 )
 
 
@@ -211,4 +225,6 @@ def _session_limits(table: Table, base: Limits, most: Limits) -> Limits:
         cpu_seconds=table.number("cpu-seconds", base.cpu_seconds, least=1, most=most.cpu_seconds),
         memory=table.size("memory", base.memory, least=MEMORY_LEAST, most=most.memory),
         threads=table.number("threads", base.threads, least=1, most=most.threads),
+        decompressed=table.size("decompressed", base.decompressed, least=1, most=most.decompressed),
+        written=table.size("written", base.written, least=1, most=most.written),
     )

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Listeners", "address_of", "bind"]
 
-BACKLOG = 128
-"""Connections the kernel holds until they are accepted."""
+BACKLOG = 1024
+"""Connections the kernel holds until they are accepted. Those past it have to try again, after 1 second, 2,
+4: with few, who floods the daemon would make others wait. Accepting so many takes a third of a second."""
 
 ACCEPTS = 32
 """Accepted at a time before the others get a turn."""

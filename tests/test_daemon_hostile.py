@@ -21,6 +21,7 @@ import rdc.session.source
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import ExitCode, RdcError
 from rdc.limits import FRAME_BYTES, RAW_BLOCK_BYTES
+from rdc.model.kept import Kept
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Data, Describe, FileRequest, ListingEnd, Open, Role, Start
@@ -365,7 +366,7 @@ def test_a_peer_that_asks_and_has_no_ear(data: Path, tmp_path: Path) -> None:
         connection = Connection(True, greeting(SYNC_PARAMS), compress=False)
         options = SyncOptions(compress=False)
         connection.send(Open(Role.SOURCE, b"data/", b"s" * 16, options), 0)
-        connection.send(Describe(True, False), 0)
+        connection.send(Describe(True, Kept(False)), 0)
         connection.flush()
         send_all(transport, connection.data_to_send())
         while True:

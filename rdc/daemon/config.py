@@ -112,7 +112,9 @@ def read_config(path: Path, environ: Mapping[str, str]) -> DaemonConfig:
     log = top.text("log", "logfmt")
     if log not in ("logfmt", "json"):
         raise top.error("log", f"expected logfmt or json, found '{log}'")
-    keys = KeyRing.read(_beside(path, top.text("keys")) if "keys" in top else key_directory(environ))
+    keys = KeyRing.read(
+        _beside(path, top.text("keys")) if "keys" in top else key_directory(environ).absolute()
+    )
     catalog = top.text("catalog", "")
     limits = _limits(top.table("limits"), Limits())
     modules = {name: _module(name, table, keys, limits) for name, table in top.tables("modules")}

@@ -21,6 +21,7 @@ __all__ = [
     "SETTINGS_BYTES",
     "DAEMON_TIMEOUT_SECONDS",
     "HANDSHAKE_BYTES",
+    "CERTIFICATES_PER_NAME",
     "KEY_FILE_BYTES",
     "TRUSTED_KEYS",
     "BLOCKS_PER_MESSAGE",
@@ -301,6 +302,10 @@ KEY_FILE_BYTES = 64 << 10
 
 TRUSTED_KEYS = 10_000
 """Certificates in one key directory: a daemon reads them all at each reload."""
+
+CERTIFICATES_PER_NAME = 4
+"""Certificates trusted under one name: the old and the new one while a key is replaced, and as many that
+somebody forgot."""
 
 SETTINGS_BYTES = 1 << 20
 """Bytes of a configuration file: thousands of modules."""

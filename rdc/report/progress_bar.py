@@ -21,7 +21,8 @@ REFRESH_INTERVAL = 0.1
 
 
 class ProgressBar:
-    """Shows the standing of one job on `stream` until close(), which wipes it."""
+    """Shows the standing of one job on `stream` until close(), which wipes it; what follows later draws it
+    anew."""
 
     def __init__(
         self,
@@ -63,6 +64,7 @@ class ProgressBar:
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
+            self._tasks.clear()  # they belong to the bar that is gone
 
     def _show(self, progress: Progress, standing: Standing) -> None:
         task = self._tasks.get(standing.phase)

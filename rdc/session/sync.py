@@ -265,8 +265,8 @@ def _explained(error: StreamError, host: str, shell: RemoteShell, status: int | 
     """What an end of the stream means, given how the remote shell ended."""
     if error.before_hello and status in {126, 127}:
         return CommandMissingError(
-            f"no {shell.program} on {host}: install rdc there (python3 -m pip install rdc) or name its path"
-            " with --remote-path"
+            f"no {shell.program} on {host}: install rdc there as here (in a clone: python3 -m pip install .)"
+            " or name its path with --remote-path"
         )
     if error.before_hello and status:
         return StreamError(

@@ -29,6 +29,7 @@ from rdc.session.destination import Destination
 from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.local import LocalLink
 from rdc.session.news import News
+from rdc.session.overlap import check_overlap
 from rdc.session.place import keeps_owner, open_destination, wants_listing
 from rdc.session.serve import answer, greeting
 from rdc.session.source import Source, SourceTree
@@ -113,6 +114,7 @@ class _Run:
         and hash at the same time."""
         # A mistake in SRC is this side's to tell, not the far side's.
         SourceTree.open(self._source.path).root.close()
+        check_overlap(self._source.path, self._destination.path, self._filters, delete=self._options.delete)
         self._pack = self._options.compress is True
         link = LocalLink(self._fetch(), answer(FileSigner(catalog=self._signer.catalog)))
         return self._report(link.run(), link)

@@ -56,8 +56,8 @@ PRECEDENCE = (ExitCode.PARTIAL, ExitCode.VANISHED, ExitCode.MAX_DELETE)
 
 
 def sync(
-    source: Location | str,
-    destination: Location | str,
+    source: Location | str | os.PathLike[str],
+    destination: Location | str | os.PathLike[str],
     options: SyncOptions | None = None,
     *,
     shell: RemoteShell | None = None,
@@ -65,7 +65,10 @@ def sync(
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
     keys: Path | None = None,
 ) -> SyncReport:
-    """Brings `destination` up to `source`, as `rdc sync` does; strings are read as on the command line.
+    """Brings `destination` up to `source`, as `rdc sync` does.
+
+    Strings are read as on the command line, where "src/" is what the directory src has and "src" the
+    directory itself. A pathlib.Path is a path of this machine and never ends with a slash.
 
     Problems with single files go to `reporter` and into the report's exit code. Raises RdcError when the run
     as a whole cannot go on; every path at the destination is then as it was, or as it was to become.
@@ -73,8 +76,7 @@ def sync(
     user's cache directory; None for nowhere. One that is passed in is flushed and stays open.
     `keys`: the key directory for rdc://; None for RDC_KEYS or the user's own.
     """
-    source = parse_location(source) if isinstance(source, str) else source
-    destination = parse_location(destination) if isinstance(destination, str) else destination
+    source, destination = _location(source), _location(destination)
     if source.host is not None and destination.host is not None:
         raise UsageError("one of source and destination must be on this machine")
     with opened_catalog(catalog, reporter) as store:
@@ -85,6 +87,17 @@ def sync(
         if far.port is None:
             return run_.by_shell(far.host, shell or RemoteShell())
         return run_.by_daemon(far.host, far.port, keys)
+
+
+def _location(place: Location | str | os.PathLike[str]) -> Location:
+    if isinstance(place, Location):
+        return place
+    if isinstance(place, str):
+        return parse_location(place)
+    path = os.fsencode(place)
+    if b"\0" in path:
+        raise UsageError(f"{place}: a path cannot contain a NUL character")
+    return Location(None, path)
 
 
 class _Run:

@@ -16,6 +16,12 @@ __all__ = ["REFRESH_INTERVAL", "SHOW_AFTER", "ProgressBar"]
 SHOW_AFTER = 0.5
 """Seconds of work before a bar appears: one that flashes by tells nobody anything."""
 
+BAR_WIDTH = 50
+"""Columns from which on there is room for a bar that shows more than the figures."""
+
+TIME_WIDTH = 42
+"""Columns for `transferring 999.9 MB of 999.9 GB 0:00:00`."""
+
 REFRESH_INTERVAL = 0.1
 """Seconds between redraws, as events arrive; no thread draws behind the job's back."""
 
@@ -78,7 +84,7 @@ class ProgressBar:
 
     def _open(self) -> Progress:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
         console = Console(
             file=self._stream,
@@ -87,11 +93,17 @@ class ProgressBar:
             color_system="standard" if self._color else None,
             width=self._width,
         )
-        progress = Progress(
+        # The figures say most; they are not to be cut off for the sake of the others.
+        columns: list[ProgressColumn] = [
             TextColumn("{task.description}"),
-            BarColumn(),
             TextColumn("{task.fields[detail]}"),
-            TimeRemainingColumn(),
+        ]
+        if console.width >= BAR_WIDTH:
+            columns.insert(1, BarColumn())
+        if console.width >= TIME_WIDTH:
+            columns.append(TimeRemainingColumn())
+        progress = Progress(
+            *columns,
             console=console,
             auto_refresh=False,
             transient=True,

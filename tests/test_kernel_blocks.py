@@ -156,7 +156,7 @@ def pieces(
 places = st.one_of(st.integers(0, 500), st.just(UNKNOWN))
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(keys, texts, st.data(), sizes, widths, st.integers(0, 40), st.integers(0, 50))
 def test_both_find_the_same_pieces(
     key: bytes, base: bytes, data: st.DataObject, size: int, width: int, reach: int, origin: int

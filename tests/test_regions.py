@@ -7,7 +7,7 @@ from array import array
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.chunking.params import SYNC_PARAMS
@@ -107,6 +107,7 @@ steps = st.builds(Step, st.integers(1, 200), st.integers(0, 50), st.integers(1, 
 unknown = st.one_of(st.integers(0, 9000), st.just(UNPLACED))
 
 
+@settings(deadline=None)
 @given(pieces_of, steps, unknown, unknown, st.integers(0, 500))
 def test_runs_lie_between_pieces_and_name_their_neighbours(
     drawn: list[tuple[int, int, int]], step: Step, before: int, behind: int, rest: int
@@ -130,6 +131,7 @@ def test_runs_lie_between_pieces_and_name_their_neighbours(
         assert ahead == UNPLACED or ahead >= 0
 
 
+@settings(deadline=None)
 @given(pieces_of)
 def test_pieces_that_go_on_are_one(drawn: list[tuple[int, int, int]]) -> None:
     region = Region(0, 1 << 20, WINDOW, 0, UNPLACED)

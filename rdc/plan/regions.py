@@ -73,8 +73,8 @@ class Step:
 LADDERS = (
     (),
     (Step(512, 0, 0),),
-    (Step(512, 0, 0), Step(64, 256, 1024)),
-    (Step(512, 0, 0), Step(128, 256, 2048), Step(32, 0, 256)),
+    (Step(512, 0, 0), Step(64, 256, 4096)),
+    (Step(512, 0, 0), Step(128, 256, 8192), Step(32, 0, 512)),
 )
 """By the rounds there are. From one release of OpenCV, pyarrow and LibreOffice to the next the largest
 library takes 14.9, 12.6 and 22.0 MB with these three, 16.4, 13.2 and 22.2 with 1024, 128 and 32 bytes."""

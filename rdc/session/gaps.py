@@ -5,27 +5,24 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
-from rdc.errors import printable
 from rdc.kernel import match_blocks, match_runs
 from rdc.plan.blocks import NOWHERE, BlockSearch
 from rdc.plan.regions import UNPLACED
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import BlockRequest
 from rdc.session.driver import Send
-from rdc.session.rebuild import MismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile
-    from rdc.model.entries import Identity
     from rdc.plan.descent import Part
     from rdc.plan.regions import Step, Window
+    from rdc.session.descending_file import HeldFile
     from rdc.session.driver import Conversation
-    from rdc.signature.tree import SignatureTree
 
-__all__ = ["Gaps", "open_base"]
+__all__ = ["Gaps"]
 
 SEARCH_BYTES = 32 << 20
 """Bytes of a base looked through at a time: what a window takes in memory. Each time the fingerprints are
@@ -35,19 +32,9 @@ SPAN_BYTES = 1 << 20
 """Bytes of a base read at a time for runs that lie close to each other, longer ones aside."""
 
 
-def open_base(root: Root, path: bytes, identity: Identity) -> SourceFile:
-    """A base as it was when it was signed; MismatchError when it has changed since."""
-    source = root.open_read(path)
-    if source.identity != identity:
-        source.close()
-        raise MismatchError(path, f"{printable(path)}: the old file changed while it was used")
-    return source
-
-
 class Gaps:
-    """One file's search for blocks. `bases`: path and identity of each base, numbered as in `parts`.
-
-    `rounds`: how many round trips it may take.
+    """One file's search for blocks. `bases`: numbered as in `parts`. `rounds`: how many round trips it may
+    take.
     """
 
     def __init__(
@@ -56,15 +43,14 @@ class Gaps:
         root: Root,
         secret: bytes,
         parts: Sequence[Part],
-        bases: Sequence[tuple[bytes, Identity]],
-        trees: Sequence[SignatureTree],
+        bases: Sequence[HeldFile],
         rounds: int,
     ) -> None:
         self._file = file
         self._root = root
         self._secret = secret
         self._bases = bases
-        self._search = BlockSearch(parts, trees, rounds)
+        self._search = BlockSearch(parts, [held.tree for held in bases], rounds)
 
     def ask(self, round_: int) -> Conversation[int]:
         """Sends the next requests; how many there were. None: `parts` has all that can be found."""
@@ -85,7 +71,7 @@ class Gaps:
 
         def source(base: int) -> SourceFile:
             if base not in opened:
-                opened[base] = open_base(self._root, *self._bases[base])
+                opened[base] = self._bases[base].open(self._root)
             return opened[base]
 
         def find(window: Window, size: int, width: int, wanted: bytes) -> Sequence[int]:

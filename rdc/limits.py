@@ -70,6 +70,7 @@ __all__ = [
     "SIMILAR_MATCHES",
     "SIMILAR_PAIRS",
     "SIMILAR_WINDOW",
+    "SPANNING_WINDOW",
     "SIZE_LIMIT",
     "SOFTWARE_BYTES",
     "TIMEOUT_SECONDS",
@@ -217,6 +218,10 @@ again."""
 BASES_PER_FILE = 3
 """Files beside the one at its path that a file may be rebuilt from: each is read and looked through."""
 
+KEPT_BASES = 64
+"""Files kept open because others are made from them and their own new versions may come first; with what is
+staged for a commit they fit the usual limit of 1,024 descriptors. Beyond, such a file may cost a repair."""
+
 TREES_IN_FLIGHT = 16_384
 """Files compared by descent at a time. More wait for these, which costs further round trips."""
 
@@ -363,6 +368,10 @@ SIMILAR_WINDOW = 65_536
 """Neighbours that a file is compared with, at most, among those that share two of its traits, when all pairs
 are sought. A million unrelated files share two with 244; without a bound a million related ones would take
 half a million million comparisons, eighteen times."""
+
+SPANNING_WINDOW = 4_096
+"""The same when only groups are sought. What is alike beyond it is nearly always connected through others;
+131,072 files that are all alike take ten seconds."""
 
 GONE_BYTES = 256 << 10
 """Bytes of names that one Changed says are gone: with half a frame of entries they fit a frame; more than a

@@ -429,6 +429,10 @@ def _root_failure(error: OSError | ValueError, label: bytes, *, create: bool) ->
         expected, found = "a directory", "nothing, not even the directory above it" if create else "nothing"
     elif isinstance(error, NotADirectoryError):
         expected, found = "a directory", "a file, here or on the way"
+    elif isinstance(error, FileExistsError):
+        # It could be neither opened nor made.
+        expected, found = "a directory", "a symbolic link to nothing"
+        advice = "make what it leads to, or remove the link"
     else:
         return failure(error, b"", label, "open it")
     return refused(b"", label, "open it", expected=expected, found=found, advice=advice)

@@ -22,6 +22,7 @@ __all__ = [
     "DAEMON_TIMEOUT_SECONDS",
     "HANDSHAKE_BYTES",
     "CERTIFICATES_PER_NAME",
+    "EXPIRY_NOTICE_DAYS",
     "KEY_FILE_BYTES",
     "TRUSTED_KEYS",
     "BLOCKS_PER_MESSAGE",
@@ -306,6 +307,10 @@ TRUSTED_KEYS = 10_000
 CERTIFICATES_PER_NAME = 4
 """Certificates trusted under one name: the old and the new one while a key is replaced, and as many that
 somebody forgot."""
+
+EXPIRY_NOTICE_DAYS = 14
+"""Days before a certificate expires from which on the other side says so: time to have a new one trusted
+everywhere, and short enough not to be ignored by then."""
 
 SETTINGS_BYTES = 1 << 20
 """Bytes of a configuration file: thousands of modules."""

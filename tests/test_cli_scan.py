@@ -196,16 +196,17 @@ def test_without_the_compiled_kernel(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_scan_reports_what_it_read(tmp_path: Path, number: int) -> None:
     drawn = random.Random(1)
-    # More than the few batches that are on their way when the signal comes, and are finished.
+    # More than the batch that is read when the signal comes, and is finished.
     for index in range(1500):
         (tmp_path / f"{index}").write_bytes(drawn.randbytes(2_000))
     # Asks itself to stop in the middle, so that no test waits or is early.
     stopped = (
-        "import itertools, os, sys\nfrom rdc.files.source import SourceFile\nfrom rdc.cli.main import entry\n"
-        "original, calls = SourceFile.pread, itertools.count(1)\n"  # threads may share a count
-        "def pread(*a):\n"
-        f" next(calls) == 150 and os.kill(os.getpid(), {int(number)})\n return original(*a)\n"
-        "SourceFile.pread = pread\nentry()\n"
+        "import os, sys\nfrom rdc.catalog import small_files\nfrom rdc.cli.main import entry\n"
+        "original, calls = small_files.read_contents, []\n"
+        "def read_contents(*a):\n"
+        " calls.append(1)\n"
+        f" len(calls) == 2 and os.kill(os.getpid(), {int(number)})\n return original(*a)\n"
+        "small_files.read_contents = read_contents\nentry()\n"
     )
     process = subprocess.run(
         [sys.executable, "-c", stopped, "scan", "--no-catalog", "--json", "--no-zstd", str(tmp_path)],

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, RdcError
-from rdc.model.sync import MessageCost, SyncReport
+from rdc.model.sync import MessageCost, Purpose, SyncReport
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.progress_bar import ProgressBar
 from rdc.report.progress_lines import ProgressLines
@@ -47,9 +47,10 @@ REPORT = SyncReport(
     errors=0,
     exit=ExitCode.OK,
     by_kind=(
-        MessageCost("hello", 2, 120),
-        MessageCost("literals", 3, 41_000),
-        MessageCost("manifest", 4, 120),
+        MessageCost("Hello", 2, 120, 130, Purpose.OVERHEAD),
+        MessageCost("Literals", 3, 41_000, 40_990, Purpose.LITERALS),
+        MessageCost("FileBatch", 1, 8_000, 9_000, Purpose.LITERALS),
+        MessageCost("Manifest", 4, 80, 90, Purpose.MANIFEST),
     ),
 )
 
@@ -131,14 +132,21 @@ def test_stats() -> None:
         "Bytes sent:           48,000 bytes\n"
         "Bytes received:       1,200 bytes\n"
         "Round trips:          4\n"
-        "Messages, before compression:\n"
-        "  literals:           41,000 bytes in 3\n"
-        "  hello:              120 bytes in 2\n"
-        "  manifest:           120 bytes in 4\n"
+        "Bytes both ways:\n"
+        "  manifest:           80 bytes\n"
+        "    Manifest:         80 bytes in 4\n"
+        "  roots:              0 bytes\n"
+        "  nodes:              0 bytes\n"
+        "  sub-chunks:         0 bytes\n"
+        "  literals:           49,000 bytes\n"
+        "    Literals:         41,000 bytes in 3\n"
+        "    FileBatch:        8,000 bytes in 1\n"
+        "  overhead:           120 bytes\n"
+        "    Hello:            120 bytes in 2\n"
     )
     human = stats_block(replace(REPORT, by_kind=()), human=True)
     assert "Their size:           1.2 GB\n" in human
-    assert "Messages" not in human
+    assert "both ways" not in human
 
 
 @pytest.mark.parametrize(

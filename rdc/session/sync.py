@@ -151,15 +151,15 @@ class _Run:
     def by_daemon(self, host: str, port: int, keys: Path | None) -> SyncReport:
         """The other end is a daemon. What is counted are all bytes of the TCP connection's content."""
         from rdc.transport.keys import KeyRing, key_directory
-        from rdc.transport.tls import connect
+        from rdc.transport.tls_dial import connect
 
         ring = KeyRing.read(key_directory(os.environ) if keys is None else keys)
-        peer = ring.peer(host, port, default_port=DEFAULT_PORT)
+        peers = ring.peers(host, port, default_port=DEFAULT_PORT)
         self._options = replace(self._options, timeout=self._options.timeout or DAEMON_TIMEOUT_SECONDS)
         transports: list[TlsTransport] = []
 
         def dial() -> TlsTransport:
-            transports.append(connect(host, port, ring, peer))
+            transports.append(connect(host, port, ring, peers))
             return transports[0]
 
         def explained(error: RdcError, _: TlsTransport) -> RdcError:

@@ -166,7 +166,7 @@ RECORDS_BYTES = 512 << 10
 NODE_BYTES = 64 << 10
 """Bytes of one expanded node: 26 children of at most 50 bytes, several levels at once."""
 
-FILES_PER_GROUP = 64
+FILES_PER_GROUP = 256
 """Files that share one reference: a difference in one of them has all of them asked about again."""
 
 FILES_PER_MESSAGE = 16_384

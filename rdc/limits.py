@@ -21,6 +21,7 @@ __all__ = [
     "SETTINGS_BYTES",
     "DAEMON_TIMEOUT_SECONDS",
     "HANDSHAKE_BYTES",
+    "CERTIFICATES_PER_NAME",
     "KEY_FILE_BYTES",
     "TRUSTED_KEYS",
     "BLOCKS_PER_MESSAGE",
@@ -68,6 +69,7 @@ __all__ = [
     "SIMILAR_MATCHES",
     "SIMILAR_PAIRS",
     "SIMILAR_WINDOW",
+    "SPANNING_WINDOW",
     "SIZE_LIMIT",
     "SOFTWARE_BYTES",
     "TIMEOUT_SECONDS",
@@ -301,6 +303,10 @@ KEY_FILE_BYTES = 64 << 10
 TRUSTED_KEYS = 10_000
 """Certificates in one key directory: a daemon reads them all at each reload."""
 
+CERTIFICATES_PER_NAME = 4
+"""Certificates trusted under one name: the old and the new one while a key is replaced, and as many that
+somebody forgot."""
+
 SETTINGS_BYTES = 1 << 20
 """Bytes of a configuration file: thousands of modules."""
 
@@ -357,6 +363,10 @@ SIMILAR_WINDOW = 65_536
 """Neighbours that a file is compared with, at most, among those that share two of its traits, when all pairs
 are sought. A million unrelated files share two with 244; without a bound a million related ones would take
 half a million million comparisons, eighteen times."""
+
+SPANNING_WINDOW = 4_096
+"""The same when only groups are sought. What is alike beyond it is nearly always connected through others;
+131,072 files that are all alike take ten seconds."""
 
 GONE_BYTES = 256 << 10
 """Bytes of names that one Changed says are gone: with half a frame of entries they fit a frame; more than a

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 
 import pytest
@@ -237,9 +238,11 @@ def test_the_plan_gives_the_total() -> None:
     assert track.standing == Standing("delete", 1, 3)
 
 
-def bar_output(events: list[tuple[float, Event]], *, color: bool = True, line: str | None = None) -> str:
+def bar_output(
+    events: list[tuple[float, Event]], *, color: bool = True, line: str | None = None, width: int = 100
+) -> str:
     stream, clock = io.StringIO(), FakeClock()
-    bar = ProgressBar(stream, clock, color=color, width=100)
+    bar = ProgressBar(stream, clock, color=color, width=width)
     for now, event in events:
         clock.now = now
         bar.follow(event)
@@ -269,6 +272,20 @@ def test_long_work_shows_a_bar_and_wipes_it() -> None:
     assert "1.5 MB of 2.0 MB" in output
     assert "1.1 MB" not in output  # too soon after the last redraw
     assert output.rstrip().endswith("\x1b[2K")  # the last thing done is to erase the line
+
+
+@pytest.mark.parametrize(
+    ("width", "bar", "time"), [(100, 1, 1), (50, 1, 1), (49, 0, 1), (42, 0, 1), (36, 0, 0)]
+)
+def test_a_narrow_terminal_gets_the_figures(width: int, bar: bool, time: bool) -> None:
+    large: list[tuple[float, Event]] = [
+        (0.1, PlanKnown(3, 999_900_000_000, 0)),
+        (0.6, Progressed("transfer", 299_000_000_000, 999_900_000_000)),
+        (0.9, Progressed("transfer", 499_900_000_000, 999_900_000_000)),
+    ]
+    output = bar_output(large, color=False, width=width)
+    assert "499.9 GB of 999.9 GB" in output and "…" not in output
+    assert ("━" in output, bool(re.search(r"\d:\d\d:\d\d", output))) == (bar, time)
 
 
 def test_phases_replace_each_other() -> None:

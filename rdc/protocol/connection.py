@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import msgpack  # type: ignore[import-untyped]
 
-from rdc.errors import IncompatiblePeerError, ProtocolError, RdcError, StreamError, printable
-from rdc.limits import ROUND_LIMIT
+from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, RdcError, StreamError, printable
+from rdc.limits import ROUND_LIMIT, SIZE_LIMIT
 from rdc.model.sync import MessageCost
 from rdc.protocol.blocks import DEFAULT_LEVEL, HARD_LEVEL, BlockReader, BlockWriter
 from rdc.protocol.census import Census
@@ -105,6 +105,9 @@ class Connection:
         """Every byte that data_to_send() handed out."""
         self.bytes_received = 0
         """Every byte that receive_data() took."""
+        self.decoded_limit = SIZE_LIMIT
+        """How many bytes, decompressed, the far side may send in all; may change at any time."""
+        self._decoded = 0
         self._hello = hello
         self._us = _End(Role.SOURCE if dialler else Role.DESTINATION)
         self._them = _End(self._us.role.other)
@@ -231,6 +234,13 @@ class Connection:
                 data = self._blocks_in.next()
                 if data is None:
                     break
+                self._decoded += len(data)
+                if self._decoded > self.decoded_limit:
+                    raise RdcError(
+                        f"more than {self.decoded_limit} bytes, decompressed, came in one session, which is"
+                        " all that it may bring; run again to go on",
+                        code=ExitCode.REFUSED,
+                    )
                 self._frames_in.feed(data)
             if self._eof:
                 self._check_end()

@@ -243,13 +243,13 @@ CATALOG_SETTLED = 10_000
 """Pairs of trees remembered as settled, 32 bytes each: more than anybody syncs from one machine."""
 
 TIER_NODES = 1024
-"""Manifest nodes in one request: their children, at most 26 each with 14 bytes of references, fit a frame."""
+"""Manifest nodes in one request: their children, at most 26 each with 11 bytes of references, fit a frame."""
 
 TOP_NODES = 64
 """Nodes of the tier that comes with a manifest, 4 bytes each: what it costs where nothing changed."""
 
 TIER_NODES_WHOLE = 65_536
-"""Manifest nodes in an answer that holds a whole tier: 14 bytes of references each, 896 KiB of a frame. A
+"""Manifest nodes in an answer that holds a whole tier: 11 bytes of references each, 704 KiB of a frame. A
 descent starts far above such tiers."""
 
 ROWS_PER_PART = 4096

@@ -6,16 +6,19 @@ import os
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rdc import kernel
+from rdc.errors import ProtocolError
 from rdc.kernel import pure
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages import BlockAnswer, Data, Message
+from rdc.protocol.messages import BlockAnswer, Data, Message, TreeAnswer, TreeRequest
 from rdc.session import gaps as gaps_module
 from rdc.session import source as source_module
-from rdc.session.driver import Send
+from rdc.session.driver import Conversation, Send
+from tests.paired_sync import sync_in_turns
 from tests.syncing import Run, Way, run_sync
 from tests.trees import File, Tree, describe, litter, read_tree, tree, write_tree
 
@@ -193,6 +196,38 @@ def test_what_mends_is_wrong_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     run = synced(source, destination)
     assert counts(run)["TreeAnswer"] == 2
     assert run.done.literal_bytes >= 300_000
+
+
+@pytest.mark.parametrize(("height", "name"), [(1, "small"), (0, "large")])
+def test_only_one_chunk_needs_no_records(
+    height: int, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tree that has none for other files is refused: nothing would check their chunks one by one."""
+
+    def lies(self: source_module.Source, file: int, asked: TreeRequest, round_: int) -> Conversation[None]:
+        size = len(NEW[name])
+        blocks = b"1234" * -(-size // asked.block_of(size))
+        yield Send(TreeAnswer(file, size, b"r" * 32, height, None, b"", blocks), round_)
+
+    monkeypatch.setattr(source_module.Source, "_send_tree", lies)
+    source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
+    with pytest.raises(ProtocolError, match="without records"):
+        sync_in_turns(source, destination)
+    assert (destination / "f").read_bytes() == OLD[name]
+
+
+def test_a_wrong_root_of_one_chunk_reaches_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a record the root alone says what the chunk is; it is looked at before the rename."""
+    answer = TreeAnswer
+
+    def other(file: int, size: int, root: bytes, *rest: Any) -> TreeAnswer:
+        return answer(file, size, b"r" * 32, *rest)
+
+    monkeypatch.setattr(source_module, "TreeAnswer", other)
+    source, destination = places(tmp_path, {"f": OLD["small"]}, {"f": NEW["small"]})
+    run = sync_in_turns(source, destination)
+    assert counts(run)["TreeAnswer"] == 2  # then it comes whole, with a digest of its own
+    assert (destination / "f").read_bytes() == NEW["small"]
 
 
 def test_one_wrong_block_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

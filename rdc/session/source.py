@@ -274,7 +274,7 @@ class Source:
             roots.append(root)
         if files:
             references = group_references(roots, self._secret, message.width, message.group)
-            told = tuple(sizes) if message.group == 1 else ()
+            told = tuple(sizes) if message.group == 1 and message.width > SHORT_REFERENCE_BYTES else ()
             yield Send(RootAnswer(tuple(files), told, references, message.group), round_)
 
     def _root(self, file: int, source: SourceFile) -> bytes:
@@ -319,7 +319,9 @@ class Source:
                 data = source.pread(0, tree.size)
                 fingerprints = block_fingerprints(self._secret, data, asked.block_of(tree.size), LEAF_WIDTH)
                 source.check_unchanged()
-        records = encode_records(tree.top, range(tree.top.records), self._secret, asked.width)
+        records = b""
+        if not fingerprints:
+            records = encode_records(tree.top, range(tree.top.records), self._secret, asked.width)
         mtime = self._news_of_mtime(file, signed.identity)
         answer = TreeAnswer(file, tree.size, tree.root, tree.height, mtime, records, fingerprints)
         yield Send(answer, round_)

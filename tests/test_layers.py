@@ -13,6 +13,7 @@ PACKAGE = Path(rdc.__file__).parent
 # The flow is how data moves, the ranks are how imports move: strictly lower ranks or the own package.
 # Rank 0 is two steps: values may mention errors and limits, never the other way.
 RANKS: dict[str, float] = {
+    "records": -1,
     "errors": 0,
     "limits": 0,
     "model": 0.5,

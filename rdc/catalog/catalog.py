@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.database import Database
@@ -20,6 +19,7 @@ from rdc.limits import (
     CATALOG_ENTRY_BYTES,
     CATALOG_SETTLED,
 )
+from rdc.records import dataclass
 from rdc.signature.codec import SignatureError, decode_signature, encode_signature
 
 if TYPE_CHECKING:

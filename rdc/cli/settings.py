@@ -7,11 +7,11 @@ good.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rdc.errors import UsageError
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from rdc.cli.options import OptionGroup

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
@@ -14,6 +13,7 @@ from rdc.errors import UsageError
 from rdc.limits import BANDWIDTH_LEAST, SIZE_LIMIT, TIMEOUT_SECONDS
 from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import SyncOptions
+from rdc.records import dataclass
 from rdc.report.sync_terminal import TerminalStyle
 
 __all__ = ["SYNC_OPTIONS", "SyncRequest", "read_request"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from rdc.cli.environment import Environment, OutputClosedError
@@ -16,6 +15,7 @@ from rdc.limits import RESCAN_SECONDS
 from rdc.model.location import Location, RemoteShell
 from rdc.model.watch import WatchEvent, WatchOptions, WatchReport
 from rdc.progress import Event
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from rdc.catalog.location import UserCatalog

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, TrustError, UsageError
 from rdc.files.confined import Root
 from rdc.model.entries import Kind
 from rdc.protocol.messages import Role
+from rdc.records import replace
 from rdc.session.serve import Admitted
 
 if TYPE_CHECKING:

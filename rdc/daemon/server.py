@@ -18,7 +18,6 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -29,6 +28,7 @@ from rdc.daemon.slots import Slots
 from rdc.errors import ExitCode, RdcError, StreamError, TrustError
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Refused
+from rdc.records import dataclass
 from rdc.session.serve import greeting
 from rdc.transport.tls import TlsTransport, answering_context
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+
+from rdc.records import dataclass
 
 __all__ = ["ChangeTimes", "FileSystem", "file_system_of", "path_of", "type_of"]
 

@@ -7,12 +7,12 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits import SETTINGS_BYTES
+from rdc.records import dataclass
 
 __all__ = ["Table", "config_directory", "read_settings", "read_size"]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
 from typing import TYPE_CHECKING, TypeAlias
 
 from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan.descent import ByteRange, Copy, Fetch, Literal, Patch, Repeat, Reuse, ReuseChunk
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn, TypeVar, get_type_hints
 
 import msgpack  # type: ignore[import-untyped]
 
+from rdc import records
 from rdc.errors import ProtocolError
 from rdc.limits import FRAME_BYTES, MESSAGE_BYTES
 from rdc.protocol.fields import Codec, Content, of_type
@@ -78,7 +78,7 @@ class _Shape:
     def fields(self) -> tuple[tuple[str, Codec], ...]:
         """Read from the annotations when the first such message passes: most sessions see a third of them."""
         hints = get_type_hints(self.message, include_extras=True)
-        return tuple((f.name, hints[f.name].__metadata__[0]) for f in fields(self.message))  # type: ignore[arg-type]
+        return tuple((name, hints[name].__metadata__[0]) for name in records.field_names(self.message))
 
     @cached_property
     def content(self) -> bool:

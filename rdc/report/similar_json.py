@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from rdc.records import asdict
 from rdc.report.survey_json import SurveyJson, Value
 from rdc.report.sync_json import path_fields
 

@@ -8,7 +8,6 @@ descent find the directories to be compared, from which on both ways are one.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, OutOfSpaceError, ProtocolError, RdcError, printable
@@ -25,6 +24,7 @@ from rdc.protocol.messages import (
     TopTier,
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
+from rdc.records import dataclass, replace
 from rdc.session.deletion import Deletion
 from rdc.session.directories import Announced, Directories, writing_code
 from rdc.session.discovery import discover, next_message

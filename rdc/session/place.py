@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.confined import Root
 from rdc.model.entries import Kind
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions

@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from blake3 import blake3
 
 from rdc.errors import FileError, RdcError, printable
 from rdc.plan.descent import Copy, Fetch, Literal, Patch, Repeat, Reuse, ReuseChunk
+from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder
 from rdc.signature.digests import DIGEST_BYTES
 

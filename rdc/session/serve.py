@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc import __version__
@@ -12,6 +11,7 @@ from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Role, Start, Watch
+from rdc.records import dataclass
 from rdc.session.destination import Destination
 from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.news import News

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict, deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -44,6 +43,7 @@ from rdc.protocol.messages import (
     TreeRequest,
 )
 from rdc.protocol.packed import pack
+from rdc.records import dataclass
 from rdc.session.description import Description
 from rdc.session.driver import Flush, Receive, Send
 from rdc.session.file_sender import FileSender

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,6 +24,7 @@ from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import silent
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Describe, Hello, Open, Opened, Role, Start
+from rdc.records import replace
 from rdc.session.destination import Destination
 from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.local import LocalLink

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.kernel import TraitPairs
 from rdc.limits import SIMILAR_WINDOW
+from rdc.records import dataclass
 from rdc.similarity.traits import estimate_of
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from blake3 import blake3
@@ -13,6 +12,7 @@ from rdc.errors import FileError
 from rdc.files.contents import Contents, content_bytes, content_error, read_contents
 from rdc.files.failure import changed
 from rdc.progress import Problem, Progressed
+from rdc.records import dataclass
 from rdc.survey.workers import in_order
 
 if TYPE_CHECKING:

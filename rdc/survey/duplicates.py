@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.limits import SIZE_LIMIT
@@ -22,6 +21,7 @@ from rdc.model.duplicates import (
 )
 from rdc.model.entries import Kind
 from rdc.progress import silent
+from rdc.records import dataclass
 from rdc.survey.content import BATCHED_BYTES, DIGEST_BYTES, END_BYTES, UNKNOWN, ContentReader, Keyed
 from rdc.survey.equality import Groups, equal_groups
 from rdc.survey.gathering import gather

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.model.entries import Kind, strings
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     import os

@@ -9,7 +9,6 @@ comparisons, and one of files that only seem similar a bounded number for each.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.kernel.constants import TRAIT_COUNT
@@ -17,6 +16,7 @@ from rdc.limits import SIMILAR_PAIRS
 from rdc.model.entries import Kind
 from rdc.model.similar import SimilarFile, SimilarGroup, SimilarOptions, SimilarSummary
 from rdc.progress import silent
+from rdc.records import dataclass
 from rdc.similarity.estimate import probability_of_matches
 from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.traits import Traits

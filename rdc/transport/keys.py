@@ -15,12 +15,12 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from rdc.errors import TrustError, printable
 from rdc.limits import KEY_FILE_BYTES, TRUSTED_KEYS
 from rdc.model.settings import config_directory
+from rdc.records import dataclass
 
 __all__ = ["Certificate", "KeyRing", "VARIABLE", "is_key_name", "key_directory", "read_key_file"]
 

@@ -8,7 +8,7 @@ microseconds. It stores through the slots themselves and is no slower when calle
 their fields by closure.
 
 To a type checker these ARE the names of dataclasses, and dataclasses.fields, replace and is_dataclass take
-the classes for their own. What rdc does not use is not here: order, kw_only, InitVar, positions of match.
+the classes for their own. What rdc does not use is not here: order, kw_only, InitVar.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ def _dataclass(
             cls = _with_slots(cls, tuple(each.name for each in own if each.name not in inherited))
         setattr(cls, "__record_fields__", fields)  # noqa: B010 - to a type checker the class has no such thing
         setattr(cls, "__dataclass_fields__", _Standard())  # noqa: B010
-        methods: dict[str, Any] = {"__init__": _initializer(cls, fields.values(), frozen=frozen)}
+        methods: dict[str, Any] = {
+            "__init__": _initializer(cls, fields.values(), frozen=frozen),
+            "__match_args__": tuple(each.name for each in fields.values() if each.init),
+        }
         if repr:
             methods["__repr__"] = _representation(fields.values())
         if eq:
@@ -108,6 +111,8 @@ def _own_fields(cls: type) -> list[_Field]:
             raise TypeError(f"{cls.__name__}.{name}: all would share this default; use default_factory")
         each = value if isinstance(value, _Field) else _Field(value, _NONE_GIVEN, init=True, repr=True)
         each.name, each.annotation = name, annotation
+        if not each.init and (each.default is not _NONE_GIVEN or each.factory is not _NONE_GIVEN):
+            raise TypeError(f"{cls.__name__}.{name}: __post_init__ sets what __init__ does not take")
         if isinstance(value, _Field):
             if each.default is _NONE_GIVEN:
                 delattr(cls, name)

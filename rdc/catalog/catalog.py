@@ -25,7 +25,7 @@ from rdc.signature.codec import SignatureError, decode_signature, encode_signatu
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable
-    from pathlib import Path
+    from os import PathLike
     from types import TracebackType
 
     from rdc.catalog.similar import SimilarFiles
@@ -67,7 +67,7 @@ class Catalog:
 
     def __init__(
         self,
-        directory: Path,
+        directory: str | PathLike[str],
         *,
         max_bytes: int = CATALOG_BYTES,
         clock: Callable[[], int] = file_clock,

@@ -12,6 +12,7 @@ from rdc.cli.filter_options import read_rule_file
 from rdc.cli.options import options_help
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.instances.events import DedupeReporter
+from rdc.model.home import state_directory
 from rdc.model.instances import DedupeOptions, DedupeReport
 from rdc.report.dedupe_terminal import DedupeStyle, DedupeTerminal
 
@@ -187,12 +188,11 @@ def _journal_path(environ: Mapping[str, str]) -> bytes:
     """A new name in the user's state directory."""
     from datetime import datetime
 
-    from platformdirs import user_state_path
-
-    if not environ.get("HOME") and not environ.get("XDG_STATE_HOME"):
+    directory = state_directory(environ)
+    if directory is None:
         raise UsageError("there is no home directory for the journal; name a file with --journal=FILE")
     name = f"dedupe-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.journal"
-    return os.fsencode(user_state_path("rdc") / name)
+    return os.fsencode(os.path.join(directory, name))
 
 
 def _json_output(environment: Environment, *, dry_run: bool) -> _Output:

@@ -17,7 +17,7 @@ from rdc.progress import Reporter
 from rdc.report.sync_terminal import SyncTerminal
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from os import PathLike
 
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
@@ -66,7 +66,7 @@ class Syncer(Protocol):
         shell: RemoteShell,
         reporter: Reporter,
         catalog: SignatureStore | UserCatalog | None,
-        keys: Path | None,
+        keys: str | PathLike[str] | None,
     ) -> SyncReport: ...
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
@@ -94,7 +93,7 @@ class SyncRequest:
     style: TerminalStyle
     json: bool
     catalog: CatalogChoice
-    keys: Path | None
+    keys: str | None
 
 
 def parse_sync(words: list[str]) -> Words:
@@ -202,13 +201,13 @@ def _timeout(words: Words) -> int:
     return min(int(last.value), TIMEOUT_SECONDS)
 
 
-def _keys(words: Words) -> Path | None:
+def _keys(words: Words) -> str | None:
     given = words.last("--keys")
     if given is None:
         return None
     if not given.value:
         raise UsageError("--keys needs a directory, such as: --keys=/etc/rdc/keys")
-    return Path(given.value)
+    return given.value
 
 
 def _shell(words: Words) -> RemoteShell:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
@@ -62,7 +61,7 @@ def sync(
     shell: RemoteShell | None = None,
     reporter: Reporter = silent,
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
-    keys: Path | None = None,
+    keys: str | os.PathLike[str] | None = None,
 ) -> SyncReport:
     """Brings `destination` up to `source`, as `rdc sync` does; strings are read as on the command line.
 
@@ -133,12 +132,14 @@ class _Run:
 
         return self._remote(lambda: ChildTransport(argv), explained)
 
-    def by_daemon(self, host: str, port: int, keys: Path | None) -> SyncReport:
+    def by_daemon(self, host: str, port: int, keys: str | os.PathLike[str] | None) -> SyncReport:
         """The other end is a daemon. What is counted are all bytes of the TCP connection's content."""
+        from pathlib import Path
+
         from rdc.transport.keys import KeyRing, key_directory
         from rdc.transport.tls import connect
 
-        ring = KeyRing.read(key_directory(os.environ) if keys is None else keys)
+        ring = KeyRing.read(key_directory(os.environ) if keys is None else Path(keys))
         peer = ring.peer(host, port, default_port=DEFAULT_PORT)
         self._options = replace(self._options, timeout=self._options.timeout or DAEMON_TIMEOUT_SECONDS)
         transports: list[TlsTransport] = []

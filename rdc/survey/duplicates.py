@@ -8,6 +8,7 @@ unless the catalog knows it.
 from __future__ import annotations
 
 import contextlib
+import os
 from array import array
 from typing import TYPE_CHECKING
 
@@ -242,7 +243,7 @@ class _Search:
 
         with opened_catalog(self._catalog, self._report) as store:
             # Asking about each file costs as much as reading a small one.
-            yield store if isinstance(store, Catalog) and store.database.path.exists() else None
+            yield store if isinstance(store, Catalog) and os.path.exists(store.database.path) else None
 
     def _verified(self, groups: Groups) -> Groups:
         from rdc.survey.comparison import Comparison

@@ -25,7 +25,15 @@ if TYPE_CHECKING:
 
 __all__ = ["asdict", "dataclass", "field", "field_names", "replace"]
 
-_NONE_GIVEN: Any = object()
+
+class _NoneGiven:
+    """Its name in a signature is what the reader of one wants to know."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_NONE_GIVEN: Any = _NoneGiven()
 """Default of a parameter whose field has a default_factory, and of a field that has none."""
 
 

@@ -11,7 +11,6 @@ from rdc.catalog.entry import Entry, FileState
 from rdc.catalog.eviction import shrink
 from rdc.catalog.racy import file_clock, is_racy
 from rdc.files.filesystem import file_system_of, path_of
-from rdc.files.spool import Spool
 from rdc.limits import (
     CATALOG_BATCH_BYTES,
     CATALOG_BATCH_ENTRIES,
@@ -20,7 +19,6 @@ from rdc.limits import (
     CATALOG_SETTLED,
 )
 from rdc.records import dataclass
-from rdc.signature.codec import SignatureError, decode_signature, encode_signature
 
 if TYPE_CHECKING:
     import sqlite3
@@ -109,6 +107,9 @@ class Catalog:
                 root, value = row.root, found
             else:
                 return None
+        from rdc.files.spool import Spool
+        from rdc.signature.codec import SignatureError, decode_signature
+
         try:
             tree = decode_signature(value, Spool)
             if tree.root != root or tree.params != params or tree.size != source.size:
@@ -136,6 +137,8 @@ class Catalog:
             return
         if tree.levels[0].records * 36 > CATALOG_ENTRY_BYTES:
             return
+        from rdc.signature.codec import encode_signature
+
         entry = Entry(state, path_of(source.fileno()), tree.root, encode_signature(tree))
         with self._lock:
             if not self._pending:

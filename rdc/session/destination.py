@@ -36,7 +36,6 @@ from rdc.session.settlement import Settlement
 from rdc.session.tally import Tally
 from rdc.session.transfer import Transfers
 from rdc.session.transfer_context import TransferContext
-from rdc.session.vanished import Vanished
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
 
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from rdc.session.news import News
     from rdc.session.place import Place
     from rdc.session.settlement import Settlements
+    from rdc.session.vanished import Vanished
     from rdc.tree.filters import FilterList
 
 __all__ = ["Destination"]
@@ -258,8 +258,14 @@ class Destination:
         self._directories.give_up()
         deletes = len(self._directories.extra) if self._options.delete else 0
         extra = self._directories.extra
+
+        def vanished() -> Vanished:
+            from rdc.session.vanished import Vanished
+
+            return Vanished(self._root, self._filters, extra)
+
         self._transfers.plan_known(
-            lambda: Vanished(self._root, self._filters, extra),
+            vanished,
             rename=self._directories.may_delete(totals.entries, totals.read_errors),
         )
         self._news.report(PlanKnown(self._landing.planned, self._tally.total_bytes, deletes))

@@ -12,7 +12,6 @@ from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, pri
 from rdc.kernel import block_fingerprints
 from rdc.limits import DATA_BYTES, NODES_PER_ANSWER, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
-from rdc.plan.context import context_ranges
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import (
     NO_TRAITS,
@@ -366,6 +365,8 @@ class Source:
         yield Send(FileEnd(message.file, sum(message.lengths)), round_)
 
     def _packed(self, message: RangeRequest) -> Literals:
+        from rdc.plan.context import context_ranges
+
         with self._opened_again(message) as source:
             literals = b"".join(source.pread(offset, length) for offset, length in message.ranges)
             known = context_ranges(message.ranges, source.size)

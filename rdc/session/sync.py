@@ -24,13 +24,10 @@ from rdc.progress import silent
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Describe, Hello, Open, Opened, Role, Start
 from rdc.records import replace
-from rdc.session.destination import Destination
 from rdc.session.driver import Pace, Receive, Send, run
-from rdc.session.local import LocalLink
 from rdc.session.news import News
 from rdc.session.place import keeps_owner, open_destination, wants_listing
 from rdc.session.serve import answer, greeting
-from rdc.session.source import Source, SourceTree
 from rdc.tree.filters import FilterList
 
 if TYPE_CHECKING:
@@ -40,6 +37,8 @@ if TYPE_CHECKING:
     from rdc.progress import Reporter
     from rdc.protocol.messages import Done
     from rdc.session.driver import Conversation
+    from rdc.session.local import LocalLink
+    from rdc.session.source import SourceTree
     from rdc.transport.base import Transport
     from rdc.transport.stdio import ChildTransport
     from rdc.transport.tls import TlsTransport
@@ -110,6 +109,9 @@ class _Run:
     def here(self) -> SyncReport:
         """Both ends in this process: the source answers from a thread of its own, so that both sides read
         and hash at the same time."""
+        from rdc.session.local import LocalLink
+        from rdc.session.source import SourceTree
+
         # A mistake in SRC is this side's to tell, not the far side's.
         SourceTree.open(self._source.path).root.close()
         self._pack = self._options.compress is True
@@ -158,6 +160,8 @@ class _Run:
     def _remote(self, dial: Callable[[], W], explained: Callable[[RdcError, W], RdcError]) -> SyncReport:
         with contextlib.ExitStack() as stack:
             if self._source.host is None:
+                from rdc.session.source import SourceTree
+
                 # Before anything is started: a typing error should not ask for a password.
                 tree = SourceTree.open(self._source.path)
                 stack.callback(tree.root.close)
@@ -185,6 +189,9 @@ class _Run:
         if received is None or not isinstance(received.message, Start):
             raise ProtocolError("expected Start")
         start = received.message
+        # Each of the two halves is half of what there is to load.
+        from rdc.session.destination import Destination
+
         place = open_destination(self._destination.path, start, dry_run=self._options.dry_run)
         try:
             half = Destination(
@@ -216,6 +223,8 @@ class _Run:
     def _send(self, tree: SourceTree) -> Conversation[Done]:
         """The far side is the destination."""
         yield from self._open(Role.DESTINATION, self._destination.path)
+        from rdc.session.source import Source
+
         # Contents are compared by listing; anything else the destination may want by manifest.
         offer = None if self._options.checksum else self._owner_there
         half = Source(

@@ -9,6 +9,7 @@ from rdc.protocol.messages import RowsPart, RowsRequest, TierAnswer, TierRequest
 from rdc.session.driver import Receive, Send
 
 if TYPE_CHECKING:
+    from rdc.model.kept import Kept
     from rdc.protocol.connection import Received
     from rdc.session.driver import Conversation
     from rdc.session.news import News
@@ -26,7 +27,7 @@ def next_message(news: News) -> Conversation[Received]:
 
 
 def discover(
-    own: Manifest, entries: int, into: Manifest, secret: bytes, news: News, round_: int, *, owner: bool
+    own: Manifest, entries: int, into: Manifest, secret: bytes, news: News, round_: int, kept: Kept
 ) -> Conversation[int]:
     """Appends the source's manifest, of so many entries, to `into`; the round to go on with.
 
@@ -37,7 +38,7 @@ def discover(
     from rdc.plan.manifest_descent import ManifestDescent
     from rdc.tree.fold import Fold
 
-    descent = ManifestDescent(Fold(own, owner=owner), entries, secret, owner=owner)
+    descent = ManifestDescent(Fold(own, kept), entries, secret, owner=kept.owner)
     # Both sides fold at the same time: the source when it has told its manifest, and we meanwhile.
     descent.prepare()
     received = yield from next_message(news)

@@ -14,7 +14,7 @@ from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Hello, Open, Opene
 from rdc.records import dataclass
 from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.news import News
-from rdc.session.place import ANYWHERE, keeps_owner, open_destination, wants_listing
+from rdc.session.place import ANYWHERE, keeps, open_destination, wants_listing
 from rdc.tree.filters import FilterList
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def answer(signer: FileSigner, admit: Callable[[Open], Admitted] = _as_asked) ->
         finally:
             tree.root.close()
         return
-    whole = wants_listing(path, options, site)
-    yield Send(Opened(None, keeps_owner(options)), round_)
-    yield Send(Describe(whole, keeps_owner(options)), round_)
+    whole, kept = wants_listing(path, options, site), keeps(path, options, site)
+    yield Send(Opened(None, kept.owner), round_)
+    yield Send(Describe(whole, kept), round_)
     received = yield Receive()
     if received is not None and isinstance(received.message, Watch):
         from rdc.session.standing import Standing
@@ -89,6 +89,7 @@ def answer(signer: FileSigner, admit: Callable[[Open], Admitted] = _as_asked) ->
             open_.secret,
             signer,
             whole=whole,
+            kept=kept,
         )
         yield from standing.run(received.message)
         return
@@ -107,6 +108,7 @@ def answer(signer: FileSigner, admit: Callable[[Open], Admitted] = _as_asked) ->
             signer,
             news,
             whole=whole,
+            kept=kept,
             settlements=signer.catalog,
         )
         yield from half.run(received.round + 1)

@@ -37,6 +37,7 @@ class SyncJson(JsonEvents):
             literal_bytes=report.literal_bytes,
             reused_bytes=report.reused_bytes,
             round_trips=report.round_trips,
+            bytes_by_purpose={purpose.value: size for purpose, size in report.by_purpose.items()},
             seconds=self.seconds,
             exit=int(report.exit),
         )

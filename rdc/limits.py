@@ -359,7 +359,7 @@ million files."""
 
 SIMILAR_PAIRS = 1 << 20
 """Candidate pairs of one search that wait to be compared, 8 bytes each, twice as many for a moment. Comparing
-a million takes minutes; weaker ones beyond it are left out and counted."""
+a million may take a minute; weaker ones beyond it are left out and counted."""
 
 FOLDER_PAIRS = 1 << 18
 """Pairs of directories whose common bytes are counted at a time, some 200 bytes each."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rdc.errors import ProtocolError
 from rdc.limits import DESCENT_MAP_RECORDS
+from rdc.records import dataclass
 from rdc.signature.records import reference_column
 
 if TYPE_CHECKING:

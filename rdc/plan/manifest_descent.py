@@ -5,12 +5,12 @@ in the end.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
 from itertools import accumulate, compress
 from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TIER_NODES
+from rdc.records import dataclass, replace
 from rdc.tree.fold import GROUPS, Group
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from rdc.limits import (
@@ -31,6 +30,7 @@ from rdc.protocol.field_types import (
 )
 from rdc.protocol.fields import Blob, Column, Integer, Parts
 from rdc.protocol.ranges import Ranged, gaps_between
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,6 @@ from array import array
 from bisect import bisect_left
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from blake3 import blake3
 
 from rdc.errors import FileError, RdcError, printable
 from rdc.plan.descent import ByteRange, Copy, Fetch, Literal, Patch, Repeat, Reuse, ReuseChunk
+from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder
 from rdc.signature.digests import DIGEST_BYTES
 

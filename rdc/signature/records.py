@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -11,6 +10,7 @@ from rdc.errors import ProtocolError
 from rdc.kernel import short_references
 from rdc.limits import NODE_RECORDS_MAX, SIZE_LIMIT
 from rdc.protocol.varint import decode_varint, encode_varint
+from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.fuzzed_daemon import Fuzz
 from tests.hostile_peer import neighbour, serving
 
-ATTEMPTS = 150
+ATTEMPTS = 80
 """A longer run is scripts/soak daemon."""
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "SETTINGS_BYTES",
     "DAEMON_TIMEOUT_SECONDS",
     "HANDSHAKE_BYTES",
+    "CERTIFICATES_PER_NAME",
     "KEY_FILE_BYTES",
     "TRUSTED_KEYS",
     "BLOCKS_PER_MESSAGE",
@@ -216,6 +217,10 @@ again."""
 BASES_PER_FILE = 3
 """Files beside the one at its path that a file may be rebuilt from: each is read and looked through."""
 
+KEPT_BASES = 64
+"""Files kept open because others are made from them and their own new versions may come first; with what is
+staged for a commit they fit the usual limit of 1,024 descriptors. Beyond, such a file may cost a repair."""
+
 TREES_IN_FLIGHT = 16_384
 """Files compared by descent at a time. More wait for these, which costs further round trips."""
 
@@ -297,6 +302,10 @@ KEY_FILE_BYTES = 64 << 10
 
 TRUSTED_KEYS = 10_000
 """Certificates in one key directory: a daemon reads them all at each reload."""
+
+CERTIFICATES_PER_NAME = 4
+"""Certificates trusted under one name: the old and the new one while a key is replaced, and as many that
+somebody forgot."""
 
 SETTINGS_BYTES = 1 << 20
 """Bytes of a configuration file: thousands of modules."""

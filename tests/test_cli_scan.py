@@ -106,6 +106,32 @@ def test_problems_are_told_and_counted(tree: Path) -> None:
     assert run("merge", "--help")[1].startswith("Usage: rdc merge")
 
 
+def test_what_cannot_be_written_is_told_before_anything_is_read(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for word in (f"-o={tmp_path}", f"--output={tmp_path}/none/part", f"--html={tmp_path}"):
+        code, out, err = run("scan", "--no-catalog", word, tree)
+        assert (code, out) == (11, ""), word
+        assert "cannot write it" in err and "gone" not in err
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    code, out, err = run("scan", "--no-catalog", f"--parquet={tmp_path}/out", tree)
+    assert (code, out) == (1, "")
+    assert "pip install pyarrow" in err
+
+
+def test_the_report_is_shown_even_where_its_file_fails(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code, out, err = run("scan", "--no-catalog", f"--parquet={tmp_path}/file/x", tree)
+    assert code == 11
+    assert "chunks save" in out and "cannot write the report" in err
+
+
+def test_notices_are_not_shown_where_only_errors_are_wanted(tree: Path) -> None:
+    os.mkfifo(tree / "pipe")
+    assert "rdc: note: " in run("scan", "--no-catalog", tree)[2]
+    assert run("scan", "-q", "--no-catalog", tree)[2] == ""
+
+
 def test_a_bar_appears_on_a_terminal(tree: Path) -> None:
     process = FakeProcess(environ={"TERM": "xterm"}, terminal=True)
     process.clock.step = 0.2

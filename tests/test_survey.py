@@ -110,6 +110,25 @@ def test_levels_equal_an_independent_count(
         assert 0 < level.compressed_bytes < level.unique_bytes
 
 
+def test_holes_do_not_make_the_rest_look_compressible(tmp_path: Path) -> None:
+    noise = random.Random(7).randbytes(1_000_000)
+    (tmp_path / "noise").write_bytes(noise)
+    with (tmp_path / "hollow").open("wb") as file:
+        file.truncate(300_000_000)
+        # Pieces of 128 KiB that are a hole, data, and data between holes.
+        for offset, data in ((1_000_000, noise[:600_000]), (50_000_000, noise[600_000:])):
+            file.seek(offset)
+            file.write(data)
+        for number in range(20):
+            file.seek(100_000_000 + 65_536 * number)
+            file.write(random.Random(number).randbytes(4096))
+    report = scan([tmp_path], catalog=None)
+    assert report.holes_bytes > 290_000_000
+    (level,) = (one for one in report.levels if one.name == "file")
+    assert level.compressed_bytes is not None
+    assert 0.95 * level.unique_bytes < level.compressed_bytes <= level.unique_bytes
+
+
 parts_of_files = st.lists(
     st.tuples(st.sampled_from([0, 1, 2, 3]), st.integers(0, 30_000), st.booleans()), min_size=0, max_size=6
 )

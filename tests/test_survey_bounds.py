@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from rdc.model.scan import ScanOptions
+from rdc.survey import overlap
 from rdc.survey.compression import SAMPLE_CHUNKS, CompressionSample, expected_shift
+from rdc.survey.overlap import overlaps
+from rdc.survey.places import Places
+from rdc.survey.references import References
 from rdc.survey.scan import scan
 from rdc.survey.tally import STRATA, Figures, Tally
 from scripts.soak_survey import chunk_trial, compression_trial, file_trial
@@ -111,3 +115,32 @@ def test_too_little_for_an_estimate(kept: int) -> None:
     else:
         assert figures is not None
         assert figures.high - figures.low > 5000
+
+
+def test_overlaps_of_floods_are_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """4,000 chunks in the same twelve directories: figures stay, from fewer meetings than there are."""
+    places, references, drawn = Places(), References(), random.Random(6)
+    above = places.add_directory(b"/t", -1)
+    wide = [places.place(places.add_directory(b"/t/%d" % number, above), b".x") for number in range(12)]
+    for _ in range(4_000):
+        key = drawn.getrandbits(64)
+        references.add(array("Q", [key] * 12).tobytes(), array("Q", [1_000] * 12).tobytes(), array("I", wide))
+    exact = overlaps(places, references)
+    assert {one.shared_bytes for one in exact} == {4_000_000}
+    met = 0
+    original = overlap._Tree.candidates
+
+    def candidates(tree: overlap._Tree, first: int, second: int) -> tuple[tuple[int, int], ...]:
+        nonlocal met
+        met += 1
+        return original(tree, first, second)
+
+    monkeypatch.setattr(overlap._Tree, "candidates", candidates)
+    monkeypatch.setattr(overlap, "MEETINGS", 40_000)
+    bounded = overlaps(places, references)
+    assert 10_000 < met < 45_000
+    assert references.shift == 0
+    assert [(one.first, one.second) for one in bounded] == [(one.first, one.second) for one in exact]
+    for one in bounded:
+        assert abs(one.shared_bytes - 4_000_000) < 600_000
+        assert one.first_bytes == one.second_bytes == one.shared_bytes

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from rdc.model.scan import Overlap
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rdc.survey.places import Places
     from rdc.survey.references import References
 
@@ -20,6 +22,10 @@ OVERLAPS = 50
 DIRECTORIES_PER_CHUNK = 12
 """A chunk in more directories than this says nothing about any two of them (a licence, an empty page of a
 database), and its pairs would grow with their square."""
+
+MEETINGS = 1 << 20
+"""Pairs of directories met in chunks, each chunk's by itself, at most: some seconds. Of more, one chunk in 2,
+4, ... is followed, as past the limit of all references."""
 
 CANDIDATES = 1 << 18
 """Pairs of directories watched at a time; the weakest half is dropped past it."""
@@ -39,11 +45,9 @@ def overlaps(places: Places, references: References) -> tuple[Overlap, ...]:
     another the deepest is taken that keeps nearly all; what it contains, and what contains it, is left out.
     """
     tree = _Tree(places)
+    references = _bounded(places, references)
     shared: defaultdict[tuple[int, int], int] = defaultdict(int)
-    for size, where in references.repeated():
-        found = sorted({places.directory_of[place] for place in where})
-        if not 2 <= len(found) <= DIRECTORIES_PER_CHUNK:
-            continue
+    for size, found in _meetings(places, references):
         pairs: set[tuple[int, int]] = set()
         for first, second in combinations(found, 2):
             pairs.update(tree.candidates(first, second))
@@ -65,6 +69,21 @@ def overlaps(places: Places, references: References) -> tuple[Overlap, ...]:
         )
         for first, second in chosen
     )
+
+
+def _meetings(places: Places, references: References) -> Iterator[tuple[int, list[int]]]:
+    """Of each chunk that says something its bytes and the directories that it is in."""
+    for size, where in references.repeated():
+        found = sorted({places.directory_of[place] for place in where})
+        if 2 <= len(found) <= DIRECTORIES_PER_CHUNK:
+            yield size, found
+
+
+def _bounded(places: Places, references: References) -> References:
+    """So many of the chunks that at most MEETINGS pairs of directories meet in them, about."""
+    meetings = sum([len(found) * (len(found) - 1) // 2 for _, found in _meetings(places, references)])
+    shift = max(0, (meetings - 1) // MEETINGS).bit_length()
+    return references.thinned(references.shift + shift) if shift else references
 
 
 class _Tree:

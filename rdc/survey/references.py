@@ -60,6 +60,14 @@ class References:
         self.sizes = array("Q", compress(self.sizes, kept))
         self.places = array("I", compress(self.places, kept))
 
+    def thinned(self, shift: int) -> References:
+        """A copy that follows one chunk in 2^shift."""
+        copy = References()
+        copy.keys, copy.sizes, copy.places = self.keys[:], self.sizes[:], self.places[:]
+        copy.shift = self.shift
+        copy.thin(shift)
+        return copy
+
     def repeated(self) -> Iterator[tuple[int, list[int]]]:
         """Of each chunk that occurs twice or more its bytes and the place of every occurrence, by key."""
         keys, places = self.keys, self.places

@@ -102,6 +102,15 @@ static inline uint64_t rdc_load64(const uint8_t *p)
     return x;
 }
 
+/* The highest bits of those bytes of x that are below limit <= 255. */
+static inline uint64_t rdc_bytes_below(uint64_t x, unsigned limit)
+{
+    const uint64_t high = UINT64_C(0x8080808080808080), s = UINT64_C(0x0101010101010101) * limit;
+    /* In a byte's highest bit: whether its other bits are at least those of limit. Bytes do not borrow from each other. */
+    const uint64_t at_least = (x | high) - (s & ~high);
+    return ((~x & s) | (~(x ^ s) & ~at_least)) & high;
+}
+
 static inline void rdc_store64(uint8_t *p, uint64_t x)
 {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__

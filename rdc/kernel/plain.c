@@ -117,15 +117,6 @@ void rdc_slide_plain(const uint8_t *p, size_t n, uint64_t *low)
     rdc_slide_over(p, n, low, rdc_window_by_table, 1);
 }
 
-/* The highest bits of those bytes of x that are below limit <= 255. */
-static inline uint64_t bytes_below(uint64_t x, unsigned limit)
-{
-    const uint64_t high = 0x80 * ones, s = ones * limit;
-    /* In a byte's highest bit: whether its other bits are at least those of limit. Bytes do not borrow from each other. */
-    const uint64_t at_least = (x | high) - (s & ~high);
-    return ((~x & s) | (~(x ^ s) & ~at_least)) & high;
-}
-
 /* In bit j whether q[j] is at most all of eight after it and *smallest, which becomes the smallest of all. */
 static inline uint64_t step_down(const uint8_t *q, unsigned *smallest)
 {
@@ -133,7 +124,7 @@ static inline uint64_t step_down(const uint8_t *q, unsigned *smallest)
     uint64_t minima = 0;
 
     /* As in all calls but 255: those that tie. */
-    if (!bytes_below(x, *smallest))
+    if (!rdc_bytes_below(x, *smallest))
         return zero_bytes(x ^ ones * *smallest);
     /* Minima, not conditions: compilers make branches of those. */
     for (int j = 7; j >= 0; j--) {

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, StreamError
 from rdc.limits import OUTSTANDING_REQUESTS
 from rdc.model.entries import Kind, Metadata
+from rdc.model.kept import Kept
 from rdc.protocol.connection import Connection, LocalProtocolError, Received
 from rdc.protocol.ledger import Ledger
 from rdc.protocol.messages import (
@@ -126,7 +127,7 @@ def test_the_script_has_every_message() -> None:
     assert said == set(message_kinds().values())
 
 
-def test_costs_count_every_frame_before_compression() -> None:
+def test_costs_count_every_frame() -> None:
     near, far = connections()
     move(near, far)
     move(far, near)
@@ -137,9 +138,11 @@ def test_costs_count_every_frame_before_compression() -> None:
         move(sender, receiver)
         expected.setdefault(line.message.name, []).append(len(frame(line.message, line.round)))
     for end in (near, far):
-        assert {cost.name: (cost.count, cost.bytes) for cost in end.costs} == {
+        framing = {"Preamble": (2, 8)}
+        assert {cost.name: (cost.count, cost.plain) for cost in end.costs} == framing | {
             name: (len(sizes), sum(sizes)) for name, sizes in expected.items()
         }
+        assert sum(cost.bytes for cost in end.costs) == end.bytes_sent + end.bytes_received
         assert [cost.bytes for cost in end.costs] == sorted((cost.bytes for cost in end.costs), reverse=True)
 
 
@@ -241,10 +244,10 @@ def test_the_end_before_a_word_is_marked() -> None:
 
 # States
 
-WHOLE = Describe(True, False)
-BY_DIGEST = Describe(False, False)
+WHOLE = Describe(True, Kept(False))
+BY_DIGEST = Describe(False, Kept(False))
 START = Start(b"only", Kind.FILE, Metadata(0, 0, 0, 0))
-OFFER = Manifest(bytes(32), 2, 2, 2000, 0, False)
+OFFER = Manifest(bytes(32), 2, 2, 2000, 0, Kept(False))
 LISTED = (ListingPart(0, b"", 0, True, listing(b"a", b"b")), 1)
 END = (ListingEnd(1, 2, 2, 2000, 0), 1)
 RESULT = (Done(0, 0, 0, 0, 0, ExitCode.OK), 1)
@@ -918,7 +921,7 @@ def test_an_offer_is_the_answer_where_it_is_what_was_asked_for() -> None:
         assert move(destination, source) == [Received(TierRequest(0, (0,), 7), 1)]
 
 
-@pytest.mark.parametrize("describe", [WHOLE, Describe(False, True)])
+@pytest.mark.parametrize("describe", [WHOLE, Describe(False, Kept(True))])
 def test_another_offer_counts_for_nothing(describe: Describe) -> None:
     source, destination = dialled_by_source(
         (True, START), (True, OFFER), (False, describe), (True, TopTier(0, bytes(4)))
@@ -928,7 +931,7 @@ def test_another_offer_counts_for_nothing(describe: Describe) -> None:
     with pytest.raises(LocalProtocolError, match="TierRequest"):
         destination.send(TierRequest(0, (0,), 7), 1)
     described: list[Message] = (
-        [LISTED[0], END[0]] if describe.whole else [Manifest(bytes(32), 2, 2, 2000, 0, True)]
+        [LISTED[0], END[0]] if describe.whole else [Manifest(bytes(32), 2, 2, 2000, 0, Kept(True))]
     )
     for message in described:
         source.send(message, 1)

@@ -6,6 +6,7 @@ import os
 import random
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode
 from rdc.kernel import short_references
 from rdc.limits import ROWS_TEXT_BYTES, SMALL_MANIFEST
+from rdc.model.kept import Kept
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages import Role
 from rdc.session import description as description_module
@@ -223,7 +225,7 @@ def test_long_names_paths_and_targets_come_in_parts_that_fit(tmp_path: Path) -> 
     destination = write_tree(tmp_path / "destination", tree({"long/other": b""}))
     run = sync_in_turns(source, destination, SyncOptions(delete=True, fsync=False))
     rows = next(cost for cost in run.done.by_kind if cost.name == "RowsPart")
-    assert rows.bytes > 3 * ROWS_TEXT_BYTES
+    assert rows.plain > 3 * ROWS_TEXT_BYTES
     assert not LISTED & kinds(run)
     equal(source, destination)
 
@@ -236,7 +238,7 @@ def test_all_mtimes_changed_move_no_content(tmp_path: Path) -> None:
         os.utime(os.path.join(os.fsencode(source), path), ns=(5, rng.randrange(1 << 60)))
     run = sync_in_turns(source, destination)
     assert run.done.literal_bytes == 0
-    described = sum(c.bytes for c in run.done.by_kind if c.name in ("TierAnswer", "RowsPart"))
+    described = sum(c.plain for c in run.done.by_kind if c.name in ("TierAnswer", "RowsPart"))
     assert described <= 12 * 3_000
     equal(source, destination)
 
@@ -542,9 +544,9 @@ def test_the_source_walks_while_the_destination_does(tmp_path: Path, monkeypatch
     order: list[str] = []
     offer, walk = Description.offer, Destination._walk
 
-    def offering(self: Description, owner: bool, round_: int) -> object:
+    def offering(self: Description, kept: Kept, round_: int, **options: Any) -> object:
         order.append("offer")
-        return offer(self, owner, round_)
+        return offer(self, kept, round_, **options)
 
     def walking(self: Destination) -> object:
         order.append("walk")

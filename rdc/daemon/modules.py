@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, TrustError, UsageError
+from rdc.files.allowance import Allowance
 from rdc.files.confined import Root
 from rdc.model.entries import Kind
 from rdc.protocol.messages import Role
@@ -74,7 +75,8 @@ class ModuleSite:
             raise TrustError(
                 f"module '{module.name}' is not available: its directory is missing, or a link took its place"
             ) from error
-        self._root = Root(os.dup(directory.fd), self._label)
+        self._allowance = Allowance(module.limits.written)
+        self._root = self._rooted(os.dup(directory.fd), self._label)
 
     def open(self, path: bytes, *, create: bool = False, writable: bool = False) -> Root:
         inner = self._inner(path)
@@ -89,10 +91,13 @@ class ModuleSite:
                 )
             self._root.make_directory(inner)
         fd = os.dup(self._root.directory(inner).fd)
-        root = Root(fd, self._label + b"/" + inner if inner else self._label)
+        root = self._rooted(fd, self._label + b"/" + inner if inner else self._label)
         if writable and os.fstatvfs(fd).f_flag & os.ST_RDONLY:
             raise root.failure(OSError(errno.EROFS, ""), b"", "write below it")
         return root
+
+    def _rooted(self, fd: int, label: bytes) -> Root:
+        return Root(fd, label, self._allowance)
 
     def has(self, path: bytes) -> bool:
         return self._kind(path) is not None

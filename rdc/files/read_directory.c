@@ -21,6 +21,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "nanoseconds.h"
+
 #define NAME_MOST 255    /* NAME_BYTES of rdc/limits.py: file systems in user space may send longer ones */
 #define TARGET_MOST 4096 /* the kernel gives at most a page */
 #define RECORDS_SIZE (32 << 10)
@@ -194,20 +196,6 @@ static uint8_t kind_of(mode_t mode)
     }
 }
 
-/* Nanoseconds since the epoch; 64 bits of them end in the year 2262, and later (or earlier) times are clamped. */
-static int64_t nanoseconds(struct timespec time)
-{
-    int64_t seconds = time.tv_sec, rest = time.tv_nsec, result;
-    if (seconds < 0) {
-        /* Both parts of one sign: then the product overflows only where the sum does. */
-        seconds++;
-        rest -= 1000000000;
-    }
-    if (__builtin_mul_overflow(seconds, INT64_C(1000000000), &result) || __builtin_add_overflow(result, rest, &result))
-        return rest < 0 ? INT64_MIN : INT64_MAX;
-    return result;
-}
-
 /* EINVAL when the link has been replaced by something else: left out, the entry would look deleted. */
 static int read_target(reader *r, int fd, const char *name)
 {
@@ -229,7 +217,7 @@ static int read_target(reader *r, int fd, const char *name)
 static int read_metadata(reader *r, int fd, int part_temporaries, rdc_entries *entries)
 {
     const size_t most = r->count;
-    uint8_t *columns = malloc(most * (5 * 8 + 3 * 4 + 2 + 1) + 1);
+    uint8_t *columns = malloc(most * (6 * 8 + 3 * 4 + 2 + 1) + 1);
 
     if (!columns)
         return ENOMEM;
@@ -238,7 +226,8 @@ static int read_metadata(reader *r, int fd, int part_temporaries, rdc_entries *e
     entries->devices = entries->mtimes + most;
     entries->inodes = entries->devices + most;
     entries->allocated = entries->inodes + most;
-    entries->uids = (uint32_t *)(entries->allocated + most);
+    entries->ctimes = entries->allocated + most;
+    entries->uids = (uint32_t *)(entries->ctimes + most);
     entries->gids = entries->uids + most;
     entries->links = entries->gids + most;
     entries->modes = (uint16_t *)(entries->links + most);
@@ -274,7 +263,8 @@ static int read_metadata(reader *r, int fd, int part_temporaries, rdc_entries *e
             return failed;
         size_t row = entries->count++;
         entries->sizes[row] = htole64(kind == RDC_FILE ? (uint64_t)found.st_size : 0);
-        entries->mtimes[row] = htole64((uint64_t)nanoseconds(found.st_mtim));
+        entries->mtimes[row] = htole64((uint64_t)rdc_nanoseconds(found.st_mtim));
+        entries->ctimes[row] = htole64((uint64_t)rdc_nanoseconds(found.st_ctim));
         entries->uids[row] = htole32(found.st_uid);
         entries->gids[row] = htole32(found.st_gid);
         entries->modes[row] = htole16((uint16_t)(found.st_mode & 07777));

@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from rdc.errors import printable
 from rdc.limits import PATH_BYTES, RULES_BYTES, SIZE_LIMIT, TIMEOUT_SECONDS
 from rdc.model.entries import Metadata
+from rdc.model.kept import GRANULARITIES, Kept
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.columns import pack_column, pack_gaps, unpack_column, unpack_gaps
 
@@ -25,6 +26,7 @@ __all__ = [
     "Flag",
     "Gaps",
     "Integer",
+    "KeptCode",
     "Member",
     "MetadataItems",
     "Options",
@@ -102,6 +104,20 @@ class Member(Generic[E]):
         if value in self.without:
             raise ValueError(f"{value!r} makes no sense here")
         return value
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCode:
+    """A Kept as one integer: four times the number of its step, 2 more without modes, 1 more with owners."""
+
+    def pack(self, value: Kept) -> object:
+        return 4 * GRANULARITIES.index(value.granularity) + 2 * (not value.modes) + value.owner
+
+    def unpack(self, raw: object) -> Kept:
+        code = of_type(raw, int)
+        if not 0 <= code < 4 * len(GRANULARITIES):
+            raise ValueError(f"{code} is not in 0..{4 * len(GRANULARITIES) - 1}")
+        return Kept(bool(code & 1), GRANULARITIES[code >> 2], not code & 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,9 +80,9 @@ class WatchTerminal:
     ) -> None:
         """`data` writes to stdout, `flush` pushes that out, `talk` writes to stderr; all take whole lines."""
         self._style = style
+        self._data = data
         self._flush = flush
         self._talk = talk
-        self._bar = bar
         self._status = status
         self._sync = SyncTerminal(style, data, self._say, bar)
         self._turns = self._changed = self._deleted = self._sent = 0
@@ -122,6 +122,9 @@ class WatchTerminal:
         self._sync.close()
         self._flush()
         first = not self._turns
+        if first:
+            # Two things that are drawn anew on one terminal would tear each other apart.
+            self._sync = SyncTerminal(self._style, self._data, self._say)
         self._turns += 1
         self._changed += event.changed
         self._deleted += event.deleted

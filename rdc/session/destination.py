@@ -11,7 +11,7 @@ import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, FileError, OutOfSpaceError, ProtocolError, RdcError, printable
+from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, printable
 from rdc.limits import SMALL_MANIFEST
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import PlanKnown, Problem
@@ -31,7 +31,6 @@ from rdc.session.discovery import discover, next_message
 from rdc.session.driver import Flush, Receive, Send
 from rdc.session.landing import Landing
 from rdc.session.leftovers import Leftovers
-from rdc.session.place import keeps_owner
 from rdc.session.settlement import Settlement
 from rdc.session.tally import Tally
 from rdc.session.transfer import Transfers
@@ -43,6 +42,7 @@ from rdc.tree.walk import PackedWalk
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.model.entries import Listing
+    from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.progress import Event
     from rdc.protocol.messages import Start
@@ -65,8 +65,17 @@ class _Totals:
     read_errors: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    manifest: ManifestMessage
+    round: int
+    """To go on with."""
+    first: bool
+    """Its top follows unasked."""
+
+
 class Destination:
-    """One destination conversation. Before `run`, a Describe(whole, owner) went to the source."""
+    """One destination conversation. Before `run`, a Describe(whole, kept) went to the source."""
 
     def __init__(
         self,
@@ -79,10 +88,11 @@ class Destination:
         news: News,
         *,
         whole: bool,
+        kept: Kept,
         settlements: Settlements | None = None,
         pack: bool = True,
     ) -> None:
-        """`pack`: ask for literals compressed with what is around them."""
+        """`kept`: what was said in Describe. `pack`: ask for literals compressed with what is around them."""
         self._root = place.root
         self._name = place.name
         self._new = place.new
@@ -92,15 +102,16 @@ class Destination:
         self._secret = secret
         self._news = news
         self._whole = whole
-        self._owner = keeps_owner(options)
-        self._settlement = Settlement(settlements, place.root, start, options, filters, owner=self._owner)
+        self._described = kept
+        self._kept = kept = kept.both(start.kept)
+        self._settlement = Settlement(settlements, place.root, start, options, filters, kept=kept)
         self._wanted = Manifest()
         self._own: Manifest | None = None
         self._equal = False
         """The manifests' roots were enough."""
         self._unreadable: set[bytes] = set()
         self._landing = Landing(
-            place.root, self._wanted, news, fsync=options.fsync, owner=self._owner, dry=options.dry_run
+            place.root, self._wanted, news, fsync=options.fsync, owner=kept.owner, dry=options.dry_run
         )
         self._leftovers = Leftovers(place.root)
         self._tally = Tally(news)
@@ -130,7 +141,7 @@ class Destination:
             self._deletion,
             filters,
             news,
-            owner=self._owner,
+            kept=kept,
             new=place.new,
         )
         self._parts: list[Listing] = []
@@ -173,8 +184,8 @@ class Destination:
             if not self._options.dry_run:
                 self._leftovers.sweep()
             self._directories.finish()
-        except BaseException as error:
-            self._wind_down(error)
+        except BaseException:
+            self._wind_down()
             raise
         if self._may_settle:
             self._settlement.settle(self._wanted, self._own, self._directories.changed)
@@ -190,12 +201,11 @@ class Destination:
         yield Send(done, round_)
         return done
 
-    def _wind_down(self, error: BaseException) -> None:
-        """An interruption: what is complete lands, what is not stays for the next run."""
+    def _wind_down(self) -> None:
+        """An interruption, or a full disk: what is complete lands, what is not stays for the next run."""
         self._transfers.close()
-        if not isinstance(error, OutOfSpaceError):
-            with contextlib.suppress(RdcError):
-                self._landing.flush()
+        with contextlib.suppress(RdcError):
+            self._landing.flush()
         self._landing.abandon()
 
     # By listing: everything the source has, directory by directory
@@ -259,7 +269,7 @@ class Destination:
         deletes = len(self._directories.extra) if self._options.delete else 0
         extra = self._directories.extra
         self._transfers.plan_known(
-            lambda: Vanished(self._root, self._filters, extra),
+            lambda: Vanished(self._root, self._filters, extra, self._kept),
             rename=self._directories.may_delete(totals.entries, totals.read_errors),
         )
         self._news.report(PlanKnown(self._landing.planned, self._tally.total_bytes, deletes))
@@ -281,13 +291,14 @@ class Destination:
         """Walks while the source does, compares the two manifests, and serves what follows from it."""
         yield Flush()
         own = self._own = self._walk()
-        offer, round_ = yield from self._offered()
+        offered = yield from self._offered()
+        offer, round_ = offered.manifest, offered.round
         totals = _Totals(offer.entries, offer.files, offer.bytes, offer.read_errors)
         if self._name is not None:
             # One file under another name: a manifest cannot tell.
             return (yield from self._list_all(round_))
         top = None if self._start.only else self._root.metadata(b"")
-        own_root = own.root(top, owner=self._owner)
+        own_root = own.root(top, self._kept)
         if own_root == offer.root or self._settlement.is_settled(offer.root, own_root):
             self._equal = True
             self._settlement.again(offer.root, own_root)
@@ -297,10 +308,17 @@ class Destination:
         if offer.entries <= SMALL_MANIFEST:
             return (yield from self._list_all(round_))
         round_ = yield from discover(
-            own, offer.entries, self._wanted, self._secret, self._news, round_, owner=self._owner
+            own,
+            offer.entries,
+            self._wanted,
+            self._secret,
+            self._news,
+            round_,
+            kept=self._kept,
+            top=offered.first,
         )
         theirs = None if self._start.only else self._start.metadata
-        root = self._wanted.root(theirs, owner=self._owner)
+        root = self._wanted.root(theirs, self._kept)
         if (len(self._wanted), root) != (offer.entries, offer.root):
             # A collision of short references costs the listing, never a wrong tree.
             self._wanted.clear()
@@ -311,8 +329,9 @@ class Destination:
         yield from self._news.tell(round_)
         return (yield from self._serve(round_))
 
-    def _offered(self) -> Conversation[tuple[ManifestMessage, int]]:
-        """The manifest, and the round to go on with; one that was not asked for may have guessed wrong."""
+    def _offered(self) -> Conversation[_Offer]:
+        """The manifest that was asked for; one that came unasked may have guessed wrong."""
+        first = True
         while True:
             received = yield from next_message(self._news)
             message = received.message
@@ -320,13 +339,14 @@ class Destination:
                 continue
             if not isinstance(message, ManifestMessage):
                 raise ProtocolError(f"expected Manifest, found {type(message).__name__}")
-            if message.owner == self._owner:
-                return message, received.round + 1
+            if message.kept == self._kept:
+                return _Offer(message, received.round + 1, first)
+            first = False
 
     def _list_all(self, round_: int) -> Conversation[int]:
         # Directories are read again as their listings come: what the walk found is old by then.
         self._own = None
-        yield Send(Describe(True, self._owner), round_)
+        yield Send(Describe(True, self._described), round_)
         return (yield from self._serve(round_))
 
     def _walk(self) -> Manifest:
@@ -364,7 +384,7 @@ class Destination:
                 raise ProtocolError(f"two listings of {printable(path)!r}")
             mine = ours.pop(path, None)
             if path and path not in expected:
-                if mine is not None and wanted.same(number, own, mine, owner=self._owner):
+                if mine is not None and wanted.same(number, own, mine, self._kept):
                     continue
                 expected[path] = self._announced(path)
             if path in self._unreadable:

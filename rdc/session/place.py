@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.confined import Root
+from rdc.files.keeping import kept_by
 from rdc.model.entries import Kind
+from rdc.model.kept import Kept
 
 if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
 
-__all__ = ["ANYWHERE", "Place", "Site", "keeps_owner", "open_destination", "wants_listing"]
+__all__ = ["ANYWHERE", "Place", "Site", "keeps", "open_destination", "wants_listing"]
 
 
 class Site(Protocol):
@@ -61,6 +63,26 @@ ANYWHERE: Site = _Anywhere()
 def keeps_owner(options: SyncOptions) -> bool:
     """Whether this side, as the destination, sets uid and gid."""
     return os.geteuid() == 0 if options.owner is None else options.owner
+
+
+def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Kept:
+    """What this side keeps of entries, as the destination at `path` (before anything is made there).
+
+    Where nothing is yet, nothing will be compared, and the directory above is asked. Owners are set where
+    that is demanded by name, whatever the file system says.
+    """
+    kept = Kept(keeps_owner(options))
+    if not site.has_directory(path):
+        path = os.path.dirname(path.rstrip(b"/")) or b"."
+    try:
+        root = site.open(path)
+    except RdcError:
+        return kept
+    try:
+        found = kept_by(root, probe=not options.dry_run)
+    finally:
+        root.close()
+    return kept.both(replace(found, owner=found.owner or bool(options.owner)))
 
 
 def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:

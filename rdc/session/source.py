@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, printable
+from rdc.files.keeping import kept_by
 from rdc.kernel import block_fingerprints
 from rdc.limits import DATA_BYTES, NODES_PER_ANSWER, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
+from rdc.model.kept import Kept
 from rdc.plan.context import context_ranges
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import (
@@ -45,7 +47,7 @@ from rdc.protocol.messages import (
 )
 from rdc.protocol.packed import pack
 from rdc.session.description import Description
-from rdc.session.driver import Flush, Receive, Send
+from rdc.session.driver import Flush, Press, Receive, Send
 from rdc.session.file_sender import FileSender
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE
@@ -69,6 +71,10 @@ __all__ = ["Source", "SourceTree"]
 
 SIGNED_OBJECT_BYTES = 2048
 """Bytes of a remembered tree besides its columns: 1,350 to 2,150 were measured, and the look-up's own."""
+
+HARD_BYTES = 1 << 20
+"""Literals of one file from which on they are compressed hard: a descent took its time over them, and they
+are most of what is sent. A compressor that starts anew, which is what it takes, costs 20 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +103,7 @@ class SourceTree:
         kind = self.root.kind(name)
         if kind is None:
             raise FileError(name, f"{printable(name)}: vanished before it was synced", code=ExitCode.VANISHED)
-        return Start(name, kind, found)
+        return Start(name, kind, found, kept_by(self.root, probe=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +150,24 @@ class Source:
         """Describes the tree as it is asked to, answers, and ends with the destination's account."""
         offered = None
         if self._offer is not None:
-            yield Send(self._tree.start(), 0)
+            start = self._tree.start()
+            yield Send(start, 0)
             yield Flush()
-            if (yield from self._description.offer(self._offer, 0, self._declined)):
-                offered = self._offer
+            guess = Kept(self._offer).both(start.kept)
+            if (yield from self._description.offer(guess, 0, self._declined)):
+                offered = guess
         describe, round_ = yield from self._described()
         if self._offer is None:
-            yield Send(self._tree.start(), round_)
-        if not describe.whole and describe.owner == offered:
+            start = self._tree.start()
+            yield Send(start, round_)
+        kept = describe.kept.both(start.kept)
+        if not describe.whole and kept == offered:
             pass  # it is being looked into
         elif describe.whole:
             yield from self._description.send_listing(round_, self._poll)
         else:
             yield Flush()
-            yield from self._description.offer(describe.owner, round_)
+            yield from self._description.offer(kept, round_, again=offered is not None)
         while True:
             received = self._heard.popleft() if self._heard else (yield Receive())
             if received is None:
@@ -347,6 +357,8 @@ class Source:
         if message.pack and self._pack:
             yield Send(self._packed(message), round_)
             return
+        if sum(message.lengths) >= HARD_BYTES:
+            yield Press(hard=True)
         held = bytearray()
         with self._opened_again(message) as source:
             for offset, length in message.ranges:

@@ -10,10 +10,11 @@ from rdc.session.changes import ChangesTurn
 from rdc.session.destination import Destination
 from rdc.session.driver import Idle, Receive, Send
 from rdc.session.news import News
-from rdc.session.place import keeps_owner, open_destination, wants_listing
+from rdc.session.place import keeps, open_destination, wants_listing
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
+    from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.protocol.connection import Received
     from rdc.protocol.messages import Watch
@@ -25,7 +26,7 @@ __all__ = ["Standing"]
 
 
 class Standing:
-    """Serves the turns of one session. Before `run`, a Describe(whole, owner) went to the source."""
+    """Serves the turns of one session. Before `run`, a Describe(whole, kept) went to the source."""
 
     def __init__(
         self,
@@ -37,6 +38,7 @@ class Standing:
         signer: FileSigner,
         *,
         whole: bool,
+        kept: Kept,
     ) -> None:
         """`path` is one of `site` and opened at each turn: kept open between turns it could not be
         unmounted, and one that was replaced would go on being written unseen."""
@@ -47,6 +49,7 @@ class Standing:
         self._secret = secret
         self._signer = signer
         self._whole = whole
+        self._kept = kept
         self._start: Start | None = None
         self._root: tuple[int, int] | None = None
         """Device and inode of the destination's root."""
@@ -63,7 +66,8 @@ class Standing:
             turn, round_ = received.message, received.round + 1
             if isinstance(turn, Turn) and turn.whole:
                 self._whole = wants_listing(self._path, self._options, self._site)
-                yield Send(Describe(self._whole, keeps_owner(self._options)), round_)
+                self._kept = keeps(self._path, self._options, self._site)
+                yield Send(Describe(self._whole, self._kept), round_)
                 yield from self._compare_all()
             else:
                 yield from self._take_changes(round_)
@@ -93,6 +97,7 @@ class Standing:
                 self._signer,
                 News(None),
                 whole=self._whole,
+                kept=self._kept,
                 settlements=self._signer.catalog,
             )
             yield from half.run(received.round + 1)
@@ -105,7 +110,14 @@ class Standing:
         place = self._place(self._start)
         try:
             turn = ChangesTurn(
-                place, self._start, self._options, self._filters, self._secret, self._signer, News(None)
+                place,
+                self._start,
+                self._options,
+                self._filters,
+                self._secret,
+                self._signer,
+                News(None),
+                kept=self._kept,
             )
             yield from turn.run(round_)
         finally:

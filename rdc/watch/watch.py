@@ -16,6 +16,7 @@ from rdc.model.watch import Disconnected, Halted, InStep, Resumed, WatchReport
 from rdc.progress import Problem
 from rdc.protocol.connection import Connection
 from rdc.session.driver import run
+from rdc.session.overlap import check_overlap
 from rdc.session.serve import greeting
 from rdc.tree.filters import FilterList
 from rdc.watch.follower import Follower, Meter
@@ -63,6 +64,9 @@ def watch(
         )
     if options.sync.dry_run or options.sync.checksum:
         raise UsageError("rdc watch takes neither --dry-run nor --checksum; rdc sync does")
+    if destination.host is None:
+        rules = FilterList(options.sync.rules)
+        check_overlap(source.path, destination.path, rules, delete=options.sync.delete)
     with opened_catalog(catalog, report) as store:
         watch_ = _Watch(source, destination, options, shell or RemoteShell(), report, tell, store)
         with contextlib.suppress(KeyboardInterrupt):

@@ -82,7 +82,17 @@ def inputs(size: int, paths: list[Path]) -> dict[str, bytes]:
         ),
     }
     # As unpredictable as they are dense: repeated short pieces would be learnt by the branch predictor.
-    for kind in ("leads mostly 0", "leads 1 and 2", "leads ramp", "two features"):
+    for kind in (
+        "leads mostly 0",
+        "leads 0 and 1",
+        "leads 1 and 2",
+        "leads ramp",
+        "leads climb",
+        "two features",
+        "hardly dense",
+        "both ways",
+        "by turns",
+    ):
         found[f"hostile: {kind}"] = tiled(STREAMS[kind](rng, 1 << 20), size)
     for path in sorted((ROOT / "fixtures" / "kernel").glob("*.bin")):
         found[f"hostile: {path.stem}"] = tiled(path.read_bytes(), size)

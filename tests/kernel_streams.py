@@ -64,6 +64,22 @@ def _without_zero_lead(rng: random.Random, n: int) -> bytes:
     return with_leads(rng.randbytes(16), (rng.randint(1, 255) for _ in range(n - 16)))
 
 
+BLOCK = 4096
+"""Positions that the C kernel takes at a time; the first 64 of a span are by themselves."""
+
+
+def _both_ways(rng: random.Random, i: int) -> int:
+    """Long lists at the start of a block, and a dense stretch with many suffix minima after them."""
+    return rng.choice((0, 5)) if (i - 64) % BLOCK < 250 else 1 + i % 1000 * 254 // 1000
+
+
+def _by_turns(rng: random.Random, i: int) -> int:
+    """Dense blocks between blocks with candidates far apart and an end without any, left to be summed up."""
+    if (i - 64) // BLOCK % 2:
+        return 0 if rng.randrange(16) else rng.randrange(1, 256)
+    return 1 + rng.randrange(2) if (i - 64) % BLOCK > 3080 or rng.randrange(100) else 0
+
+
 TWO_OF_THREE = b"\xce\xee\xa7"
 """Repeated, two of three positions have lead 0, and their features are always the same two."""
 
@@ -99,6 +115,15 @@ STREAMS: dict[str, Callable[[random.Random, int], bytes]] = {
     "leads ramp": lambda rng, n: with_leads(
         rng.randbytes(16), (1 + i % 1500 * 250 // 1500 + rng.randrange(2) for i in range(n - 16))
     ),
+    "leads climb": lambda rng, n: with_leads(
+        rng.randbytes(16), (1 + i % 1000 * 254 // 1000 for i in range(n - 16))
+    ),
+    "hardly dense": lambda rng, n: with_leads(
+        rng.randbytes(16),
+        (rng.randrange(1, 256) if rng.randrange((8, 16, 32)[i // BLOCK % 3]) else 0 for i in range(16, n)),
+    ),
+    "both ways": lambda rng, n: with_leads(rng.randbytes(16), (_both_ways(rng, i) for i in range(16, n))),
+    "by turns": lambda rng, n: with_leads(rng.randbytes(16), (_by_turns(rng, i) for i in range(16, n))),
     "two features": lambda rng, n: (TWO_OF_THREE * n)[:n],
     "leads 0 and 1": lambda rng, n: with_leads(rng.randbytes(16), (rng.randrange(2) for _ in range(n - 16))),
 }

@@ -14,21 +14,33 @@
  *     positions with lead 0, one in 256, and `summed` remembers up to where the ring is complete. What lies
  *     between `summed` and the position reached has no lead 0.
  *  3. That rest is added (sum_up) when a window without lead 0 must be decided, a normal path for sparse data, at
- *     the end of a block that ends in a long stretch without lead 0, while its leads are still there, and at the
- *     end of a span, because its bytes go away. A position is summed up once.
+ *     the end of a block that ends in a long stretch without lead 0, while its leads are still there, before a dense
+ *     block (5), and at the end of a span, because its bytes go away. A position is summed up once. Of a stretch only
+ *     the stairs are looked at, positions with no smaller lead after them in it: others are not suffix minima.
  *  4. In a constant run, once 64 bytes of it have passed, all positions have the same rank; of equal ranks only
  *     the rightmost counts. So a run that a block would begin with pushes its last position, and one at each
  *     decision, and hashes none. Its features are one feature, added when the run begins.
- *  5. Positions up to cut + min are never in a window to come, as the cut only grows: they are not pushed.
+ *  5. A block with more positions of lead 0, or a stretch with more stairs, than are worth looking at one by one is
+ *     dense: low() is slid over all of it, and the suffix minima of all its ranks are pushed. Nothing of a dense block is
+ *     left out, so it is complete as it is, one window's end after another; that its features are picked from all ranks
+ *     by their leads gives the same set.
+ *  6. Positions up to cut + min are never in a window to come, as the cut only grows: they are not pushed.
  *
  * Every position is scanned once, a quarter at most twice, and hashed once (in the first 64 KiB, where leads up to 3
  * make features, twice); every entry comes and goes once, every byte is compared at most twice for runs: linear for all
- * inputs, which tests/native/compare.c counts. Hostile data can make every position a candidate, and every branch on a
- * lead or a rank a mispredicted one: what is done for a candidate is done without such branches, by tens of candidates.
+ * inputs, which tests/native/compare.c counts. As for the factor, hostile data can make every position a candidate, and
+ * every branch on a lead or a rank a mispredicted one. So there are no such branches where candidates are many: ranks,
+ * features and suffix minima of a dense block cost the same whatever they are. Whether it is dense is decided by counting
+ * its own candidates. Nothing before it matters, so that no order of blocks makes the choice a wrong one, and a count just
+ * short of dense is the cheaper of the two ways. The most there is to pay for a position is then one scan, its share of the
+ * longest list, one slide, one feature and one comparison, and its entry in the ring: less than a scalar hash, which waits
+ * for its table at each byte, in all forms but the plain one, there a quarter more.
  */
 #include "cuts.h"
 
 #include <string.h>
+
+#include "suffix_minima.h"
 
 /* One contiguous piece of the stream while it is worked on. */
 typedef struct piece {
@@ -55,80 +67,29 @@ static int offer(rdc_cutter *c, uint64_t position, uint64_t lead, uint64_t low)
     return position > c->cut + c->min ? rdc_minima_push(&c->minima, position, lead, low) : 0;
 }
 
-/* List the suffix minima of ranks whose leads are all the same, last first. Looking from the end, a new minimum gets
- * rarer and rarer: branches are predicted well. */
-static size_t equal_minima(const uint64_t *low, size_t count, uint16_t *keep)
+/* Push the suffix minima of n <= RDC_BLOCK ranks. Their positions from + at[k] ascend; without at they are from + 1, from + 2,
+ * ... */
+static int offer_all(rdc_cutter *c, uint64_t from, const uint16_t *at, const uint8_t *lead, const uint64_t *low, size_t n)
 {
-    size_t k = count - 1, kept = 1;
-    uint64_t best = low[k];
-
-    keep[0] = (uint16_t)k;
-    while (k > 0) {
-        if (k >= 4 && low[k - 1] >= best && low[k - 2] >= best && low[k - 3] >= best && low[k - 4] >= best) {
-            k -= 4;
-        } else if (low[--k] < best) {
-            best = low[k];
-            keep[kept++] = (uint16_t)k;
-        }
-    }
-    return kept;
-}
-
-/* The same of ranks whose leads ascend, where branches do: most ranks tie, as in constant runs. */
-static size_t tied_minima(const uint16_t *at, const uint8_t *lead, const uint64_t *low, size_t count, uint16_t *keep)
-{
-    size_t kept = 0;
-    unsigned best_lead = 256;
-    uint64_t best = 0;
-
-    for (size_t k = count; k-- > 0;)
-        if (lead[at[k] - 1] < best_lead || low[k] < best) {
-            best_lead = lead[at[k] - 1];
-            best = low[k];
-            keep[kept++] = (uint16_t)k;
-        }
-    return kept;
-}
-
-/* The same where hostile leads and ranks can begin a new minimum every few positions: no branches. Ranks less their
- * lowest byte fit a word, whose minimum costs least; where that leaves a tie the list may be too short. */
-static size_t ascending_minima(const uint16_t *at, const uint8_t *lead, const uint64_t *low, size_t count,
-                               uint16_t *keep)
-{
-    uint64_t best = UINT64_MAX;
-    size_t kept = 0;
-    int tie = 0;
-
-    for (size_t k = count; k-- > 0;) {
-        const uint64_t most = (uint64_t)lead[at[k] - 1] << 56 | low[k] >> 8;
-        keep[kept] = (uint16_t)k;
-        kept += most < best;
-        tie |= most == best;
-        best = most < best ? most : best;
-    }
-    return tie ? tied_minima(at, lead, low, count, keep) : kept;
-}
-
-/* Push the suffix minima of 1 to RDC_BATCH positions from + at[]. They ascend, and so do their leads, lead[at[k] - 1]. */
-static int offer_all(rdc_cutter *c, uint64_t from, const uint16_t *at, const uint8_t *lead, const uint64_t *low,
-                     size_t count)
-{
-    uint16_t keep[RDC_BATCH];
-    size_t kept = lead[at[0] - 1] == lead[at[count - 1] - 1] ? equal_minima(low, count, keep)
-                                                             : ascending_minima(at, lead, low, count, keep);
+    uint16_t keep[RDC_BLOCK];
+    const uint64_t after = c->cut + c->min;
+    size_t kept = rdc_suffix_minima(lead, low, n, keep);
 
     /* Positions that no window to come holds. */
-    while (kept > 0 && from + at[keep[kept - 1]] <= c->cut + c->min)
+    while (kept > 0 && from + (at ? at[keep[kept - 1]] : keep[kept - 1] + 1u) <= after)
         kept--;
     if (kept == 0)
         return 0;
-    size_t k = keep[--kept];
-    if (rdc_minima_push(&c->minima, from + at[k], lead[at[k] - 1], low[k]) || rdc_minima_reserve(&c->minima, kept))
+    /* The first is the smallest; each of the others is larger than the one before it, and just comes behind. */
+    if (c->minima.back > c->minima.front)
+        rdc_minima_drop(&c->minima, lead[keep[kept - 1]], low[keep[kept - 1]]);
+    if (rdc_minima_reserve(&c->minima, kept))
         return -1;
-    /* Each of the others has a larger rank than the one before it: it just comes behind. */
-    for (rdc_candidate *entry = c->minima.entry + c->minima.back; kept > 0; c->minima.back++) {
-        k = keep[--kept];
-        *entry++ = (rdc_candidate){from + at[k], low[k], lead[at[k] - 1]};
+    rdc_candidate *entry = c->minima.entry + c->minima.back;
+    c->minima.back += kept;
+    while (kept > 0) {
+        const size_t k = keep[--kept];
+        *entry++ = (rdc_candidate){from + (at ? at[k] : k + 1), low[k], lead[k]};
     }
     return 0;
 }
@@ -167,19 +128,20 @@ static unsigned rank_after(const rdc_cutter *c, const uint8_t *p, uint64_t *low)
 /* Push the suffix minima of the n positions after p, which come after `from` and have these leads. */
 static int push_stairs(rdc_cutter *c, const uint8_t *p, uint64_t from, size_t n, const uint8_t *lead)
 {
-    uint16_t places[RDC_PLACES];
-    uint64_t low[RDC_BATCH];
-    size_t steps = c->form->stairs(lead, n, places);
+    uint16_t at[RDC_PLACES];
+    size_t count = c->form->stairs(lead, n, at);
 
-    for (const uint16_t *at = places; steps > 0;) {
-        size_t batch = steps < RDC_BATCH ? steps : RDC_BATCH;
-        c->form->lows(p, at, batch, low);
-        if (offer_all(c, from, at, lead, low, batch))
-            return -1;
-        at += batch;
-        steps -= batch;
+    if (count > rdc_few(c->form, n)) {
+        uint64_t low[RDC_BLOCK];
+        c->form->slide(p, n, low);
+        return offer_all(c, from, NULL, lead, low, n);
     }
-    return 0;
+    uint64_t low[RDC_PLACES];
+    uint8_t step[RDC_PLACES];
+    c->form->lows(p, at, count, low);
+    for (size_t k = 0; k < count; k++)
+        step[k] = lead[at[k] - 1];
+    return offer_all(c, from, at, step, low, count);
 }
 
 /* The same for n <= RDC_BLOCK positions whose leads are no longer there. */
@@ -254,10 +216,12 @@ static int take_run(rdc_cutter *c, piece *s, uint64_t from, uint64_t to)
     return offer(c, to, lead, low);
 }
 
-/* Take in `count` <= RDC_BATCH positions from + at[], all with lead 0, deciding the windows that end before each. */
-static int take_zeros(rdc_cutter *c, piece *s, uint64_t from, const uint16_t *at, const uint8_t *lead,
-                      const uint64_t *low, size_t count)
+/* Take in the `count` positions from + at[], the only ones of a block with lead 0, deciding the windows that end before
+ * each. */
+static int take_zeros(rdc_cutter *c, piece *s, uint64_t from, const uint16_t *at, const uint64_t *low, size_t count)
 {
+    static const uint8_t zeros[RDC_PLACES];
+
     for (size_t done = 0; done < count;) {
         uint64_t window_end = c->cut + c->max;
         size_t next = done;
@@ -266,7 +230,7 @@ static int take_zeros(rdc_cutter *c, piece *s, uint64_t from, const uint16_t *at
         while (next < count && from + at[next] <= window_end)
             next++;
         if (next > done) {
-            if (offer_all(c, from, at + done, lead, low + done, next - done))
+            if (offer_all(c, from, at + done, zeros, low + done, next - done))
                 return -1;
             s->summed = from + at[next - 1];
         }
@@ -281,7 +245,7 @@ static int take_zeros(rdc_cutter *c, piece *s, uint64_t from, const uint16_t *at
  * returns how many they are. From position RDC_FEW_FEATURES_BELOW on nobody will ask for `few`. */
 static size_t take_few(rdc_cutter *c, const uint8_t *lead, uint16_t *at, uint64_t *low, size_t count)
 {
-    uint64_t others[RDC_BATCH];
+    uint64_t others[RDC_PLACES];
     size_t zeros = 0;
 
     for (size_t k = 0; k < count; k++) {
@@ -291,33 +255,70 @@ static size_t take_few(rdc_cutter *c, const uint8_t *lead, uint16_t *at, uint64_
         low[zeros] = low[k];
         zeros += zero;
     }
-    c->form->sample(&c->few, others, count - zeros);
+    rdc_samples_add(&c->few, others, count - zeros);
     return zeros;
+}
+
+/* The features among the n positions of a dense block. */
+static void take_features(rdc_cutter *c, const uint8_t *lead, const uint64_t *low, size_t n, int early)
+{
+    uint16_t at[RDC_BLOCK], others[RDC_BLOCK];
+    size_t count = c->form->contenders(c->features.reach, early ? c->few.reach : 0, lead, low, n, at), zeros = 0;
+
+    for (size_t k = 0; early && k < count; k++) {
+        const uint16_t i = at[k];
+        others[k - zeros] = i;
+        at[zeros] = i;
+        zeros += lead[i - 1] == 0;
+    }
+    rdc_samples_add_near(&c->features, low, at, early ? zeros : count);
+    rdc_samples_add_near(&c->few, low, others, early ? count - zeros : 0);
+}
+
+/* Take in a dense block: the ranks of all its positions. */
+static int take_dense(rdc_cutter *c, piece *s, const uint8_t *p, uint64_t from, size_t n, const uint8_t *lead, int early)
+{
+    uint64_t low[RDC_BLOCK];
+
+    c->form->slide(p, n, low);
+    take_features(c, lead, low, n, early);
+    if (sum_up(c, s, from))
+        return -1;
+    for (size_t done = 0;;) {
+        const size_t next = (size_t)(smaller(from + n, c->cut + c->max) - from);
+        if (from + done < c->cut + c->min)
+            done = (size_t)(smaller(from + next, c->cut + c->min) - from);
+        if (offer_all(c, from + done, NULL, lead + done, low + done, next - done))
+            return -1;
+        s->summed = from + next;
+        if (next == n)
+            return 0;
+        if (decide(c, s))
+            return -1;
+        done = next;
+    }
 }
 
 static int take_block(rdc_cutter *c, piece *s, uint64_t from, size_t n)
 {
     uint8_t lead[RDC_BLOCK];
     uint16_t at[RDC_PLACES];
-    uint64_t low[RDC_BATCH];
+    uint64_t low[RDC_PLACES];
     const uint8_t *p = s->p + (from - s->base);
     const int early = from < RDC_FEW_FEATURES_BELOW;
     size_t count = c->form->scan(p, n, early ? RDC_LEAD_FEW : 1, lead, at);
 
+    if (count > rdc_few(c->form, n))
+        return take_dense(c, s, p, from, n, lead, early);
     s->leads = lead;
     s->leads_from = from;
     s->leads_to = from + n;
-    for (size_t done = 0; done < count;) {
-        size_t batch = count - done < RDC_BATCH ? count - done : RDC_BATCH, zeros = batch;
-        uint16_t *here = at + done;
-        c->form->lows(p, here, batch, low);
-        if (early)
-            zeros = take_few(c, lead, here, low, batch);
-        c->form->sample(&c->features, low, zeros);
-        if (take_zeros(c, s, from, here, lead, low, zeros))
-            return -1;
-        done += batch;
-    }
+    c->form->lows(p, at, count, low);
+    if (early)
+        count = take_few(c, lead, at, low, count);
+    rdc_samples_add(&c->features, low, count);
+    if (take_zeros(c, s, from, at, low, count))
+        return -1;
     while (from + n > c->cut + c->max)
         if (decide(c, s))
             return -1;

@@ -7,6 +7,7 @@
 
 #define FN __attribute__((target("avx2,bmi,popcnt"))) static inline
 #define NAME(f) avx2_##f
+#define SPARSE 16
 #define V __m256i
 #define W 32
 #define LOAD(q) _mm256_loadu_si256((const __m256i *)(const void *)(q))
@@ -49,33 +50,7 @@ FN V avx2_product(V low, V high, V nibble, V v)
 __attribute__((target("avx2,pclmul"))) static void lows(const uint8_t *p, const uint16_t *at, size_t count,
                                                       uint64_t *low)
 {
-    rdc_lows_x86(p, at, count, low, 1);
-}
-
-/* x * m modulo 2^64 in each lane: AVX2 has products of 32 bits only. */
-__attribute__((target("avx2"))) static inline __m256i product64(__m256i x, __m256i m)
-{
-    __m256i mixed = _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(x, 32), m),
-                                     _mm256_mul_epu32(x, _mm256_srli_epi64(m, 32)));
-    return _mm256_add_epi64(_mm256_mul_epu32(x, m), _mm256_slli_epi64(mixed, 32));
-}
-
-/* As rdc_samples_add, four features a step; comparisons are signed, hence the turned sign. */
-__attribute__((target("avx2"))) static void sample(rdc_samples *s, const uint64_t *feature, size_t count)
-{
-    const __m256i sign = _mm256_set1_epi64x(INT64_MIN);
-    size_t k = rdc_samples_settle(s, feature, count);
-    for (; count - k >= 4; k += 4) {
-        __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)(feature + k));
-        __m256i reach = _mm256_set1_epi64x((long long)(s->reach ^ (uint64_t)INT64_MIN)), reached = _mm256_setzero_si256();
-        for (int g = 0; g < RDC_TRAIT_COUNT / 4; g++) {
-            __m256i y = product64(x, _mm256_set1_epi64x((long long)(4 * rdc_trait_multiplier[g])));
-            reached = _mm256_or_si256(reached, _mm256_cmpgt_epi64(reach, _mm256_xor_si256(y, sign)));
-        }
-        if (!_mm256_testz_si256(reached, reached))
-            rdc_samples_add(s, feature + k, 4);
-    }
-    rdc_samples_add(s, feature + k, count - k);
+    rdc_lows(p, at, count, low, rdc_window_x86);
 }
 
 static int usable(void)
@@ -84,6 +59,6 @@ static int usable(void)
            __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
 }
 
-const rdc_form rdc_avx2 = {"avx2", usable, avx2_scan, lows, avx2_stairs, sample};
+const rdc_form rdc_avx2 = {"avx2", SPARSE, usable, avx2_scan, lows, rdc_slide_plain, avx2_stairs, rdc_contenders_plain};
 
 #endif

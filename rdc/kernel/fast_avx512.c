@@ -10,6 +10,7 @@
 
 #include "lowrank_x86.h"
 
+#define SPARSE 8
 #define V __m512i
 #define W 64
 #define LOAD(q) _mm512_loadu_si512((const void *)(q))
@@ -86,7 +87,7 @@ MODERN static inline uint16_t *gfni_compress(uint16_t *at, size_t base, uint64_t
 
 #include "fast_body.h"
 
-#define WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,pclmul,vpclmulqdq")))
+#define WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,pclmul,vpclmulqdq,bmi")))
 
 WIDE __attribute__((always_inline)) static inline uint64_t wide_window(const uint8_t *p)
 {
@@ -99,28 +100,38 @@ WIDE __attribute__((always_inline)) static inline uint64_t wide_window(const uin
 
 WIDE static void wide_lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
-    rdc_lows(p, at, count, low, wide_window, RDC_SLIDES_A_PRODUCT, 0);
+    rdc_lows(p, at, count, low, wide_window);
 }
 
-/* Eight features a step. Settled samples rarely get smaller: those lanes that would go the scalar way. */
-__attribute__((target("avx512f,avx512dq"))) static void wide_sample(rdc_samples *s, const uint64_t *feature,
-                                                                     size_t count)
+WIDE static void wide_slide(const uint8_t *p, size_t n, uint64_t *low)
 {
-    size_t k = rdc_samples_settle(s, feature, count);
-    for (; count - k >= 8; k += 8) {
-        __m512i x = _mm512_loadu_si512(feature + k);
-        __mmask8 smaller = 0;
+    rdc_slide_over(p, n, low, wide_window, 0);
+}
+
+/* Eight features a step. Without its two highest bits an image is a product times 4. */
+WIDE static size_t wide_contenders(uint64_t reach, uint64_t few, const uint8_t *lead, const uint64_t *low, size_t n,
+                                   uint16_t *at)
+{
+    const __m512i limit_zero = _mm512_set1_epi64((long long)reach), limit_few = _mm512_set1_epi64((long long)few);
+    const __m128i four = _mm_set1_epi8(RDC_LEAD_FEW);
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i += 8) {
+        const __mmask8 there = (__mmask8)(n - i < 8 ? (1u << (n - i)) - 1 : 0xff);
+        const __m128i leads = _mm_maskz_loadu_epi8(there, lead + i);
+        const __mmask8 wanted = (__mmask8)_mm_mask_cmplt_epu8_mask(there, leads, four);
+        const __mmask8 zero = (__mmask8)_mm_testn_epi8_mask(leads, leads);
+        const __m512i limit = _mm512_mask_mov_epi64(limit_few, zero, limit_zero);
+        const __m512i x = _mm512_maskz_loadu_epi64(there, low + i);
+        unsigned near = 0;
         for (int g = 0; g < RDC_TRAIT_COUNT / 4; g++) {
-            __m512i y = _mm512_mullo_epi64(x, _mm512_set1_epi64((long long)rdc_trait_multiplier[g]));
-            __m512i four = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)(s->smallest + 4 * g)));
-            __m512i smallest = _mm512_permutexvar_epi64(_mm512_srli_epi64(y, 62), four);
-            __m512i image = _mm512_srli_epi64(_mm512_slli_epi64(y, 2), 2);
-            smaller |= _mm512_cmplt_epu64_mask(image, smallest);
+            const __m512i m = _mm512_set1_epi64((long long)(4 * rdc_trait_multiplier[g]));
+            near |= _mm512_mask_cmplt_epu64_mask(wanted, _mm512_mullo_epi64(x, m), limit);
         }
-        if (smaller)
-            rdc_samples_add(s, feature + k, 8);
+        for (; near; near &= near - 1)
+            at[count++] = (uint16_t)(i + 1 + (unsigned)__builtin_ctz(near));
     }
-    rdc_samples_add(s, feature + k, count - k);
+    return count;
 }
 
 static int usable(void)
@@ -150,7 +161,7 @@ static size_t stairs(const uint8_t *lead, size_t n, uint16_t *at)
 __attribute__((target("avx512f,avx512bw,pclmul"))) static void products(const uint8_t *p, const uint16_t *at,
                                                                          size_t count, uint64_t *low)
 {
-    rdc_lows_x86(p, at, count, low, 0);
+    rdc_lows(p, at, count, low, rdc_window_x86);
 }
 
 static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
@@ -161,14 +172,19 @@ static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *l
         products(p, at, count, low);
 }
 
-static void sample(rdc_samples *s, const uint64_t *feature, size_t count)
+static void slide(const uint8_t *p, size_t n, uint64_t *low)
 {
     if (modern())
-        wide_sample(s, feature, count);
+        wide_slide(p, n, low);
     else
-        rdc_samples_add(s, feature, count);
+        rdc_slide_plain(p, n, low);
 }
 
-const rdc_form rdc_avx512 = {"avx512", usable, scan, lows, stairs, sample};
+static size_t contenders(uint64_t reach, uint64_t few, const uint8_t *lead, const uint64_t *low, size_t n, uint16_t *at)
+{
+    return modern() ? wide_contenders(reach, few, lead, low, n, at) : rdc_contenders_plain(reach, few, lead, low, n, at);
+}
+
+const rdc_form rdc_avx512 = {"avx512", SPARSE, usable, scan, lows, slide, stairs, contenders};
 
 #endif

@@ -9,6 +9,7 @@
  * lanes of the 64 bytes of history, computed from zeros: 15 lanes into it F_8 is right again, and 8 lanes are used.
  *
  * The including file defines
+ *     SPARSE             rdc_form.sparse
  *     FN                 storage and target attributes        NAME(f)       the function's name
  *     V, W               the vector type and its bytes        LOAD, STORE   unaligned
  *     SPLAT(byte)        XOR(a, b)                            MOVE(k, v, before)  lanes moved up by k = 2, 4, 8
@@ -97,8 +98,11 @@ FN size_t NAME(scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, 
         at[count] = (uint16_t)(i + 1 + (unsigned)__builtin_ctzll(bits | UINT64_C(1) << 63));
         count += bits != 0;
         bits &= bits - 1;
-        if (bits)
+        if (bits) {
             count = (size_t)((bits & (bits - 1) ? NAME(list_many) : NAME(list))(at + count, i, bits) - at);
+            if (count > n / SPARSE)
+                below = 0;
+        }
     }
     return count;
 }
@@ -108,12 +112,15 @@ FN size_t NAME(scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, 
 FN uint64_t NAME(step_down)(const uint8_t *lead, unsigned *smallest)
 {
     const V limit = SPLAT((uint8_t)*smallest);
-    uint64_t ties = 0, found = 0;
+    uint64_t at_most = 0, at_least = 0, found = 0;
 
-    for (int j = 0; j < 64; j += W)
-        ties |= AT_MOST(LOAD(lead + j), limit) << j;
-    if (!ties)
-        return 0;
+    for (int j = 0; j < 64; j += W) {
+        at_most |= AT_MOST(LOAD(lead + j), limit) << j;
+        at_least |= AT_MOST(limit, LOAD(lead + j)) << j;
+    }
+    /* Without a smaller one, as in all calls but 255: those that tie. */
+    if (!(at_most & ~at_least))
+        return at_most;
     for (int j = 64 - W; j >= 0; j -= W) {
         uint8_t minimum[W];
         V v = LOAD(lead + j), after = v;
@@ -139,6 +146,7 @@ FN size_t NAME(stairs)(const uint8_t *lead, size_t n, uint16_t *at)
     uint64_t found[RDC_BLOCK / 64];
     uint16_t *end = at;
     unsigned smallest = 0xff;
+    size_t count = 0;
 
     for (size_t i = (n + 63) / 64; i-- > 0;) {
         const size_t width = n - 64 * i;
@@ -150,9 +158,12 @@ FN size_t NAME(stairs)(const uint8_t *lead, size_t n, uint16_t *at)
             memcpy(part, lead + 64 * i, width);
             found[i] = NAME(step_down)(part, &smallest) & ((UINT64_C(1) << width) - 1);
         }
+        count += (size_t)__builtin_popcountll(found[i]);
+        if (count > n / SPARSE)
+            return count;
     }
     for (size_t i = 0; 64 * i < n; i++)
         if (found[i])
             end = (found[i] & (found[i] - 1) ? NAME(list_many) : NAME(list))(end, 64 * i, found[i]);
-    return (size_t)(end - at);
+    return count;
 }

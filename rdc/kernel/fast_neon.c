@@ -14,6 +14,7 @@
 
 #define FN static inline
 #define NAME(f) neon_##f
+#define SPARSE 16
 #define V uint8x16_t
 #define W 16
 #define LOAD(q) vld1q_u8(q)
@@ -73,7 +74,7 @@ MULTIPLY static inline uint64_t pmull_window(const uint8_t *p)
 
 MULTIPLY static void pmull_lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
-    rdc_lows(p, at, count, low, pmull_window, RDC_SLIDES_A_PRODUCT, 1);
+    rdc_lows(p, at, count, low, pmull_window);
 }
 
 static int has_pmull(void)
@@ -100,6 +101,6 @@ static int usable(void)
     return 1; /* NEON is part of every 64-bit ARM */
 }
 
-const rdc_form rdc_neon = {"neon", usable, neon_scan, lows, neon_stairs, rdc_samples_add};
+const rdc_form rdc_neon = {"neon", SPARSE, usable, neon_scan, lows, rdc_slide_plain, neon_stairs, rdc_contenders_plain};
 
 #endif

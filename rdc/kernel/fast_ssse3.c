@@ -7,6 +7,7 @@
 
 #define FN __attribute__((target("ssse3,popcnt"))) static inline
 #define NAME(f) ssse3_##f
+#define SPARSE 16
 #define V __m128i
 #define W 16
 #define LOAD(q) _mm_loadu_si128((const __m128i *)(const void *)(q))
@@ -37,7 +38,7 @@ FN V ssse3_product(V low, V high, V nibble, V v)
 __attribute__((target("ssse3,pclmul"))) static void products(const uint8_t *p, const uint16_t *at, size_t count,
                                                               uint64_t *low)
 {
-    rdc_lows_x86(p, at, count, low, 1);
+    rdc_lows(p, at, count, low, rdc_window_x86);
 }
 
 static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
@@ -53,6 +54,6 @@ static int usable(void)
     return __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("popcnt");
 }
 
-const rdc_form rdc_ssse3 = {"ssse3", usable, ssse3_scan, lows, ssse3_stairs, rdc_samples_add};
+const rdc_form rdc_ssse3 = {"ssse3", SPARSE, usable, ssse3_scan, lows, rdc_slide_plain, ssse3_stairs, rdc_contenders_plain};
 
 #endif

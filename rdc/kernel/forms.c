@@ -18,10 +18,9 @@ const rdc_form *const rdc_forms[] = {
 int rdc_form_agrees(const rdc_form *form)
 {
     uint8_t data[RDC_LOW_WINDOW + CHECKED], lead[2][RDC_BLOCK];
-    uint16_t at[2][RDC_PLACES], stairs[2][RDC_PLACES];
-    uint64_t low[2][RDC_BATCH];
-    rdc_samples samples[2];
-    size_t count[2], steps[2];
+    uint16_t at[2][RDC_PLACES], stairs[2][RDC_PLACES], near[2][CHECKED];
+    uint64_t low[2][RDC_PLACES], all[2][CHECKED];
+    size_t count[2], steps[2], neighbours[2];
     const rdc_form *both[2] = {&rdc_plain, form};
     const uint8_t *p = data + RDC_LOW_WINDOW;
 
@@ -30,14 +29,18 @@ int rdc_form_agrees(const rdc_form *form)
     for (int f = 0; f < 2; f++) {
         count[f] = both[f]->scan(p, CHECKED, RDC_LEAD_FEW, lead[f], at[f]);
         steps[f] = both[f]->stairs(lead[f], CHECKED, stairs[f]);
-        if (count[f] > RDC_BATCH || count[f] != count[0] || steps[f] != steps[0])
+        if (count[f] > rdc_few(both[f], CHECKED) || count[f] != count[0] || steps[f] != steps[0])
             return 0;
         both[f]->lows(p, at[f], count[f], low[f]);
-        rdc_samples_clear(&samples[f]);
-        both[f]->sample(&samples[f], low[f], count[f]);
+        both[f]->slide(p, CHECKED, all[f]);
+        neighbours[f] = both[f]->contenders(UINT64_MAX / 8, UINT64_MAX / 4, lead[f], all[f], CHECKED, near[f]);
     }
-    return count[0] > 0 && !memcmp(lead[0], lead[1], CHECKED) && !memcmp(at[0], at[1], count[0] * sizeof at[0][0]) &&
+    for (size_t k = 0; k < count[0]; k++)
+        if (low[0][k] != all[0][at[0][k] - 1])
+            return 0;
+    return count[0] > 0 && neighbours[0] > 0 && neighbours[0] == neighbours[1] &&
+           !memcmp(lead[0], lead[1], CHECKED) && !memcmp(at[0], at[1], count[0] * sizeof at[0][0]) &&
            !memcmp(low[0], low[1], count[0] * sizeof low[0][0]) &&
-           !memcmp(stairs[0], stairs[1], steps[0] * sizeof stairs[0][0]) &&
-           !memcmp(samples[0].smallest, samples[1].smallest, sizeof samples[0].smallest);
+           !memcmp(stairs[0], stairs[1], steps[0] * sizeof stairs[0][0]) && !memcmp(all[0], all[1], sizeof all[0]) &&
+           !memcmp(near[0], near[1], neighbours[0] * sizeof near[0][0]);
 }

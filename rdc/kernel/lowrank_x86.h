@@ -39,10 +39,4 @@ __attribute__((target("pclmul,sse2"), always_inline)) static inline uint64_t rdc
     return rdc_reduce_x86(v);
 }
 
-__attribute__((target("pclmul,sse2"), always_inline)) static inline void rdc_lows_x86(const uint8_t *p, const uint16_t *at,
-                                                                                    size_t count, uint64_t *low, int scalar)
-{
-    rdc_lows(p, at, count, low, rdc_window_x86, RDC_SLIDES_A_PRODUCT, scalar);
-}
-
 #endif

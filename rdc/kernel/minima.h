@@ -43,16 +43,30 @@ static inline int rdc_minima_reserve(rdc_minima *m, size_t more)
     return 0;
 }
 
+/* Whether a is not below the rank (lead, low). */
+static inline int rdc_candidate_not_below(const rdc_candidate *a, uint64_t lead, uint64_t low)
+{
+    return a->lead > lead || (a->lead == lead && a->low >= low);
+}
+
+/* Drops from the back what is larger than or equal to a rank. Where rings are long, many at a time are. */
+static inline void rdc_minima_drop(rdc_minima *m, uint64_t lead, uint64_t low)
+{
+    const rdc_candidate *const first = m->entry + m->front, *last = m->entry + m->back;
+
+    while (last - first >= 8 && rdc_candidate_not_below(last - 8, lead, low))
+        last -= 8;
+    while (last > first && rdc_candidate_not_below(last - 1, lead, low))
+        last--;
+    m->back = (size_t)(last - m->entry);
+    if (last == first)
+        m->front = m->back = 0;
+}
+
 static inline int rdc_minima_push(rdc_minima *m, uint64_t position, uint64_t lead, uint64_t low)
 {
-    while (m->back > m->front) {
-        const rdc_candidate *last = &m->entry[m->back - 1];
-        if (last->lead < lead || (last->lead == lead && last->low < low))
-            break;
-        m->back--;
-    }
-    if (m->back == m->front)
-        m->front = m->back = 0;
+    if (m->back > m->front)
+        rdc_minima_drop(m, lead, low);
     if (rdc_minima_reserve(m, 1))
         return -1;
     m->entry[m->back++] = (rdc_candidate){position, low, lead};
@@ -62,6 +76,8 @@ static inline int rdc_minima_push(rdc_minima *m, uint64_t position, uint64_t lea
 /* Forgets the entries up to `position`; returns the front of the rest, or NULL. */
 static inline const rdc_candidate *rdc_minima_after(rdc_minima *m, uint64_t position)
 {
+    while (m->back - m->front >= 8 && m->entry[m->front + 7].position <= position)
+        m->front += 8;
     while (m->front < m->back && m->entry[m->front].position <= position)
         m->front++;
     return m->front < m->back ? &m->entry[m->front] : NULL;

@@ -9,6 +9,8 @@
 #include "form.h"
 #include "lows.h"
 
+#define SPARSE 32 /* a fresh window is 64 look-ups */
+
 static const uint64_t ones = UINT64_C(0x0101010101010101);
 
 static int usable(void)
@@ -59,87 +61,135 @@ static void leads(const uint8_t *p, size_t n, uint8_t *lead)
     }
 }
 
-/* The lowest bit of each byte of x that is zero, exactly. */
+/* One bit for each byte of x, the lowest for byte 0: whether it is zero, exactly. */
 static inline uint64_t zero_bytes(uint64_t x)
 {
     const uint64_t low = 0x7f * ones;
-    return ~(((x & low) + low) | x | low) >> 7;
+    return (~(((x & low) + low) | x | low) >> 7) * UINT64_C(0x0102040810204080) >> 56;
 }
 
-/* Append to the `count` places in at[] base + 1 + j for the bytes j of `found` that are 1, not 0. Up to eight places past
- * the new end are written. Hostile leads are unpredictable: one branch for eight, which other data hardly ever takes. */
-static inline size_t list8(uint16_t *at, size_t count, size_t base, uint64_t found)
+/* Append to the `count` places in at[] base + 1 + j for the bits j. Up to eight places past the new end are written. Hostile
+ * leads are unpredictable: there is no branch on single ones. */
+static size_t list64(uint16_t *at, size_t count, size_t base, uint64_t bits)
 {
-    uint64_t places[2];
-    if (!found)
-        return count;
-    /* Four places are added to in one word: none overflows its 16 bits. */
-    memcpy(places, rdc_bit_places[found * UINT64_C(0x0102040810204080) >> 56], sizeof places);
-    places[0] += base * UINT64_C(0x0001000100010001);
-    places[1] += base * UINT64_C(0x0001000100010001);
-    memcpy(at + count, places, sizeof places);
-    return count + (found * ones >> 56);
+    for (; bits; bits >>= 8, base += 8) {
+        uint64_t places[2];
+        /* Four places are added to in one word: none overflows its 16 bits. */
+        memcpy(places, rdc_bit_places[bits & 0xff], sizeof places);
+        places[0] += base * UINT64_C(0x0001000100010001);
+        places[1] += base * UINT64_C(0x0001000100010001);
+        memcpy(at + count, places, sizeof places);
+        count += (size_t)__builtin_popcount((unsigned)bits & 0xff);
+    }
+    return count;
 }
 
 static size_t scan(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, uint16_t *at)
 {
-    size_t count = 0, i = 0;
+    const uint64_t high = ~(ones * (below - 1));
+    size_t count = 0;
 
     leads(p, n, lead);
     if (below == 0)
         return 0;
-    for (const uint64_t high = ~(ones * (below - 1)); i + 8 <= n; i += 8)
-        count = list8(at, count, i, zero_bytes(rdc_load64(lead + i) & high));
-    for (; i < n; i++) {
-        at[count] = (uint16_t)(i + 1);
-        count += lead[i] < below;
+    memset(lead + n, 0xff, (n + 63) / 64 * 64 - n);
+    for (size_t i = 0; i < n && count <= n / SPARSE; i += 64) {
+        uint64_t bits = 0;
+        for (size_t j = 0; j < 64; j += 8)
+            bits |= zero_bytes(rdc_load64(lead + i + j) & high) << j;
+        /* One position in 256 on random data: the first is stored without a branch that would be mispredicted. */
+        at[count] = (uint16_t)(i + 1 + (unsigned)__builtin_ctzll(bits | UINT64_C(1) << 63));
+        count += bits != 0;
+        bits &= bits - 1;
+        if (bits)
+            count = list64(at, count, i, bits);
     }
     return count;
 }
 
 static void lows(const uint8_t *p, const uint16_t *at, size_t count, uint64_t *low)
 {
-    rdc_lows(p, at, count, low, rdc_window_by_table, RDC_SLIDES_A_TABLE, 1);
+    rdc_lows(p, at, count, low, rdc_window_by_table);
 }
 
-/* In byte j 1 where q[j] is at most all after it and *smallest, which becomes the smallest of all. */
+void rdc_slide_plain(const uint8_t *p, size_t n, uint64_t *low)
+{
+    rdc_slide_over(p, n, low, rdc_window_by_table, 1);
+}
+
+/* In bit j whether q[j] is at most all of eight after it and *smallest, which becomes the smallest of all. */
 static inline uint64_t step_down(const uint8_t *q, unsigned *smallest)
 {
+    const uint64_t x = rdc_load64(q);
     uint64_t minima = 0;
-    int any = 0;
 
-    for (int j = 0; j < 8; j++)
-        any |= q[j] <= *smallest;
-    if (!any)
-        return 0;
+    /* As in all calls but 255: those that tie. */
+    if (!rdc_bytes_below(x, *smallest))
+        return zero_bytes(x ^ ones * *smallest);
     /* Minima, not conditions: compilers make branches of those. */
     for (int j = 7; j >= 0; j--) {
         *smallest = q[j] < *smallest ? q[j] : *smallest;
         minima = minima << 8 | *smallest;
     }
-    return zero_bytes(rdc_load64(q) ^ minima);
+    return zero_bytes(x ^ minima);
 }
 
 static size_t stairs(const uint8_t *lead, size_t n, uint16_t *at)
 {
-    uint64_t found[RDC_BLOCK / 8];
+    uint64_t found[RDC_BLOCK / 64];
     unsigned smallest = 0xff;
     size_t count = 0;
 
-    for (size_t i = (n + 7) / 8; i-- > 0;) {
-        const size_t width = n - 8 * i;
-        if (width >= 8) {
-            found[i] = step_down(lead + 8 * i, &smallest);
-        } else {
-            uint8_t part[8];
+    for (size_t i = (n + 63) / 64; i-- > 0;) {
+        const size_t width = n - 64 * i;
+        const uint8_t *q = lead + 64 * i;
+        uint8_t part[64];
+        found[i] = 0;
+        if (width < 64) {
             memset(part, 0xff, sizeof part);
-            memcpy(part, lead + 8 * i, width);
-            found[i] = step_down(part, &smallest) & ((UINT64_C(1) << 8 * width) - 1);
+            q = memcpy(part, q, width);
         }
+        for (size_t j = 64; j > 0; j -= 8)
+            found[i] |= step_down(q + j - 8, &smallest) << (j - 8);
+        if (width < 64)
+            found[i] &= (UINT64_C(1) << width) - 1;
+        count += (size_t)__builtin_popcountll(found[i]);
+        if (count > n / SPARSE)
+            return count;
     }
-    for (size_t i = 0; 8 * i < n; i++)
-        count = list8(at, count, 8 * i, found[i]);
+    count = 0;
+    for (size_t i = 0; 64 * i < n; i++)
+        if (found[i])
+            count = list64(at, count, 64 * i, found[i]);
     return count;
 }
 
-const rdc_form rdc_plain = {"c", usable, scan, lows, stairs, rdc_samples_add};
+/* Whether feature x comes below limit. Few do: branches hardly ever taken are the cheapest test. Without its two highest
+ * bits an image is a product times 4. */
+static inline int comes_near(uint64_t x, uint64_t limit)
+{
+    return __builtin_expect(x * (4 * rdc_trait_multiplier[0]) < limit, 0) ||
+           __builtin_expect(x * (4 * rdc_trait_multiplier[1]) < limit, 0) ||
+           __builtin_expect(x * (4 * rdc_trait_multiplier[2]) < limit, 0);
+}
+
+size_t rdc_contenders_plain(uint64_t reach, uint64_t few, const uint8_t *lead, const uint64_t *low, size_t n,
+                            uint16_t *at)
+{
+    /* By lead, looked up: a branch on hostile leads would be mispredicted. No feature is below 0. */
+    uint64_t limit[256] = {reach, few, few, few};
+    size_t count = 0, i = 0;
+
+    /* Eight a turn: compilers then know how often the inner loop runs, and unroll it. */
+    for (; n - i >= 8; i += 8)
+        for (size_t j = i; j < i + 8; j++)
+            if (comes_near(low[j], limit[lead[j]]))
+                at[count++] = (uint16_t)(j + 1);
+    for (; i < n; i++)
+        if (comes_near(low[i], limit[lead[i]]))
+            at[count++] = (uint16_t)(i + 1);
+    return count;
+}
+_Static_assert(RDC_LEAD_FEW == 4, "limit[] names them one by one");
+
+const rdc_form rdc_plain = {"c", SPARSE, usable, scan, lows, rdc_slide_plain, stairs, rdc_contenders_plain};

@@ -16,15 +16,19 @@ void rdc_samples_clear(rdc_samples *s)
         s->smallest[t] = UINT64_MAX;
     s->any = s->settled = 0;
     s->reach = UINT64_MAX;
+    /* Odd, and where memory is laid out at random nothing that the author of a stream knows. */
+    s->salt = (uint64_t)(uintptr_t)s * RDC_GOLDEN | 1;
     for (uint64_t slot = 0; slot < RDC_SEEN; slot++)
-        s->seen[slot] = ~slot; /* which belongs into another slot */
+        s->seen[slot] = 0;
+    s->seen[0] = UINT64_C(1) << 63; /* the feature 0 has slot 0, this one slot 128: none is where it belongs */
 }
 
 /* Whether this feature was looked at closely a short while ago. A stream of few features repeats them without end, and
- * there most are below `reach`, or samples never settle. */
+ * there most are below `reach`, or samples never settle. Were slots known, two features of one slot, in turns, would each
+ * be looked at closely each time. */
 static inline int seen(rdc_samples *s, uint64_t feature)
 {
-    uint64_t *slot = &s->seen[feature % RDC_SEEN];
+    uint64_t *slot = &s->seen[feature * s->salt >> 56];
     if (*slot == feature)
         return 1;
     *slot = feature;
@@ -58,23 +62,11 @@ static void add_unsettled(rdc_samples *s, uint64_t feature)
         look_again(s);
 }
 
-size_t rdc_samples_settle(rdc_samples *s, const uint64_t *feature, size_t count)
-{
-    size_t k = 0;
-    s->any |= count > 0;
-    for (; k < count && !s->settled; k++)
-        if (!seen(s, feature[k]))
-            add_unsettled(s, feature[k]);
-    return k;
-}
-
 /* A feature that settled samples may take in: each product only concerns the trait of its quarter. */
 static void improve(rdc_samples *s, uint64_t feature)
 {
     int improved = 0;
 
-    if (seen(s, feature))
-        return;
     for (int g = 0; g < RDC_TRAIT_COUNT / 4; g++) {
         uint64_t y = feature * rdc_trait_multiplier[g];
         uint64_t *smallest = &s->smallest[4 * g + (y >> QUARTER_SHIFT)];
@@ -86,18 +78,41 @@ static void improve(rdc_samples *s, uint64_t feature)
         look_again(s);
 }
 
+static inline void add_near(rdc_samples *s, uint64_t feature)
+{
+    if (seen(s, feature))
+        return;
+    if (s->settled)
+        improve(s, feature);
+    else
+        add_unsettled(s, feature);
+}
+
+void rdc_samples_add_near(rdc_samples *s, const uint64_t *low, const uint16_t *at, size_t count)
+{
+    const uint64_t salt = s->salt;
+
+    s->any |= count > 0;
+    for (size_t k = 0; k < count; k++) {
+        const uint64_t feature = low[at[k] - 1];
+        if (s->seen[feature * salt >> 56] != feature)
+            add_near(s, feature);
+    }
+}
+
 void rdc_samples_add(rdc_samples *s, const uint64_t *feature, size_t count)
 {
-    size_t k = rdc_samples_settle(s, feature, count);
     const uint64_t m0 = 4 * rdc_trait_multiplier[0], m1 = 4 * rdc_trait_multiplier[1],
                    m2 = 4 * rdc_trait_multiplier[2];
+
+    s->any |= count > 0;
     /* Most features improve nothing: branches hardly ever taken are the cheapest test. Without its two highest bits an
      * image is a product times 4. */
-    for (; k < count; k++) {
+    for (size_t k = 0; k < count; k++) {
         const uint64_t x = feature[k], reach = s->reach;
         if (__builtin_expect(x * m0 < reach, 0) || __builtin_expect(x * m1 < reach, 0) ||
             __builtin_expect(x * m2 < reach, 0))
-            improve(s, x);
+            add_near(s, x);
     }
 }
 

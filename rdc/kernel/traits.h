@@ -14,7 +14,8 @@ typedef struct rdc_samples {
     uint64_t reach;                     /* 4 times the largest of them, and 3: no image from here on counts */
     int any;                            /* whether there was a feature */
     int settled;                        /* whether each sample lies in its own quarter (see traits.c) */
-    uint64_t seen[RDC_SEEN];            /* features looked at closely, by their lowest bits */
+    uint64_t salt;                      /* which slot of `seen` a feature has is hard to foresee: see traits.c */
+    uint64_t seen[RDC_SEEN];            /* features looked at closely */
 } rdc_samples;
 
 void rdc_samples_clear(rdc_samples *s);
@@ -22,8 +23,9 @@ void rdc_samples_clear(rdc_samples *s);
 /* Takes features in: values of low(), hence mixed. */
 void rdc_samples_add(rdc_samples *s, const uint64_t *feature, size_t count);
 
-/* Takes features in until the samples are settled; returns how many. */
-size_t rdc_samples_settle(rdc_samples *s, const uint64_t *feature, size_t count);
+/* Takes in the features low[at[k] - 1], 0 <= k < count. Whoever has only those to take in for which 4 m x < reach modulo
+ * 2^64 for some multiplier m of traits, by a `reach` that samples had before, has left out none that changes them. */
+void rdc_samples_add_near(rdc_samples *s, const uint64_t *low, const uint16_t *at, size_t count);
 
 /* Takes in the features that `other` has taken in: samples of a union are the smaller of the samples. */
 void rdc_samples_merge(rdc_samples *s, const rdc_samples *other);

@@ -110,11 +110,18 @@ static void count_lows(const uint8_t *p, const uint16_t *at, size_t count, uint6
     rdc_plain.lows(p, at, count, low);
 }
 
+static void count_slide(const uint8_t *p, size_t n, uint64_t *low)
+{
+    hashed += n;
+    rdc_plain.slide(p, n, low);
+}
+
 /* Linear on every stream: a quarter of the positions is scanned again at most, each is hashed once, in the first 64 KiB
  * twice, and one more for each constant run. */
 static void check_cost(const uint8_t *data, size_t n, uint64_t min, uint64_t max, const char *what)
 {
-    const rdc_form counting = {"counting", count_usable, count_scan, count_lows, rdc_plain.stairs, rdc_plain.sample};
+    const rdc_form counting = {"counting", rdc_plain.sparse, count_usable,     count_scan,
+                               count_lows, count_slide,      rdc_plain.stairs, rdc_plain.contenders};
     const size_t early = n < RDC_FEW_FEATURES_BELOW ? n : RDC_FEW_FEATURES_BELOW;
     scanned = hashed = 0;
     free(run(&counting, data, n, min, max, 0).end);

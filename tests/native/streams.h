@@ -94,11 +94,40 @@ static inline unsigned lead_ramp(size_t i, size_t n, generator *g)
     return (void)n, 1 + (unsigned)(i % 1500 * 250 / 1500 + below(g, 2));
 }
 
-#define STREAM_KINDS 23
+/* Every rank is a suffix minimum of its neighbourhood: the longest rings. */
+static inline unsigned lead_climb(size_t i, size_t n, generator *g)
+{
+    return (void)n, (void)g, 1 + (unsigned)(i % 1000 * 254 / 1000);
+}
+
+/* About as many candidates as make a block dense, and a little more or less. */
+static inline unsigned lead_hardly_dense(size_t i, size_t n, generator *g)
+{
+    return (void)n, below(g, (const unsigned[]){8, 16, 32}[i / 4096 % 3]) ? 1 + (unsigned)below(g, 255) : 0;
+}
+
+/* Long lists at the start of a block, and a dense stretch after them. */
+static inline unsigned lead_both_ways(size_t i, size_t n, generator *g)
+{
+    const size_t at = (i + 4096 - 64) % 4096; /* the first 64 positions of a span are by themselves */
+    return at < 250 ? (below(g, 2) ? 0 : 5) : lead_climb(i, n, g);
+}
+
+/* Dense blocks between blocks with candidates far apart and an end without any, which is left to be summed up. */
+static inline unsigned lead_by_turns(size_t i, size_t n, generator *g)
+{
+    const size_t block = (i + 4096 - 64) / 4096, at = (i + 4096 - 64) % 4096;
+    if (block % 2)
+        return lead_mostly_zero(i, n, g);
+    return at > 3080 || below(g, 100) ? 1 + (unsigned)below(g, 2) : 0;
+}
+
+#define STREAM_KINDS 27
 static const char *const stream_names[STREAM_KINDS] = {
     "random", "zeros",       "constant",      "period 2",    "short period", "period 3000", "sparse", "text",
     "lines",  "runs",        "copies",        "two features", "lead 0",      "lead 7",      "no zero lead",
     "lead 0 or 1", "saw",    "up",            "down",        "steps",        "mostly 0",    "lead 1 or 2", "ramp",
+    "climb",    "hardly dense", "both ways",    "by turns",
 };
 
 static inline void periodic(generator *g, uint8_t *out, size_t n, size_t period)
@@ -112,7 +141,8 @@ static inline void make_stream(generator *g, unsigned kind, uint8_t *out, size_t
 {
     static unsigned (*const leads[])(size_t, size_t, generator *) = {
         lead_zero, lead_seven, lead_not_zero, lead_coin,        lead_saw,        lead_up,
-        lead_down, lead_steps, lead_mostly_zero, lead_one_or_two, lead_ramp};
+        lead_down, lead_steps, lead_mostly_zero, lead_one_or_two, lead_ramp,       lead_climb,
+        lead_hardly_dense, lead_both_ways, lead_by_turns};
     uint8_t byte = (uint8_t)draw(g);
     switch (kind) {
     case 0:

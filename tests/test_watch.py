@@ -184,11 +184,10 @@ def test_what_cannot_be_watched_is_refused(tmp_path: Path) -> None:
     for words, text in (
         ((tmp_path / "file", tmp_path / "x"), "a directory is expected"),
         ((tmp_path / "none", tmp_path / "x"), "nothing there"),
-        (("far:a", tmp_path / "x"), "a directory of this machine"),
+        (("far:a", "rdc://host/module"), "both on other hosts"),
         (("--rescan=x", "a", "b"), "a number of seconds"),
         (("--rescan=999999999", "a", "b"), "at most"),
         (("-n", "a", "b"), "-n"),
-        ((tmp_path, "rdc://host/module"), "daemons"),
     ):
         ended = command("watch", *words)
         assert ended.code in (ExitCode.USAGE, ExitCode.PARTIAL), ended

@@ -18,6 +18,8 @@ from rdc.model.watch import WatchEvent, WatchOptions, WatchReport
 from rdc.progress import Event
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
 
@@ -77,6 +79,7 @@ class Watcher(Protocol):
         report: Callable[[Event], None],
         tell: Callable[[WatchEvent], None],
         catalog: SignatureStore | UserCatalog | None,
+        keys: Path | None,
     ) -> WatchReport: ...
 
 
@@ -151,6 +154,7 @@ def _perform(request: _Request, environment: Environment, watcher: Watcher) -> E
                 report=output.report,
                 tell=output.tell,
                 catalog=catalog,
+                keys=request.sync.keys,
             )
         output.finish(report)
     except OutputClosedError:

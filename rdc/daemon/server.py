@@ -35,6 +35,7 @@ from rdc.transport.tls import TlsTransport, answering_context
 if TYPE_CHECKING:
     from rdc.daemon.config import DaemonConfig
     from rdc.daemon.log import Log
+    from rdc.session.serve import Following
 
 __all__ = ["Server", "bind"]
 
@@ -116,11 +117,17 @@ class Server:
     """`load` reads the configuration anew; it raises RdcError."""
 
     def __init__(
-        self, config: DaemonConfig, load: Callable[[], DaemonConfig], listeners: list[socket.socket], log: Log
+        self,
+        config: DaemonConfig,
+        load: Callable[[], DaemonConfig],
+        listeners: list[socket.socket],
+        log: Log,
+        following: Following | None = None,
     ) -> None:
         self._config = config
         self._context = answering_context(config.keys)
         self._load = load
+        self._following = following
         self._log = log
         self._listeners = listeners
         self._selector = selectors.DefaultSelector()
@@ -357,7 +364,7 @@ class Server:
             return
         self._log("warning", "busy", peer=min(names), address=str(arrival.address), message=busy)
         connection = Connection(False, greeting(SYNC_PARAMS), compress=False)
-        connection.send(Refused(ExitCode.REFUSED, busy), 0)
+        connection.send(Refused(ExitCode.BUSY, busy), 0)
         connection.flush()
         # Less than any socket buffer: it is gone at once, or its reader never read.
         with contextlib.suppress(RdcError):
@@ -450,7 +457,7 @@ class Server:
             for listener in self._listeners:
                 listener.close()
             self._selector.close()
-            code = serve_session(transport, visitor, self._config, self._slots, self._log)
+            code = serve_session(transport, visitor, self._config, self._slots, self._log, self._following)
         except BaseException as error:  # noqa: BLE001 - whatever it is, this process ends here
             self._log(
                 "error", "internal", session=visitor.session, message=f"{type(error).__name__}: {error}"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.errors import ExitCode
+    from rdc.session.serve import Following
 
 __all__ = ["serve"]
 
@@ -48,11 +49,13 @@ def serve(
     *,
     allow_root: bool = False,
     announce: Callable[[str], None] = lambda _: None,
+    following: Following | None = None,
 ) -> ExitCode:
     """Serves as `path` says until a signal ends it.
 
-    `announce`: takes each address that is listened on, with its true port. Raises RdcError, one line, for
-    whatever keeps the daemon from starting; once it runs, trouble goes to the log.
+    `following`: what follows a directory for a peer. `announce`: takes each address that is listened on, with
+    its true port. Raises RdcError, one line, for whatever keeps the daemon from starting; once it runs,
+    trouble goes to the log.
     """
     config = read_config(path, environ)
     check_root(config.user, allow_root=allow_root)
@@ -63,7 +66,7 @@ def serve(
     listeners = bind(config.listen)
     log = Log(as_json=config.json_log)
     _load_all()
-    server = Server(config, lambda: read_config(path, os.environ), listeners, log)
+    server = Server(config, lambda: read_config(path, os.environ), listeners, log, following)
     drop_privileges(config.user, config.group)
 
     def ready() -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rdc.daemon.log import Log
     from rdc.daemon.slots import Slots
     from rdc.session.driver import Conversation
+    from rdc.session.serve import Following
     from rdc.transport.tls import TlsTransport
 
 __all__ = ["Visitor", "bound", "guarded", "heed_signals", "serve_session"]
@@ -77,7 +78,7 @@ class _Session:
         if not self._slots.take(module.name, module.limits.connections):
             raise RdcError(
                 f"module '{module.name}' is busy with {module.limits.connections} sessions; try again later",
-                code=ExitCode.REFUSED,
+                code=ExitCode.BUSY,
             )
         self.module = module.name
         bound(module.limits)
@@ -117,7 +118,12 @@ def guarded(conversation: Conversation[None], on_fault: Callable[[Exception], ob
 
 
 def serve_session(
-    transport: TlsTransport, visitor: Visitor, config: DaemonConfig, slots: Slots, log: Log
+    transport: TlsTransport,
+    visitor: Visitor,
+    config: DaemonConfig,
+    slots: Slots,
+    log: Log,
+    following: Following | None = None,
 ) -> ExitCode:
     """Serves one peer whose certificate was checked, to the end. For a process that does nothing else.
 
@@ -133,7 +139,7 @@ def serve_session(
     connection = Connection(False, greeting(signer.params))
     code, message = ExitCode.OK, None
     try:
-        conversation = guarded(answer(signer, session.admit), session.fault)
+        conversation = guarded(answer(signer, session.admit, following), session.fault)
         run(conversation, connection, transport, timeout=config.limits.idle_seconds)
     except RdcError as error:
         code, message = error.code, str(error)
@@ -146,7 +152,7 @@ def serve_session(
             transport.close()
         with suppress(RdcError, MemoryError):
             catalog.close()
-    refused = code is ExitCode.REFUSED and not session.module
+    refused = code in (ExitCode.REFUSED, ExitCode.BUSY) and not session.module
     log(
         "info" if code is ExitCode.OK else "warning",
         "refused" if refused else "close",
@@ -186,8 +192,8 @@ def heed_signals() -> None:
             "the daemon ended the session: it stops, or trusts this key no more",
             ExitCode.INTERRUPTED,
         ),
-        signal.SIGALRM: ("the session took longer than the daemon allows", ExitCode.REFUSED),
-        signal.SIGXCPU: ("the session used more processor time than the daemon allows", ExitCode.REFUSED),
+        signal.SIGALRM: ("the session took longer than the daemon allows", ExitCode.BUSY),
+        signal.SIGXCPU: ("the session used more processor time than the daemon allows", ExitCode.BUSY),
     }
 
     def end(number: int, _frame: FrameType | None) -> None:

@@ -133,7 +133,7 @@ class Scan:
         directories = [change for path in sorted(self._found, key=_order) if (change := self._change(path))]
         if not moves and not directories:
             return None
-        return Changes(moves, directories, self._record.entries, self.read_errors)
+        return Changes(moves, directories, self._record.entries, self._record.files, self.read_errors)
 
     @property
     def emptied(self) -> bool:

@@ -50,11 +50,11 @@ def read_packed_inodes(
     if _extension is None:
         listing, inodes = read_with_inodes(fd, on_temporary, limit)
         return listing.packed(), inodes
-    *columns, temporaries, devices, numbers, links, allocated = _extension.read_directory(
+    *columns, temporaries, devices, numbers, links, allocated, ctimes = _extension.read_directory(
         fd, on_temporary is not None, limit, True
     )
     _tell(temporaries, on_temporary)
-    return PackedListing(*columns), PackedInodes(devices, numbers, links, allocated)
+    return PackedListing(*columns), PackedInodes(devices, numbers, links, allocated, ctimes)
 
 
 def open_directory(directory: int, path: bytes) -> int:

@@ -229,7 +229,7 @@ static int read_target(reader *r, int fd, const char *name)
 static int read_metadata(reader *r, int fd, int part_temporaries, rdc_entries *entries)
 {
     const size_t most = r->count;
-    uint8_t *columns = malloc(most * (5 * 8 + 3 * 4 + 2 + 1) + 1);
+    uint8_t *columns = malloc(most * (6 * 8 + 3 * 4 + 2 + 1) + 1);
 
     if (!columns)
         return ENOMEM;
@@ -238,7 +238,8 @@ static int read_metadata(reader *r, int fd, int part_temporaries, rdc_entries *e
     entries->devices = entries->mtimes + most;
     entries->inodes = entries->devices + most;
     entries->allocated = entries->inodes + most;
-    entries->uids = (uint32_t *)(entries->allocated + most);
+    entries->ctimes = entries->allocated + most;
+    entries->uids = (uint32_t *)(entries->ctimes + most);
     entries->gids = entries->uids + most;
     entries->links = entries->gids + most;
     entries->modes = (uint16_t *)(entries->links + most);
@@ -282,6 +283,7 @@ static int read_metadata(reader *r, int fd, int part_temporaries, rdc_entries *e
         entries->devices[row] = htole64((uint64_t)found.st_dev);
         entries->inodes[row] = htole64((uint64_t)found.st_ino);
         entries->allocated[row] = htole64((uint64_t)found.st_blocks * 512); /* its unit whatever st_blksize says */
+        entries->ctimes[row] = htole64((uint64_t)nanoseconds(found.st_ctim));
         entries->links[row] = htole32(found.st_nlink < UINT32_MAX ? (uint32_t)found.st_nlink : UINT32_MAX);
         memcpy(entries->names + entries->names_size, name, p->length + 1);
         entries->names_size += p->length + 1;

@@ -26,6 +26,7 @@ typedef struct {
     uint64_t *devices;
     uint64_t *inodes;
     uint64_t *allocated;
+    uint64_t *ctimes;
     uint32_t *links;
 } rdc_entries;
 

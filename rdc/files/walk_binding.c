@@ -41,8 +41,8 @@ static PyObject *read_directory(PyObject *module, PyObject *args)
         e.targets ? (char *)e.targets : "", (Py_ssize_t)e.targets_size, e.temporaries ? (char *)e.temporaries : "",
         (Py_ssize_t)e.temporaries_size);
     if (result && inodes) {
-        PyObject *more = Py_BuildValue("(y#y#y#y#)", (char *)e.devices, 8 * n, (char *)e.inodes, 8 * n, (char *)e.links,
-                                       4 * n, (char *)e.allocated, 8 * n);
+        PyObject *more = Py_BuildValue("(y#y#y#y#y#)", (char *)e.devices, 8 * n, (char *)e.inodes, 8 * n, (char *)e.links,
+                                       4 * n, (char *)e.allocated, 8 * n, (char *)e.ctimes, 8 * n);
         PyObject *both = more ? PySequence_Concat(result, more) : NULL;
         Py_XDECREF(more);
         Py_DECREF(result);

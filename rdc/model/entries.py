@@ -204,6 +204,8 @@ class PackedInodes:
     """u32: how many names the file has, here and elsewhere; more than 2^32 - 1 count as that many."""
     allocated: bytes
     """u64: bytes that the file occupies, holes not counted, blocks shared with other files counted whole."""
+    ctimes: bytes
+    """i64: when content or metadata changed last, in nanoseconds since the epoch."""
 
     def identity(self, row: int) -> tuple[int, int]:
         """Device and inode number of one row."""
@@ -217,6 +219,7 @@ class PackedInodes:
             _chosen(self.inodes, 8, rows),
             _chosen(self.links, 4, rows),
             _chosen(self.allocated, 8, rows),
+            _chosen(self.ctimes, 8, rows),
         )
 
 

@@ -19,18 +19,21 @@ from rdc.watch.listeners import HeardNews
 from rdc.watch.record import Record
 from rdc.watch.scan import Retries, Scan
 from rdc.watch.schedule import LIMITED_SECONDS, Schedule
+from rdc.watch.stamps import Stamps
 from rdc.watch.troubles import Troubles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rdc.catalog.signer import FileSigner
+    from rdc.model.entries import PackedInodes
     from rdc.model.watch import WatchOptions
     from rdc.progress import Event
     from rdc.protocol.messages import Done
     from rdc.session.driver import Conversation
     from rdc.session.source import SourceTree
     from rdc.tree.filters import FilterList
+    from rdc.tree.manifest import Manifest
     from rdc.watch.events import Batch
     from rdc.watch.listeners import Listener
     from rdc.watch.origin import Origin
@@ -65,10 +68,11 @@ class Follower:
         meter: Callable[[], Meter],
         *,
         again: bool,
+        stamps: Mapping[bytes, Stamps] | None = None,
         clock: Callable[[], float] = time.monotonic,
         make_events: Callable[[bytes], TreeEvents] = TreeEvents,
     ) -> None:
-        """`again`: another session brought the destination in step before."""
+        """`again`: another session brought the destination in step before. `stamps`: of the source then."""
         self._origin = origin
         self._options = options
         self._filters = filters
@@ -81,6 +85,9 @@ class Follower:
         self._make_events = make_events
         self._events: TreeEvents | None = None
         self._record: Record | None = None
+        self._known_stamps = stamps
+        self._armed: dict[bytes, Stamps] = {}
+        """Of the directories as they were when they began to be watched."""
         self._retries = Retries(clock)
         self._troubles = Troubles()
         self._schedule = Schedule(clock, options.rescan)
@@ -91,6 +98,11 @@ class Follower:
         if self._events is not None:
             self._events.close()
             self._events = None
+
+    @property
+    def stamps(self) -> Mapping[bytes, Stamps] | None:
+        """Of the source as the destination has it, for a session after this one."""
+        return self._known_stamps if self._record is None else self._record.stamps
 
     # The session
 
@@ -167,14 +179,17 @@ class Follower:
             else:
                 self._retries.settle([path])
         if changes is None:
+            record.settled()
             self._schedule.ended(whole=False, errors=self._troubles.errors)
             return None
         began, meter = self._clock(), self._meter()
         done = yield from self._half(tree).run_changes(changes)
         self._retries.settle(path for path in scan.told if path not in self._troubles.failed)
-        self._finish(done, began, meter, whole=False)
         if done.code is UNEXPECTED:
             self._schedule.compare_now()
+        else:
+            record.settled()
+        self._finish(done, began, meter, whole=False)
         return None
 
     def _compare_all(self, tree: SourceTree, *, first: bool) -> Conversation[None]:
@@ -186,11 +201,26 @@ class Follower:
             done = yield from half.run_first(again=self._again, origin=self._origin.mark)
         else:
             done = yield from half.run_whole()
-        self._record = record = Record(half.manifest)
+        self._begin_record(half.manifest)
+        record = self._known()
         record.settle(b"", tree.root.metadata(b""))
         self.in_step = True
         self._schedule.compared()
         self._finish(done, began, meter, whole=True)
+
+    def _begin_record(self, manifest: Manifest) -> None:
+        """What the destination was told in a comparison, with the stamps of what it was told before."""
+        known = self._known_stamps if self._record is None else self._record.stamps
+        if known is None:
+            known = self._armed
+        # A comparison by size and mtime does not see what only stamps tell: that is for the next turn.
+        missed = {path for path, stamps in self._armed.items() if known.get(path) != stamps}
+        if self._record is not None:
+            missed |= self._record.unsettled
+        for path in missed:
+            self._watching().touch(path)
+        self._record = Record(manifest, known)
+        self._armed = {}
 
     def _half(self, tree: SourceTree) -> TurnSource:
         return TurnSource(tree, self._filters, self._secret, self._signer, HeardNews(self._take, self._hear))
@@ -231,7 +261,10 @@ class Follower:
         self._origin.accept()
         yield from self._with_tree(self._rearm)
         if self._origin.mark != mark:
+            # Of another directory nothing is known, its inodes least of all.
             self._schedule.compare_now()
+            self._known_stamps, self._record = self._armed, None
+        self._armed = {}
 
     def _await(self, events: TreeEvents, reason: str) -> Conversation[None]:
         """Until the source is back."""
@@ -266,8 +299,16 @@ class Follower:
         def watch(path: bytes) -> None:
             events.watch(tree.root, path)
 
-        for _ in PackedWalk(tree.root, self._filters, lambda _: None, start=start, known=watch):
-            pass
+        inodes: dict[bytes, PackedInodes] = {}
+        walk = PackedWalk(
+            tree.root,
+            self._filters,
+            lambda _: None,
+            start=start,
+            known=watch,
+            on_inodes=inodes.__setitem__,
+        )
+        self._armed = {path: Stamps.of(listing, inodes.pop(path)) for path, listing in walk}
         self._check_limit()
 
     def _check_limit(self) -> None:

@@ -27,7 +27,7 @@ from rdc.watch.origin import Origin
 from rdc.watch.receiver import Receiver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from rdc.catalog.store import SignatureStore
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event
     from rdc.session.driver import Conversation
     from rdc.watch.line import Line
+    from rdc.watch.stamps import Stamps
 
 __all__ = ["watch"]
 
@@ -193,6 +194,7 @@ class _FromHere(_Watch):
     """The source is on this machine, and followed by this process."""
 
     _origin: Origin | None = None
+    _stamps: Mapping[bytes, Stamps] | None = None
 
     def _prepare(self, sleep: Callable[[float], None]) -> None:
         """A source that is gone is no reason to dial, and a typing error none to ask for a password."""
@@ -216,12 +218,21 @@ class _FromHere(_Watch):
         secret = os.urandom(SECRET_BYTES)
         again = self._in_step and self._origin.told
         follower = Follower(
-            self._origin, self._options, self._filters, secret, self._signer, self._user, meter, again=again
+            self._origin,
+            self._options,
+            self._filters,
+            secret,
+            self._signer,
+            self._user,
+            meter,
+            again=again,
+            stamps=self._stamps,
         )
         try:
             yield from follower.run(self._opening(Role.DESTINATION, self._destination.path, secret))
         finally:
             follower.close()
+            self._stamps = follower.stamps
 
 
 class _FromThere(_Watch):

@@ -35,6 +35,12 @@ def ext4_image() -> Iterator[Path]:
         yield point
 
 
+@pytest.fixture(scope="session")
+def seconds_image() -> Iterator[Path]:
+    with image_directory() as place, mounted("ext4-seconds", place) as point:
+        yield point
+
+
 @pytest.fixture
 def btrfs(btrfs_image: Path) -> Iterator[Path]:
     yield from fresh_directory(btrfs_image)
@@ -48,6 +54,12 @@ def xfs(xfs_image: Path) -> Iterator[Path]:
 @pytest.fixture
 def ext4(ext4_image: Path) -> Iterator[Path]:
     yield from fresh_directory(ext4_image)
+
+
+@pytest.fixture
+def seconds(seconds_image: Path) -> Iterator[Path]:
+    """A directory on a file system that keeps times in whole seconds."""
+    yield from fresh_directory(seconds_image)
 
 
 @pytest.fixture(params=["btrfs", "xfs"])

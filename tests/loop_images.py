@@ -17,14 +17,16 @@ import pytest
 
 __all__ = ["free_bytes", "fresh_directory", "image_directory", "mounted", "places_on_disk", "settle"]
 
-IMAGE_BYTES = {"btrfs": 256 << 20, "xfs": 320 << 20, "ext4": 64 << 20}
+IMAGE_BYTES = {"btrfs": 256 << 20, "xfs": 320 << 20, "ext4": 64 << 20, "ext4-seconds": 64 << 20}
 """What mkfs asks for at least, or a little more; the images are sparse."""
 
 _MAKE = {
     "btrfs": ("mkfs.btrfs", "-q"),
     "xfs": ("mkfs.xfs", "-q", "-m", "reflink=1"),
     "ext4": ("mkfs.ext4", "-q", "-E", "lazy_itable_init=0"),
+    "ext4-seconds": ("mkfs.ext4", "-q", "-I", "128", "-E", "lazy_itable_init=0"),
 }
+"""ext4-seconds: inodes too small for fractions of seconds."""
 
 _numbers = count()
 

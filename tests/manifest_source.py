@@ -8,6 +8,7 @@ from itertools import groupby
 from rdc.kernel import short_references
 from rdc.limits import TIER_NODES, TREE_HEIGHT
 from rdc.model.entries import Kind
+from rdc.model.kept import Kept
 from rdc.plan.manifest_descent import Ask, ManifestDescent
 from rdc.protocol.codec import WireMessage
 from rdc.protocol.frames import frame_head
@@ -33,7 +34,7 @@ class SourceModel:
 
     def __init__(self, manifest: Manifest, *, owner: bool, key: bytes = KEY, part: int = 4096) -> None:
         self.manifest = manifest
-        self.fold = Fold(manifest, owner=owner)
+        self.fold = Fold(manifest, Kept(owner))
         self.owner = owner
         self.key = key
         self.part = part

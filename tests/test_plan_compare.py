@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.model.entries import Kind, Listing
+from rdc.model.kept import Kept
 from rdc.plan.compare import Change, Comparison, Decision, Difference, compare, difference
 from rdc.plan.itemize import itemize
 from rdc.tree.manifest import Entry
@@ -50,7 +51,7 @@ def by_rule(wanted: list[Entry], held: list[Entry], owner: bool, checksum: bool)
         elif old.kind != new.kind:
             decisions.append(Decision(Change.REPLACE, row, held_row, Difference.NONE))
         else:
-            found = difference(new.kind, new.metadata, old.metadata, owner=owner)
+            found = difference(new.kind, new.metadata, old.metadata, kept=Kept(owner))
             if new.size != old.size:
                 found |= Difference.SIZE
             change = Change.METADATA
@@ -72,7 +73,7 @@ def test_a_directory_is_compared_entry_by_entry(
     pair: tuple[list[Entry], list[Entry]], owner: bool, checksum: bool
 ) -> None:
     wanted, held = pair
-    found = compare(listing(wanted), listing(held), owner=owner, checksum=checksum)
+    found = compare(listing(wanted), listing(held), kept=Kept(owner), checksum=checksum)
     assert found == by_rule(wanted, held, owner, checksum)
 
 
@@ -80,13 +81,13 @@ def test_a_directory_is_compared_entry_by_entry(
 @given(directories())
 def test_equal_directories_need_nothing(pair: tuple[list[Entry], list[Entry]]) -> None:
     columns = listing(pair[0])
-    assert compare(columns, columns, owner=True, checksum=False) == Comparison((), ())
+    assert compare(columns, columns, kept=Kept(True), checksum=False) == Comparison((), ())
 
 
 @SLOW
 @given(directories())
 def test_a_directory_that_is_not_there_is_made_of_new_entries(pair: tuple[list[Entry], list[Entry]]) -> None:
-    found = compare(listing(pair[0]), None, owner=True, checksum=False)
+    found = compare(listing(pair[0]), None, kept=Kept(True), checksum=False)
     assert [(d.change, d.row, d.held_row) for d in found.decisions] == [
         (Change.CREATE, row, -1) for row, e in enumerate(pair[0]) if e.kind != Kind.SPECIAL
     ]
@@ -108,7 +109,7 @@ def test_many_links_in_one_directory_are_no_square() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Listing, "target", counted)
-        found = compare(a, b, owner=True, checksum=False)
+        found = compare(a, b, kept=Kept(True), checksum=False)
     assert calls == 0
     assert len(found.decisions) == sum(e.target != b"5" for e in wanted)
     assert a.links() == {row: e.target for row, e in enumerate(wanted)}

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rdc.errors import ProtocolError
 from rdc.limits import TIER_NODES, TOP_NODES
 from rdc.model.entries import Kind
+from rdc.model.kept import Kept
 from rdc.plan import manifest_descent
 from rdc.plan.manifest_descent import ManifestDescent, first_tier
 from rdc.protocol.messages import RowsPart, TierAnswer, TierRequest
@@ -30,7 +31,7 @@ SLOW = settings(deadline=None)
 
 
 def start(held: AnyRows, entries: int, *, owner: bool = True, key: bytes = KEY) -> ManifestDescent:
-    return ManifestDescent(Fold(build(held), owner=owner), entries, key, owner=owner)
+    return ManifestDescent(Fold(build(held), Kept(owner)), entries, key, owner=owner)
 
 
 def found(descent: ManifestDescent) -> Manifest:
@@ -442,7 +443,7 @@ def test_a_collision_shows(width: int, pair: tuple[Rows, Rows]) -> None:
         descend(descent, source)
     if not descent.collided:
         own = found(descent)
-        equal = own.root(None, owner=True) == source.manifest.root(None, owner=True)
+        equal = own.root(None, Kept(True)) == source.manifest.root(None, Kept(True))
         assert equal == (columns(own) == columns(source.manifest))
 
 
@@ -488,7 +489,7 @@ def test_attributes_of_a_file_do_not_land_on_a_directory() -> None:
     held = {b"d%02d" % i: entry(b"d%02d" % i, Kind.DIRECTORY) for i in range(10)}
     descent = start(held, 10)
     descent.asks()
-    own = Fold(build(held), owner=True).tiers[0]
+    own = Fold(build(held), Kept(True)).tiers[0]
     names = own.references(Group.NAMES, KEY, range(1))
     feed(descent, TierAnswer(0, (0,), (1,), names + b"\0" * 8))
     asks = descent.asks()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, StreamError
 from rdc.limits import OUTSTANDING_REQUESTS
 from rdc.model.entries import Kind, Metadata
+from rdc.model.kept import Kept
 from rdc.protocol.connection import Connection, LocalProtocolError, Received
 from rdc.protocol.ledger import Ledger
 from rdc.protocol.messages import (
@@ -244,10 +245,10 @@ def test_the_end_before_a_word_is_marked() -> None:
 
 # States
 
-WHOLE = Describe(True, False)
-BY_DIGEST = Describe(False, False)
+WHOLE = Describe(True, Kept(False))
+BY_DIGEST = Describe(False, Kept(False))
 START = Start(b"only", Kind.FILE, Metadata(0, 0, 0, 0))
-OFFER = Manifest(bytes(32), 2, 2, 2000, 0, False)
+OFFER = Manifest(bytes(32), 2, 2, 2000, 0, Kept(False))
 LISTED = (ListingPart(0, b"", 0, True, listing(b"a", b"b")), 1)
 END = (ListingEnd(1, 2, 2, 2000, 0), 1)
 RESULT = (Done(0, 0, 0, 0, 0, ExitCode.OK), 1)
@@ -925,7 +926,7 @@ def test_an_offer_is_the_answer_where_it_is_what_was_asked_for() -> None:
         assert move(destination, source) == [Received(TierRequest(0, (0,), 7), 1)]
 
 
-@pytest.mark.parametrize("describe", [WHOLE, Describe(False, True)])
+@pytest.mark.parametrize("describe", [WHOLE, Describe(False, Kept(True))])
 def test_another_offer_counts_for_nothing(describe: Describe) -> None:
     source, destination = dialled_by_source(
         (True, START), (True, OFFER), (False, describe), (True, TopTier(0, bytes(4)))
@@ -935,7 +936,7 @@ def test_another_offer_counts_for_nothing(describe: Describe) -> None:
     with pytest.raises(LocalProtocolError, match="TierRequest"):
         destination.send(TierRequest(0, (0,), 7), 1)
     described: list[Message] = (
-        [LISTED[0], END[0]] if describe.whole else [Manifest(bytes(32), 2, 2, 2000, 0, True)]
+        [LISTED[0], END[0]] if describe.whole else [Manifest(bytes(32), 2, 2, 2000, 0, Kept(True))]
     )
     for message in described:
         source.send(message, 1)

@@ -21,6 +21,7 @@ from rdc.errors import (
 )
 from rdc.limits import DATA_BYTES, INBOUND_BYTES
 from rdc.model.entries import Kind, Metadata
+from rdc.model.kept import Kept
 from rdc.protocol.connection import Connection, LocalProtocolError, Received
 from rdc.protocol.messages import (
     Data,
@@ -183,7 +184,7 @@ def destination(count: int, notices: int) -> Talk:
     assert wanted((yield Receive())) == HELLO
     yield Receive()
     yield Send(Opened(Kind.DIRECTORY, True), 1)
-    yield Send(Describe(True, True), 1)
+    yield Send(Describe(True, Kept(True)), 1)
     while not isinstance(wanted((yield Receive())), ListingEnd):
         pass
     yield Send(FileRequest((0,)), 1)

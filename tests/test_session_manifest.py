@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode
 from rdc.kernel import short_references
 from rdc.limits import ROWS_TEXT_BYTES, SMALL_MANIFEST
+from rdc.model.kept import Kept
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages import Role
 from rdc.session import description as description_module
@@ -542,9 +543,9 @@ def test_the_source_walks_while_the_destination_does(tmp_path: Path, monkeypatch
     order: list[str] = []
     offer, walk = Description.offer, Destination._walk
 
-    def offering(self: Description, owner: bool, round_: int) -> object:
+    def offering(self: Description, kept: Kept, round_: int) -> object:
         order.append("offer")
-        return offer(self, owner, round_)
+        return offer(self, kept, round_)
 
     def walking(self: Destination) -> object:
         order.append("walk")

@@ -15,6 +15,7 @@ import pytest
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ProtocolError, RdcError
 from rdc.model.entries import Kind, PackedListing
+from rdc.model.kept import Kept
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import Connection, Received
 from rdc.protocol.messages import (
@@ -76,7 +77,7 @@ def unsorted_at_a_seam(manifest: Columns) -> None:
         for path, part in manifest.parts(0, before):
             tried.add(path, part)
         _swapped(tried, names)
-        if before + total - 50 in Fold(tried, owner=False).tiers[0].ends:
+        if before + total - 50 in Fold(tried, Kept(False)).tiers[0].ends:
             _swapped(manifest, names)
             return
     raise AssertionError("no seam")
@@ -185,8 +186,8 @@ def test_a_directory_with_a_size_costs_the_listing(tmp_path: Path, monkeypatch: 
 def offering(monkeypatch: pytest.MonkeyPatch, change: Callable[[Manifest], Manifest]) -> None:
     offer = Description.offer
 
-    def offered(self: Description, owner: bool, round_: int) -> Generator[Command, Received | None, None]:
-        for command in offer(self, owner, round_):
+    def offered(self: Description, kept: Kept, round_: int) -> Generator[Command, Received | None, None]:
+        for command in offer(self, kept, round_):
             if isinstance(command, Send) and isinstance(command.message, Manifest):
                 yield Send(change(command.message), command.round)
             else:
@@ -197,7 +198,7 @@ def offering(monkeypatch: pytest.MonkeyPatch, change: Callable[[Manifest], Manif
 
 def changed_manifest(message: Manifest, **fields: int | bytes) -> Manifest:
     values = {
-        name: getattr(message, name) for name in ("root", "entries", "files", "bytes", "read_errors", "owner")
+        name: getattr(message, name) for name in ("root", "entries", "files", "bytes", "read_errors", "kept")
     }
     return Manifest(**(values | fields))
 
@@ -276,7 +277,7 @@ class _Anything:
         return 0
 
 
-BY_DIGEST, WHOLE = Describe(False, True), Describe(True, True)
+BY_DIGEST, WHOLE = Describe(False, Kept(True)), Describe(True, Kept(True))
 
 
 def asking(path: Path, *messages: Message) -> Generator[Command, Received | None, list[Message]]:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from rdc.kernel import short_references
 from rdc.kernel.pure import name_ranks
 from rdc.model.entries import Kind
+from rdc.model.kept import Kept
 from rdc.tree.fold import GROUPS, Fold, Group, Tier
 from rdc.tree.manifest import Entry
 from tests.manifests import (
@@ -105,12 +106,12 @@ def seen(tier: Tier) -> tuple[list[int], list[int], dict[Group, bytes]]:
 @SLOW
 @given(rows=trees())
 def test_a_fold_is_its_definition(owner: bool, rows: Rows) -> None:
-    assert [seen(tier) for tier in Fold(build(rows), owner=owner).tiers] == by_definition(rows, owner)
+    assert [seen(tier) for tier in Fold(build(rows), Kept(owner)).tiers] == by_definition(rows, owner)
 
 
 def test_a_large_fold_is_its_definition() -> None:
     rows = flat_tree(40, 200)
-    tiers = Fold(build(rows), owner=True).tiers
+    tiers = Fold(build(rows), Kept(True)).tiers
     assert [seen(tier) for tier in tiers] == by_definition(rows, True)
     assert len(tiers) == 3
 
@@ -118,7 +119,7 @@ def test_a_large_fold_is_its_definition() -> None:
 @SLOW
 @given(trees())
 def test_nodes_have_the_sizes_that_bounds_are_made_of(rows: Rows) -> None:
-    fold = Fold(build(rows), owner=True)
+    fold = Fold(build(rows), Kept(True))
     assert bool(fold.tiers) == bool(rows)
     below = len(rows)
     for tier in fold.tiers:
@@ -136,7 +137,7 @@ def test_nodes_have_the_sizes_that_bounds_are_made_of(rows: Rows) -> None:
 @given(trees(), randoms)
 def test_metadata_move_no_boundary(rows: Rows, rng: random.Random) -> None:
     other = {path: touched(rng, e) if rng.random() < 0.3 else e for path, e in rows.items()}
-    before, after = (Fold(build(r), owner=True).tiers for r in (rows, other))
+    before, after = (Fold(build(r), Kept(True)).tiers for r in (rows, other))
     for a, b in zip(before, after, strict=True):
         assert (a.ends, a.rows, a.digests[Group.NAMES]) == (b.ends, b.rows, b.digests[Group.NAMES])
 
@@ -157,7 +158,7 @@ def test_a_digest_tells_which_group_of_which_rows_changed(rows: Rows, rng: rando
     group = Group.MTIMES if new.metadata.mtime_ns != old.metadata.mtime_ns else Group.ATTRIBUTES
     for owner in (True, False):
         kept = owner or (old.metadata.uid, old.metadata.gid) == (new.metadata.uid, new.metadata.gid)
-        a, b = (Fold(build(r), owner=owner).tiers for r in (rows, rows | {old.path: new}))
+        a, b = (Fold(build(r), Kept(owner)).tiers for r in (rows, rows | {old.path: new}))
         for before, after in zip(a, b, strict=True):
             for each in GROUPS:
                 differing = [
@@ -172,14 +173,14 @@ def test_a_digest_tells_which_group_of_which_rows_changed(rows: Rows, rng: rando
 def test_kinds_and_link_targets_count_as_names() -> None:
     base = {b"l": entry(b"l", Kind.SYMLINK, target=b"one")}
     for other in (entry(b"l", Kind.SYMLINK, target=b"two"), entry(b"l", Kind.FILE)):
-        a, b = (Fold(build(r), owner=True).tiers[0].digests for r in (base, {b"l": other}))
+        a, b = (Fold(build(r), Kept(True)).tiers[0].digests for r in (base, {b"l": other}))
         assert a[Group.NAMES] != b[Group.NAMES]
         assert a[Group.MTIMES] == b[Group.MTIMES]
 
 
 def test_equal_names_in_other_directories_are_other_nodes() -> None:
     """Else a copied directory would be taken for the one it was copied from."""
-    a, b = (Fold(build({p: entry(p) for p in paths}), owner=True) for paths in ([b"x/f"], [b"y/f"]))
+    a, b = (Fold(build({p: entry(p) for p in paths}), Kept(True)) for paths in ([b"x/f"], [b"y/f"]))
     assert a.tiers[0].digests[Group.NAMES] != b.tiers[0].digests[Group.NAMES]
 
 
@@ -192,7 +193,7 @@ def test_a_few_changed_names_change_a_few_nodes(seed: int) -> None:
         path = b"directory-%05d/new-%d" % (rng.randrange(50), i)
         other[path] = entry(path)
         del other[rng.choice([p for p in sorted(other) if other[p].kind == Kind.FILE])]
-    a, b = (Fold(build(r), owner=True).tiers for r in (rows, other))
+    a, b = (Fold(build(r), Kept(True)).tiers for r in (rows, other))
     for before, after in zip(a, b, strict=True):
         new = set(column(after, Group.NAMES)) - set(column(before, Group.NAMES))
         # Six places; at each the node itself and now and then a neighbour or two.
@@ -203,7 +204,7 @@ def test_a_few_changed_names_change_a_few_nodes(seed: int) -> None:
 @given(trees(), randoms)
 def test_references_are_those_of_the_kernel(rows: Rows, rng: random.Random) -> None:
     key = rng.randbytes(16)
-    for tier in Fold(build(rows), owner=True).tiers:
+    for tier in Fold(build(rows), Kept(True)).tiers:
         first, stop = sorted(rng.choices(range(len(tier) + 1), k=2))
         for group in GROUPS:
             found = b"".join(
@@ -215,12 +216,12 @@ def test_references_are_those_of_the_kernel(rows: Rows, rng: random.Random) -> N
 
 def test_folding_waits_until_it_is_needed() -> None:
     manifest = build(flat_tree(2, 3))
-    fold = Fold(manifest, owner=True)
+    fold = Fold(manifest, Kept(True))
     path = b"directory-00000/file-00000.txt"
     later = changed(random.Random(1), flat_tree(2, 3), 0)
     later[path] = replace(later[path], size=99)
     manifest.clear()
     for directory, part in build(later).parts(0, 8):
         manifest.extend(directory, part)
-    assert fold.tiers[0].digests == Fold(build(later), owner=True).tiers[0].digests
+    assert fold.tiers[0].digests == Fold(build(later), Kept(True)).tiers[0].digests
     assert fold.tiers is fold.prepare()

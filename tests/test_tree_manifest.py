@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import rdc.tree
 from rdc.kernel import name_ranks
 from rdc.model.entries import Kind, Metadata
+from rdc.model.kept import Kept
 from rdc.tree.fold import GROUPS, Fold
 from rdc.tree.manifest import Entry, Manifest
 from tests.manifests import (
@@ -170,8 +171,8 @@ def test_directories_are_compared_by_what_is_kept(rows: Rows, rng: random.Random
     kept = replace(new, metadata=replace(new.metadata, uid=old.metadata.uid, gid=old.metadata.gid))
     for number, directory in enumerate(a.directories):
         here = directory == parent_of(path)
-        assert a.same(number, b, number, owner=True) == (not here or old == new)
-        assert a.same(number, b, number, owner=False) == (not here or old == kept)
+        assert a.same(number, b, number, Kept(True)) == (not here or old == new)
+        assert a.same(number, b, number, Kept(False)) == (not here or old == kept)
 
 
 # The root
@@ -206,7 +207,7 @@ TOP = Metadata(0o755, -7, 3, 4)
 @SLOW
 @given(trees(), st.none() | st.just(TOP), st.booleans())
 def test_the_root_is_the_formula(rows: Rows, top: Metadata | None, owner: bool) -> None:
-    assert build(rows).root(top, owner=owner) == slow_root(rows, top, owner)
+    assert build(rows).root(top, Kept(owner)) == slow_root(rows, top, owner)
 
 
 @SLOW
@@ -214,25 +215,25 @@ def test_the_root_is_the_formula(rows: Rows, top: Metadata | None, owner: bool) 
 def test_the_root_covers_all_that_is_kept_and_nothing_else(
     rows: Rows, rng: random.Random, owner: bool
 ) -> None:
-    before = build(rows).root(TOP, owner=owner)
+    before = build(rows).root(TOP, Kept(owner))
     for path in rng.sample(sorted(rows), min(5, len(rows))):
         old = rows[path]
         new = touched(rng, old)
         seen = new
         if not owner:
             seen = replace(new, metadata=replace(new.metadata, uid=old.metadata.uid, gid=old.metadata.gid))
-        assert (build(rows | {path: new}).root(TOP, owner=owner) == before) == (seen == old)
+        assert (build(rows | {path: new}).root(TOP, Kept(owner)) == before) == (seen == old)
         renamed = {
             (p + b"~" if p == path else p): e for p, e in rows.items() if not p.startswith(path + b"/")
         }
         renamed[path + b"~"] = replace(old, path=path + b"~")
-        assert build(renamed).root(TOP, owner=owner) != before
+        assert build(renamed).root(TOP, Kept(owner)) != before
 
 
 def test_the_root_covers_the_top_directory() -> None:
     manifest = build({b"a": entry(b"a")})
     roots = {
-        manifest.root(top, owner=owner)
+        manifest.root(top, Kept(owner))
         for owner in (True, False)
         for top in (
             None,
@@ -251,7 +252,7 @@ def test_columns_cannot_run_into_each_other() -> None:
     a, b = Manifest(), Manifest()
     a.text, a.kinds = bytearray(b"x\0"), bytearray(b"\0")
     b.text, b.kinds = bytearray(b"x"), bytearray(b"\0\0")
-    assert a.root(None, owner=True) != b.root(None, owner=True)
+    assert a.root(None, Kept(True)) != b.root(None, Kept(True))
 
 
 # The document
@@ -278,15 +279,15 @@ def test_the_document_s_example_is_what_the_code_makes() -> None:
     for name in ("text", "kinds", "targets", "modes", "sizes", "mtimes", "uids", "gids"):
         assert shown(name, columns_) == bytes(getattr(manifest, name)), name
     kept, bare = digests.split("Without owner and top:")
-    assert shown("root", kept) == manifest.root(top, owner=True)
-    assert shown("root", bare) == manifest.root(None, owner=False)
+    assert shown("root", kept) == manifest.root(top, Kept(True))
+    assert shown("root", bare) == manifest.root(None, Kept(False))
     names, attributes, mtimes = GROUPS
-    tiers = Fold(manifest, owner=True).tiers
+    tiers = Fold(manifest, Kept(True)).tiers
     assert len(tiers) == len(tiers[0]) == 1
     assert shown("names", kept) == tiers[0].digests[names]
     assert shown("attributes", kept) == tiers[0].digests[attributes]
     assert shown("mtimes", kept) == tiers[0].digests[mtimes]
-    assert shown("attributes", bare) == Fold(manifest, owner=False).tiers[0].digests[attributes]
+    assert shown("attributes", bare) == Fold(manifest, Kept(False)).tiers[0].digests[attributes]
     ranks = dict(re.findall(r"(a/f|a|l) ((?:[0-9a-f]{2} ){7}[0-9a-f]{2})", digests))
     for path, rank in ranks.items():
         directory, _, name = path.encode().rpartition(b"/")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rdc.errors import ExitCode
 from rdc.model.entries import Kind, Listing, Metadata
+from rdc.model.kept import Kept
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.connection import Connection
 from rdc.protocol.frames import frame_head
@@ -113,10 +114,10 @@ TIMES = Rows(2, (), b"", b"", b"", b"", b"", bytes(16))
 AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.DESTINATION, Follow(600, b""), 1),
     (Role.SOURCE, Condition(SourceState.LIMITED, "fs.inotify.max_user_watches", 10), 2),
-    (Role.DESTINATION, Describe(False, True), 1),
+    (Role.DESTINATION, Describe(False, Kept(True)), 1),
     (Role.SOURCE, Watch(False, b"o" * 16), 2),
     (Role.SOURCE, Start(b"", Kind.DIRECTORY, Metadata(0o755, -5, 0, 0)), 2),
-    (Role.SOURCE, Manifest(b"m" * 32, 5000, 3, 3000, 1, True), 2),
+    (Role.SOURCE, Manifest(b"m" * 32, 5000, 3, 3000, 1, Kept(True)), 2),
     (Role.SOURCE, TopTier(1, b"r" * 80), 2),
     (Role.DESTINATION, TierRequest(2, (), 7), 3),
     (Role.SOURCE, TierAnswer(1, (0,), (20,), b"r" * 280), 4),
@@ -125,7 +126,7 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.SOURCE, TierAnswer(0, (40, 130), (16, 9), b"t" * 100), 6),
     (Role.SOURCE, RowsPart((2, 1), False, NAMED), 6),
     (Role.SOURCE, RowsPart((3,), True, NAMED), 6),
-    (Role.DESTINATION, Describe(True, True), 7),
+    (Role.DESTINATION, Describe(True, Kept(True)), 7),
     (Role.SOURCE, ListingPart(0, b"", 0, False, listing(b"a", b"b")), 8),
     (Role.SOURCE, ListingPart(0, b"", 2, True, listing(b"c", b"link", kind=Kind.SYMLINK)), 8),
     (Role.SOURCE, ListingPart(1, b"sub/dir", 4, True, listing(b"a")), 8),
@@ -173,9 +174,9 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.SOURCE, FileBatch((1, 2), (5, 0), b"d" * 32, b"small"), 2),
     (Role.DESTINATION, Done(4, 1, 5, 0, 0, ExitCode.OK), 3),
     (Role.SOURCE, Turn(True), 0),
-    (Role.DESTINATION, Describe(False, True), 1),
+    (Role.DESTINATION, Describe(False, Kept(True)), 1),
     (Role.SOURCE, Start(b"", Kind.DIRECTORY, Metadata(0o755, -5, 0, 0)), 2),
-    (Role.SOURCE, Manifest(b"m" * 32, 7, 3, 3000, 0, True), 2),
+    (Role.SOURCE, Manifest(b"m" * 32, 7, 3, 3000, 0, Kept(True)), 2),
     (Role.DESTINATION, Done(0, 0, 0, 0, 0, ExitCode.OK), 3),
 )
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode
 from rdc.limits import DATA_BYTES, ORDINAL_LIMIT, PACKED_BYTES, RESCAN_SECONDS, SIZE_LIMIT
 from rdc.model.entries import Kind, Listing, Metadata
+from rdc.model.kept import GRANULARITIES, Kept
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages import (
     BlockAnswer,
@@ -69,6 +70,7 @@ roots = st.binary(min_size=32, max_size=32)
 widths = st.integers(4, 8) | st.just(32)
 codes = st.sampled_from(ExitCode)
 failures = codes.filter(bool)
+kept = st.builds(Kept, st.booleans(), st.sampled_from(GRANULARITIES))
 # What arrives is printable already, so that a message can equal what comes out at the other end.
 lines = st.text(max_size=60).filter(str.isprintable)
 component = st.binary(min_size=1, max_size=40).filter(
@@ -264,8 +266,8 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Open: st.builds(Open, st.sampled_from(Role), paths, st.binary(min_size=16, max_size=16), options),
     Opened: st.builds(Opened, st.none() | st.sampled_from(Kind), st.booleans()),
     Refused: st.builds(Refused, failures, lines),
-    Describe: st.builds(Describe, st.booleans(), st.booleans()),
-    Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes, st.booleans()),
+    Describe: st.builds(Describe, st.booleans(), kept),
+    Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes, kept),
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
     TopTier: st.builds(
@@ -280,6 +282,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         st.just(b"only"),
         st.sampled_from(Kind),
         metadata,
+        st.sampled_from(GRANULARITIES),
     ),
     ListingPart: st.builds(
         ListingPart,

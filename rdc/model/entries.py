@@ -19,6 +19,8 @@ __all__ = [
     "Metadata",
     "PackedInodes",
     "PackedListing",
+    "little_endian",
+    "little_endian_integers",
     "strings",
 ]
 
@@ -88,11 +90,11 @@ class Listing:
             len(self.names),
             _terminated(self.names),
             self.kinds,
-            _little_endian(self.modes),
-            _little_endian(self.sizes),
-            _little_endian(self.mtimes),
-            _little_endian(self.uids),
-            _little_endian(self.gids),
+            little_endian(self.modes),
+            little_endian(self.sizes),
+            little_endian(self.mtimes),
+            little_endian(self.uids),
+            little_endian(self.gids),
             _terminated(self.targets),
         )
 
@@ -167,18 +169,18 @@ class PackedListing:
         return Listing(
             tuple(strings(self.names)),
             self.kinds,
-            _integers("H", self.modes),
-            _integers("Q", self.sizes),
-            _integers("q", self.mtimes),
-            _integers("I", self.uids),
-            _integers("I", self.gids),
+            little_endian_integers("H", self.modes),
+            little_endian_integers("Q", self.sizes),
+            little_endian_integers("q", self.mtimes),
+            little_endian_integers("I", self.uids),
+            little_endian_integers("I", self.gids),
             tuple(strings(self.targets)),
         )
 
     @property
     def total_size(self) -> int:
         """Bytes of all its files."""
-        return sum(_integers("Q", self.sizes))
+        return sum(little_endian_integers("Q", self.sizes))
 
     def rows_of(self, kind: Kind) -> list[int]:
         """The rows of one kind, in order."""
@@ -248,14 +250,16 @@ def _terminated(parts: tuple[bytes, ...]) -> bytes:
     return b"\0".join((*parts, b""))
 
 
-def _little_endian(column: array[int]) -> bytes:
+def little_endian(column: array[int]) -> bytes:
+    """As columns are packed, whatever the machine's order."""
     if sys.byteorder == "big":
         column = column[:]
         column.byteswap()
     return column.tobytes()
 
 
-def _integers(typecode: str, packed: bytes) -> array[int]:
+def little_endian_integers(typecode: str, packed: bytes | bytearray) -> array[int]:
+    """The other way; `typecode` of array.array."""
     column = array(typecode, packed)
     if sys.byteorder == "big":
         column.byteswap()

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from rdc.model.entries import Listing, Metadata
+    from rdc.model.kept import Kept
 
 __all__ = ["Change", "Comparison", "Decision", "Difference", "compare", "difference"]
 
@@ -63,13 +64,13 @@ def compare(
     wanted: Listing,
     held: Listing | None,
     *,
-    owner: bool,
+    kept: Kept,
     checksum: bool,
     doubtful: Collection[int] = frozenset(),
 ) -> Comparison:
     """What turns directory `held` into `wanted`. Special files of the source are passed over and never extra.
 
-    `owner`: uid and gid count. `checksum`: equal size and mtime do not settle a file's content; nor do they
+    `kept`: what counts. `checksum`: equal size and mtime do not settle a file's content; nor do they
     that of the rows in `doubtful`.
     Whole columns are compared first: entries that are the same take no step of their own.
     """
@@ -85,7 +86,7 @@ def compare(
     elif checksum:
         pairs = ((row, row) for row in range(len(wanted)))
     else:
-        differing = _differing_rows(wanted, held, owner=owner)
+        differing = _differing_rows(wanted, held, kept)
         pairs = ((row, row) for row in (sorted({*differing, *doubtful}) if doubtful else differing))
     links, held_links = wanted.links(), held.links()
     decisions = []
@@ -99,7 +100,7 @@ def compare(
         if held.kinds[held_row] != kind:
             decisions.append(Decision(Change.REPLACE, row, held_row, Difference.NONE))
             continue
-        bits = _difference_of_rows(wanted, row, held, held_row, owner=owner)
+        bits = _difference_of_rows(wanted, row, held, held_row, kept)
         if kind == Kind.SYMLINK:
             same = links[row] == held_links[held_row]
             change = Change.METADATA if same else Change.CONTENT
@@ -116,7 +117,7 @@ def compare(
     return Comparison(tuple(decisions), tuple(extra))
 
 
-def _differing_rows(a: Listing, b: Listing, *, owner: bool) -> list[int]:
+def _differing_rows(a: Listing, b: Listing, kept: Kept) -> list[int]:
     """The rows in which two listings of the same names differ."""
     rows: set[int] = set()
     columns: list[tuple[Sequence[int], Sequence[int]]] = [
@@ -124,7 +125,7 @@ def _differing_rows(a: Listing, b: Listing, *, owner: bool) -> list[int]:
         (a.sizes, b.sizes),
         (a.mtimes, b.mtimes),
         (a.modes, b.modes),
-        *([(a.uids, b.uids), (a.gids, b.gids)] if owner else []),
+        *([(a.uids, b.uids), (a.gids, b.gids)] if kept.owner else []),
     ]
     for ours, theirs in columns:
         if ours != theirs:
@@ -141,15 +142,15 @@ _PERMISSIONS, _OWNER, _GROUP = int(Difference.PERMISSIONS), int(Difference.OWNER
 _DIFFERENCES = tuple(map(Difference, range(1 << len(Difference))))
 
 
-def _difference_of_rows(a: Listing, row: int, b: Listing, other: int, *, owner: bool) -> int:
+def _difference_of_rows(a: Listing, row: int, b: Listing, other: int, kept: Kept) -> int:
     bits = 0
-    if a.mtimes[row] != b.mtimes[other]:
+    if a.mtimes[row] != b.mtimes[other] and kept.mtime(a.mtimes[row]) != kept.mtime(b.mtimes[other]):
         bits = _TIME
     if a.sizes[row] != b.sizes[other]:
         bits |= _SIZE
     if a.modes[row] != b.modes[other] and a.kinds[row] != Kind.SYMLINK:  # Linux keeps no mode of a symlink
         bits |= _PERMISSIONS
-    if owner:
+    if kept.owner:
         if a.uids[row] != b.uids[other]:
             bits |= _OWNER
         if a.gids[row] != b.gids[other]:
@@ -157,15 +158,15 @@ def _difference_of_rows(a: Listing, row: int, b: Listing, other: int, *, owner: 
     return bits
 
 
-def difference(kind: int, wanted: Metadata, held: Metadata, *, owner: bool) -> Difference:
+def difference(kind: int, wanted: Metadata, held: Metadata, *, kept: Kept) -> Difference:
     """Which metadata differ between two entries of one kind."""
     found = Difference.NONE
-    if wanted.mtime_ns != held.mtime_ns:
+    if kept.mtime(wanted.mtime_ns) != kept.mtime(held.mtime_ns):
         found |= Difference.TIME
     if wanted.mode != held.mode and kind != Kind.SYMLINK:
         found |= Difference.PERMISSIONS
-    if owner and wanted.uid != held.uid:
+    if kept.owner and wanted.uid != held.uid:
         found |= Difference.OWNER
-    if owner and wanted.gid != held.gid:
+    if kept.owner and wanted.gid != held.gid:
         found |= Difference.GROUP
     return found

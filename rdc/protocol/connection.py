@@ -358,7 +358,7 @@ class Connection:
             case Renamed() | TurnEnd():
                 self._census.change(None)
             case Start():
-                self._census.start()
+                self._census.start(message)
             case ListingPart():
                 self._census.add(message)
             case Manifest() if not self._census.offer(message):

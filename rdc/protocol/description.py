@@ -7,9 +7,10 @@ from typing import Annotated
 
 from rdc.limits import FRAME_BYTES, ORDINAL_LIMIT, TIER_NODES, TOP_NODES
 from rdc.model.entries import Kind, Listing, Metadata
+from rdc.model.kept import Kept
 from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import Count, GroupSet, Level, Ordinal, Root, Size, TierNodes
-from rdc.protocol.fields import Blob, Column, Flag, Gaps, Member, MetadataItems, Path
+from rdc.protocol.fields import Blob, Column, Flag, Gaps, KeptCode, Member, MetadataItems, Path, Step
 from rdc.protocol.listings import ListingColumns
 from rdc.protocol.rows import RowColumns, Rows
 
@@ -38,6 +39,8 @@ class Start(WireMessage):
     entry: Annotated[Kind, Member(Kind)]
     """Kind of that entry, or of the root."""
     metadata: Annotated[Metadata, MetadataItems()]
+    granularity: Annotated[int, Step()] = 1
+    """Nanoseconds that mtimes at the source are multiples of."""
 
     def check(self) -> str | None:
         if b"/" in self.only:
@@ -99,8 +102,8 @@ class Manifest(WireMessage):
     """Sum of their sizes."""
     read_errors: Count
     """Directories that could not be read and are missing."""
-    owner: Annotated[bool, Flag()]
-    """Owners count in the digests, as Describe wants it; what was not asked for is a guess."""
+    kept: Annotated[Kept, KeptCode()]
+    """What counts in the digests: what both sides keep, or, where it was not asked for, a guess at that."""
 
 
 @wire(33)

@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from rdc.errors import printable
 from rdc.limits import PATH_BYTES, RULES_BYTES, SIZE_LIMIT, TIMEOUT_SECONDS
 from rdc.model.entries import Metadata
+from rdc.model.kept import GRANULARITIES, Kept
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.columns import pack_column, pack_gaps, unpack_column, unpack_gaps
 
@@ -25,11 +26,13 @@ __all__ = [
     "Flag",
     "Gaps",
     "Integer",
+    "KeptCode",
     "Member",
     "MetadataItems",
     "Options",
     "Parts",
     "Path",
+    "Step",
     "Strings",
     "Text",
     "Word",
@@ -102,6 +105,34 @@ class Member(Generic[E]):
         if value in self.without:
             raise ValueError(f"{value!r} makes no sense here")
         return value
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A granularity of mtimes, as its number among GRANULARITIES."""
+
+    def pack(self, value: int) -> object:
+        return GRANULARITIES.index(value)
+
+    def unpack(self, raw: object) -> int:
+        number = of_type(raw, int)
+        if not 0 <= number < len(GRANULARITIES):
+            raise ValueError(f"{number} is not in 0..{len(GRANULARITIES) - 1}")
+        return GRANULARITIES[number]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCode:
+    """A Kept as one integer: twice the number of its granularity, and 1 more with owners."""
+
+    def pack(self, value: Kept) -> object:
+        return 2 * GRANULARITIES.index(value.granularity) + value.owner
+
+    def unpack(self, raw: object) -> Kept:
+        code = of_type(raw, int)
+        if not 0 <= code < 2 * len(GRANULARITIES):
+            raise ValueError(f"{code} is not in 0..{2 * len(GRANULARITIES) - 1}")
+        return Kept(bool(code & 1), GRANULARITIES[code >> 1])
 
 
 @dataclass(frozen=True, slots=True)

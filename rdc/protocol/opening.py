@@ -8,10 +8,11 @@ from typing import Annotated
 
 from rdc.limits import SOFTWARE_BYTES
 from rdc.model.entries import Kind
+from rdc.model.kept import Kept
 from rdc.model.sync import SyncOptions
 from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import Failure, Line
-from rdc.protocol.fields import Blob, Flag, Integer, Member, Options, Path, Text
+from rdc.protocol.fields import Blob, Flag, Integer, KeptCode, Member, Options, Path, Text
 
 __all__ = ["Describe", "Hello", "Open", "Opened", "PROTOCOL_VERSION", "Refused", "Role"]
 
@@ -87,5 +88,5 @@ class Describe(WireMessage):
 
     whole: Annotated[bool, Flag()]
     """The listing of every directory, as it is walked; otherwise only its Manifest, to be looked into."""
-    owner: Annotated[bool, Flag()]
-    """D keeps owners: they count in the manifest's digests."""
+    kept: Annotated[Kept, KeptCode()]
+    """What D keeps: what counts in the manifest's digests, less what S says in Start that it has not."""

@@ -21,7 +21,6 @@ from rdc.session.directories import Announced, Directories, writing_code
 from rdc.session.driver import Receive, Send
 from rdc.session.landing import Landing
 from rdc.session.leftovers import Leftovers
-from rdc.session.place import keeps_owner
 from rdc.session.tally import Tally
 from rdc.session.transfer import Transfers
 from rdc.session.transfer_context import TransferContext
@@ -30,6 +29,7 @@ from rdc.tree.manifest import Manifest
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
+    from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
     from rdc.session.driver import Conversation
@@ -53,15 +53,18 @@ class ChangesTurn:
         secret: bytes,
         signer: FileSigner,
         news: News,
+        *,
+        kept: Kept,
     ) -> None:
-        owner = keeps_owner(options)
+        """`kept`: what this side keeps."""
+        self._kept = kept = kept.with_source(start.granularity)
         self._root = place.root
         self._filters = filters
         self._options = options
         self._news = news
         self._wanted = Manifest()
         self._landing = Landing(
-            place.root, self._wanted, news, fsync=options.fsync, owner=owner, dry=options.dry_run
+            place.root, self._wanted, news, fsync=options.fsync, owner=kept.owner, dry=options.dry_run
         )
         self._leftovers = Leftovers(place.root)
         self._tally = Tally(news)
@@ -91,7 +94,7 @@ class ChangesTurn:
             self._deletion,
             filters,
             news,
-            owner=owner,
+            kept=kept,
             new=False,
         )
         self._directories.expected.clear()
@@ -154,7 +157,7 @@ class ChangesTurn:
         directories.give_up()
         extra = directories.extra
         transfers.plan_known(
-            lambda: Vanished(self._root, self._filters, extra),
+            lambda: Vanished(self._root, self._filters, extra, self._kept),
             rename=directories.may_delete(end.entries, end.read_errors),
         )
         yield from self._fetch(round_)
@@ -251,7 +254,8 @@ class ChangesTurn:
             if not self._may_go(old, Kind.FILE):
                 return
             identity = root.identity(old)
-            if (identity.size, identity.mtime_ns) != (message.size, message.metadata.mtime_ns):
+            told, found = message.metadata.mtime_ns, identity.mtime_ns
+            if identity.size != message.size or self._kept.mtime(found) != self._kept.mtime(told):
                 return
             if move_file(root, old, new, identity) is not Moved.DONE:
                 return

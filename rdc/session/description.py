@@ -14,6 +14,7 @@ from rdc.limits import (
     TOP_NODES,
 )
 from rdc.model.entries import Kind
+from rdc.model.kept import Kept
 from rdc.progress import Problem
 from rdc.protocol.listings import slice_listing
 from rdc.protocol.messages import (
@@ -59,7 +60,7 @@ class Description:
         self._news = news
         self.manifest = Manifest()
         self._fold: Fold | None = None
-        self._owner = False
+        self._kept = Kept(owner=False)
         self._reported: set[bytes] = set()
         self.read_errors = 0
         """Directories that could not be read, in whatever walk."""
@@ -103,7 +104,7 @@ class Description:
         yield Send(ListingEnd(*totals), round_)
 
     def offer(
-        self, owner: bool, round_: int, declined: Callable[[], Conversation[bool]] | None = None
+        self, kept: Kept, round_: int, declined: Callable[[], Conversation[bool]] | None = None
     ) -> Conversation[bool]:
         """The manifest's root, to be looked into only where it differs. `declined` is asked now and then:
         where it says so, the walk ends early, and False is what comes of it."""
@@ -111,12 +112,12 @@ class Description:
             if declined is not None and number % DIRECTORIES_PER_LOOK == 0 and (yield from declined()):
                 return False
             self._add(path, listing)
-        self._owner = owner
+        self._kept = kept
         yield from self._news.tell(round_)
         top = None if self._tree.only is not None else self._tree.root.metadata(b"")
-        root = self.manifest.root(top, owner=owner)
+        root = self.manifest.root(top, kept)
         totals = (len(self.manifest), self.files, self.bytes, self.read_errors)
-        yield Send(ManifestMessage(root, *totals, owner), round_)
+        yield Send(ManifestMessage(root, *totals, kept), round_)
         if len(self.manifest) > SMALL_MANIFEST:
             # An equal tree needs no more: it must not wait for the fold.
             yield Flush()
@@ -132,7 +133,7 @@ class Description:
     def _tiers(self) -> list[Tier]:
         """Folded when the first node is asked for: an unchanged tree never is."""
         if self._fold is None:
-            self._fold = Fold(self.manifest, owner=self._owner)
+            self._fold = Fold(self.manifest, self._kept)
         return self._fold.tiers
 
     def send_tier(self, message: TierRequest, round_: int) -> Conversation[None]:
@@ -169,7 +170,7 @@ class Description:
                 f"the far side asked for rows of tier {message.level}, node {message.nodes[-1]}"
             )
         groups = Group(message.groups)
-        bundle = _Bundle(self.manifest, groups, owner=self._owner)
+        bundle = _Bundle(self.manifest, groups, owner=self._kept.owner)
         for node in message.nodes:
             span = tiers[message.level].span(node)
             first, most = span.start, ROWS_PER_PART
@@ -183,7 +184,7 @@ class Description:
                     continue
                 if bundle.full(stop - first, text):
                     yield Send(bundle.message(), round_)
-                    bundle = _Bundle(self.manifest, groups, owner=self._owner)
+                    bundle = _Bundle(self.manifest, groups, owner=self._kept.owner)
                 bundle.add(first, stop, segments, text, complete=stop == span.stop)
                 first, most = stop, min(2 * most, ROWS_PER_PART)
         yield Send(bundle.message(), round_)

@@ -31,7 +31,6 @@ from rdc.session.discovery import discover, next_message
 from rdc.session.driver import Flush, Receive, Send
 from rdc.session.landing import Landing
 from rdc.session.leftovers import Leftovers
-from rdc.session.place import keeps_owner
 from rdc.session.settlement import Settlement
 from rdc.session.tally import Tally
 from rdc.session.transfer import Transfers
@@ -43,6 +42,7 @@ from rdc.tree.walk import PackedWalk
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.model.entries import Listing
+    from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.progress import Event
     from rdc.protocol.messages import Start
@@ -66,7 +66,7 @@ class _Totals:
 
 
 class Destination:
-    """One destination conversation. Before `run`, a Describe(whole, owner) went to the source."""
+    """One destination conversation. Before `run`, a Describe(whole, kept) went to the source."""
 
     def __init__(
         self,
@@ -79,10 +79,11 @@ class Destination:
         news: News,
         *,
         whole: bool,
+        kept: Kept,
         settlements: Settlements | None = None,
         pack: bool = True,
     ) -> None:
-        """`pack`: ask for literals compressed with what is around them."""
+        """`kept`: what was said in Describe. `pack`: ask for literals compressed with what is around them."""
         self._root = place.root
         self._name = place.name
         self._new = place.new
@@ -92,15 +93,16 @@ class Destination:
         self._secret = secret
         self._news = news
         self._whole = whole
-        self._owner = keeps_owner(options)
-        self._settlement = Settlement(settlements, place.root, start, options, filters, owner=self._owner)
+        self._described = kept
+        self._kept = kept = kept.with_source(start.granularity)
+        self._settlement = Settlement(settlements, place.root, start, options, filters, kept=kept)
         self._wanted = Manifest()
         self._own: Manifest | None = None
         self._equal = False
         """The manifests' roots were enough."""
         self._unreadable: set[bytes] = set()
         self._landing = Landing(
-            place.root, self._wanted, news, fsync=options.fsync, owner=self._owner, dry=options.dry_run
+            place.root, self._wanted, news, fsync=options.fsync, owner=kept.owner, dry=options.dry_run
         )
         self._leftovers = Leftovers(place.root)
         self._tally = Tally(news)
@@ -130,7 +132,7 @@ class Destination:
             self._deletion,
             filters,
             news,
-            owner=self._owner,
+            kept=kept,
             new=place.new,
         )
         self._parts: list[Listing] = []
@@ -259,7 +261,7 @@ class Destination:
         deletes = len(self._directories.extra) if self._options.delete else 0
         extra = self._directories.extra
         self._transfers.plan_known(
-            lambda: Vanished(self._root, self._filters, extra),
+            lambda: Vanished(self._root, self._filters, extra, self._kept),
             rename=self._directories.may_delete(totals.entries, totals.read_errors),
         )
         self._news.report(PlanKnown(self._landing.planned, self._tally.total_bytes, deletes))
@@ -287,7 +289,7 @@ class Destination:
             # One file under another name: a manifest cannot tell.
             return (yield from self._list_all(round_))
         top = None if self._start.only else self._root.metadata(b"")
-        own_root = own.root(top, owner=self._owner)
+        own_root = own.root(top, self._kept)
         if own_root == offer.root or self._settlement.is_settled(offer.root, own_root):
             self._equal = True
             self._settlement.again(offer.root, own_root)
@@ -297,10 +299,10 @@ class Destination:
         if offer.entries <= SMALL_MANIFEST:
             return (yield from self._list_all(round_))
         round_ = yield from discover(
-            own, offer.entries, self._wanted, self._secret, self._news, round_, owner=self._owner
+            own, offer.entries, self._wanted, self._secret, self._news, round_, kept=self._kept
         )
         theirs = None if self._start.only else self._start.metadata
-        root = self._wanted.root(theirs, owner=self._owner)
+        root = self._wanted.root(theirs, self._kept)
         if (len(self._wanted), root) != (offer.entries, offer.root):
             # A collision of short references costs the listing, never a wrong tree.
             self._wanted.clear()
@@ -320,13 +322,13 @@ class Destination:
                 continue
             if not isinstance(message, ManifestMessage):
                 raise ProtocolError(f"expected Manifest, found {type(message).__name__}")
-            if message.owner == self._owner:
+            if message.kept == self._kept:
                 return message, received.round + 1
 
     def _list_all(self, round_: int) -> Conversation[int]:
         # Directories are read again as their listings come: what the walk found is old by then.
         self._own = None
-        yield Send(Describe(True, self._owner), round_)
+        yield Send(Describe(True, self._described), round_)
         return (yield from self._serve(round_))
 
     def _walk(self) -> Manifest:
@@ -364,7 +366,7 @@ class Destination:
                 raise ProtocolError(f"two listings of {printable(path)!r}")
             mine = ours.pop(path, None)
             if path and path not in expected:
-                if mine is not None and wanted.same(number, own, mine, owner=self._owner):
+                if mine is not None and wanted.same(number, own, mine, self._kept):
                     continue
                 expected[path] = self._announced(path)
             if path in self._unreadable:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from rdc.files.confined import Root
+    from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
     from rdc.session.deletion import Deletion
@@ -63,7 +64,7 @@ class Directories:
         filters: FilterList,
         news: News,
         *,
-        owner: bool,
+        kept: Kept,
         new: bool,
     ) -> None:
         self._root = root
@@ -75,7 +76,7 @@ class Directories:
         self._deletion = deletion
         self._filters = filters
         self._news = news
-        self._owner = owner
+        self._kept = kept
         self.expected = {b"": Announced(start.metadata, new, False, False)}
         """Directories whose entries have not been compared yet."""
         self.extra: list[tuple[bytes, int]] = []
@@ -107,7 +108,7 @@ class Directories:
             self._announce_lost(path, listing)
             return
         comparison = compare(
-            listing, held, owner=self._owner, checksum=self._options.checksum, doubtful=doubtful
+            listing, held, kept=self._kept, checksum=self._options.checksum, doubtful=doubtful
         )
         changing = comparison.decisions or (self._options.delete and comparison.extra)
         lent = bool(changing) and not self._options.dry_run and lend_rights(self._root, path)
@@ -137,7 +138,7 @@ class Directories:
             decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
         else:
             held = self._root.metadata(b"")
-            differing = difference(Kind.DIRECTORY, top.metadata, held, owner=self._owner)
+            differing = difference(Kind.DIRECTORY, top.metadata, held, kept=self._kept)
             if not differing:
                 return top
             decision = Decision(Change.METADATA, -1, -1, differing)
@@ -199,9 +200,9 @@ class Directories:
         if not self._options.dry_run:
             try:
                 if moved:
-                    self._root.replace_symlink(path, target, metadata, owner=self._owner)
+                    self._root.replace_symlink(path, target, metadata, owner=self._kept.owner)
                 else:
-                    self._root.set_metadata(path, Kind.SYMLINK, metadata, owner=self._owner)
+                    self._root.set_metadata(path, Kind.SYMLINK, metadata, owner=self._kept.owner)
             except FileError as error:
                 self._news.report(Problem(writing_code(error), path, str(error)))
                 return moved
@@ -289,7 +290,7 @@ class Directories:
             if path == b"" and self._start.only:
                 continue  # the root is not what was synced, but where it was put
             try:
-                self._root.set_metadata(path, Kind.DIRECTORY, metadata, owner=self._owner)
+                self._root.set_metadata(path, Kind.DIRECTORY, metadata, owner=self._kept.owner)
             except FileError as error:
                 self._news.report(Problem(writing_code(error), path, str(error)))
 

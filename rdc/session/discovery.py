@@ -11,6 +11,7 @@ from rdc.session.driver import Receive, Send
 from rdc.tree.fold import Fold
 
 if TYPE_CHECKING:
+    from rdc.model.kept import Kept
     from rdc.protocol.connection import Received
     from rdc.session.driver import Conversation
     from rdc.session.news import News
@@ -28,14 +29,14 @@ def next_message(news: News) -> Conversation[Received]:
 
 
 def discover(
-    own: Manifest, entries: int, into: Manifest, secret: bytes, news: News, round_: int, *, owner: bool
+    own: Manifest, entries: int, into: Manifest, secret: bytes, news: News, round_: int, kept: Kept
 ) -> Conversation[int]:
     """Appends the source's manifest, of so many entries, to `into`; the round to go on with.
 
     What comes out is as true as short references are different: the caller compares the digest of the whole.
     Where a collision is noticed, `into` stays empty.
     """
-    descent = ManifestDescent(Fold(own, owner=owner), entries, secret, owner=owner)
+    descent = ManifestDescent(Fold(own, kept), entries, secret, owner=kept.owner)
     # Both sides fold at the same time: the source when it has told its manifest, and we meanwhile.
     descent.prepare()
     received = yield from next_message(news)

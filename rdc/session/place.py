@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.confined import Root
+from rdc.files.granularity import mtime_granularity
 from rdc.model.entries import Kind
+from rdc.model.kept import Kept
 
 if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
 
-__all__ = ["ANYWHERE", "Place", "Site", "keeps_owner", "open_destination", "wants_listing"]
+__all__ = ["ANYWHERE", "Place", "Site", "keeps", "open_destination", "wants_listing"]
 
 
 class Site(Protocol):
@@ -61,6 +63,25 @@ ANYWHERE: Site = _Anywhere()
 def keeps_owner(options: SyncOptions) -> bool:
     """Whether this side, as the destination, sets uid and gid."""
     return os.geteuid() == 0 if options.owner is None else options.owner
+
+
+def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Kept:
+    """What this side keeps of entries, as the destination at `path` (before anything is made there)."""
+    return Kept(keeps_owner(options), _granularity(path, site, probe=not options.dry_run))
+
+
+def _granularity(path: bytes, site: Site, *, probe: bool) -> int:
+    """1 where nothing is there yet: there is nothing to compare, and the next run finds out."""
+    if not site.has_directory(path):
+        path = os.path.dirname(path) or b"."
+    try:
+        root = site.open(path)
+    except RdcError:
+        return 1
+    try:
+        return mtime_granularity(root, probe=probe)
+    finally:
+        root.close()
 
 
 def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:

@@ -15,7 +15,7 @@ from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Follow, Hello, Ope
 from rdc.session.destination import Destination
 from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.news import News
-from rdc.session.place import ANYWHERE, keeps_owner, open_destination, wants_listing
+from rdc.session.place import ANYWHERE, keeps, open_destination, wants_listing
 from rdc.session.source import Source, SourceTree
 from rdc.session.standing import Standing
 from rdc.tree.filters import FilterList
@@ -112,9 +112,9 @@ def answer(
         name = printable(open_.path)
         yield from following(FollowedTree(site, path, name, options, open_.secret, signer, received.message))
         return
-    whole = wants_listing(path, options, site)
-    yield Send(Opened(None, keeps_owner(options)), round_)
-    yield Send(Describe(whole, keeps_owner(options)), round_)
+    whole, kept = wants_listing(path, options, site), keeps(path, options, site)
+    yield Send(Opened(None, kept.owner), round_)
+    yield Send(Describe(whole, kept), round_)
     received = yield Receive()
     if received is not None and isinstance(received.message, Watch):
         standing = Standing(
@@ -125,6 +125,7 @@ def answer(
             open_.secret,
             signer,
             whole=whole,
+            kept=kept,
         )
         yield from standing.run(received.message)
         return
@@ -141,6 +142,7 @@ def answer(
             signer,
             news,
             whole=whole,
+            kept=kept,
             settlements=signer.catalog,
         )
         yield from half.run(received.round + 1)

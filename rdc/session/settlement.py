@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from rdc.files.confined import Root
     from rdc.model.entries import PackedListing
+    from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
     from rdc.tree.filters import FilterList
@@ -52,14 +53,14 @@ class Settlement:
         options: SyncOptions,
         filters: FilterList,
         *,
-        owner: bool,
+        kept: Kept,
     ) -> None:
         self._settlements = settlements
         self._root = root
         self._start = start
         self._options = options
         self._filters = filters
-        self._owner = owner
+        self._kept = kept
 
     def is_settled(self, source_root: bytes, own_root: bytes) -> bool:
         """Whether the trees with these manifest roots need nothing."""
@@ -85,10 +86,10 @@ class Settlement:
             return
         top = None if self._start.only else self._root.metadata(b"")
         theirs = None if self._start.only else self._start.metadata
-        if top is not None and difference(Kind.DIRECTORY, self._start.metadata, top, owner=self._owner):
+        if top is not None and difference(Kind.DIRECTORY, self._start.metadata, top, kept=self._kept):
             return
-        source_root = wanted.root(theirs, owner=self._owner)
-        own_root = own.root(top, owner=self._owner)
+        source_root = wanted.root(theirs, self._kept)
+        own_root = own.root(top, self._kept)
         if source_root != own_root:
             self._settlements.settle(self._key(source_root, own_root))
 
@@ -111,7 +112,7 @@ class Settlement:
                 if path in changed or path not in known:
                     number = wanted.number(path)
                     there = EMPTY_LISTING if number is None else wanted.listing(number)
-                    if compare(there, listing.unpacked(), owner=self._owner, checksum=False).decisions:
+                    if compare(there, listing.unpacked(), kept=self._kept, checksum=False).decisions:
                         return None
         except FileError:
             return None
@@ -119,5 +120,7 @@ class Settlement:
 
     def _key(self, source_root: bytes, own_root: bytes) -> bytes:
         """What is compared depends on the options named here; what the filter rules leave is in the roots."""
-        options = repr((self._options.delete, self._owner, self._start.only)).encode()
+        options = repr(
+            (self._options.delete, self._kept.owner, self._kept.granularity, self._start.only)
+        ).encode()
         return blake3(b"rdc settled 1" + source_root + own_root + options).digest()

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, printable
+from rdc.files.granularity import mtime_granularity
 from rdc.kernel import block_fingerprints
 from rdc.limits import DATA_BYTES, NODES_PER_ANSWER, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
+from rdc.model.kept import Kept
 from rdc.plan.context import context_ranges
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import (
@@ -97,7 +99,7 @@ class SourceTree:
         kind = self.root.kind(name)
         if kind is None:
             raise FileError(name, f"{printable(name)}: vanished before it was synced", code=ExitCode.VANISHED)
-        return Start(name, kind, found)
+        return Start(name, kind, found, mtime_granularity(self.root, probe=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,20 +149,24 @@ class Source:
             self._heard.append(heard)
         offered = None
         if self._offer is not None:
-            yield Send(self._tree.start(), 0)
+            start = self._tree.start()
+            yield Send(start, 0)
             yield Flush()
-            if (yield from self._description.offer(self._offer, 0, self._declined)):
-                offered = self._offer
+            guess = Kept(self._offer, start.granularity)
+            if (yield from self._description.offer(guess, 0, self._declined)):
+                offered = guess
         describe, round_ = yield from self._described()
         if self._offer is None:
-            yield Send(self._tree.start(), round_)
-        if not describe.whole and describe.owner == offered:
+            start = self._tree.start()
+            yield Send(start, round_)
+        kept = describe.kept.with_source(start.granularity)
+        if not describe.whole and kept == offered:
             pass  # it is being looked into
         elif describe.whole:
             yield from self._description.send_listing(round_, self._poll)
         else:
             yield Flush()
-            yield from self._description.offer(describe.owner, round_)
+            yield from self._description.offer(kept, round_)
         while True:
             received = self._heard.popleft() if self._heard else (yield Receive())
             if received is None:

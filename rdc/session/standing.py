@@ -10,10 +10,11 @@ from rdc.session.changes import ChangesTurn
 from rdc.session.destination import Destination
 from rdc.session.driver import Idle, Receive, Send
 from rdc.session.news import News
-from rdc.session.place import keeps_owner, open_destination, wants_listing
+from rdc.session.place import keeps, open_destination, wants_listing
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
+    from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.protocol.connection import Received
     from rdc.protocol.messages import Done, Message, Watch
@@ -60,7 +61,7 @@ FAR_AUDIENCE: Audience = _FarAudience()
 
 
 class Standing:
-    """Serves the turns of one session. Before `run`, a Describe(whole, owner) went to the source."""
+    """Serves the turns of one session. Before `run`, a Describe(whole, kept) went to the source."""
 
     def __init__(
         self,
@@ -72,6 +73,7 @@ class Standing:
         signer: FileSigner,
         *,
         whole: bool,
+        kept: Kept,
         audience: Audience = FAR_AUDIENCE,
     ) -> None:
         """`path` is one of `site` and opened at each turn: kept open between turns it could not be
@@ -84,6 +86,7 @@ class Standing:
         self._signer = signer
         self.whole = whole
         self._audience = audience
+        self.kept = kept
         self._start: Start | None = None
         self._root: tuple[int, int] | None = None
         """Device and inode of the destination's root."""
@@ -107,7 +110,8 @@ class Standing:
             turn, round_ = received.message, received.round + 1
             if isinstance(turn, Turn) and turn.whole:
                 self.whole = wants_listing(self._path, self._options, self._site)
-                yield Send(Describe(self.whole, keeps_owner(self._options)), round_)
+                self.kept = keeps(self._path, self._options, self._site)
+                yield Send(Describe(self.whole, self.kept), round_)
                 yield from self._compare_all()
             else:
                 yield from self._take_changes(round_)
@@ -137,6 +141,7 @@ class Standing:
                 self._signer,
                 self._audience.news(),
                 whole=self.whole,
+                kept=self.kept,
                 settlements=self._signer.catalog,
             )
             done = yield from half.run(received.round + 1)
@@ -157,6 +162,7 @@ class Standing:
                 self._secret,
                 self._signer,
                 self._audience.news(),
+                kept=self.kept,
             )
             done = yield from turn.run(round_)
             self._audience.ended(done, whole=False, files=turn.source_files)

@@ -29,7 +29,7 @@ from rdc.session.destination import Destination
 from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.local import LocalLink
 from rdc.session.news import News
-from rdc.session.place import keeps_owner, open_destination, wants_listing
+from rdc.session.place import keeps, keeps_owner, open_destination, wants_listing
 from rdc.session.serve import answer, greeting
 from rdc.session.source import Source, SourceTree
 from rdc.tree.filters import FilterList
@@ -176,9 +176,10 @@ class _Run:
     def _fetch(self) -> Conversation[Done]:
         """The far side is the source."""
         # The source starts on this without waiting for anything more.
-        owner, whole = keeps_owner(self._options), wants_listing(self._destination.path, self._options)
+        path, options = self._destination.path, self._options
+        kept, whole = keeps(path, options), wants_listing(path, options)
         yield from self._open(Role.SOURCE, self._source.path)
-        yield Send(Describe(whole, owner), 0)
+        yield Send(Describe(whole, kept), 0)
         yield from self._opened()
         received = yield Receive()
         if received is None or not isinstance(received.message, Start):
@@ -195,6 +196,7 @@ class _Run:
                 self._signer,
                 self._news,
                 whole=whole,
+                kept=kept,
                 settlements=self._signer.catalog,
                 pack=self._pack,
             )

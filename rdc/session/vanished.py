@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from rdc.files.confined import Root
     from rdc.model.entries import PackedListing
+    from rdc.model.kept import Kept
     from rdc.tree.filters import FilterList
     from rdc.tree.manifest import Entry
 
@@ -35,8 +36,11 @@ class Vanished:
     What cannot be read is left out: these are hints, and whoever uses one looks at the file again.
     """
 
-    def __init__(self, root: Root, filters: FilterList, extra: Iterable[tuple[bytes, int]]) -> None:
-        """`extra`: path and `Kind` of each."""
+    def __init__(
+        self, root: Root, filters: FilterList, extra: Iterable[tuple[bytes, int]], kept: Kept
+    ) -> None:
+        """`extra`: path and `Kind` of each. `kept`: how far mtimes count."""
+        self._kept = kept
         self._root = root
         self._filters = filters
         self._files = Manifest()
@@ -56,7 +60,7 @@ class Vanished:
         self._by_size = _Index([sizes[row] for row in rows], rows)
         hashes = list(self._name_hashes())
         self._by_name = _Index(hashes, rows)
-        mtimes = memoryview(bytes(self._files.mtimes)).cast("q")
+        mtimes = memoryview(bytes(kept.mtimes(self._files.mtimes))).cast("q")
         stamps = [_stamp(sizes[row], mtimes[row]) for row in rows]
         self._by_stamp = _Index(stamps, rows)
         self._by_all = _Index([stamp ^ hash_ for stamp, hash_ in zip(stamps, hashes, strict=True)], rows)
@@ -83,11 +87,12 @@ class Vanished:
 
     def like(self, entry: Entry, most: int) -> Iterator[int]:
         """Rows of up to `most` files with the size and mtime of `entry`, those of its name before others."""
-        stamp = _stamp(entry.size, entry.metadata.mtime_ns)
+        size, mtime = entry.size, self._kept.mtime(entry.metadata.mtime_ns)
+        stamp = _stamp(size, mtime)
         named = self._by_all.rows(stamp ^ crc32(os.path.basename(entry.path)), most)
         for row in (*named, *self._by_stamp.rows(stamp, most - len(named))):
             found = self[row]
-            if (found.size, found.metadata.mtime_ns) == (entry.size, entry.metadata.mtime_ns):
+            if (found.size, self._kept.mtime(found.metadata.mtime_ns)) == (size, mtime):
                 yield row
 
     def of_name(self, name: bytes, most: int) -> list[int]:

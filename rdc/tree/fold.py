@@ -20,6 +20,7 @@ from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rdc.model.kept import Kept
     from rdc.tree.manifest import Manifest
 
 __all__ = ["GROUPS", "Fold", "Group", "Tier"]
@@ -101,9 +102,9 @@ class Fold:
     Made when they are first asked for: most manifests equal their counterpart and are never folded.
     """
 
-    def __init__(self, manifest: Manifest, *, owner: bool) -> None:
+    def __init__(self, manifest: Manifest, kept: Kept) -> None:
         self.manifest = manifest
-        self._owner = owner
+        self._kept = kept
         self._tiers: list[Tier] | None = None
 
     @property
@@ -138,6 +139,7 @@ class Fold:
         """What each node's digests are over, node by node."""
         manifest = self.manifest
         text_ends, link_ends = manifest.ends_of(ends)
+        mtimes = self._kept.mtimes(manifest.mtimes)
         first = text = link = 0
         for end, text_end, link_end in zip(ends, text_ends, link_ends, strict=True):
             directory = manifest.directory_of(first)
@@ -148,10 +150,10 @@ class Fold:
             names = (head, manifest.text[text:text_end], b"\0", manifest.kinds[first:end])
             yield Group.NAMES, b"".join((*names, manifest.targets[link:link_end]))
             attributes = manifest.modes[2 * first : 2 * end] + manifest.sizes[8 * first : 8 * end]
-            if self._owner:
+            if self._kept.owner:
                 attributes += manifest.uids[4 * first : 4 * end] + manifest.gids[4 * first : 4 * end]
             yield Group.ATTRIBUTES, attributes
-            yield Group.MTIMES, manifest.mtimes[8 * first : 8 * end]
+            yield Group.MTIMES, mtimes[8 * first : 8 * end]
             first, text, link = end, text_end, link_end
 
 

@@ -24,6 +24,8 @@ from rdc.tree.walk import join
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rdc.model.kept import Kept
+
 __all__ = ["Entry", "Manifest"]
 
 OPENED_DIRECTORIES = 8
@@ -124,11 +126,14 @@ class Manifest:
         row = self.row(path)
         return row is not None and self.kinds[row] == Kind.DIRECTORY
 
-    def same(self, directory: int, other: Manifest, theirs: int, *, owner: bool) -> bool:
-        """Whether a directory has the entries that `theirs` of another manifest has; without `owner` those
-        of others may belong to anybody."""
+    def same(self, directory: int, other: Manifest, theirs: int, kept: Kept) -> bool:
+        """Whether a directory has the entries that `theirs` of another has, as far as they are kept."""
         a, b = self.packed(directory), other.packed(theirs)
-        return a == (b if owner else replace(b, uids=a.uids, gids=a.gids))
+        if not kept.owner:
+            b = replace(b, uids=a.uids, gids=a.gids)
+        if kept.mtimes(a.mtimes) == kept.mtimes(b.mtimes):
+            b = replace(b, mtimes=a.mtimes)
+        return a == b
 
     def end(self, directory: int) -> int:
         """The row after a directory's last."""
@@ -240,18 +245,19 @@ class Manifest:
         path = join(self.directories[directory], listing.names[at])
         return Entry(path, kind, listing.sizes[at], listing.metadata(at), target)
 
-    def root(self, top: Metadata | None, *, owner: bool) -> bytes:
+    def root(self, top: Metadata | None, kept: Kept) -> bytes:
         """32 bytes over every column that is kept; `top`: the root directory's own metadata, where it is.
 
-        Without `owner` uid and gid are not kept and do not count. MANIFEST.md has the formula.
+        What is not kept does not count. MANIFEST.md has the formula.
         """
-        head = struct.pack("<BB", owner, top is not None)
+        head = struct.pack("<BB", kept.owner, top is not None)
         if top is not None:
-            head += struct.pack("<Hq", top.mode, top.mtime_ns)
-            head += struct.pack("<II", top.uid, top.gid) if owner else b""
+            head += struct.pack("<Hq", top.mode, kept.mtime(top.mtime_ns))
+            head += struct.pack("<II", top.uid, top.gid) if kept.owner else b""
         hasher = blake3(head, key=ROOT_KEY)
-        columns = [self.text, self.kinds, self.targets, self.modes, self.sizes, self.mtimes]
-        if owner:
+        columns: list[bytes | bytearray] = [self.text, self.kinds, self.targets, self.modes, self.sizes]
+        columns.append(kept.mtimes(self.mtimes))
+        if kept.owner:
             columns += [self.uids, self.gids]
         hasher.update(b"".join(len(column).to_bytes(8, "little") for column in columns))
         for column in columns:

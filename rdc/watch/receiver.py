@@ -11,7 +11,7 @@ from rdc.progress import PlanKnown, Problem
 from rdc.protocol.messages import Condition, Describe, Follow, Notice, SourceState, Watch
 from rdc.session.driver import Idle, Send
 from rdc.session.news import News
-from rdc.session.place import ANYWHERE, keeps_owner, wants_listing
+from rdc.session.place import ANYWHERE, keeps, wants_listing
 from rdc.session.standing import Standing
 from rdc.watch.follower import Meter
 from rdc.watch.troubles import Troubles
@@ -76,6 +76,7 @@ class Receiver:
             self._secret,
             self._signer,
             whole=wants_listing(self._path, options),
+            kept=keeps(self._path, options),
             audience=self,
         )
         if self._again:
@@ -86,7 +87,7 @@ class Receiver:
             message = received.message
             if isinstance(message, Watch):
                 self.origin = message.origin
-                yield Send(Describe(standing.whole, keeps_owner(options)), received.round + 1)
+                yield Send(Describe(standing.whole, standing.kept), received.round + 1)
                 yield from standing.run(message)
                 break
             if not self.hear(message):

@@ -1,0 +1,47 @@
+"""What both ends of a sync can keep of an entry besides its content, and so what is compared."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+
+from rdc.model.entries import little_endian, little_endian_integers
+
+__all__ = ["GRANULARITIES", "Kept", "granularity_of"]
+
+GRANULARITIES = (1, 100, 1_000, 1_000_000, 10_000_000, 1_000_000_000, 2_000_000_000)
+"""Nanoseconds that mtimes are multiples of: 1 (ext4, xfs, btrfs, tmpfs), 100 (ntfs, SMB), 1 us (udf), 1 ms,
+10 ms (exfat), 1 s (ext3, ext4 with small inodes, hfs+), 2 s (fat). Each divides the next, so that
+what two file systems both keep is what the coarser one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Of kind, size and mode everything is kept."""
+
+    owner: bool
+    """uid and gid are."""
+    granularity: int = 1
+    """mtimes are, down to a multiple of so many nanoseconds; one of GRANULARITIES."""
+
+    def with_source(self, granularity: int) -> Kept:
+        """Where the source's file system keeps no more than this."""
+        return self if granularity <= self.granularity else Kept(self.owner, granularity)
+
+    def mtime(self, mtime_ns: int) -> int:
+        """What is left of one mtime. Linux cuts off towards the past, and does not round."""
+        return mtime_ns - mtime_ns % self.granularity
+
+    def mtimes(self, column: bytes | bytearray) -> bytes | bytearray:
+        """The same of a column, i64 little-endian; where all is kept the column itself."""
+        if self.granularity == 1:
+            return column
+        integers = little_endian_integers("q", column)
+        return little_endian(array("q", map(self.mtime, integers)))
+
+
+def granularity_of(told: int, kept: int) -> int:
+    """The step that turned an mtime `told` to a file system into the one that it `kept`; 1 where none did, as
+    where a file system rounds: nothing is known then, and everything is compared."""
+    steps = (step for step in GRANULARITIES if told - told % step == kept)
+    return next(steps, 1)

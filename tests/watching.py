@@ -222,6 +222,9 @@ class Watching:
     def wait_equal(self) -> None:
         eventually(lambda: self.trees == [], lambda: f"{self.trees} {self.story}")
 
+    def wait_gone(self, path: Path) -> None:
+        eventually(lambda: not path.exists(), lambda: f"{path} is there: {self.story}")
+
     def kill_far(self) -> None:
         self.line.kill()
 

@@ -100,15 +100,13 @@ def answer(
                 yield from Source(tree, filters, open_.secret, signer, news).run(received)
                 return
         finally:
-            tree.root.close()
+            tree.root.release()
         if received is None or not isinstance(received.message, Follow):
             raise ProtocolError("expected Describe or Follow")
         if following is None:
             raise RdcError(
                 "this side cannot follow a directory: that needs Linux's inotify", code=ExitCode.USAGE
             )
-        # Whoever follows opens the tree at each turn: one that stays open could not be unmounted.
-        del tree
         name = printable(open_.path)
         yield from following(FollowedTree(site, path, name, options, open_.secret, signer, received.message))
         return

@@ -147,7 +147,7 @@ class Standing:
             done = yield from half.run(received.round + 1)
             self._audience.ended(done, whole=True, files=half.source_files)
         finally:
-            place.root.close()
+            place.root.release()
 
     def _take_changes(self, round_: int) -> Conversation[None]:
         if self._start is None:
@@ -167,13 +167,19 @@ class Standing:
             done = yield from turn.run(round_)
             self._audience.ended(done, whole=False, files=turn.source_files)
         finally:
-            place.root.close()
+            place.root.release()
 
     def _place(self, start: Start) -> Place:
+        if self._root is not None and not self._site.has(self._path):
+            # Not made anew: where the copy was there may now be a mount point.
+            raise RdcError(
+                f"{printable(self._path)}: there was a copy here, now there is nothing; is it unmounted?",
+                code=ExitCode.FILE_IO,
+            )
         place = open_destination(self._path, start, dry_run=self._options.dry_run, site=self._site)
         found = place.root.identity(b"")
         if self._root is not None and self._root != (found.device, found.inode):
-            place.root.close()
+            place.root.release()
             raise RdcError(
                 f"{printable(self._path)}: another directory is here than a moment ago; is it unmounted?",
                 code=ExitCode.FILE_IO,

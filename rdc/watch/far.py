@@ -35,6 +35,7 @@ def following(tree: FollowedTree) -> Conversation[None]:
         yield from follower.run(_nothing())
     finally:
         follower.close()
+        origin.close()
 
 
 def _nothing() -> Conversation[None]:

@@ -128,7 +128,7 @@ class Follower:
         try:
             return (yield from act(tree))
         finally:
-            tree.root.close()
+            tree.root.release()
 
     def _begin(self, tree: SourceTree, opening: Conversation[None]) -> Conversation[None]:
         self._arm(tree)
@@ -171,6 +171,11 @@ class Follower:
         if scan.emptied and not self._options.sync.force_empty:
             self._watching().touch(tree.only or b"", tree=True)
             return self._origin.empty
+        reason = self._origin.trouble()
+        if reason is not None:
+            # What was read may be what an unmounted file system left.
+            self._watching().touch(tree.only or b"", tree=True)
+            return reason
         changes = scan.changes(batch, rename=self._options.sync.delete)
         for path in set(self._retries.due()).difference(scan.told):
             # Its directory was read and it is no more, or could not be read now.

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from rdc.errors import ExitCode, RdcError, UsageError, printable
-from rdc.files.filesystem import file_system_of
+from rdc.files.filesystem import file_system_of, path_of
 from rdc.model.entries import Kind
 from rdc.session.place import ANYWHERE
 from rdc.session.source import SourceTree
+from rdc.watch.mounts import Mounts
 
 if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
@@ -37,6 +38,7 @@ class Origin:
         self.mark = mark
         """Opaque: which directory was last opened as the one to follow. It stays the same where a file system
         is mounted again, as far as that has an id of its own."""
+        self._mounts: Mounts | None = None
         self.told = bool(mark)
         """Entries of it were told, so that finding none is suspicious."""
 
@@ -54,14 +56,26 @@ class Origin:
                     f"{self._name}: a directory is expected (a link to one needs a '/' at the end)"
                 )
             self.mark = _mark(tree)
+            self._close_mounts()
+            self._mounts = Mounts(path_of(tree.root.directory(tree.only or b"", fresh=True).fd))
         finally:
-            tree.root.close()
+            tree.root.release()
+
+    def close(self) -> None:
+        self._close_mounts()
+
+    def _close_mounts(self) -> None:
+        if self._mounts is not None:
+            self._mounts.close()
+            self._mounts = None
 
     def trouble(self) -> str | None:
         """Why the directory cannot be read as what it was; None when it can."""
         problem, mark = self._look()
-        if problem is not None or mark == self.mark:
+        if problem is not None:
             return problem
+        if mark == self.mark:
+            return self._unmounted()
         if self._options.delete:
             return f"{self._name} is another directory now (unmounted?); to follow this one, start again"
         return f"{self._name} is another directory now"
@@ -73,6 +87,13 @@ class Origin:
         if problem is None and self.told and not self._options.force_empty and self._is_bare:
             return self.empty
         return problem
+
+    def _unmounted(self) -> str | None:
+        """With --delete, a mount below that went must not look like so many deleted files."""
+        missed = self._mounts.missed() if self._mounts is not None and self._options.delete else None
+        if missed is None:
+            return None
+        return f"{printable(missed)} in {self._name} was unmounted; to follow without it, start again"
 
     def _look(self) -> tuple[str | None, bytes]:
         """What is wrong at the path, or the mark of the directory that is there."""
@@ -89,7 +110,7 @@ class Origin:
         except (RdcError, OSError) as error:
             return f"{self._name} cannot be opened: {error}", b""
         finally:
-            tree.root.close()
+            tree.root.release()
 
     @property
     def empty(self) -> str:
@@ -107,7 +128,7 @@ class Origin:
         except RdcError as error:
             return error.code is ExitCode.VANISHED
         finally:
-            tree.root.close()
+            tree.root.release()
 
 
 def _mark(tree: SourceTree) -> bytes:

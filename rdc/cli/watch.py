@@ -177,14 +177,12 @@ def _json_output(environment: Environment) -> _Output:
 
 
 def _terminal_output(request: SyncRequest, environment: Environment) -> _Output:
-    from rdc.report.watch_terminal import StatusLine, WatchTerminal
+    from rdc.report.status_line import StatusLine
+    from rdc.report.watch_terminal import WatchTerminal
 
-    style, bar, status = request.style, None, None
+    style, status = request.style, None
     # Names that scroll by on the same terminal would tear a line apart.
     scrolling = environment.stdout_is_terminal and (style.names or style.itemize)
     if environment.can_redraw and not style.quiet and not scrolling:
-        from rdc.report.progress_bar import ProgressBar
-
-        bar = ProgressBar(environment.stderr, environment.clock, color=environment.color)
         status = StatusLine(environment.stderr, color=environment.color)
-    return WatchTerminal(style, environment.data, environment.flush, environment.talk, bar, status)
+    return WatchTerminal(style, environment.data, environment.flush, environment.talk, status)

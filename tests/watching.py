@@ -20,7 +20,7 @@ from tests.daemons import certificate, key_directory, root_option
 from tests.syncing import FAR, RDC
 from tests.trees import describe, read_tree
 
-__all__ = ["Churn", "DaemonLine", "ShellLine", "Watching", "eventually"]
+__all__ = ["Churn", "DaemonLine", "Line", "ShellLine", "Watching", "eventually"]
 
 PATIENCE = 8.0
 """Seconds after which what was waited for will not come."""

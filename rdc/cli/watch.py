@@ -1,4 +1,4 @@
-"""`rdc watch SRC DST`: keep a directory in step with another, here or on another host."""
+"""`rdc watch SRC DST`: keep a directory in step with another; either may be on another host."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OPTIONS", "SUMMARY", "Watcher", "help_text", "run"]
 
-SUMMARY = "keep a directory in step with another, here or over ssh"
+SUMMARY = "keep a directory in step with another, here, over ssh or with a daemon (rdc://)"
 
 _INTRODUCTION = """\
 Usage: rdc watch [OPTIONS] SRC DST
@@ -33,15 +33,19 @@ Usage: rdc watch [OPTIONS] SRC DST
 Examples:
   rdc watch --delete src/ backup/          make backup/ equal to src/ and keep it so
   rdc watch --exclude='*.o' . host:work/   follow what is edited here, over ssh
+  rdc watch host:logs/ logs/               follow what happens there
+  rdc watch src/ rdc://host/module/src/    to a module of a daemon (rdc serve, rdc keys)
   rdc watch --json src/ host:copy/         tell of each turn as one JSON event a line
 
-SRC is a directory of this machine. The trees are compared once, as rdc sync does; from then on one session
-stays open, in which each change is told and fetched as it happens. It ends with Ctrl-C or SIGTERM.
+SRC is a directory; one of SRC and DST may be on another host, where an rdc follows or receives. The trees are
+compared once, as rdc sync does; from then on one session stays open, in which each change is told and fetched
+as it happens. It ends with Ctrl-C or SIGTERM.
 """
 
 _CLOSING = """
-Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 usage; those of rdc sync when the first comparison fails.
-A lost connection is dialled again; a source that is gone or empty halts the watch until it is back.
+Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 usage, 5 refused by a daemon; those of rdc sync when the first
+comparison fails. A lost connection is dialled again; a source that is gone, empty or unmounted halts the
+watch until it is back.
 """
 
 _WITHOUT = {"--dry-run", "--checksum", "--stats", "--human-readable", "--progress", "-P"}

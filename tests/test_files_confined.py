@@ -521,6 +521,17 @@ def test_short_reads_are_no_end(root: Root, monkeypatch: pytest.MonkeyPatch) -> 
     assert get(root, b"a/b/f") == b"/inside/a/b/f"
 
 
+def test_a_root_whose_server_is_gone_is_told_by_name(top: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dead FUSE mount opens, and fails at the first question."""
+
+    def gone(fd: int) -> None:
+        raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+
+    monkeypatch.setattr(os, "fstatvfs", gone)
+    with pytest.raises(RdcError, match=r"ENOTCONN|not connected"):
+        Root.open(top, writable=True)
+
+
 def test_the_root_itself(top: bytes) -> None:
     with pytest.raises(FileError, match="expected a directory, found nothing"):
         Root.open(top + b"/none")

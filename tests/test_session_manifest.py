@@ -6,6 +6,7 @@ import os
 import random
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -543,9 +544,9 @@ def test_the_source_walks_while_the_destination_does(tmp_path: Path, monkeypatch
     order: list[str] = []
     offer, walk = Description.offer, Destination._walk
 
-    def offering(self: Description, kept: Kept, round_: int) -> object:
+    def offering(self: Description, kept: Kept, round_: int, **options: Any) -> object:
         order.append("offer")
-        return offer(self, kept, round_)
+        return offer(self, kept, round_, **options)
 
     def walking(self: Destination) -> object:
         order.append("walk")

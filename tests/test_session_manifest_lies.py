@@ -186,8 +186,10 @@ def test_a_directory_with_a_size_costs_the_listing(tmp_path: Path, monkeypatch: 
 def offering(monkeypatch: pytest.MonkeyPatch, change: Callable[[Manifest], Manifest]) -> None:
     offer = Description.offer
 
-    def offered(self: Description, kept: Kept, round_: int) -> Generator[Command, Received | None, None]:
-        for command in offer(self, kept, round_):
+    def offered(
+        self: Description, kept: Kept, round_: int, **options: bool
+    ) -> Generator[Command, Received | None, None]:
+        for command in offer(self, kept, round_, **options):
             if isinstance(command, Send) and isinstance(command.message, Manifest):
                 yield Send(change(command.message), command.round)
             else:

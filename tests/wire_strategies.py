@@ -70,7 +70,7 @@ roots = st.binary(min_size=32, max_size=32)
 widths = st.integers(4, 8) | st.just(32)
 codes = st.sampled_from(ExitCode)
 failures = codes.filter(bool)
-kept = st.builds(Kept, st.booleans(), st.sampled_from(GRANULARITIES))
+kept = st.builds(Kept, st.booleans(), st.sampled_from(GRANULARITIES), st.booleans())
 # What arrives is printable already, so that a message can equal what comes out at the other end.
 lines = st.text(max_size=60).filter(str.isprintable)
 component = st.binary(min_size=1, max_size=40).filter(
@@ -282,7 +282,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         st.just(b"only"),
         st.sampled_from(Kind),
         metadata,
-        st.sampled_from(GRANULARITIES),
+        kept,
     ),
     ListingPart: st.builds(
         ListingPart,

@@ -87,7 +87,11 @@ class Root:
         except (OSError, ValueError) as error:
             raise _root_failure(error, label, create=create) from error
         root = cls(fd, label)
-        if writable and os.fstatvfs(fd).f_flag & os.ST_RDONLY:
+        try:
+            read_only = writable and os.fstatvfs(fd).f_flag & os.ST_RDONLY
+        except OSError as error:  # a mount whose server is gone
+            raise _root_failure(error, label, create=False) from error
+        if read_only:
             raise failure(OSError(errno.EROFS, ""), b"", label, "write below it")
         return root
 

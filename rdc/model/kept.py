@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rdc.model.entries import little_endian, little_endian_integers
 
-__all__ = ["GRANULARITIES", "Kept", "granularity_of"]
+__all__ = ["EVERYTHING", "GRANULARITIES", "Kept", "granularity_of"]
 
 GRANULARITIES = (1, 100, 1_000, 1_000_000, 10_000_000, 1_000_000_000, 2_000_000_000)
 """Nanoseconds that mtimes are multiples of: 1 (ext4, xfs, btrfs, tmpfs), 100 (ntfs, SMB), 1 us (udf), 1 ms,
@@ -17,16 +17,22 @@ what two file systems both keep is what the coarser one does."""
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Of kind, size and mode everything is kept."""
+    """Kinds, sizes and links always are."""
 
     owner: bool
     """uid and gid are."""
     granularity: int = 1
     """mtimes are, down to a multiple of so many nanoseconds; one of GRANULARITIES."""
+    modes: bool = True
+    """Permissions are."""
 
-    def with_source(self, granularity: int) -> Kept:
-        """Where the source's file system keeps no more than this."""
-        return self if granularity <= self.granularity else Kept(self.owner, granularity)
+    def both(self, other: Kept) -> Kept:
+        """What is left where one side keeps this and the other that."""
+        return Kept(
+            self.owner and other.owner,
+            max(self.granularity, other.granularity),
+            self.modes and other.modes,
+        )
 
     def mtime(self, mtime_ns: int) -> int:
         """What is left of one mtime. Linux cuts off towards the past, and does not round."""
@@ -38,6 +44,9 @@ class Kept:
             return column
         integers = little_endian_integers("q", column)
         return little_endian(array("q", map(self.mtime, integers)))
+
+
+EVERYTHING = Kept(owner=True)
 
 
 def granularity_of(told: int, kept: int) -> int:

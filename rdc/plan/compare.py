@@ -124,7 +124,7 @@ def _differing_rows(a: Listing, b: Listing, kept: Kept) -> list[int]:
         (a.kinds, b.kinds),
         (a.sizes, b.sizes),
         (a.mtimes, b.mtimes),
-        (a.modes, b.modes),
+        *([(a.modes, b.modes)] if kept.modes else []),
         *([(a.uids, b.uids), (a.gids, b.gids)] if kept.owner else []),
     ]
     for ours, theirs in columns:
@@ -148,7 +148,8 @@ def _difference_of_rows(a: Listing, row: int, b: Listing, other: int, kept: Kept
         bits = _TIME
     if a.sizes[row] != b.sizes[other]:
         bits |= _SIZE
-    if a.modes[row] != b.modes[other] and a.kinds[row] != Kind.SYMLINK:  # Linux keeps no mode of a symlink
+    # Linux keeps no mode of a symlink.
+    if kept.modes and a.modes[row] != b.modes[other] and a.kinds[row] != Kind.SYMLINK:
         bits |= _PERMISSIONS
     if kept.owner:
         if a.uids[row] != b.uids[other]:
@@ -163,7 +164,7 @@ def difference(kind: int, wanted: Metadata, held: Metadata, *, kept: Kept) -> Di
     found = Difference.NONE
     if kept.mtime(wanted.mtime_ns) != kept.mtime(held.mtime_ns):
         found |= Difference.TIME
-    if wanted.mode != held.mode and kind != Kind.SYMLINK:
+    if kept.modes and wanted.mode != held.mode and kind != Kind.SYMLINK:
         found |= Difference.PERMISSIONS
     if kept.owner and wanted.uid != held.uid:
         found |= Difference.OWNER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rdc.model.entries import Kind
+from rdc.model.kept import EVERYTHING
 from rdc.protocol.messages import Changed, Describe, ListingEnd, ListingPart, Manifest, Start, Turn
 from rdc.protocol.states import Illegal
 
@@ -24,8 +25,8 @@ class Census:
         self._unasked: Manifest | None = None
         self._asked: Describe | None = None
         self._started = False
-        self._granularity = 1
-        """Of the source, as Start says."""
+        self._kept = EVERYTHING
+        """By the source, as Start says."""
         self._offered: int | None = None
         """Entries of the manifest that stands for a listing."""
         self._top_due = False
@@ -61,7 +62,7 @@ class Census:
 
     def _accept(self, manifest: Manifest) -> bool:
         asked = self._asked
-        if asked is None or asked.whole or asked.kept.with_source(self._granularity) != manifest.kept:
+        if asked is None or asked.whole or asked.kept.both(self._kept) != manifest.kept:
             return False
         self._offered = manifest.entries
         self._unasked = None
@@ -73,7 +74,7 @@ class Census:
         if unasked or self._started:
             raise Illegal("nobody asked for it" if unasked else "it came already")
         self._started = True
-        self._granularity = message.granularity
+        self._kept = message.kept
 
     def offer(self, manifest: Manifest) -> bool:
         """Illegal unless a manifest was asked for, or may be offered. True when it is what is looked into."""

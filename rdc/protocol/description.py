@@ -7,10 +7,10 @@ from typing import Annotated
 
 from rdc.limits import FRAME_BYTES, ORDINAL_LIMIT, TIER_NODES, TOP_NODES
 from rdc.model.entries import Kind, Listing, Metadata
-from rdc.model.kept import Kept
+from rdc.model.kept import EVERYTHING, Kept
 from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import Count, GroupSet, Level, Ordinal, Root, Size, TierNodes
-from rdc.protocol.fields import Blob, Column, Flag, Gaps, KeptCode, Member, MetadataItems, Path, Step
+from rdc.protocol.fields import Blob, Column, Flag, Gaps, KeptCode, Member, MetadataItems, Path
 from rdc.protocol.listings import ListingColumns
 from rdc.protocol.rows import RowColumns, Rows
 
@@ -39,8 +39,8 @@ class Start(WireMessage):
     entry: Annotated[Kind, Member(Kind)]
     """Kind of that entry, or of the root."""
     metadata: Annotated[Metadata, MetadataItems()]
-    granularity: Annotated[int, Step()] = 1
-    """Nanoseconds that mtimes at the source are multiples of."""
+    kept: Annotated[Kept, KeptCode()] = EVERYTHING
+    """What the source's file system keeps."""
 
     def check(self) -> str | None:
         if b"/" in self.only:

@@ -32,7 +32,6 @@ __all__ = [
     "Options",
     "Parts",
     "Path",
-    "Step",
     "Strings",
     "Text",
     "Word",
@@ -108,31 +107,17 @@ class Member(Generic[E]):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A granularity of mtimes, as its number among GRANULARITIES."""
-
-    def pack(self, value: int) -> object:
-        return GRANULARITIES.index(value)
-
-    def unpack(self, raw: object) -> int:
-        number = of_type(raw, int)
-        if not 0 <= number < len(GRANULARITIES):
-            raise ValueError(f"{number} is not in 0..{len(GRANULARITIES) - 1}")
-        return GRANULARITIES[number]
-
-
-@dataclass(frozen=True, slots=True)
 class KeptCode:
-    """A Kept as one integer: twice the number of its granularity, and 1 more with owners."""
+    """A Kept as one integer: four times the number of its step, 2 more without modes, 1 more with owners."""
 
     def pack(self, value: Kept) -> object:
-        return 2 * GRANULARITIES.index(value.granularity) + value.owner
+        return 4 * GRANULARITIES.index(value.granularity) + 2 * (not value.modes) + value.owner
 
     def unpack(self, raw: object) -> Kept:
         code = of_type(raw, int)
-        if not 0 <= code < 2 * len(GRANULARITIES):
-            raise ValueError(f"{code} is not in 0..{2 * len(GRANULARITIES) - 1}")
-        return Kept(bool(code & 1), GRANULARITIES[code >> 1])
+        if not 0 <= code < 4 * len(GRANULARITIES):
+            raise ValueError(f"{code} is not in 0..{4 * len(GRANULARITIES) - 1}")
+        return Kept(bool(code & 1), GRANULARITIES[code >> 2], not code & 2)
 
 
 @dataclass(frozen=True, slots=True)

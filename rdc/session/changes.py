@@ -57,7 +57,7 @@ class ChangesTurn:
         kept: Kept,
     ) -> None:
         """`kept`: what this side keeps."""
-        self._kept = kept = kept.with_source(start.granularity)
+        self._kept = kept = kept.both(start.kept)
         self._root = place.root
         self._filters = filters
         self._options = options

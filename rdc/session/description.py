@@ -104,10 +104,16 @@ class Description:
         yield Send(ListingEnd(*totals), round_)
 
     def offer(
-        self, kept: Kept, round_: int, declined: Callable[[], Conversation[bool]] | None = None
+        self,
+        kept: Kept,
+        round_: int,
+        declined: Callable[[], Conversation[bool]] | None = None,
+        *,
+        again: bool = False,
     ) -> Conversation[bool]:
         """The manifest's root, to be looked into only where it differs. `declined` is asked now and then:
-        where it says so, the walk ends early, and False is what comes of it."""
+        where it says so, the walk ends early, and False is what comes of it. `again`: after one that was not
+        what the destination wants. Its top, sent in vain, is not sent a second time unasked."""
         for number, (path, listing) in enumerate(self._walk()):
             if declined is not None and number % DIRECTORIES_PER_LOOK == 0 and (yield from declined()):
                 return False
@@ -118,7 +124,7 @@ class Description:
         root = self.manifest.root(top, kept)
         totals = (len(self.manifest), self.files, self.bytes, self.read_errors)
         yield Send(ManifestMessage(root, *totals, kept), round_)
-        if len(self.manifest) > SMALL_MANIFEST:
+        if len(self.manifest) > SMALL_MANIFEST and not again:
             # An equal tree needs no more: it must not wait for the fold.
             yield Flush()
             yield Send(self._top(), round_)

@@ -65,6 +65,15 @@ class _Totals:
     read_errors: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    manifest: ManifestMessage
+    round: int
+    """To go on with."""
+    first: bool
+    """Its top follows unasked."""
+
+
 class Destination:
     """One destination conversation. Before `run`, a Describe(whole, kept) went to the source."""
 
@@ -94,7 +103,7 @@ class Destination:
         self._news = news
         self._whole = whole
         self._described = kept
-        self._kept = kept = kept.with_source(start.granularity)
+        self._kept = kept = kept.both(start.kept)
         self._settlement = Settlement(settlements, place.root, start, options, filters, kept=kept)
         self._wanted = Manifest()
         self._own: Manifest | None = None
@@ -283,7 +292,8 @@ class Destination:
         """Walks while the source does, compares the two manifests, and serves what follows from it."""
         yield Flush()
         own = self._own = self._walk()
-        offer, round_ = yield from self._offered()
+        offered = yield from self._offered()
+        offer, round_ = offered.manifest, offered.round
         totals = _Totals(offer.entries, offer.files, offer.bytes, offer.read_errors)
         if self._name is not None:
             # One file under another name: a manifest cannot tell.
@@ -299,7 +309,14 @@ class Destination:
         if offer.entries <= SMALL_MANIFEST:
             return (yield from self._list_all(round_))
         round_ = yield from discover(
-            own, offer.entries, self._wanted, self._secret, self._news, round_, kept=self._kept
+            own,
+            offer.entries,
+            self._wanted,
+            self._secret,
+            self._news,
+            round_,
+            kept=self._kept,
+            top=offered.first,
         )
         theirs = None if self._start.only else self._start.metadata
         root = self._wanted.root(theirs, self._kept)
@@ -313,8 +330,9 @@ class Destination:
         yield from self._news.tell(round_)
         return (yield from self._serve(round_))
 
-    def _offered(self) -> Conversation[tuple[ManifestMessage, int]]:
-        """The manifest, and the round to go on with; one that was not asked for may have guessed wrong."""
+    def _offered(self) -> Conversation[_Offer]:
+        """The manifest that was asked for; one that came unasked may have guessed wrong."""
+        first = True
         while True:
             received = yield from next_message(self._news)
             message = received.message
@@ -323,7 +341,8 @@ class Destination:
             if not isinstance(message, ManifestMessage):
                 raise ProtocolError(f"expected Manifest, found {type(message).__name__}")
             if message.kept == self._kept:
-                return message, received.round + 1
+                return _Offer(message, received.round + 1, first)
+            first = False
 
     def _list_all(self, round_: int) -> Conversation[int]:
         # Directories are read again as their listings come: what the walk found is old by then.

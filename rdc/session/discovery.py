@@ -29,21 +29,30 @@ def next_message(news: News) -> Conversation[Received]:
 
 
 def discover(
-    own: Manifest, entries: int, into: Manifest, secret: bytes, news: News, round_: int, kept: Kept
+    own: Manifest,
+    entries: int,
+    into: Manifest,
+    secret: bytes,
+    news: News,
+    round_: int,
+    *,
+    kept: Kept,
+    top: bool,
 ) -> Conversation[int]:
     """Appends the source's manifest, of so many entries, to `into`; the round to go on with.
 
     What comes out is as true as short references are different: the caller compares the digest of the whole.
-    Where a collision is noticed, `into` stays empty.
+    Where a collision is noticed, `into` stays empty. `top`: the topmost nodes come unasked.
     """
     descent = ManifestDescent(Fold(own, kept), entries, secret, owner=kept.owner)
     # Both sides fold at the same time: the source when it has told its manifest, and we meanwhile.
     descent.prepare()
-    received = yield from next_message(news)
-    top = received.message
-    if not isinstance(top, TopTier):
-        raise ProtocolError(f"expected the top of the manifest, found {type(top).__name__}")
-    descent.take_top(top.level, top.references)
+    if top:
+        received = yield from next_message(news)
+        first = received.message
+        if not isinstance(first, TopTier):
+            raise ProtocolError(f"expected the top of the manifest, found {type(first).__name__}")
+        descent.take_top(first.level, first.references)
     while True:
         for ask in descent.asks():
             kind = RowsRequest if ask.rows else TierRequest

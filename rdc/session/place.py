@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.confined import Root
-from rdc.files.granularity import mtime_granularity
+from rdc.files.keeping import kept_by
 from rdc.model.entries import Kind
 from rdc.model.kept import Kept
 
@@ -66,22 +66,23 @@ def keeps_owner(options: SyncOptions) -> bool:
 
 
 def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Kept:
-    """What this side keeps of entries, as the destination at `path` (before anything is made there)."""
-    return Kept(keeps_owner(options), _granularity(path, site, probe=not options.dry_run))
+    """What this side keeps of entries, as the destination at `path` (before anything is made there).
 
-
-def _granularity(path: bytes, site: Site, *, probe: bool) -> int:
-    """1 where nothing is there yet: there is nothing to compare, and the next run finds out."""
+    Where nothing is yet, nothing will be compared, and the directory above is asked. Owners are set where
+    that is demanded by name, whatever the file system says.
+    """
+    kept = Kept(keeps_owner(options))
     if not site.has_directory(path):
-        path = os.path.dirname(path) or b"."
+        path = os.path.dirname(path.rstrip(b"/")) or b"."
     try:
         root = site.open(path)
     except RdcError:
-        return 1
+        return kept
     try:
-        return mtime_granularity(root, probe=probe)
+        found = kept_by(root, probe=not options.dry_run)
     finally:
         root.close()
+    return kept.both(replace(found, owner=found.owner or bool(options.owner)))
 
 
 def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:

@@ -120,7 +120,5 @@ class Settlement:
 
     def _key(self, source_root: bytes, own_root: bytes) -> bytes:
         """What is compared depends on the options named here; what the filter rules leave is in the roots."""
-        options = repr(
-            (self._options.delete, self._kept.owner, self._kept.granularity, self._start.only)
-        ).encode()
+        options = repr((self._options.delete, self._kept, self._start.only)).encode()
         return blake3(b"rdc settled 1" + source_root + own_root + options).digest()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, printable
-from rdc.files.granularity import mtime_granularity
+from rdc.files.keeping import kept_by
 from rdc.kernel import block_fingerprints
 from rdc.limits import DATA_BYTES, NODES_PER_ANSWER, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
@@ -99,7 +99,7 @@ class SourceTree:
         kind = self.root.kind(name)
         if kind is None:
             raise FileError(name, f"{printable(name)}: vanished before it was synced", code=ExitCode.VANISHED)
-        return Start(name, kind, found, mtime_granularity(self.root, probe=False))
+        return Start(name, kind, found, kept_by(self.root, probe=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,21 +152,21 @@ class Source:
             start = self._tree.start()
             yield Send(start, 0)
             yield Flush()
-            guess = Kept(self._offer, start.granularity)
+            guess = Kept(self._offer).both(start.kept)
             if (yield from self._description.offer(guess, 0, self._declined)):
                 offered = guess
         describe, round_ = yield from self._described()
         if self._offer is None:
             start = self._tree.start()
             yield Send(start, round_)
-        kept = describe.kept.with_source(start.granularity)
+        kept = describe.kept.both(start.kept)
         if not describe.whole and kept == offered:
             pass  # it is being looked into
         elif describe.whole:
             yield from self._description.send_listing(round_, self._poll)
         else:
             yield Flush()
-            yield from self._description.offer(kept, round_)
+            yield from self._description.offer(kept, round_, again=offered is not None)
         while True:
             received = self._heard.popleft() if self._heard else (yield Receive())
             if received is None:

@@ -149,7 +149,9 @@ class Fold:
             # Between two directories' names the text column has the path of the second.
             names = (head, manifest.text[text:text_end], b"\0", manifest.kinds[first:end])
             yield Group.NAMES, b"".join((*names, manifest.targets[link:link_end]))
-            attributes = manifest.modes[2 * first : 2 * end] + manifest.sizes[8 * first : 8 * end]
+            attributes = manifest.sizes[8 * first : 8 * end]
+            if self._kept.modes:
+                attributes = manifest.modes[2 * first : 2 * end] + attributes
             if self._kept.owner:
                 attributes += manifest.uids[4 * first : 4 * end] + manifest.gids[4 * first : 4 * end]
             yield Group.ATTRIBUTES, attributes

@@ -131,6 +131,8 @@ class Manifest:
         a, b = self.packed(directory), other.packed(theirs)
         if not kept.owner:
             b = replace(b, uids=a.uids, gids=a.gids)
+        if not kept.modes:
+            b = replace(b, modes=a.modes)
         if kept.mtimes(a.mtimes) == kept.mtimes(b.mtimes):
             b = replace(b, mtimes=a.mtimes)
         return a == b
@@ -250,13 +252,14 @@ class Manifest:
 
         What is not kept does not count. MANIFEST.md has the formula.
         """
-        head = struct.pack("<BB", kept.owner, top is not None)
+        head = struct.pack("<BB", kept.owner | (not kept.modes) << 1, top is not None)
         if top is not None:
-            head += struct.pack("<Hq", top.mode, kept.mtime(top.mtime_ns))
+            head += struct.pack("<Hq", top.mode if kept.modes else 0, kept.mtime(top.mtime_ns))
             head += struct.pack("<II", top.uid, top.gid) if kept.owner else b""
         hasher = blake3(head, key=ROOT_KEY)
-        columns: list[bytes | bytearray] = [self.text, self.kinds, self.targets, self.modes, self.sizes]
-        columns.append(kept.mtimes(self.mtimes))
+        columns: list[bytes | bytearray] = [self.text, self.kinds, self.targets]
+        columns += [self.modes] if kept.modes else []
+        columns += [self.sizes, kept.mtimes(self.mtimes)]
         if kept.owner:
             columns += [self.uids, self.gids]
         hasher.update(b"".join(len(column).to_bytes(8, "little") for column in columns))

@@ -1,17 +1,23 @@
-"""Syncs to and from a file system whose mtimes are coarser than the other side's."""
+"""Syncs to and from file systems that keep less of entries than the other side's."""
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rdc.errors import ExitCode
+from rdc.files import keeping
 from rdc.files.confined import Root
-from rdc.files.granularity import mtime_granularity
+from rdc.files.filesystem import path_of
+from rdc.files.filesystem import type_of as real_type_of
+from rdc.files.keeping import kept_by
 from rdc.model.kept import GRANULARITIES, Kept, granularity_of
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role
@@ -73,7 +79,7 @@ def test_whole_seconds_are_found_out_without_a_trace(probe: bool, seconds: Path)
     os.utime(seconds, ns=(LONG_AGO, LONG_AGO // SECOND * SECOND))
     before = seconds.stat()
     with_root = Root.open(os.fsencode(seconds))
-    assert mtime_granularity(with_root, probe=probe) == SECOND
+    assert kept_by(with_root, probe=probe) == Kept(True, SECOND)
     with_root.close()
     assert seconds.stat().st_mtime_ns == before.st_mtime_ns
     assert os.listdir(seconds) == []
@@ -83,7 +89,7 @@ def test_whole_seconds_are_found_out_without_a_trace(probe: bool, seconds: Path)
 def test_nanoseconds_are_found_out(probe: bool, ext4: Path) -> None:
     os.utime(ext4, ns=(0, LONG_AGO // SECOND * SECOND))
     root = Root.open(os.fsencode(ext4))
-    assert mtime_granularity(root, probe=probe) == 1
+    assert kept_by(root, probe=probe) == Kept(True)
     root.close()
 
 
@@ -164,3 +170,66 @@ def test_within_a_second_size_tells_and_otherwise_a_checksum(tmp_path: Path, sec
     os.utime(source / "f", ns=(stamp, stamp + SECOND))
     assert sync_in_turns(source, copy).done.changed == 1
     assert (copy / "f").read_bytes() == b"LONGER CONTENT"
+
+
+# Without modes and owners
+
+
+@pytest.fixture
+def like_fat(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A directory that says it is on a FAT file system; who sets owners there, fails as there."""
+    place, chown = tmp_path / "stick", os.chown
+    place.mkdir()
+
+    def type_of(fd: int) -> int:
+        return 0x4D44 if path_of(fd).startswith(os.fsencode(place)) else real_type_of(fd)
+
+    def refusing(*arguments: Any, **options: Any) -> None:
+        chown(*arguments, **options)
+        raise PermissionError(errno.EPERM, "as on FAT")
+
+    monkeypatch.setattr(keeping, "type_of", type_of)
+    monkeypatch.setattr(os, "chown", refusing)
+    return place
+
+
+def owned_by_others(top: Path) -> Path:
+    for path in top.rglob("*"):
+        os.lchown(path, 1234, 4321)
+    return top
+
+
+@DIALLERS
+@pytest.mark.parametrize("files", [10, 400])
+def test_modes_and_owners_are_not_compared_where_the_file_system_has_none(
+    dialler: Role, files: int, tmp_path: Path, like_fat: Path
+) -> None:
+    source = owned_by_others(write_tree(tmp_path / "source", odd(files)))
+    copy = like_fat / "copy"
+    first = sync_in_turns(source, copy, dialler=dialler)
+    assert (first.done.errors, first.done.exit) == (0, ExitCode.OK)
+    for path in copy.rglob("*"):
+        path.chmod(0o777)
+    run = sync_in_turns(source, copy, dialler=dialler)
+    assert run.done.changed == 0
+    assert quick(run)
+
+
+@DIALLERS
+def test_nor_on_the_way_back(dialler: Role, tmp_path: Path, like_fat: Path) -> None:
+    original = owned_by_others(write_tree(tmp_path / "original", odd(300)))
+    copy = like_fat / "copy"
+    sync_in_turns(original, copy)
+    for path in copy.rglob("*"):
+        path.chmod(0o777)
+    before = [(path.stat().st_mode, path.stat().st_uid) for path in sorted(original.rglob("*"))]
+    run = sync_in_turns(copy, original, dialler=dialler)
+    assert run.done.changed == 0
+    assert [(path.stat().st_mode, path.stat().st_uid) for path in sorted(original.rglob("*"))] == before
+
+
+def test_a_root_that_cannot_be_looked_at_keeps_everything_as_far_as_is_known(tmp_path: Path) -> None:
+    root = Root.open(os.fsencode(tmp_path))
+    os.rmdir(tmp_path)
+    assert kept_by(root, probe=True) == Kept(True)
+    root.close()

@@ -79,8 +79,7 @@ def watching_of(place: Path) -> Watching:
     return Watching(place / "src", place / "dst", "--delete", "--exclude=/lost+found", place=place)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("lazily", [(), ("-l",)], ids=["umount", "umount -l"])
+@pytest.mark.parametrize(("kind", "lazily"), [("image", ()), ("bind", ()), ("bind", ("-l",))])
 def test_a_source_that_is_unmounted_halts(place: Path, kind: str, lazily: tuple[str, ...]) -> None:
     source, mount = place / "src", KINDS[kind](place)
     mount(source)

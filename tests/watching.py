@@ -22,7 +22,7 @@ from tests.trees import describe, read_tree
 
 __all__ = ["Churn", "DaemonLine", "Line", "ShellLine", "Watching", "eventually"]
 
-PATIENCE = 8.0
+PATIENCE = 20.0
 """Seconds after which what was waited for will not come."""
 
 
@@ -222,6 +222,14 @@ class Watching:
     def wait_equal(self) -> None:
         eventually(lambda: self.trees == [], lambda: f"{self.trees} {self.story}")
 
+    def wait_renamed(self, *paths: str) -> None:
+        """Until exactly these were told to be renamed, by their old paths."""
+
+        def renamed() -> list[str]:
+            return [event["path"] for event in self.named("item") if event["change"] == "*renaming  "]
+
+        eventually(lambda: renamed() == list(paths), lambda: f"{renamed()} {self.story}")
+
     def wait_gone(self, path: Path) -> None:
         eventually(lambda: not path.exists(), lambda: f"{path} is there: {self.story}")
 
@@ -275,7 +283,7 @@ class Churn:
         acts += [self._make_path, self._touch, self._swap, self._link, self._replace]
         act = self._rng.choice(acts)
         # What another step took away, or a name that is taken.
-        with contextlib.suppress(OSError, IndexError, shutil.Error):
+        with contextlib.suppress(OSError, IndexError, ValueError, shutil.Error):
             act()
 
     def run(self, steps: int, pause: float = 0.004) -> None:

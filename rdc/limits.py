@@ -21,6 +21,7 @@ __all__ = [
     "SETTINGS_BYTES",
     "DAEMON_TIMEOUT_SECONDS",
     "HANDSHAKE_BYTES",
+    "CERTIFICATES_PER_NAME",
     "KEY_FILE_BYTES",
     "TRUSTED_KEYS",
     "BLOCKS_PER_MESSAGE",
@@ -68,6 +69,7 @@ __all__ = [
     "SIMILAR_MATCHES",
     "SIMILAR_PAIRS",
     "SIMILAR_WINDOW",
+    "SPANNING_WINDOW",
     "SIZE_LIMIT",
     "SOFTWARE_BYTES",
     "TIMEOUT_SECONDS",
@@ -215,6 +217,10 @@ again."""
 BASES_PER_FILE = 3
 """Files beside the one at its path that a file may be rebuilt from: each is read and looked through."""
 
+KEPT_BASES = 64
+"""Files kept open because others are made from them and their own new versions may come first; with what is
+staged for a commit they fit the usual limit of 1,024 descriptors. Beyond, such a file may cost a repair."""
+
 TREES_IN_FLIGHT = 16_384
 """Files compared by descent at a time. More wait for these, which costs further round trips."""
 
@@ -297,6 +303,10 @@ KEY_FILE_BYTES = 64 << 10
 TRUSTED_KEYS = 10_000
 """Certificates in one key directory: a daemon reads them all at each reload."""
 
+CERTIFICATES_PER_NAME = 4
+"""Certificates trusted under one name: the old and the new one while a key is replaced, and as many that
+somebody forgot."""
+
 SETTINGS_BYTES = 1 << 20
 """Bytes of a configuration file: thousands of modules."""
 
@@ -353,6 +363,10 @@ SIMILAR_WINDOW = 65_536
 """Neighbours that a file is compared with, at most, among those that share two of its traits, when all pairs
 are sought. A million unrelated files share two with 244; without a bound a million related ones would take
 half a million million comparisons, eighteen times."""
+
+SPANNING_WINDOW = 4_096
+"""The same when only groups are sought. What is alike beyond it is nearly always connected through others;
+131,072 files that are all alike take ten seconds."""
 
 GONE_BYTES = 256 << 10
 """Bytes of names that one Changed says are gone: with half a frame of entries they fit a frame; more than a

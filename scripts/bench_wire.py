@@ -1,7 +1,8 @@
 """Bytes on the wire from one version of a tree to the next, rdc against rsync: bench_wire.py OLD NEW...
 
 Each pair runs with the mtimes as they are and with fresh ones (every file of the old version touched). The
-bytes are those of both directions, as a counting stand-in for ssh saw them. OLD is copied to --scratch first.
+bytes are those of both directions, as a counting stand-in for ssh saw them; CPU is user and system time of
+both sides and of the stand-in, some 0.1 s. OLD is copied to --scratch first.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -34,6 +36,7 @@ class Row:
     tool: str
     up: int
     down: int
+    cpu_seconds: float
     round_trips: int | None = None
 
     @property
@@ -43,19 +46,27 @@ class Row:
 
 def measured(
     tool: str, source: Path, destination: Path, account: Path, stats: bool
-) -> tuple[int, int, int | None]:
+) -> tuple[int, int, float, int | None]:
     relay = f"{sys.executable} {RELAY} --account {account}"
     ends = [f"{source}/", f"far:{destination}/"]
     if tool == "rdc":
         argv = [*RDC.split(), "sync", "--stats", "--no-fsync", "-e", relay, "--remote-path", RDC, *ends]
     else:
         argv = [*tool.split(), "-e", relay, *ends]
+    before = _cpu_seconds()
     done = subprocess.run(argv, stdout=subprocess.PIPE, cwd=TOP, check=True)
+    spent = _cpu_seconds() - before
     trips = re.search(rb"^Round trips: +([0-9,]+)$", done.stdout, re.MULTILINE)
     if stats and tool == "rdc":
         print(done.stdout.decode(), file=sys.stderr)
     counted = json.loads(account.read_text())
-    return counted["up"], counted["down"], int(trips[1]) if trips else None
+    return counted["up"], counted["down"], spent, int(trips[1]) if trips else None
+
+
+def _cpu_seconds() -> float:
+    """Of all that was waited for so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def touch(tree: Path) -> None:
@@ -82,24 +93,27 @@ def compare(
             subprocess.run(["cp", "-a", old, destination], check=True)
             if how == "fresh":
                 touch(destination)
-            up, down, trips = measured(tool, new, destination, scratch / "account", stats)
+            up, down, cpu, trips = measured(tool, new, destination, scratch / "account", stats)
             found = differences(new, destination)
             if found:
                 raise SystemExit(f"{tool}, {pair}: the trees differ afterwards:\n{found[:500]}")
-            rows.append(Row(pair, how, tool, up, down, trips))
+            rows.append(Row(pair, how, tool, up, down, cpu, trips))
             if sys.stderr.isatty():
                 print(f"{pair}, {how}, {tool}: {up + down:,}", file=sys.stderr)
     return rows
 
 
 def table(rows: list[Row]) -> str:
-    lines = [f"{'pair':34} {'mtimes':7} {'tool':24} {'up':>12} {'down':>12} {'wire':>12} {'to -z':>7}  trips"]
+    lines = [
+        f"{'pair':34} {'mtimes':7} {'tool':24} {'up':>12} {'down':>12} {'wire':>12} {'to -z':>7}"
+        f" {'CPU, s':>7}  trips"
+    ]
     for row in rows:
         compressed = [r.wire for r in rows if (r.pair, r.mtimes) == (row.pair, row.mtimes) and "-z" in r.tool]
         ratio = f"{row.wire / min(compressed):7.3f}" if compressed else " " * 7
         lines.append(
             f"{row.pair:34} {row.mtimes:7} {row.tool:24} {row.up:12,} {row.down:12,} {row.wire:12,} {ratio}"
-            f"  {row.round_trips or ''}"
+            f" {row.cpu_seconds:7.2f}  {row.round_trips or ''}"
         )
     return "\n".join(lines)
 

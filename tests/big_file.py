@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.syncing import FAR, RDC
 
@@ -29,7 +30,7 @@ class Cost:
     """Peak resident size of the process that was run."""
     far_memory: int
     seconds: float
-    summary: dict[str, int]
+    summary: dict[str, Any]
     """The last event of --json."""
 
     @property

@@ -136,7 +136,7 @@ def running_daemon(
     (place / "daemon.toml").write_text(
         f'listen = "127.0.0.1:0"\nkeys = "keys"\ncatalog = "off"\n{top}\n{modules}'
     )
-    with (place / "log").open("wb") as log:
+    with (place / "log").open("ab") as log:
         process = subprocess.Popen(
             [*RDC, "serve", "--config", place / "daemon.toml", *root_option()],
             stdin=subprocess.DEVNULL,

@@ -231,6 +231,56 @@ def test_content_that_is_all_new_is_not_described_in_small_blocks() -> None:
     assert ends.fingerprint_bytes <= len(target) // 1024 * 6 + 200
 
 
+class Unlucky(Honest):
+    """One block that is nowhere has the fingerprint of some place in its window."""
+
+    def __init__(self, target: bytes, bases: list[bytes], rng: random.Random) -> None:
+        super().__init__(target, bases)
+        self.rng = rng
+        self.happened = False
+
+    def find(self, window: Window, size: int, width: int, fingerprints: bytes) -> list[int]:
+        places = super().find(window, size, width, fingerprints)
+        lost = [row for row, place in enumerate(places) if place == NOWHERE]
+        if lost and not self.happened and window.length > 20_000:
+            self.happened = True
+            last = window.offset + window.length - size
+            places[self.rng.choice(lost)] = self.rng.randint(window.offset, last)
+        return places
+
+
+def test_chance_is_seldom_taken_for_a_match() -> None:
+    """A wrong chunk costs a repair: what nothing confirms has to be where its neighbours expect it."""
+    params = ChunkParams.for_mean(16384)
+    right = 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        base = rng.randbytes(40_000)
+        target = bytearray(base)
+        for at in range(3_000, 39_000, 6_000):
+            target[at : at + 1_500] = rng.randbytes(1_400)
+        trees = [sign(base, params)]
+        before = recipe(sign(bytes(target), params), trees)
+        ends = Unlucky(bytes(target), [base], rng)
+        after = ends.run(BlockSearch(before, trees))
+        assert ends.happened
+        right += rebuilt(after, bytes(target), [base], trees) == target
+    assert right >= 54
+
+
+def test_what_repeats_is_found_where_its_neighbours_are() -> None:
+    """The first place that has a block is a wrong one to go on from, but not for what it says."""
+    rng = random.Random(11)
+    common = rng.randbytes(1_024)
+    base = b"".join(rng.randbytes(3_000) + common + rng.randbytes(3_000) for _ in range(6))
+    news = rng.randbytes(600)
+    target = bytearray(base)
+    for at in (3_000 - 600, 7_024 + 3_000 - 600, 2 * 7_024 + 3_000 - 600, 3 * 7_024 + 4_024):
+        target[at : at + 600] = news[:590]
+    _, literals = searched(bytes(target), base)
+    assert literals <= 4 * (590 + 128)
+
+
 def test_the_windows_of_a_file_are_linear_in_its_size() -> None:
     """Known chunks far apart and out of order make no search of the whole base for each gap."""
     rng = random.Random(9)

@@ -311,3 +311,18 @@ def test_no_error_is_a_traceback(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     assert dedupe(tmp_path / "fifo").code == 23
     assert dedupe("a\\0b").code == 23
+
+
+def test_a_file_to_read_that_is_none_is_named(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rdc.cli.duplicate_report.REPORT_BYTES", 100)
+    monkeypatch.setattr("rdc.instances.journal.JOURNAL_BYTES", 100)
+    large = tree / "large"
+    large.write_bytes(bytes(101))
+    for path, text in (
+        (tree / "missing", "expected a file, found nothing; check the path"),
+        (tree, "expected a file, found a directory; check the path"),
+        (large, "expected at most 100 bytes, found more"),
+    ):
+        assert text in messages(dedupe("--undo", path))
+        assert text in messages(dedupe(f"--from={path}", tree))
+    assert "at most 100 bytes" in messages(dedupe("--from=-", tree, stdin=bytes(101)))

@@ -106,6 +106,32 @@ def test_problems_are_told_and_counted(tree: Path) -> None:
     assert run("merge", "--help")[1].startswith("Usage: rdc merge")
 
 
+def test_what_cannot_be_written_is_told_before_anything_is_read(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for word in (f"-o={tmp_path}", f"--output={tmp_path}/none/part", f"--html={tmp_path}"):
+        code, out, err = run("scan", "--no-catalog", word, tree)
+        assert (code, out) == (11, ""), word
+        assert "cannot write it" in err and "gone" not in err
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    code, out, err = run("scan", "--no-catalog", f"--parquet={tmp_path}/out", tree)
+    assert (code, out) == (1, "")
+    assert "pip install pyarrow" in err
+
+
+def test_the_report_is_shown_even_where_its_file_fails(tree: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code, out, err = run("scan", "--no-catalog", f"--parquet={tmp_path}/file/x", tree)
+    assert code == 11
+    assert "chunks save" in out and "cannot write the report" in err
+
+
+def test_notices_are_not_shown_where_only_errors_are_wanted(tree: Path) -> None:
+    os.mkfifo(tree / "pipe")
+    assert "rdc: note: " in run("scan", "--no-catalog", tree)[2]
+    assert run("scan", "-q", "--no-catalog", tree)[2] == ""
+
+
 def test_a_bar_appears_on_a_terminal(tree: Path) -> None:
     process = FakeProcess(environ={"TERM": "xterm"}, terminal=True)
     process.clock.step = 0.2
@@ -170,16 +196,17 @@ def test_without_the_compiled_kernel(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_scan_reports_what_it_read(tmp_path: Path, number: int) -> None:
     drawn = random.Random(1)
-    # More than the few batches that are on their way when the signal comes, and are finished.
+    # More than the batch that is read when the signal comes, and is finished.
     for index in range(1500):
         (tmp_path / f"{index}").write_bytes(drawn.randbytes(2_000))
     # Asks itself to stop in the middle, so that no test waits or is early.
     stopped = (
-        "import itertools, os, sys\nfrom rdc.files.source import SourceFile\nfrom rdc.cli.main import entry\n"
-        "original, calls = SourceFile.pread, itertools.count(1)\n"  # threads may share a count
-        "def pread(*a):\n"
-        f" next(calls) == 150 and os.kill(os.getpid(), {int(number)})\n return original(*a)\n"
-        "SourceFile.pread = pread\nentry()\n"
+        "import os, sys\nfrom rdc.catalog import small_files\nfrom rdc.cli.main import entry\n"
+        "original, calls = small_files.read_contents, []\n"
+        "def read_contents(*a):\n"
+        " calls.append(1)\n"
+        f" len(calls) == 2 and os.kill(os.getpid(), {int(number)})\n return original(*a)\n"
+        "small_files.read_contents = read_contents\nentry()\n"
     )
     process = subprocess.run(
         [sys.executable, "-c", stopped, "scan", "--no-catalog", "--json", "--no-zstd", str(tmp_path)],

@@ -102,3 +102,22 @@ def test_a_real_file(tmp_path: Path) -> None:
 def test_one_file_at_a_time() -> None:
     with pytest.raises(UsageError, match="2 were given"):
         signature.run(["a", "b"], FakeProcess().environment, sign_file=sign_file)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("missing", "missing: nothing there to sign; check the path"),
+        ("missing/below", "nothing there to sign"),
+        (".", "expected a file, found a directory; rdc index signs the files of one"),
+        ("pipe", "expected a regular file, found a device, pipe or socket"),
+        ("file/below", "cannot look at it: Not a directory"),
+        ("x" * 300, "cannot look at it: File name too long"),
+    ],
+)
+def test_what_is_no_file_is_named(tmp_path: Path, name: str, text: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").touch()
+    with pytest.raises(RdcError) as caught:
+        signature.run(["--no-catalog", str(tmp_path / name)], FakeProcess().environment)
+    assert text in str(caught.value) and caught.value.code is ExitCode.PARTIAL

@@ -58,6 +58,9 @@ session-seconds = 8
 cpu-seconds = 9
 memory = "100M"
 threads = 1
+open-seconds = 11
+decompressed = "1G"
+written = 4096
 [modules.data]
 path = "{place}/data"
 allow = ["alice", "bob"]
@@ -70,7 +73,7 @@ limits.idle-seconds = 6
     assert found.listen == (Address("::1", 0), Address("", 99), Address("host", 1))
     assert (found.user, found.group, found.json_log) == ("rdc", "g", True)
     assert found.catalog == str(place / "cache")
-    assert found.limits == Limits(3, 2, 5, 4, 7, 8, 9, 100 << 20, 1)
+    assert found.limits == Limits(3, 2, 5, 4, 11, 7, 8, 9, 100 << 20, 1, 1 << 30, 4096)
     module = found.modules["data"]
     assert module.path == str(place / "data")
     assert module.allow == {"alice", "bob"}
@@ -248,7 +251,8 @@ def test_the_document_names_every_setting_and_event() -> None:
     document = (Path(config.__file__).parent / "DAEMON.md").read_text()
     for field in fields(Limits):
         name = field.name.replace("_", "-")
-        default = '`"512M"`' if name == "memory" else str(getattr(Limits(), field.name))
+        sizes = {"memory": '`"512M"`', "decompressed": '`"4T"`', "written": '`"4T"`'}
+        default = sizes.get(name, str(getattr(Limits(), field.name)))
         assert f"| `{name}` | {default} |" in document, name
     for name in (
         "listen",

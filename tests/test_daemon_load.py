@@ -11,28 +11,23 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from rdc.chunking.params import SYNC_PARAMS
 from rdc.daemon.config import Limits
 from rdc.daemon.session import bound, guarded, heed_signals
 from rdc.errors import ExitCode, RdcError
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
-from rdc.protocol.connection import Connection
-from rdc.protocol.messages import Open, Role
 from rdc.session.driver import Conversation, Receive
-from rdc.session.serve import greeting
 from rdc.session.sync import sync
-from rdc.transport.keys import KeyRing
-from rdc.transport.tls import TlsTransport, connect
-from tests.daemons import Daemon, running_daemon, wait_until
+from tests.daemons import wait_until
+from tests.hostile_peer import answer_of, dial, opened, private_kb, serving
 from tests.syncing import RDC, contents_of
 from tests.trees import describe, read_tree, tree, write_tree
 
@@ -47,48 +42,6 @@ def data(tmp_path: Path) -> Path:
     return write_tree(
         tmp_path / "data", tree({f"d{n}/file": random.Random(n).randbytes(50_000) for n in range(10)})
     )
-
-
-@contextmanager
-def serving(data: Path, top: str = "", module: str = "") -> Iterator[Daemon]:
-    modules = f'[modules.data]\npath = "{data}"\nallow = ["alice", "bob"]\nread-only = false\n{module}'
-    with running_daemon(data.parent / "daemon", modules, top=top) as running:
-        yield running
-
-
-def dial(daemon: Daemon, who: str = "alice") -> TlsTransport:
-    """A connection whose handshake is done, and on which nothing was said."""
-    ring = KeyRing.read(daemon.keys_of(who))
-    return connect("127.0.0.1", daemon.port, ring, ring.peer("127.0.0.1", daemon.port, default_port=0))
-
-
-def opened(daemon: Daemon, options: SyncOptions | None = None) -> TlsTransport:
-    """A session that has been opened, and then says nothing more; the answer to it is a tree to come."""
-    transport = dial(daemon)
-    connection = Connection(True, greeting(SYNC_PARAMS))
-    connection.send(Open(Role.SOURCE, b"data", b"s" * 16, options or SyncOptions()), 0)
-    connection.flush()
-    rest = memoryview(connection.data_to_send())
-    while rest:
-        rest = rest[transport.exchange(rest, False, 10).written :]
-    return transport
-
-
-def answer_of(transport: TlsTransport) -> bytes:
-    """All that comes until the daemon ends the connection."""
-    data = b""
-    while not (step := transport.exchange(memoryview(b""), True, 20)).eof:
-        data += step.received
-    return data
-
-
-def private_kb(pid: int) -> int:
-    """Memory that is not shared with other processes; 0 for one that has ended."""
-    try:
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("Private_"))
 
 
 def test_fifty_clients_at_once(tmp_path: Path, data: Path) -> None:
@@ -168,7 +121,7 @@ def test_a_thousand_connections_that_say_nothing(data: Path, tmp_path: Path) -> 
             held = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
             assert held < 64 + 30, held
             assert private_kb(daemon.process.pid) - before < 64 * 200
-            assert daemon.children() == []
+            daemon.await_idle()
             # Told of, but not a line for each.
             assert 1 <= len(daemon.logged("crowded_out")) < 500
     finally:
@@ -276,7 +229,7 @@ def end_of(limits: Limits, work: Callable[[], None]) -> bytes:
             work()
 
         try:
-            heed_signals()
+            heed_signals(lambda: "late")
             bound(limits)
             for _ in guarded(conversation(), lambda _: None):
                 pass

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from tests.daemons import Daemon, certificate, key_directory, running_daemon
+from tests.daemons import Daemon, certificate, key_directory, running_daemon, wait_until
 from tests.syncing import command
 from tests.trees import Tree, describe, read_tree, tree, write_tree
 
@@ -149,7 +149,7 @@ def test_peers_the_daemon_refuses(who: str, words: str, logged: str, daemon: Dae
     code, line = attempt(daemon, keys)
     assert code == ExitCode.REFUSED
     assert "the far side refused our certificate" in line and words in line
-    assert len(daemon.logged("unknown_peer", message=logged)) == known + 1
+    wait_until(lambda: len(daemon.logged("unknown_peer", message=logged)) == known + 1)
 
 
 def test_a_swapped_certificate_of_the_daemon(daemon: Daemon, tmp_path: Path) -> None:

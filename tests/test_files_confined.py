@@ -541,6 +541,9 @@ def test_the_root_itself(top: bytes) -> None:
         Root.open(top + b"/\0")
     with pytest.raises(FileError, match="not even the directory above"):
         Root.open(top + b"/none/below", create=True)
+    os.symlink(b"none", top + b"/dangling")
+    with pytest.raises(FileError, match="found a symbolic link to nothing; make what it leads to"):
+        Root.open(top + b"/dangling", create=True)
     with pytest.raises(FileError):
         Root.open(b"", create=True)
     made = Root.open(top + b"/made", create=True, writable=True)

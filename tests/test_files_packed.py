@@ -138,7 +138,6 @@ def test_kinds_and_metadata_are_what_a_stat_says(tmp_path: Path) -> None:
         assert found.sizes[row] == (status.st_size if stat.S_ISREG(status.st_mode) else 0)
         assert inodes.identity(row) == (status.st_dev, status.st_ino)
         assert inodes.links[4 * row : 4 * row + 4] == status.st_nlink.to_bytes(4, "little")
-        assert inodes.ctimes[8 * row : 8 * row + 8] == status.st_ctime_ns.to_bytes(8, "little")
         assert inodes.allocated[8 * row : 8 * row + 8] == (status.st_blocks * 512).to_bytes(8, "little")
         assert inodes.rows([row]).identity(0) == inodes.identity(row)
     assert found.targets == (os.readlink(top + b"/2"),)

@@ -133,6 +133,39 @@ def test_pairs(files: dict[int, list[int]], copies: int, min_matches: int, windo
         assert found == wanted
 
 
+def groups(pairs: list[tuple[int, int, int]], least: int) -> set[frozenset[int]]:
+    """What the pairs with so many matches connect."""
+    members: dict[int, set[int]] = {}
+    for first, second, alike in pairs:
+        if alike >= least:
+            joined = members.get(first, {first}) | members.get(second, {second})
+            members.update(dict.fromkeys(joined, joined))
+    return {frozenset(one) for one in members.values()}
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(keys | st.integers(0, 100), samples, max_size=60), st.integers(0, 17), st.integers(2, 12)
+)
+def test_spanning_pairs_connect_what_all_pairs_do(
+    files: dict[int, list[int]], copies: int, min_matches: int
+) -> None:
+    held = b"".join(
+        ROW.pack(key + 1000 * copy & (1 << 64) - 1, 0, packed(numbers))
+        for key, numbers in files.items()
+        for copy in range(copies + 1)
+    )
+    for module in (_kernel, pure):
+        index = module.TraitIndex()
+        index.put(held)
+        wanted = all_with_all(index.rows(index.keys()), min_matches)
+        found = drained(module.TraitPairs(index, min_matches, 1000, spanning=True))
+        assert set(found) <= set(wanted)
+        assert len(found) <= len(index) * (13 - min_matches)
+        for least in range(min_matches, 13):
+            assert groups(found, least) == groups(wanted, least)
+
+
 @pytest.mark.parametrize("least", range(2, 13))
 def test_any_two_with_enough_matches_agree_in_a_join(least: int) -> None:
     """The pigeonhole: however `least` matches are spread over the twelve traits, both of a join are among

@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import rdc
+from rdc.errors import UsageError
 
 
 def test_every_public_name_is_there() -> None:
@@ -37,3 +40,23 @@ def test_the_library_signs_and_syncs(tmp_path: Path) -> None:
     assert isinstance(report, rdc.SyncReport)
     assert report.exit == 0
     assert (tmp_path / "copy" / "file").read_bytes() == data
+
+
+def test_paths_are_places_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = Path("host:source")
+    source.mkdir()
+    (source / "file").write_bytes(b"content")
+    assert rdc.sync(source, Path("copy"), catalog=None).exit == 0
+    assert Path("copy/host:source/file").read_bytes() == b"content"
+    assert rdc.sync("./host:source/", tmp_path / "copy2", catalog=None).exit == 0
+    assert (tmp_path / "copy2" / "file").read_bytes() == b"content"
+    with pytest.raises(UsageError, match="NUL"):
+        rdc.sync(Path("a\0b"), tmp_path, catalog=None)
+
+
+def test_other_systems_are_refused_by_name() -> None:
+    code = "import sys; sys.platform = 'win32'; import rdc.cli.main"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "rdc: Windows is not supported; rdc runs on Linux (in WSL too)\n"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, FileError, RdcError
-from rdc.model.sync import SyncReport
+from rdc.model.sync import MessageCost, Purpose, SyncReport
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.sync_json import SyncJson
 from tests.fake_environment import FakeClock
@@ -34,6 +34,7 @@ SCHEMAS: dict[str, Schema] = {
         "literal_bytes": int,
         "reused_bytes": int,
         "round_trips": int,
+        "bytes_by_purpose": dict,
         "seconds": (int, float),
         "exit": int,
     },
@@ -53,6 +54,10 @@ REPORT = SyncReport(
     round_trips=4,
     errors=0,
     exit=ExitCode.OK,
+    by_kind=(
+        MessageCost("Data", 2, 49_000, 50_000, Purpose.LITERALS),
+        MessageCost("Hello", 2, 200, 200, Purpose.OVERHEAD),
+    ),
 )
 
 
@@ -111,7 +116,9 @@ def test_a_whole_run() -> None:
         '{"v":1,"event":"progress","phase":"transfer","done":300,"total":300}\n'
         '{"v":1,"event":"error","code":23,"path":"x","message":"x: cannot be read"}\n'
         '{"v":1,"event":"summary","files":3,"changed":2,"deleted":1,"bytes_sent":48000,"bytes_received":1200,'
-        '"literal_bytes":100,"reused_bytes":200,"round_trips":4,"seconds":1.235,"exit":0}\n'
+        '"literal_bytes":100,"reused_bytes":200,"round_trips":4,'
+        '"bytes_by_purpose":{"manifest":0,"roots":0,"nodes":0,"sub-chunks":0,"literals":49000,"overhead":200},'
+        '"seconds":1.235,"exit":0}\n'
     )
     assert len(recorder.events) == 7
 

@@ -112,6 +112,16 @@ def test_the_terminal_shows_what_matters() -> None:
     assert max(map(len, text.splitlines())) <= 100
 
 
+@pytest.mark.parametrize("width", [110, 80, 72, 50])
+def test_no_figure_is_cut_off_where_the_terminal_is_narrow(width: int) -> None:
+    text = shown(SAMPLE, width)
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width
+    for part in ("whole files", "18.2 GB", "14.2 GB, 33 % ±1", "data/machines/debian", "952.0 MB"):
+        assert part in text
+    assert ("ratio" in text, "5,151,691" in text) == (width >= 110, width >= 80)
+
+
 def test_names_cannot_forge_lines() -> None:
     hostile = replace(
         SAMPLE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, RdcError
-from rdc.model.sync import MessageCost, SyncReport
+from rdc.model.sync import MessageCost, Purpose, SyncReport
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.progress_bar import ProgressBar
 from rdc.report.progress_lines import ProgressLines
@@ -46,9 +47,10 @@ REPORT = SyncReport(
     errors=0,
     exit=ExitCode.OK,
     by_kind=(
-        MessageCost("hello", 2, 120),
-        MessageCost("literals", 3, 41_000),
-        MessageCost("manifest", 4, 120),
+        MessageCost("Hello", 2, 120, 130, Purpose.OVERHEAD),
+        MessageCost("Literals", 3, 41_000, 40_990, Purpose.LITERALS),
+        MessageCost("FileBatch", 1, 8_000, 9_000, Purpose.LITERALS),
+        MessageCost("Manifest", 4, 80, 90, Purpose.MANIFEST),
     ),
 )
 
@@ -130,14 +132,21 @@ def test_stats() -> None:
         "Bytes sent:           48,000 bytes\n"
         "Bytes received:       1,200 bytes\n"
         "Round trips:          4\n"
-        "Messages, before compression:\n"
-        "  literals:           41,000 bytes in 3\n"
-        "  hello:              120 bytes in 2\n"
-        "  manifest:           120 bytes in 4\n"
+        "Bytes both ways:\n"
+        "  manifest:           80 bytes\n"
+        "    Manifest:         80 bytes in 4\n"
+        "  roots:              0 bytes\n"
+        "  nodes:              0 bytes\n"
+        "  sub-chunks:         0 bytes\n"
+        "  literals:           49,000 bytes\n"
+        "    Literals:         41,000 bytes in 3\n"
+        "    FileBatch:        8,000 bytes in 1\n"
+        "  overhead:           120 bytes\n"
+        "    Hello:            120 bytes in 2\n"
     )
     human = stats_block(replace(REPORT, by_kind=()), human=True)
     assert "Their size:           1.2 GB\n" in human
-    assert "Messages" not in human
+    assert "both ways" not in human
 
 
 @pytest.mark.parametrize(
@@ -229,9 +238,11 @@ def test_the_plan_gives_the_total() -> None:
     assert track.standing == Standing("delete", 1, 3)
 
 
-def bar_output(events: list[tuple[float, Event]], *, color: bool = True, line: str | None = None) -> str:
+def bar_output(
+    events: list[tuple[float, Event]], *, color: bool = True, line: str | None = None, width: int = 100
+) -> str:
     stream, clock = io.StringIO(), FakeClock()
-    bar = ProgressBar(stream, clock, color=color, width=100)
+    bar = ProgressBar(stream, clock, color=color, width=width)
     for now, event in events:
         clock.now = now
         bar.follow(event)
@@ -261,6 +272,20 @@ def test_long_work_shows_a_bar_and_wipes_it() -> None:
     assert "1.5 MB of 2.0 MB" in output
     assert "1.1 MB" not in output  # too soon after the last redraw
     assert output.rstrip().endswith("\x1b[2K")  # the last thing done is to erase the line
+
+
+@pytest.mark.parametrize(
+    ("width", "bar", "time"), [(100, 1, 1), (50, 1, 1), (49, 0, 1), (42, 0, 1), (36, 0, 0)]
+)
+def test_a_narrow_terminal_gets_the_figures(width: int, bar: bool, time: bool) -> None:
+    large: list[tuple[float, Event]] = [
+        (0.1, PlanKnown(3, 999_900_000_000, 0)),
+        (0.6, Progressed("transfer", 299_000_000_000, 999_900_000_000)),
+        (0.9, Progressed("transfer", 499_900_000_000, 999_900_000_000)),
+    ]
+    output = bar_output(large, color=False, width=width)
+    assert "499.9 GB of 999.9 GB" in output and "…" not in output
+    assert ("━" in output, bool(re.search(r"\d:\d\d:\d\d", output))) == (bar, time)
 
 
 def test_phases_replace_each_other() -> None:

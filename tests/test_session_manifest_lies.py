@@ -187,7 +187,7 @@ def offering(monkeypatch: pytest.MonkeyPatch, change: Callable[[Manifest], Manif
     offer = Description.offer
 
     def offered(
-        self: Description, kept: Kept, round_: int, **options: bool
+        self: Description, kept: Kept, round_: int, **options: Any
     ) -> Generator[Command, Received | None, None]:
         for command in offer(self, kept, round_, **options):
             if isinstance(command, Send) and isinstance(command.message, Manifest):

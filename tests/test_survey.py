@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import os
 import random
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rdc.catalog import small_files
 from rdc.catalog.catalog import Catalog
 from rdc.errors import ExitCode, UsageError
+from rdc.files import contents
 from rdc.files.confined import Root
 from rdc.files.source import SourceFile
-from rdc.model.entries import Identity
+from rdc.model.entries import PackedInodes, PackedListing, strings
 from rdc.model.scan import ScanOptions, ScanReport
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.progress import Event, Progressed
 from rdc.survey import scan as scan_module
+from rdc.survey.places import Places, suffix_of
 from rdc.survey.scan import scan
 from tests.plain_census import PlainCensus, count
 
@@ -105,13 +110,32 @@ def test_levels_equal_an_independent_count(
         assert 0 < level.compressed_bytes < level.unique_bytes
 
 
-contents = st.lists(
+def test_holes_do_not_make_the_rest_look_compressible(tmp_path: Path) -> None:
+    noise = random.Random(7).randbytes(1_000_000)
+    (tmp_path / "noise").write_bytes(noise)
+    with (tmp_path / "hollow").open("wb") as file:
+        file.truncate(300_000_000)
+        # Pieces of 128 KiB that are a hole, data, and data between holes.
+        for offset, data in ((1_000_000, noise[:600_000]), (50_000_000, noise[600_000:])):
+            file.seek(offset)
+            file.write(data)
+        for number in range(20):
+            file.seek(100_000_000 + 65_536 * number)
+            file.write(random.Random(number).randbytes(4096))
+    report = scan([tmp_path], catalog=None)
+    assert report.holes_bytes > 290_000_000
+    (level,) = (one for one in report.levels if one.name == "file")
+    assert level.compressed_bytes is not None
+    assert 0.95 * level.unique_bytes < level.compressed_bytes <= level.unique_bytes
+
+
+parts_of_files = st.lists(
     st.tuples(st.sampled_from([0, 1, 2, 3]), st.integers(0, 30_000), st.booleans()), min_size=0, max_size=6
 )
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(contents, min_size=1, max_size=6))
+@given(st.lists(parts_of_files, min_size=1, max_size=6))
 def test_any_tree(tmp_path_factory: pytest.TempPathFactory, files: list[list[tuple[int, int, bool]]]) -> None:
     top = tmp_path_factory.mktemp("t")
     sources = [random.Random(i).randbytes(40_000) for i in range(3)] + [bytes(40_000)]
@@ -177,23 +201,36 @@ def test_filters_and_file_systems(tree: Path, monkeypatch: pytest.MonkeyPatch) -
     rules = (FilterRule(RuleAction.EXCLUDE, b"*.txt"), FilterRule(RuleAction.EXCLUDE, b"/b/"))
     report = scan([tree], replace(PLAIN, rules=rules), catalog=None)
     assert report.files == 3
-    original = Root.identity
+    original = Root.list_inodes
 
-    def identity(root: Root, path: bytes) -> Identity:
-        found = original(root, path)
-        return replace(found, device=99) if path.startswith(b"a/deep") else found
+    def list_inodes(root: Root, path: bytes) -> tuple[PackedListing, PackedInodes]:
+        listing, inodes = original(root, path)
+        if path == b"a":
+            row = strings(listing.names).index(b"deep")
+            devices = array("Q", inodes.devices)
+            devices[row] = 99
+            inodes = replace(inodes, devices=devices.tobytes())
+        return listing, inodes
 
-    monkeypatch.setattr(Root, "identity", identity)
+    monkeypatch.setattr(Root, "list_inodes", list_inodes)
     everything = scan([tree], PLAIN, catalog=None)
     stayed = scan([tree], replace(PLAIN, one_file_system=True), catalog=None)
     assert stayed.files == everything.files - 1
 
 
 def test_a_mount_that_leads_back_up_is_walked_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Root.identity
-    monkeypatch.setattr(
-        Root, "identity", lambda root, path: original(root, b"" if path == b"a/deep" else path)
-    )
+    original, top = Root.list_inodes, tree.stat()
+
+    def list_inodes(root: Root, path: bytes) -> tuple[PackedListing, PackedInodes]:
+        listing, inodes = original(root, path)
+        if path == b"a":
+            row = strings(listing.names).index(b"deep")
+            numbers = array("Q", inodes.inodes)
+            numbers[row] = top.st_ino
+            inodes = replace(inodes, inodes=numbers.tobytes())
+        return listing, inodes
+
+    monkeypatch.setattr(Root, "list_inodes", list_inodes)
     said: list[Event] = []
     report = scan([tree], PLAIN, catalog=None, reporter=said.append)
     assert report.files == count([tree]).files - 1
@@ -224,19 +261,21 @@ def test_nothing_at_all(tmp_path: Path) -> None:
         scan([], catalog=None)
 
 
-def trouble(monkeypatch: pytest.MonkeyPatch, name: bytes, act: Callable[[SourceFile], None]) -> None:
+def trouble(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], None]) -> None:
     """`act` happens when the file called `name` is read for the first time."""
-    original = SourceFile.pread
-    done: list[bytes] = []
+    original = os.pread
+    done: list[str] = []
 
-    def pread(source: SourceFile, offset: int, length: int) -> bytes:
-        data = original(source, offset, length)
-        if not done and source._path.endswith(name):
+    def pread(fd: int, length: int, offset: int) -> bytes:
+        data = original(fd, length, offset)
+        if not done and os.readlink(f"/proc/self/fd/{fd}").endswith(name):
             done.append(name)
-            act(source)
+            act()
         return data
 
-    monkeypatch.setattr(SourceFile, "pread", pread)
+    # What reads in C is defined by what reads in Python.
+    monkeypatch.setattr(contents, "_extension", None)
+    monkeypatch.setattr(os, "pread", pread)
 
 
 @pytest.mark.parametrize("name", ["1.txt", "large"])
@@ -247,7 +286,7 @@ def test_files_that_change_are_named(
     path = tree / "a" / name
     path.write_bytes(path.read_bytes() or b"something")
 
-    def act(_source: SourceFile) -> None:
+    def act() -> None:
         if kind == "grows":
             with path.open("ab") as file:
                 file.write(b"more")
@@ -256,7 +295,7 @@ def test_files_that_change_are_named(
         else:
             os.utime(path, (1, 1))
 
-    trouble(monkeypatch, name.encode(), act)
+    trouble(monkeypatch, name, act)
     whole = count([tree / "a"])
     report = scan([tree / "a"], PLAIN, catalog=None)
     assert [one.path for one in report.errors] == [os.fsencode(path)]
@@ -274,11 +313,14 @@ def test_vanishing_and_unreadable(tree: Path, monkeypatch: pytest.MonkeyPatch) -
     def open_read(root: Root, path: bytes) -> SourceFile:
         if path.endswith(b"noise"):
             raise root.failure(PermissionError(13, ""), path, "open it for reading", reading=True)
-        if path.endswith(b"a/1.txt"):
-            os.unlink(tree / "a" / "1.txt")
         return original(root, path)
 
+    def read_small(*arguments: Any) -> contents.Contents:
+        (tree / "a" / "1.txt").unlink(missing_ok=True)
+        return contents.read_contents(*arguments)
+
     monkeypatch.setattr(Root, "open_read", open_read)
+    monkeypatch.setattr(small_files, "read_contents", read_small)
     report = scan([tree, tree / "missing"], PLAIN, catalog=None)
     codes = {os.path.basename(one.path): one.code for one in report.errors}
     assert codes == {
@@ -295,7 +337,7 @@ def test_stopping_keeps_what_was_done(tree: Path) -> None:
 
     def stopped() -> bool:
         steps.append(1)
-        return len(steps) > 40
+        return len(steps) > 5
 
     report = scan([tree], PLAIN, catalog=None, stopped=stopped)
     assert report.coverage.reason == "interrupted"
@@ -450,3 +492,11 @@ def test_files_that_resemble_each_other(tmp_path: Path) -> None:
     assert report.similar[0].bytes == 9_500_003
     assert all(0.6 < group.resemblance <= 1 for group in report.similar)
     assert all(Path(os.fsdecode(path)).exists() for group in report.similar for path in group.paths)
+
+
+@given(st.lists(st.text("aB.", min_size=1, max_size=7).map(str.encode), max_size=12))
+def test_files_of_one_type_share_a_place(names: list[bytes]) -> None:
+    together, alone = Places(), Places()
+    found = together.places_of(3, names)
+    assert found == [alone.place(3, suffix_of(name)) for name in names]
+    assert together.suffixes == alone.suffixes

@@ -113,7 +113,7 @@ def test_trees_of_the_same_name_are_told_apart(trees: list[Path]) -> None:
 
 def test_problems_and_reasons_come_along(trees: list[Path]) -> None:
     stopped = survey(
-        [trees[0], trees[0] / "gone"], FIXED, stopped=iter([False] * 60 + [True] * 10**6).__next__
+        [trees[0], trees[0] / "gone"], FIXED, stopped=iter([False] * 6 + [True] * 10**6).__next__
     )
     report = report_of(merged(encoded(scanned(trees[1])), encoded(stopped)))
     assert report.coverage.reason == "interrupted"

@@ -37,6 +37,8 @@ def test_the_counts_are_what_crossed_the_pipe(
     destination = write_tree(tmp_path / "destination", held)
     cost = sync_measured(source, destination, *words, pull=pull)
     assert (cost.summary["bytes_sent"], cost.summary["bytes_received"]) == (cost.up, cost.down)
+    assert sum(cost.summary["bytes_by_purpose"].values()) == cost.wire
+    assert cost.summary["bytes_by_purpose"]["overhead"] < 600
 
 
 @pytest.mark.parametrize(("size", "pull"), [(64 * MIB, True), (1024 * MIB, False)], ids=["64 MiB", "1 GiB"])

@@ -101,7 +101,7 @@ def test_an_unreadable_directory_stops_deletion(slash: bytes) -> None:
         assert held - {b""} <= found and {b"f", b"open/b"} <= found
         assert len(messages) == 2
         assert "closed: cannot list the directory" in messages[0]
-        assert "nothing was deleted: the source could not be read completely" in messages[1]
+        assert "nothing was deleted: the source could not be read completely (1 error)" in messages[1]
 
 
 def test_a_directory_that_vanishes_while_it_is_listed_stops_deletion(

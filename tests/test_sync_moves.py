@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import rdc.files.move
+from rdc.files.commit import CommitGroup
 from rdc.files.confined import Root
 from rdc.files.move import Moved
 from rdc.model.entries import Identity
@@ -205,6 +207,30 @@ def test_a_new_file_is_made_from_one_that_stays(
     report = run_sync(source, destination, KEEP, way=way).done
     check_equal(source, destination)
     assert wire(report) <= 6_000, report
+    assert report.round_trips <= 10
+
+
+def test_a_base_that_is_replaced_before_it_is_used_is_no_detour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new file is made from one that stays, but for an edit of its own that arrives sooner."""
+    monkeypatch.setattr("rdc.catalog.catalog.is_racy", lambda *_: False)  # instead of waiting
+    monkeypatch.setattr("rdc.session.landing.CommitGroup", partial(CommitGroup, files=1))
+    body = blob(1, 40_000) + b"".join(b"line %d\n" % i for i in range(30_000))
+    held: dict[str, File | bytes] = {
+        "one": File(body, 0o644, 5),
+        **{f"d/{i}": blob(10 + i, 3_000) for i in range(70)},
+    }
+    destination = write_tree(tmp_path / "destination", tree(held))
+    monkeypatch.setenv("RDC_CATALOG", str(tmp_path / "catalog"))
+    assert command("index", "--catalog", tmp_path / "catalog", destination).code == 0
+    edits = {"one": 1_000, "two": 200_000, "three": 300_000}
+    edited = {name: body[:at] + b"of " + name.encode() + body[at:] for name, at in edits.items()}
+    source = write_tree(tmp_path / "source", tree({**held, **edited}))
+    report = run_sync(source, destination, KEEP).done
+    check_equal(source, destination)
+    counts = {cost.name: cost.count for cost in report.by_kind}
+    assert (counts["TreeAnswer"], report.literal_bytes < 3_000) == (3, True), report
     assert report.round_trips <= 10
 
 

@@ -189,6 +189,7 @@ def test_a_full_disk_leaves_old_files_whole(
         assert litter(found) == []
         assert set(found) == set(OLD)
         assert all(found[path] in (OLD[path], new[path]) for path in OLD if path)
+        assert any(found[path] == new[path] for path in new if path), "what was complete is in its place"
         monkeypatch.undo()
 
 

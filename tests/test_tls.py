@@ -15,7 +15,8 @@ import pytest
 from rdc.daemon.keys import describe, make_identity, own_certificate, trust
 from rdc.errors import ExitCode, RdcError, StreamError, TrustError
 from rdc.transport.keys import Certificate, KeyRing, key_directory, read_key_file
-from rdc.transport.tls import TlsTransport, answering_context
+from rdc.transport.tls import TlsTransport
+from rdc.transport.tls_trust import answering_context
 from tests import daemons
 from tests.daemons import certificate
 from tests.syncing import command
@@ -315,7 +316,8 @@ def test_names_of_hosts_find_their_certificates(tmp_path: Path) -> None:
     keys = KeyRing.read(tmp_path)
 
     def peer(host: str, port: int) -> Certificate:
-        return keys.peer(host, port, default_port=8730)
+        (found,) = keys.peers(host, port, default_port=8730)
+        return found
 
     assert peer("h", 8730) == peer("::1", 8730) == certificate("alice")
     assert peer("h", 99) == peer("::1", 99) == certificate("bob")

@@ -188,6 +188,7 @@ def test_what_cannot_be_watched_is_refused(tmp_path: Path) -> None:
         (("--rescan=x", "a", "b"), "a number of seconds"),
         (("--rescan=999999999", "a", "b"), "at most"),
         (("-n", "a", "b"), "-n"),
+        (("a",), "one was given (see rdc watch --help)"),
     ):
         ended = command("watch", *words)
         assert ended.code in (ExitCode.USAGE, ExitCode.PARTIAL), ended

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.model.watch import Disconnected, Halted, InStep, Resumed, WatchEvent
-from rdc.progress import Progressed
+from rdc.errors import ExitCode
+from rdc.model.watch import Disconnected, Halted, InStep, Resumed, WatchEvent, WatchReport
+from rdc.progress import Problem, Progressed
 from rdc.report.status_line import StatusLine, columns, fitted
 from rdc.report.sync_terminal import TerminalStyle
 from rdc.report.watch_terminal import WatchTerminal
@@ -123,6 +124,19 @@ def test_a_long_turn_shows_how_far_it_is() -> None:
         shown.terminal.report(Progressed("transfer", int(seconds * 10_000_000), 10_000_000))
     assert shown.bottom == "transferring: 6.0 MB of 10.0 MB"
     assert shown.tell(in_step()).startswith("in step")
+
+
+def test_trouble_is_a_line_above_and_the_end_a_summary() -> None:
+    shown = Shown(120)
+    shown.tell(in_step())
+    shown.terminal.report(Problem(ExitCode.PARTIAL, b"x", "x: [bold]denied[/bold]\x1b"))
+    assert shown.bottom.startswith("in step")
+    shown.terminal.finish(WatchReport(3, 3, 0, 1200, 300, 0))
+    assert shown.bottom == ""
+    assert shown.screen.lines == [
+        "rdc: x: [bold]denied[/bold]\\x1b",
+        "stopped after 3 turns: 3 changed, 0 deleted, sent 1.2 KB, received 300 B",
+    ]
 
 
 def test_colour_marks_what_is_wrong() -> None:

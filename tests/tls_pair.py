@@ -9,7 +9,8 @@ import tempfile
 from pathlib import Path
 
 from rdc.transport.keys import KeyRing
-from rdc.transport.tls import TlsTransport, answering_context, dialling_context
+from rdc.transport.tls import TlsTransport
+from rdc.transport.tls_trust import answering_context, dialling_context
 from tests.daemons import certificate, key_directory
 
 __all__ = ["ring", "shake_hands", "tls_ends", "tls_pair"]
@@ -32,7 +33,7 @@ def tls_ends(near: KeyRing, far: KeyRing, expected: str = "server") -> tuple[Tls
     """A client that expects `expected`, and a server, over a socket pair; nothing was said yet."""
     one, other = socket.socketpair()
     return (
-        TlsTransport(one, dialling_context(near, certificate(expected)), server_side=False),
+        TlsTransport(one, dialling_context(near, [certificate(expected)]), server_side=False),
         TlsTransport(other, answering_context(far), server_side=True),
     )
 

@@ -11,6 +11,7 @@ from rdc.catalog.database import Database
 from rdc.catalog.entry import Entry, FileState
 from rdc.catalog.eviction import shrink
 from rdc.catalog.racy import file_clock, is_racy
+from rdc.errors import FileError
 from rdc.files.filesystem import file_system_of, path_of
 from rdc.files.spool import Spool
 from rdc.limits import (
@@ -20,15 +21,18 @@ from rdc.limits import (
     CATALOG_ENTRY_BYTES,
     CATALOG_SETTLED,
 )
+from rdc.model.entries import strings
 from rdc.signature.codec import SignatureError, decode_signature, encode_signature
+from rdc.signature.short_codec import encode_short
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
     from types import TracebackType
 
     from rdc.catalog.similar import SimilarFiles
+    from rdc.catalog.small_files import SignedFiles, SmallFiles
     from rdc.chunking.params import ChunkParams
     from rdc.files.filesystem import FileSystem
     from rdc.files.source import SourceFile
@@ -44,6 +48,10 @@ BATCH_SECONDS = 5.0
 DAY_NS = 86_400_000_000_000
 
 _FIND = "SELECT id, used, root, stamp FROM signature WHERE file_system = ? AND inode = ? AND params = ?"
+_FIND_VALUE = (
+    "SELECT id, used, root, stamp, value FROM signature"
+    " WHERE file_system = ? AND inode = ? AND params = ? AND length(value) <= ?"
+)
 _PUT = (
     "INSERT OR REPLACE INTO signature (file_system, inode, params, used, size, path, root, stamp, value)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -136,19 +144,110 @@ class Catalog:
             return
         if tree.levels[0].records * 36 > CATALOG_ENTRY_BYTES:
             return
-        entry = Entry(state, path_of(source.fileno()), tree.root, encode_signature(tree))
+        self._put([Entry(state, path_of(source.fileno()), tree.root, encode_signature(tree))])
+
+    def _put(self, entries: list[Entry]) -> None:
         with self._lock:
             if not self._pending:
                 self._pending_since = time.monotonic()
-            before = self._pending.pop(state.place, None)
-            self._pending_bytes += len(entry.value) - (len(before.value) if before else 0)
-            self._pending[state.place] = entry
+            for entry in entries:
+                before = self._pending.pop(entry.state.place, None)
+                self._pending_bytes += len(entry.value) - (len(before.value) if before else 0)
+                self._pending[entry.state.place] = entry
             if (
                 len(self._pending) >= CATALOG_BATCH_ENTRIES
                 or self._pending_bytes >= CATALOG_BATCH_BYTES
                 or time.monotonic() - self._pending_since >= BATCH_SECONDS
             ):
                 self.flush()
+
+    # Many small files at a time
+
+    def find_small(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
+        states = self._states(files, range(len(files)), params)
+        found = []
+        with self._lock:
+            kept = self.database.read(lambda c: self._find_small(c, states))
+            for row, state in states:
+                waiting = self._waiting(state)
+                if waiting is not None:
+                    found.append((row, waiting.value))
+                elif kept and row in kept:
+                    found.append((row, kept[row]))
+        return found
+
+    def put_small(self, files: SmallFiles, signed: SignedFiles, chosen: Sequence[int], began: int) -> None:
+        rows = [row for row in chosen if signed.ctimes[row] == files.ctimes[signed.rows[row]]]
+        states = dict(self._states(files, [signed.rows[row] for row in rows], signed.signatures.params))
+        rows = [
+            row
+            for row in rows
+            if (state := states.get(signed.rows[row])) is not None
+            and not is_racy(
+                state.identity.ctime_ns, began, self._file_systems[state.identity.device].change_times
+            )
+        ]
+        if not rows:
+            return
+        above, paths = path_of(files.root.fileno()).rstrip(b"/"), strings(files.paths)
+        signatures = signed.signatures
+        if len(rows) < len(signatures):
+            signatures = signatures.chosen(rows)
+        values = encode_short(signatures)
+        self._put(
+            [
+                Entry(
+                    states[signed.rows[row]],
+                    above + b"/" + paths[signed.rows[row]] if above else b"",
+                    signatures.root_of(number),
+                    values[number],
+                )
+                for number, row in enumerate(rows)
+            ]
+        )
+
+    def _states(
+        self, files: SmallFiles, rows: Sequence[int], params: ChunkParams
+    ) -> list[tuple[int, FileState]]:
+        """Of each row, but for those on file systems whose ctime proves nothing."""
+        systems = {device: self._system_of(device, files) for device in set(files.devices)}
+        states = []
+        for row in rows:
+            system = systems[files.devices[row]]
+            if system is not None and not system.change_times.proves_nothing:
+                states.append((row, FileState(system.id, files.identity(row), params.id)))
+        return states
+
+    def _system_of(self, device: int, files: SmallFiles) -> FileSystem | None:
+        found = self._file_systems.get(device)
+        if found is not None:
+            return found
+        path = strings(files.paths)[files.devices.index(device)]
+        try:
+            with files.root.open_read(path) as source:
+                if source.identity.device != device:
+                    return None
+                found = self._file_systems[device] = file_system_of(source.fileno())
+        except (OSError, FileError):
+            return None
+        return found
+
+    def _find_small(
+        self, connection: sqlite3.Connection, states: list[tuple[int, FileState]]
+    ) -> dict[int, bytes]:
+        """By row. Looked up in the order of the index."""
+        found = {}
+        today = self._today()
+        for row, state in sorted(states, key=lambda one: one[1].identity.inode):
+            kept = connection.execute(_FIND_VALUE, (*state.place, CATALOG_ENTRY_BYTES * 2)).fetchone()
+            if kept is None:
+                continue
+            id_, used, root, stamp, value = kept
+            if isinstance(root, bytes) and isinstance(value, bytes) and stamp == state.stamp(root):
+                found[row] = value
+                if used != today:
+                    self._used.add(id_)
+        return found
 
     def similar(self, below: bytes, params: ChunkParams) -> SimilarFiles:
         from rdc.catalog.similar import SimilarFiles

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rdc.catalog.similar import SimilarFiles
+    from rdc.catalog.small_files import SignedFiles, SmallFiles
     from rdc.chunking.params import ChunkParams
     from rdc.files.source import SourceFile
     from rdc.signature.tree import SignatureTree
@@ -31,6 +34,13 @@ class SignatureStore(Protocol):
 
     def put(self, source: SourceFile, tree: SignatureTree, began: int) -> None:
         """Keep the signature of what was read from `source` since `began`, found unchanged after."""
+
+    def find_small(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
+        """Rows of `files` whose state as listed is known, and their encoded signatures."""
+
+    def put_small(self, files: SmallFiles, signed: SignedFiles, chosen: Sequence[int], began: int) -> None:
+        """Keep signatures of what was read since `began` and was found unchanged since it was listed:
+        `chosen` are rows of `signed`."""
 
     def similar(self, below: bytes, params: ChunkParams) -> SimilarFiles:
         """The remembered files below the directory `below`, to be asked which are like others. Costs nothing
@@ -64,6 +74,12 @@ class NoCatalog:
         return None
 
     def put(self, source: SourceFile, tree: SignatureTree, began: int) -> None:
+        pass
+
+    def find_small(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
+        return []
+
+    def put_small(self, files: SmallFiles, signed: SignedFiles, chosen: Sequence[int], began: int) -> None:
         pass
 
     def similar(self, below: bytes, params: ChunkParams) -> SimilarFiles:

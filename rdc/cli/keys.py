@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rdc.cli.environment import Environment
 from rdc.cli.options import Option, OptionGroup, Words, options_help, parse_words
-from rdc.errors import ExitCode, RdcError, UsageError, printable
+from rdc.errors import ExitCode, RdcError, TrustError, UsageError, printable
 from rdc.limits import KEY_FILE_BYTES
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ OPTIONS = (
             Option(("--name",), "new: what the key calls itself (default: the host's name)", "NAME"),
             Option(("--days",), "new: days until it expires (default: 3650)", "N"),
             Option(("--force",), "new, trust: replace what is there"),
+            Option(("--add",), "trust: beside what is there, while a key is being replaced"),
             Option(("--pem",), "show: print the certificate itself, for others to trust"),
             Option(("--help",), "show this text"),
         ),
@@ -40,7 +41,7 @@ OPTIONS = (
 _INTRODUCTION = """\
 Usage: rdc keys new [--name=NAME] [--days=N] [--force]
        rdc keys show [--pem] [NAME]
-       rdc keys trust NAME FILE [--force]
+       rdc keys trust NAME FILE [--add|--force]
        rdc keys distrust NAME
 
 Examples:
@@ -52,6 +53,14 @@ Examples:
 
 Over rdc:// each side shows a certificate, and each must trust the other's beforehand. NAME is a host, with
 :PORT behind it where that is not 8730, or what a daemon's modules allow. FILE may be -, stdin.
+
+To replace a key that will expire, without a moment in which it is not known:
+
+  rdc keys new --keys=next                       the new one, beside the one in use
+  rdc keys show --pem --keys=next > new.pem      goes to all who trust the old one; there:
+  rdc keys trust --add laptop new.pem            both are trusted (a daemon learns it by SIGHUP)
+  mv next/identity.pem ~/.config/rdc/keys/       once all have it; a daemon here needs SIGHUP too
+  rdc keys trust --force laptop new.pem          there again: the old one is trusted no more
 """
 
 DAYS_MOST = 36_500
@@ -104,14 +113,16 @@ def _show(words: Words, directory: Path, environment: Environment) -> None:
         trusted = KeyRing.read(directory).trusted
         if name not in trusted:
             raise UsageError(f"no key is trusted as '{name}' (see rdc keys show)")
-        environment.data(pem(trusted[name]).decode() if words.has("--pem") else _line(name, trusted[name]))
+        for certificate in trusted[name]:
+            environment.data(pem(certificate).decode() if words.has("--pem") else _line(name, certificate))
     elif words.has("--pem"):
         environment.data(pem(own_certificate(directory)).decode())
     else:
         ring = KeyRing.read(directory)
         environment.data(_line("(this one)", ring.own))
-        for name, certificate in sorted(ring.trusted.items()):
-            environment.data(_line(name, certificate))
+        for name, certificates in sorted(ring.trusted.items()):
+            for certificate in certificates:
+                environment.data(_line(name, certificate))
 
 
 def _trust(words: Words, directory: Path, environment: Environment) -> None:
@@ -120,8 +131,13 @@ def _trust(words: Words, directory: Path, environment: Environment) -> None:
 
     _operands(words, 2, 2)
     name, file = words.operands[1:]
-    certificate = Certificate.from_pem(_read(file, environment), file)
-    trust(directory, name, certificate, replace=words.has("--force"))
+    if words.has("--add") and words.has("--force"):
+        raise UsageError("rdc keys trust takes --add or --force, not both (see rdc keys --help)")
+    found = Certificate.public_from_pem(_read(file, environment), file)
+    if len(found) > 1:
+        raise TrustError(f"{file}: expected one certificate in PEM form, found {len(found)}")
+    (certificate,) = found
+    trust(directory, name, certificate, replace=words.has("--force"), add=words.has("--add"))
     environment.data(_line(name, certificate))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rdc.cli.environment import Environment
 from rdc.cli.options import Option, OptionGroup, options_help, parse_words
-from rdc.cli.scan import print_report
+from rdc.cli.scan import check_outputs, print_report
 from rdc.cli.scan_options import OUTPUT_GROUP, read_memory, read_output, read_part
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.model.scan import DEFAULT_MEMORY
@@ -52,6 +52,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     if not parsed.operands:
         raise UsageError("rdc merge needs parts, which rdc scan -o writes (see rdc merge --help)")
     memory, part, output = read_memory(parsed), read_part(parsed), read_output(parsed)
+    check_outputs(part, output)
 
     from rdc.survey.part import PartSource, merge_parts, write_part
     from rdc.survey.summary import report_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event
     from rdc.report.progress_bar import ProgressBar
 
-__all__ = ["OPTIONS", "SUMMARY", "help_text", "print_report", "run"]
+__all__ = ["OPTIONS", "SUMMARY", "check_outputs", "help_text", "print_report", "run"]
 
 OPTIONS = SCAN_OPTIONS
 
@@ -58,6 +59,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         environment.data(help_text())
         return ExitCode.OK
     request = read_scan(parsed, lambda name: read_rule_file(name, environment))
+    check_outputs(request.part, request.output)
     report = _perform(request, environment)
     print_report(report, request.output, environment)
     return report.exit
@@ -87,8 +89,19 @@ def _perform(request: ScanRequest, environment: Environment) -> ScanReport:
         talk.close()
 
 
+def check_outputs(part: str | None, output: Output) -> None:
+    """Raise RdcError where a file that was asked for cannot be written, before hours of reading are spent."""
+    from rdc.files.output import check_output
+
+    for name in (part, output.html):
+        if name is not None:
+            check_output(os.fsencode(name))
+
+
 def print_report(report: ScanReport, output: Output, environment: Environment) -> None:
-    """Writes the report where `output` says."""
+    """Writes the report where `output` says: to stdout first, which a file that cannot be written shall not
+    cost."""
+    _print_report(report, output, environment)
     if output.parquet is not None:
         from rdc.report.scan_parquet import write_parquet
 
@@ -97,6 +110,9 @@ def print_report(report: ScanReport, output: Output, environment: Environment) -
         from rdc.report.scan_html import write_html
 
         write_html(report, output.html)
+
+
+def _print_report(report: ScanReport, output: Output, environment: Environment) -> None:
     if output.json:
         from rdc.report.scan_json import scan_json
 
@@ -134,6 +150,7 @@ class _Talk:
 
     def __init__(self, environment: Environment, *, quiet: bool) -> None:
         self._environment = environment
+        self._quiet = quiet
         self._bar: ProgressBar | None = None
         if environment.can_redraw and not quiet:
             from rdc.report.progress_bar import ProgressBar
@@ -142,7 +159,10 @@ class _Talk:
 
     def __call__(self, event: Event, /) -> None:
         if isinstance(event, Problem):
-            line = f"rdc: {printable(event.message)}"
+            notice = event.code is ExitCode.OK
+            if notice and self._quiet:
+                return
+            line = f"rdc: {'note: ' if notice else ''}{printable(event.message)}"
             if self._bar is None or not self._bar.line(line):
                 self._environment.talk(line + "\n")
         elif isinstance(event, Progressed) and self._bar is not None:

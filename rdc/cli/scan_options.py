@@ -36,10 +36,8 @@ OUTPUT_GROUP = OptionGroup(
     (
         Option(("--json",), "the whole report as one JSON object on stdout"),
         Option(("--csv",), f"one table as CSV on stdout: {', '.join(TABLES)}", "TABLE"),
-        Option(
-            ("--html",), "a page with pictures, complete in one file (needs the extra rdc[report])", "FILE"
-        ),
-        Option(("--parquet",), "all tables as Parquet files in DIR (needs the extra rdc[parquet])", "DIR"),
+        Option(("--html",), "a page with pictures, complete in one file (needs plotly)", "FILE"),
+        Option(("--parquet",), "all tables as Parquet files in DIR (needs pyarrow)", "DIR"),
         Option(("-q", "--quiet"), "show no progress"),
         Option(("--help",), "show this text"),
     ),
@@ -138,11 +136,13 @@ def read_output(words: Words) -> Output:
         raise UsageError("--csv and --json both go to stdout; choose one")
     if page is not None and not page.value:
         raise UsageError("--html needs a file, such as: --html=scan.html")
-    if page is not None and importlib.util.find_spec("plotly") is None:
-        # Before the hours that a scan may take, not after.
-        raise UsageError("--html needs plotly; install it with: pip install 'rdc[report]', or use --json")
     if parquet is not None and not parquet.value:
         raise UsageError("--parquet needs a directory, such as: --parquet=report")
+    # Before the hours that a scan may take, not after.
+    if page is not None and importlib.util.find_spec("plotly") is None:
+        raise UsageError("--html needs plotly (python3 -m pip install plotly); --json needs nothing")
+    if parquet is not None and importlib.util.find_spec("pyarrow") is None:
+        raise UsageError("--parquet needs pyarrow (python3 -m pip install pyarrow); --csv needs nothing")
     return Output(
         json=words.has("--json"),
         csv=None if csv is None else csv.value,

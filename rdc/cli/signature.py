@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.environment import Environment
 from rdc.cli.options import Option, OptionGroup, Words, options_help, parse_words
-from rdc.errors import ExitCode, UsageError, printable
+from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.limits import CHUNK_MAX_LIMIT
 from rdc.report.sizes import exact_text, size_text
 from rdc.report.sync_json import path_fields
@@ -65,9 +66,27 @@ def run(words: Sequence[str], environment: Environment, *, sign_file: SignFile |
         raise UsageError(f"one FILE is needed, {len(parsed.operands)} were given (see rdc signature --help)")
     params = _params(parsed)
     path = os.fsencode(parsed.operands[0])
+    _check_is_file(path)
     tree = _signed(path, params, read_choice(parsed)) if sign_file is None else sign_file(path, params)
     environment.data(_json(path, tree) if parsed.has("--json") else _text(path, tree))
     return ExitCode.OK
+
+
+def _check_is_file(path: bytes) -> None:
+    name = printable(path)
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError as error:
+        raise RdcError(f"{name}: nothing there to sign; check the path") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise RdcError(f"{name}: cannot look at it: {reason}; check the path") from error
+    if stat.S_ISDIR(mode):
+        raise RdcError(f"{name}: expected a file, found a directory; rdc index signs the files of one")
+    if not stat.S_ISREG(mode):
+        raise RdcError(
+            f"{name}: expected a regular file, found a device, pipe or socket; copy its content first"
+        )
 
 
 def _signed(path: bytes, params: ChunkParams, choice: CatalogChoice) -> SignatureTree:

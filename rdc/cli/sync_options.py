@@ -102,9 +102,12 @@ def parse_sync(words: list[str]) -> Words:
     return parse_words(words, SYNC_OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc sync")
 
 
-def read_request(words: Words, read_rule_file: ReadRuleFile) -> SyncRequest:
-    """What to do. Raises UsageError for what makes no sense, RdcError for a rule file that cannot be read."""
-    source, destination = _locations(words.operands)
+def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "rdc sync") -> SyncRequest:
+    """What to do; `command` is what to type before --help.
+
+    Raises UsageError for what makes no sense, RdcError for a rule file that cannot be read.
+    """
+    source, destination = _locations(words.operands, command)
     return SyncRequest(
         source=source,
         destination=destination,
@@ -138,18 +141,18 @@ def read_request(words: Words, read_rule_file: ReadRuleFile) -> SyncRequest:
     )
 
 
-def _locations(operands: tuple[str, ...]) -> tuple[Location, Location]:
+def _locations(operands: tuple[str, ...], command: str) -> tuple[Location, Location]:
     if len(operands) < 2:
         found = "one was" if operands else "nothing was"
-        raise UsageError(f"SRC and DST are needed, {found} given (see rdc sync --help)")
+        raise UsageError(f"SRC and DST are needed, {found} given (see {command} --help)")
     if len(operands) > 2:
         raise UsageError(
             f"one SRC and one DST are expected, {len(operands)} were given; "
-            "name their directory as SRC and choose with --include and --exclude (see rdc sync --help)"
+            f"name their directory as SRC and choose with --include and --exclude (see {command} --help)"
         )
     source, destination = parse_location(operands[0]), parse_location(operands[1])
     if source.host is not None and destination.host is not None:
-        raise UsageError("SRC and DST are both on other hosts; one must be here (see rdc sync --help)")
+        raise UsageError(f"SRC and DST are both on other hosts; one must be here (see {command} --help)")
     return source, destination
 
 

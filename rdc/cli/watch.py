@@ -141,7 +141,7 @@ def _read(words: Words, environment: Environment) -> _Request:
         rescan = int(last.value)
     if rescan > RESCAN_SECONDS:
         raise UsageError(f"--rescan={rescan}: at most {RESCAN_SECONDS} seconds (0: never)")
-    request = read_request(words, lambda name: read_rule_file(name, environment))
+    request = read_request(words, lambda name: read_rule_file(name, environment), command="rdc watch")
     return _Request(request, WatchOptions(request.options, rescan))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rdc.errors import UsageError
-from rdc.limits import TIMEOUT_SECONDS
+from rdc.limits import SIZE_LIMIT, TIMEOUT_SECONDS
 from rdc.model.location import DEFAULT_PORT
 from rdc.model.settings import read_settings
 from rdc.transport.keys import KeyRing, key_directory
@@ -48,6 +48,9 @@ class Limits:
     handshakes: int = 64
     """Connections at once that have not shown who they are."""
     handshake_seconds: int = 10
+    open_seconds: int = 60
+    """From the handshake until a session has said what it wants: with filter rules of 256 KiB that is 5 KB a
+    second."""
     idle_seconds: int = 300
     """A session in which no byte moves for so long ends."""
     session_seconds: int = 86_400
@@ -57,6 +60,11 @@ class Limits:
     """Bytes that one session may allocate."""
     threads: int = 2
     """Threads of one session that read and hash."""
+    decompressed: int = 4 << 40
+    """Bytes that what one session sends may come to, decompressed: content and all that is said of it. More
+    than `cpu_seconds` let any session decode that does something with it."""
+    written: int = 4 << 40
+    """Bytes that one session may write, 4 KiB counted for each entry besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +96,9 @@ class DaemonConfig:
 
     def names_of(self, pin: str) -> frozenset[str]:
         """What the certificate is trusted as; empty for a stranger."""
-        return frozenset(name for name, trusted in self.keys.trusted.items() if trusted.pin == pin)
+        return frozenset(
+            name for name, known in self.keys.trusted.items() if any(each.pin == pin for each in known)
+        )
 
 
 def read_config(path: Path, environ: Mapping[str, str]) -> DaemonConfig:
@@ -102,7 +112,9 @@ def read_config(path: Path, environ: Mapping[str, str]) -> DaemonConfig:
     log = top.text("log", "logfmt")
     if log not in ("logfmt", "json"):
         raise top.error("log", f"expected logfmt or json, found '{log}'")
-    keys = KeyRing.read(_beside(path, top.text("keys")) if "keys" in top else key_directory(environ))
+    keys = KeyRing.read(
+        _beside(path, top.text("keys")) if "keys" in top else key_directory(environ).absolute()
+    )
     catalog = top.text("catalog", "")
     limits = _limits(top.table("limits"), Limits())
     modules = {name: _module(name, table, keys, limits) for name, table in top.tables("modules")}
@@ -176,6 +188,7 @@ def _limits(table: Table, base: Limits) -> Limits:
         ),
         handshakes=table.number("handshakes", base.handshakes, least=1, most=512),
         handshake_seconds=table.number("handshake-seconds", base.handshake_seconds, least=1, most=600),
+        open_seconds=table.number("open-seconds", base.open_seconds, least=1, most=3600),
     )
     table.finish()
     return limits
@@ -184,7 +197,10 @@ def _limits(table: Table, base: Limits) -> Limits:
 def _module_limits(table: Table, base: Limits) -> Limits:
     # No module gets more than the daemon gives to any session.
     limits = _session_limits(table, base, base)
-    table.finish("; in a module: connections, idle-seconds, session-seconds, cpu-seconds, memory, threads")
+    table.finish(
+        "; in a module: connections, idle-seconds, session-seconds, cpu-seconds, memory, threads,"
+        " decompressed, written"
+    )
     return limits
 
 
@@ -195,6 +211,8 @@ _MOST = Limits(
     cpu_seconds=1 << 31,
     memory=1 << 50,
     threads=64,
+    decompressed=SIZE_LIMIT,
+    written=SIZE_LIMIT,
 )
 
 
@@ -209,4 +227,6 @@ def _session_limits(table: Table, base: Limits, most: Limits) -> Limits:
         cpu_seconds=table.number("cpu-seconds", base.cpu_seconds, least=1, most=most.cpu_seconds),
         memory=table.size("memory", base.memory, least=MEMORY_LEAST, most=most.memory),
         threads=table.number("threads", base.threads, least=1, most=most.threads),
+        decompressed=table.size("decompressed", base.decompressed, least=1, most=most.decompressed),
+        written=table.size("written", base.written, least=1, most=most.written),
     )

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rdc.errors import ExitCode, RdcError, TrustError, UsageError
+from rdc.limits import CERTIFICATES_PER_NAME
 from rdc.transport.keys import Certificate, is_key_name, read_key_file
 
 __all__ = ["DAYS", "KeyFacts", "describe", "distrust", "make_identity", "own_certificate", "pem", "trust"]
@@ -98,17 +99,34 @@ def own_certificate(directory: Path) -> Certificate:
     return Certificate.from_pem(found, str(path))
 
 
-def trust(directory: Path, name: str, certificate: Certificate, *, replace: bool = False) -> None:
-    """Trust `certificate` under `name`. Raises TrustError where another one has the name and `replace` is not
-    set."""
+def trust(
+    directory: Path, name: str, certificate: Certificate, *, replace: bool = False, add: bool = False
+) -> None:
+    """Trust `certificate` under `name`: beside what is trusted there with `add`, in its place with `replace`.
+
+    Raises TrustError where another one has the name and neither is set, or too many have it.
+    """
     path = _trusted_path(directory, name)
-    known = read_key_file(path)
-    if known is not None and not replace and Certificate.from_pem(known, str(path)) != certificate:
+    known = () if replace else _trusted(path)
+    if certificate in known:
+        return
+    if known and not add:
         raise TrustError(
-            f"{path}: another certificate is trusted under this name; compare the two, then use --force"
+            f"{path}: another certificate is trusted under this name; compare the two, then use --force, or"
+            " --add to trust both while a key is replaced"
+        )
+    if len(known) >= CERTIFICATES_PER_NAME:
+        raise TrustError(
+            f"{path}: {len(known)} certificates are trusted under this name already; --force trusts the new"
+            " one alone"
         )
     describe(certificate)
-    _write(path, pem(certificate), mode=0o644)
+    _write(path, b"".join(map(pem, (*known, certificate))), mode=0o644)
+
+
+def _trusted(path: Path) -> tuple[Certificate, ...]:
+    found = read_key_file(path)
+    return () if found is None else Certificate.public_from_pem(found, str(path))
 
 
 def distrust(directory: Path, name: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, RdcError, TrustError, UsageError
+from rdc.files.allowance import Allowance
 from rdc.files.confined import Root
 from rdc.model.entries import Kind
 from rdc.protocol.messages import Role
@@ -67,6 +68,7 @@ class ModuleSite:
 
     def __init__(self, module: Module) -> None:
         self._module = module
+        self._allowance = Allowance(module.limits.written)
         self._label = os.fsencode(module.name)
         self._top().close()
 
@@ -85,7 +87,7 @@ class ModuleSite:
                 " place",
                 code=ExitCode.FILE_IO,
             ) from error
-        return Root(os.dup(directory.fd), self._label)
+        return self._rooted(os.dup(directory.fd), self._label)
 
     def open(self, path: bytes, *, create: bool = False, writable: bool = False) -> Root:
         inner = self._inner(path)
@@ -101,10 +103,13 @@ class ModuleSite:
                     )
                 top.make_directory(inner)
             fd = os.dup(top.directory(inner).fd)
-        root = Root(fd, self._label + b"/" + inner if inner else self._label)
+        root = self._rooted(fd, self._label + b"/" + inner if inner else self._label)
         if writable and os.fstatvfs(fd).f_flag & os.ST_RDONLY:
             raise root.failure(OSError(errno.EROFS, ""), b"", "write below it")
         return root
+
+    def _rooted(self, fd: int, label: bytes) -> Root:
+        return Root(fd, label, self._allowance)
 
     def has(self, path: bytes) -> bool:
         return self._kind(path) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import grp
 import os
 import pwd
@@ -9,7 +10,14 @@ import resource
 
 from rdc.errors import UsageError
 
-__all__ = ["check_root", "drop_privileges", "forbid_core_dumps"]
+__all__ = ["check_root", "confine", "drop_privileges", "forbid_core_dumps"]
+
+# linux/prctl.h and linux/capability.h
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT = 47
+_PR_CAP_AMBIENT_CLEAR_ALL = 4
+_CAPABILITY_VERSION_3 = 0x20080522
+_CAPABILITY_WORDS = 6
 
 
 def check_root(user: str | None, *, allow_root: bool) -> None:
@@ -46,6 +54,22 @@ def drop_privileges(user: str | None, group: str | None) -> None:
     os.environ["HOME"] = entry.pw_dir
     for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         os.environ.pop(name, None)
+
+
+def confine() -> None:
+    """What holds for the daemon and all its sessions from here on, whoever it is: no capability unless it is
+    root, no program that gives rights, no file that others may write because of the umask, and no directory
+    that it keeps from being unmounted."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    # Where the kernel does not know them there is nothing to lose either.
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if os.geteuid() != 0:
+        # Given to bind a port, perhaps, which is done.
+        libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+        header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+        libc.capset(header, (ctypes.c_uint32 * _CAPABILITY_WORDS)())
+    os.umask(os.umask(0o077) | 0o022)
+    os.chdir("/")
 
 
 def forbid_core_dumps() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import pkgutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from rdc.daemon.config import read_config
 from rdc.daemon.log import Log
-from rdc.daemon.privileges import check_root, drop_privileges, forbid_core_dumps
+from rdc.daemon.privileges import check_root, confine, drop_privileges, forbid_core_dumps
+from rdc.transport.keys import VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,17 +57,22 @@ def serve(
     its true port. Raises RdcError, one line, for whatever keeps the daemon from starting; once it runs,
     trouble goes to the log.
     """
+    # Read again after SIGHUP, from another working directory and perhaps by another user.
+    path = path.absolute()
     config = read_config(path, environ)
+    later = {**environ, VARIABLE: str(config.keys.directory)}
     check_root(config.user, allow_root=allow_root)
     forbid_core_dumps()
 
-    from rdc.daemon.server import Server, address_of, bind
+    from rdc.daemon.listening import address_of, bind
+    from rdc.daemon.server import Server
 
     listeners = bind(config.listen)
     log = Log(as_json=config.json_log)
     _load_all()
-    server = Server(config, lambda: read_config(path, os.environ), listeners, log, following)
+    server = Server(config, lambda: read_config(path, later), listeners, log, following)
     drop_privileges(config.user, config.group)
+    confine()
 
     def ready() -> None:
         for listener in listeners:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
+from rdc.chunking.params import SYNC_PARAMS
 from rdc.daemon.modules import admit, requested_module
 from rdc.errors import ExitCode, RdcError
 from rdc.protocol.connection import Connection
@@ -42,6 +43,10 @@ LINGER_SECONDS = 2.0
 CPU_GRACE_SECONDS = 10
 """Processor time a session may use past its limit to end in order; then the kernel kills it."""
 
+OPEN_FILES = 1024
+"""Descriptors of a session: the usual limit, which all that keeps files open reckons with. The daemon may
+have more, for its handshakes."""
+
 STACK_BYTES = 1 << 20
 """Of each thread: it counts as allocated in full, and nothing here recurses deeply."""
 
@@ -65,12 +70,23 @@ class _EndedError(RdcError):
 
 
 class _Session:
-    def __init__(self, visitor: Visitor, config: DaemonConfig, slots: Slots, log: Log) -> None:
+    def __init__(
+        self, visitor: Visitor, config: DaemonConfig, slots: Slots, connection: Connection, log: Log
+    ) -> None:
         self._visitor = visitor
         self._config = config
         self._slots = slots
+        self._connection = connection
         self._log = log
+        self.began = time.monotonic()
         self.module = ""
+
+    @property
+    def late(self) -> str:
+        """What is said of a session whose time is over."""
+        if not self.module:
+            return "the session did not say in time what it wants"
+        return "the session took longer than the daemon allows"
 
     def admit(self, open_: Open) -> Admitted:
         module = requested_module(open_, self._config.modules, self._visitor.names)
@@ -82,6 +98,9 @@ class _Session:
             )
         self.module = module.name
         bound(module.limits)
+        self._connection.decoded_limit = module.limits.decompressed
+        left = module.limits.session_seconds - (time.monotonic() - self.began)
+        signal.setitimer(signal.ITIMER_REAL, max(left, 0.001))
         self._log(
             "info",
             "open",
@@ -129,14 +148,15 @@ def serve_session(
 
     SIGTERM ends it in order: what is complete lands, what is not stays for the next run.
     """
-    began = time.monotonic()
     threading.stack_size(STACK_BYTES)
-    heed_signals()
     bound(config.limits)
-    session = _Session(visitor, config, slots, log)
+    connection = Connection(False, greeting(SYNC_PARAMS))
+    connection.decoded_limit = config.limits.decompressed
+    session = _Session(visitor, config, slots, connection, log)
+    heed_signals(lambda: session.late)
+    signal.setitimer(signal.ITIMER_REAL, min(config.limits.open_seconds, config.limits.session_seconds))
     catalog = _catalog(config)
     signer = FileSigner(catalog=catalog, workers=config.limits.threads)
-    connection = Connection(False, greeting(signer.params))
     code, message = ExitCode.OK, None
     try:
         conversation = guarded(answer(signer, session.admit, following), session.fault)
@@ -163,7 +183,7 @@ def serve_session(
         received=transport.bytes_received,
         sent=transport.bytes_sent,
         rounds=connection.max_round,
-        seconds=round(time.monotonic() - began, 3),
+        seconds=round(time.monotonic() - session.began, 3),
         message=message,
     )
     return code
@@ -174,8 +194,7 @@ def bound(limits: Limits) -> None:
     daemon's own limits is not granted."""
     _lower(resource.RLIMIT_DATA, limits.memory, limits.memory)
     _lower(resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + CPU_GRACE_SECONDS)
-    left, _ = signal.getitimer(signal.ITIMER_REAL)
-    signal.setitimer(signal.ITIMER_REAL, min(left or limits.session_seconds, limits.session_seconds))
+    _lower(resource.RLIMIT_NOFILE, OPEN_FILES, OPEN_FILES)
 
 
 def _lower(what: int, soft: int, hard: int) -> None:
@@ -185,14 +204,15 @@ def _lower(what: int, soft: int, hard: int) -> None:
     resource.setrlimit(what, (min(soft, hard), hard))
 
 
-def heed_signals() -> None:
-    """SIGTERM and the signals of this process's limits end the session in order, by an RdcError."""
+def heed_signals(late: Callable[[], str]) -> None:
+    """SIGTERM and the signals of this process's limits end the session in order, by an RdcError; `late` says
+    what it is when its time is over."""
     reasons = {
         signal.SIGTERM: (
             "the daemon ended the session: it stops, or trusts this key no more",
             ExitCode.INTERRUPTED,
         ),
-        signal.SIGALRM: ("the session took longer than the daemon allows", ExitCode.BUSY),
+        signal.SIGALRM: ("", ExitCode.BUSY),
         signal.SIGXCPU: ("the session used more processor time than the daemon allows", ExitCode.BUSY),
     }
 
@@ -201,7 +221,7 @@ def heed_signals() -> None:
         for each in reasons:
             signal.signal(each, signal.SIG_IGN)
         text, code = reasons[signal.Signals(number)]
-        raise _EndedError(text, code=code)
+        raise _EndedError(text or late(), code=code)
 
     for number in reasons:
         signal.signal(number, end)

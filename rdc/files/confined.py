@@ -8,7 +8,8 @@ import stat
 from collections.abc import Callable
 from typing import TypeVar
 
-from rdc.errors import FileError, RdcError
+from rdc.errors import ExitCode, FileError, RdcError
+from rdc.files.allowance import ENTRY_BYTES, Allowance
 from rdc.files.directory import Directory, DirectoryCache
 from rdc.files.exchange import directory_over_file, file_over_directory
 from rdc.files.failure import failure, refused
@@ -57,10 +58,12 @@ class Root:
     tree is read, 24), OutOfSpaceError (disk full, quota, read-only: stop, 11). Threads may share a Root.
     """
 
-    def __init__(self, fd: int, label: bytes) -> None:
-        """Takes over `fd`, an O_PATH descriptor of a directory. `label` is how messages name the root."""
+    def __init__(self, fd: int, label: bytes, allowance: Allowance | None = None) -> None:
+        """Takes over `fd`, an O_PATH descriptor of a directory. `label` is how messages name the root;
+        `allowance` bounds what is written below it."""
         self._directory = Directory(fd)
         self._directories = DirectoryCache(self._directory)
+        self._allowance = allowance
         self.label = label
 
     @classmethod
@@ -98,6 +101,23 @@ class Root:
     def shown(self, path: bytes) -> bytes:
         """`path` as messages name it: below the root as the user typed it."""
         return self.label.rstrip(b"/") + b"/" + path if path else self.label
+
+    def may_spend(self, size: int, *, entries: int = 0) -> bool:
+        """Whether so many bytes and entries may still be written below this root."""
+        return self._allowance is None or self._allowance.covers(size + entries * ENTRY_BYTES)
+
+    def spend(self, path: bytes, size: int, *, entries: int = 0) -> None:
+        """For the writers of this package, before they make entries or write bytes of them: raises RdcError
+        (11) where more would be written than is allowed."""
+        if self._allowance is not None and not self._allowance.take(size + entries * ENTRY_BYTES):
+            raise self._spent(path, self._allowance)
+
+    def _spent(self, path: bytes, allowance: Allowance) -> RdcError:
+        return RdcError(
+            f"{os.fsdecode(self.shown(path))}: cannot write it: this session may write {allowance.size} bytes"
+            " in all; what was complete is there, run again to go on",
+            code=ExitCode.FILE_IO,
+        )
 
     def fileno(self) -> int:
         """The root's O_PATH descriptor, for the calls that take a directory descriptor."""
@@ -220,6 +240,8 @@ class Root:
     def make_directory(self, path: bytes, mode: int = 0o777) -> None:
         """Make a directory (mode less the umask); one that is already there is left as it is."""
 
+        self.spend(path, 0, entries=1)
+
         def make(name: bytes, parent: int) -> None:
             try:
                 os.mkdir(name, mode, dir_fd=parent)
@@ -231,6 +253,7 @@ class Root:
 
     def replace_with_directory(self, path: bytes, mode: int = 0o777) -> None:
         """Make a directory (mode less the umask) in place of the file, link or special file at `path`."""
+        self.spend(path, 0, entries=1)
         self.perform(path, "make the directory", lambda name, parent: directory_over_file(name, parent, mode))
 
     def replace_symlink(
@@ -248,6 +271,8 @@ class Root:
                 found=repr(target[:40]),
                 advice="this link is left alone",
             )
+
+        self.spend(path, 0, entries=1)
 
         def replace(name: bytes, parent: int) -> None:
             for attempt in range(SYMLINK_ATTEMPTS):
@@ -410,6 +435,10 @@ def _root_failure(error: OSError | ValueError, label: bytes, *, create: bool) ->
         expected, found = "a directory", "nothing, not even the directory above it" if create else "nothing"
     elif isinstance(error, NotADirectoryError):
         expected, found = "a directory", "a file, here or on the way"
+    elif isinstance(error, FileExistsError):
+        # It could be neither opened nor made.
+        expected, found = "a directory", "a symbolic link to nothing"
+        advice = "make what it leads to, or remove the link"
     else:
         return failure(error, b"", label, "open it")
     return refused(b"", label, "open it", expected=expected, found=found, advice=advice)

@@ -21,7 +21,7 @@ __all__ = ["REPLACED", "RESIZED", "TOUCHED", "Contents", "content_bytes", "conte
 REPLACED = -1
 """Outcome: not the regular file that was listed."""
 RESIZED = -2
-"""Outcome: its size is another one, or it ended early."""
+"""Outcome: its size was another one when it was opened."""
 TOUCHED = -3
 """Outcome: it changed while it was read."""
 
@@ -42,6 +42,9 @@ class Contents:
     """content_bytes of each file, one after the other; undefined where its outcome is not 0."""
     outcomes: array[int]
     """Typecode 'i', one a file: 0 read, an errno, or REPLACED, RESIZED, TOUCHED."""
+    ctimes: array[int]
+    """Typecode 'q', nanoseconds, of the files that were read: who knows one from before knows that this is
+    still the same content."""
 
 
 def content_bytes(size: int, head: int, tail: int) -> int:
@@ -62,8 +65,8 @@ def read_contents(fd: int, paths: bytes, wanted: array[int], head: int, tail: in
     if _SWAPPED:
         wanted = wanted[:]
         wanted.byteswap()
-    data, outcomes = _extension.read_contents(fd, paths, wanted, head, tail)
-    return Contents(data, array("i", outcomes))
+    data, outcomes, ctimes = _extension.read_contents(fd, paths, wanted, head, tail)
+    return Contents(data, array("i", outcomes), array("q", ctimes))
 
 
 def content_error(outcome: int, path: bytes, shown: bytes) -> RdcError:
@@ -78,23 +81,24 @@ def _read_contents(fd: int, paths: bytes, wanted: array[int], head: int, tail: i
     rows = strings(paths)
     if len(wanted) != 3 * len(rows) or (paths and not paths.endswith(b"\0")):
         raise ValueError("read_contents: as many paths, each followed by NUL, as rows of three numbers")
-    parts, outcomes = [], array("i")
+    parts, outcomes, ctimes = [], array("i"), array("q")
     for row, path in enumerate(rows):
         device, inode, size = wanted[3 * row : 3 * row + 3]
         try:
             opened = _open(fd, path)
         except OSError as error:
-            part, outcome = b"", error.errno or 0
+            part, outcome, ctime = b"", error.errno or 0, 0
         else:
             try:
-                part, outcome = _read_open(opened, device, inode, size, head, tail)
+                part, outcome, ctime = _read_open(opened, device, inode, size, head, tail)
             except OSError as error:
-                part, outcome = b"", error.errno or 0
+                part, outcome, ctime = b"", error.errno or 0, 0
             finally:
                 os.close(opened)
         parts.append(part.ljust(content_bytes(size, head, tail), b"\0"))
         outcomes.append(outcome)
-    return Contents(b"".join(parts), outcomes)
+        ctimes.append(ctime)
+    return Contents(b"".join(parts), outcomes, ctimes)
 
 
 def _open(fd: int, path: bytes) -> int:
@@ -109,21 +113,25 @@ def _open(fd: int, path: bytes) -> int:
         os.close(here)
 
 
-def _read_open(fd: int, device: int, inode: int, size: int, head: int, tail: int) -> tuple[bytes, int]:
+def _read_open(fd: int, device: int, inode: int, size: int, head: int, tail: int) -> tuple[bytes, int, int]:
+    """Data, outcome and ctime."""
     before = os.fstat(fd)
     if not stat.S_ISREG(before.st_mode) or (before.st_dev, before.st_ino) != (device, inode):
-        return b"", REPLACED
+        return b"", REPLACED, 0
     if before.st_size != size:
-        return b"", RESIZED
+        return b"", RESIZED, 0
     whole = size <= head + tail
     data = os.pread(fd, size if whole else head, 0)
     if not whole:
         data += os.pread(fd, tail, size - tail)
     after = os.fstat(fd)
-    if len(data) != content_bytes(size, head, tail) or after.st_size != size:
-        return b"", RESIZED
-    same = (before.st_mtime_ns, before.st_ctime_ns) == (after.st_mtime_ns, after.st_ctime_ns)
-    return data, 0 if same else TOUCHED
+    same = (before.st_mtime_ns, before.st_ctime_ns, size) == (
+        after.st_mtime_ns,
+        after.st_ctime_ns,
+        after.st_size,
+    )
+    read = len(data) == content_bytes(size, head, tail)
+    return data, 0 if same and read else TOUCHED, min(max(after.st_ctime_ns, -(1 << 63)), (1 << 63) - 1)
 
 
 def _built() -> ModuleType | None:

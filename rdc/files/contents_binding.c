@@ -33,7 +33,7 @@ static PyObject *read_contents(PyObject *module, PyObject *args)
     int fd;
     unsigned long long head, tail;
     Py_buffer paths, wanted;
-    PyObject *data = NULL, *outcomes = NULL, *result = NULL;
+    PyObject *data = NULL, *outcomes = NULL, *ctimes = NULL, *result = NULL;
     uint64_t total = 0;
     (void)module;
     if (!PyArg_ParseTuple(args, "iy*y*KK:read_contents", &fd, &paths, &wanted, &head, &tail))
@@ -55,7 +55,8 @@ static PyObject *read_contents(PyObject *module, PyObject *args)
     }
     data = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
     outcomes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(int32_t)));
-    if (!data || !outcomes)
+    ctimes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(int64_t)));
+    if (!data || !outcomes || !ctimes)
         goto done;
     /* The buffers of bytes objects are aligned for any of these types; those of a caller's slice may not be. */
     rdc_wanted *rows = PyMem_Malloc(count * sizeof *rows + 1);
@@ -66,13 +67,14 @@ static PyObject *read_contents(PyObject *module, PyObject *args)
     memcpy(rows, wanted.buf, count * sizeof *rows);
     Py_BEGIN_ALLOW_THREADS
     rdc_read_contents(fd, paths.buf, rows, count, head, tail, (uint8_t *)PyBytes_AS_STRING(data),
-                      (int32_t *)(void *)PyBytes_AS_STRING(outcomes));
+                      (int32_t *)(void *)PyBytes_AS_STRING(outcomes), (int64_t *)(void *)PyBytes_AS_STRING(ctimes));
     Py_END_ALLOW_THREADS
     PyMem_Free(rows);
-    result = PyTuple_Pack(2, data, outcomes);
+    result = PyTuple_Pack(3, data, outcomes, ctimes);
 done:
     Py_XDECREF(data);
     Py_XDECREF(outcomes);
+    Py_XDECREF(ctimes);
     PyBuffer_Release(&paths);
     PyBuffer_Release(&wanted);
     return result;

@@ -17,7 +17,7 @@ from rdc.errors import FileError, RdcError
 if TYPE_CHECKING:
     from rdc.files.confined import Root
 
-__all__ = ["SLICE_BYTES", "can_share", "dedupe_range", "sharing_failure"]
+__all__ = ["NO_SHARING", "SLICE_BYTES", "can_share", "dedupe_range", "sharing_failure"]
 
 SLICE_BYTES = 16 << 20
 """Bytes of one call: what btrfs takes at a time, and how long (some 10 ms, from a disk 0.2 s) writers of both
@@ -60,14 +60,15 @@ def can_share(source: int, destination: int) -> None:
     dedupe_range(source, 0, 0, destination, 0)
 
 
+NO_SHARING = frozenset((errno.EOPNOTSUPP, errno.ENOTTY, errno.ENOSYS))
+"""What is said of a whole file system, and not of one pair of files."""
+
 _NO_SUPPORT = (
     "a file system that cannot share blocks",
     "btrfs and XFS (made with reflink=1) can; --hardlink works elsewhere",
 )
 _FOUND_AND_ADVICE = {
-    errno.EOPNOTSUPP: _NO_SUPPORT,
-    errno.ENOTTY: _NO_SUPPORT,
-    errno.ENOSYS: _NO_SUPPORT,
+    **dict.fromkeys(NO_SHARING, _NO_SUPPORT),
     errno.EXDEV: ("files on different file systems", "blocks can be shared within one only"),
     errno.EPERM: (
         "a file of somebody else, or an immutable one",

@@ -48,7 +48,7 @@ def read_with_inodes(
         inodes=_packed("<Q", [found.st_ino for found in stats]),
         links=_packed("<I", [min(found.st_nlink, _UINT32_MAX) for found in stats]),
         allocated=_packed("<Q", [found.st_blocks * 512 for found in stats]),
-        ctimes=_packed("<q", list(_nanoseconds(found.st_ctime_ns for found in stats))),
+        ctimes=_packed("<q", list(_nanoseconds([found.st_ctime_ns for found in stats]))),
     )
 
 

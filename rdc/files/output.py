@@ -4,42 +4,89 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from typing import TYPE_CHECKING
 
+from rdc.errors import ExitCode, FileError
 from rdc.files.failure import failure
 from rdc.files.temporary import temporary_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["write_output"]
+__all__ = ["check_output", "write_output"]
+
+
+def check_output(path: bytes) -> None:
+    """Raise FileError (exit code 11) where write_output could not begin, for whoever works long before the
+    result is there."""
+    directory = b"" if b"\0" in path else os.path.dirname(os.path.realpath(path))
+    if not directory:
+        reason = "no name holds a NUL byte"
+    elif os.path.isdir(path):
+        reason = "expected a file, found a directory; name a file in it"
+    elif not os.path.isdir(directory):
+        reason = "the directory it should be in is not there; make it and run again"
+    elif not os.path.exists(path) and not os.access(directory, os.W_OK | os.X_OK):
+        reason = "its directory may not be written to; name another place"
+    else:
+        return
+    name = path.decode("utf-8", "surrogateescape")
+    raise FileError(path, f"{name}: cannot write it: {reason}", code=ExitCode.FILE_IO)
 
 
 def write_output(path: bytes, pieces: Iterable[bytes]) -> None:
-    """Replaces the file at `path` by the pieces one behind another, atomically (mode 0666 less the umask).
+    """Replaces the file at `path`, or the one that a link there leads to, by the pieces one behind another.
 
-    Raises OutOfSpaceError or FileError; the old file is then as it was.
+    A regular file is replaced atomically (mode 0666 less the umask); a pipe, a terminal or a device is
+    written to, never replaced. Raises OutOfSpaceError or FileError; a regular file is then as it was.
     """
-    directory, name = os.path.split(path)
+    check_output(path)
+    try:
+        target = os.path.realpath(path)
+        # /dev/stdout leads to a name such as pipe:[7] that nobody can look up, and is opened as it is.
+        if os.path.lexists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+            _write_into(path, pieces)
+            return
+    except FileNotFoundError:
+        pass  # a link to nothing: what it names is made
+    except OSError as error:
+        raise failure(error, path, path, "write it") from error
+    _replace(target, path, pieces)
+
+
+def _write_into(path: bytes, pieces: Iterable[bytes]) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        _write_all(fd, pieces)
+    finally:
+        os.close(fd)
+
+
+def _replace(target: bytes, path: bytes, pieces: Iterable[bytes]) -> None:
+    directory, name = os.path.split(target)
     aside = os.path.join(directory, temporary_name(name))
     try:
         fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    except (OSError, ValueError) as error:
-        cause = error if isinstance(error, OSError) else OSError(22, str(error))
-        raise failure(cause, path, path, "write it") from error
+    except OSError as error:
+        raise failure(error, path, path, "write it") from error
     try:
         try:
-            for piece in pieces:
-                left = memoryview(piece)
-                while left:
-                    left = left[os.write(fd, left) :]
+            _write_all(fd, pieces)
             os.fsync(fd)
         finally:
             os.close(fd)
-        os.rename(aside, path)
+        os.rename(aside, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(aside)
         if isinstance(error, OSError):
             raise failure(error, path, path, "write it") from error
         raise
+
+
+def _write_all(fd: int, pieces: Iterable[bytes]) -> None:
+    for piece in pieces:
+        left = memoryview(piece)
+        while left:
+            left = left[os.write(fd, left) :]

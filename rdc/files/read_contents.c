@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "nanoseconds.h"
 #include "open_beneath.h"
 
 /* O_NONBLOCK: opening a fifo that took the file's place must not wait for a writer. */
@@ -38,7 +39,7 @@ static int read_part(int fd, uint8_t *out, uint64_t length, uint64_t offset)
             return errno;
         }
         if (got == 0)
-            return RDC_RESIZED;
+            return RDC_TOUCHED;
         out += got;
         offset += (uint64_t)got;
         length -= (uint64_t)got;
@@ -51,7 +52,8 @@ static int same_time(struct timespec a, struct timespec b)
     return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-static int read_open(int fd, const rdc_wanted *wanted, uint64_t head, uint64_t tail, uint8_t *out)
+static int read_open(int fd, const rdc_wanted *wanted, uint64_t head, uint64_t tail, uint8_t *out,
+                     int64_t *ctime)
 {
     const uint64_t size = le64toh(wanted->size);
     struct stat before, after;
@@ -75,20 +77,23 @@ static int read_open(int fd, const rdc_wanted *wanted, uint64_t head, uint64_t t
         return failed;
     if (fstat(fd, &after))
         return errno;
-    if (after.st_size != before.st_size)
-        return RDC_RESIZED;
-    return same_time(before.st_mtim, after.st_mtim) && same_time(before.st_ctim, after.st_ctim) ? 0 : RDC_TOUCHED;
+    *ctime = rdc_nanoseconds(after.st_ctim);
+    return after.st_size == before.st_size && same_time(before.st_mtim, after.st_mtim) &&
+                   same_time(before.st_ctim, after.st_ctim)
+               ? 0
+               : RDC_TOUCHED;
 }
 
 void rdc_read_contents(int directory, const char *paths, const rdc_wanted *wanted, size_t count, uint64_t head,
-                       uint64_t tail, uint8_t *out, int32_t *outcomes)
+                       uint64_t tail, uint8_t *out, int32_t *outcomes, int64_t *ctimes)
 {
     for (size_t i = 0; i < count; i++) {
+        ctimes[i] = 0;
         const int fd = rdc_open_beneath(directory, paths, READ_FLAGS);
         if (fd < 0) {
             outcomes[i] = errno;
         } else {
-            outcomes[i] = read_open(fd, wanted + i, head, tail, out);
+            outcomes[i] = read_open(fd, wanted + i, head, tail, out, ctimes + i);
             close(fd);
         }
         paths += strlen(paths) + 1;

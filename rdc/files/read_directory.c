@@ -21,6 +21,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "nanoseconds.h"
+
 #define NAME_MOST 255    /* NAME_BYTES of rdc/limits.py: file systems in user space may send longer ones */
 #define TARGET_MOST 4096 /* the kernel gives at most a page */
 #define RECORDS_SIZE (32 << 10)
@@ -194,20 +196,6 @@ static uint8_t kind_of(mode_t mode)
     }
 }
 
-/* Nanoseconds since the epoch; 64 bits of them end in the year 2262, and later (or earlier) times are clamped. */
-static int64_t nanoseconds(struct timespec time)
-{
-    int64_t seconds = time.tv_sec, rest = time.tv_nsec, result;
-    if (seconds < 0) {
-        /* Both parts of one sign: then the product overflows only where the sum does. */
-        seconds++;
-        rest -= 1000000000;
-    }
-    if (__builtin_mul_overflow(seconds, INT64_C(1000000000), &result) || __builtin_add_overflow(result, rest, &result))
-        return rest < 0 ? INT64_MIN : INT64_MAX;
-    return result;
-}
-
 /* EINVAL when the link has been replaced by something else: left out, the entry would look deleted. */
 static int read_target(reader *r, int fd, const char *name)
 {
@@ -275,7 +263,8 @@ static int read_metadata(reader *r, int fd, int part_temporaries, rdc_entries *e
             return failed;
         size_t row = entries->count++;
         entries->sizes[row] = htole64(kind == RDC_FILE ? (uint64_t)found.st_size : 0);
-        entries->mtimes[row] = htole64((uint64_t)nanoseconds(found.st_mtim));
+        entries->mtimes[row] = htole64((uint64_t)rdc_nanoseconds(found.st_mtim));
+        entries->ctimes[row] = htole64((uint64_t)rdc_nanoseconds(found.st_ctim));
         entries->uids[row] = htole32(found.st_uid);
         entries->gids[row] = htole32(found.st_gid);
         entries->modes[row] = htole16((uint16_t)(found.st_mode & 07777));
@@ -283,7 +272,6 @@ static int read_metadata(reader *r, int fd, int part_temporaries, rdc_entries *e
         entries->devices[row] = htole64((uint64_t)found.st_dev);
         entries->inodes[row] = htole64((uint64_t)found.st_ino);
         entries->allocated[row] = htole64((uint64_t)found.st_blocks * 512); /* its unit whatever st_blksize says */
-        entries->ctimes[row] = htole64((uint64_t)nanoseconds(found.st_ctim));
         entries->links[row] = htole32(found.st_nlink < UINT32_MAX ? (uint32_t)found.st_nlink : UINT32_MAX);
         memcpy(entries->names + entries->names_size, name, p->length + 1);
         entries->names_size += p->length + 1;

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from rdc.errors import FileError
-from rdc.files.failure import failure
+from rdc.files.failure import failure, refused
 
 __all__ = ["RecordLog", "read_log"]
 
@@ -49,10 +50,15 @@ def read_log(path: bytes, limit: int) -> bytes:
     try:
         with open(os.open(path, _READ), "rb") as file:
             data = file.read(limit + 1)
-    except OSError as error:
-        raise failure(error, path, path, "read it") from error
+    except (FileNotFoundError, IsADirectoryError) as error:
+        found = "nothing" if isinstance(error, FileNotFoundError) else "a directory"
+        advice = "check the path and run again"
+        raise refused(path, path, "read it", expected="a file", found=found, advice=advice) from error
+    except (OSError, ValueError) as error:
+        cause = error if isinstance(error, OSError) else OSError(errno.EINVAL, str(error))
+        raise failure(cause, path, path, "read it") from error
     if len(data) > limit:
-        shown = os.fsdecode(path)
+        shown = path.decode("utf-8", "surrogateescape")
         raise FileError(path, f"{shown}: cannot read it: expected at most {limit} bytes, found more")
     return data
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from rdc.errors import RdcError
 from rdc.files.metadata import set_on_descriptor
 from rdc.files.source import identity_of
 from rdc.files.syscalls import fallocate_keep_size
@@ -73,7 +74,8 @@ class Replacement:
     )
 
     def __init__(self, root: Root, path: bytes, *, expected_size: int | None = None) -> None:
-        """Raises FileError, or OutOfSpaceError when `expected_size` bytes do not fit."""
+        """Raises FileError, or OutOfSpaceError when `expected_size` bytes do not fit, or RdcError (11) when
+        they are more than may be written below `root`."""
         self.root = root
         self.path = path
         self.size = 0
@@ -83,6 +85,7 @@ class Replacement:
         self._owned = True
         self._by_hand = False
         self._reserved = 0
+        self._spend(0 if root.may_spend(expected_size or 0) else expected_size or 0, entries=1)
         directory, target = root.locate(path)
         try:
             try:
@@ -105,6 +108,7 @@ class Replacement:
         """Append all of `buffer` (any contiguous buffer of bytes)."""
         view = memoryview(buffer)
         left = view.nbytes
+        self._spend(left)
         try:
             while True:
                 written = os.pwrite(self._fd, view, self.size)
@@ -124,6 +128,7 @@ class Replacement:
         pass through here: read them back with pread to hash what is really there.
         """
         done = 0
+        self._spend(length)
         try:
             while done < length:
                 count = self._copy_some(source, offset + done, length - done)
@@ -226,6 +231,13 @@ class Replacement:
                     return
             self.abandon()
         raise OSError(errno.EAGAIN, "")
+
+    def _spend(self, size: int, *, entries: int = 0) -> None:
+        try:
+            self.root.spend(self.path, size, entries=entries)
+        except RdcError:
+            self.abandon()
+            raise
 
     def _reserve(self, size: int) -> None:
         try:

@@ -61,9 +61,11 @@ def stage_small(
     root: Root, directory: bytes, listing: PackedListing, content: Buffer, *, owner: bool
 ) -> StagedFiles | None:
     """Writes the files of `listing` under temporary names in `directory`; their bytes lie one after the other
-    in `content`. None: it cannot be done so."""
-    if _extension is None:
+    in `content`. None: it cannot be done so, or is more than may be written below `root`."""
+    size = memoryview(content).nbytes
+    if _extension is None or not root.may_spend(size, entries=listing.count):
         return None
+    root.spend(directory, size, entries=listing.count)
     try:
         opened = root.directory(directory)
     except FileError:

@@ -69,6 +69,12 @@ class SourceFile:
     def fileno(self) -> int:
         return self._fd
 
+    def again(self) -> SourceFile:
+        """The same open file under a descriptor of its own, whatever stands at its path by now."""
+        twin = SourceFile(os.dup(self._fd), os.fstat(self._fd), self._path, self._shown)
+        twin.identity, twin.size = self.identity, self.size
+        return twin
+
     def spans(self, size: int = SPAN_BYTES) -> Iterator[bytes]:
         """The content from the start, `size` bytes at a time, `self.size` bytes in all; any number of times.
 

@@ -32,6 +32,7 @@ class Deduper:
         self._trees = trees
         self._options = options
         self._tally = Tally(options, reporter)
+        self._sharer = Sharer(trees, self._tally)
         self._journal = Journal(options.journal) if options.journal is not None else None
 
     @property
@@ -50,7 +51,6 @@ class Deduper:
 
     def groups(self, groups: Sequence[IdenticalFiles]) -> None:
         self._tally.total = sum(group.size * (len(group) - 1) for group in groups)
-        sharer = Sharer(self._trees, self._tally)
         linker = Linker(self._trees, self._tally, self._journal)
         hardlink = self._options.hardlink
         for group in groups:
@@ -64,17 +64,16 @@ class Deduper:
             if hardlink:
                 linker.group(inodes)
             else:
-                sharer.group(inodes)
+                self._sharer.group(inodes)
         linker.flush()
 
     def runs(self, runs: Iterable[Sequence[EqualRuns]]) -> None:
         """Each item is all that was found for one destination. Never together with hard links: one file's
         part cannot be another's."""
-        sharer = Sharer(self._trees, self._tally)
         for one in runs:
             if self._tally.capped:
                 break
-            sharer.runs(one)
+            self._sharer.runs(one)
 
     def finish(self) -> DedupeReport:
         return self._tally.report()

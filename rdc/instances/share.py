@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
-from rdc.files.dedupe_range import SLICE_BYTES, can_share, dedupe_range, sharing_failure
+from rdc.files.dedupe_range import NO_SHARING, SLICE_BYTES, can_share, dedupe_range, sharing_failure
 from rdc.files.failure import changed
 from rdc.files.places import compare_places
 from rdc.files.source import SPAN_BYTES
@@ -43,6 +43,8 @@ class Sharer:
         self._tally = tally
         self._volumes: dict[int, Volume] = {}
         """By device number."""
+        self._unable: set[int] = set()
+        """Devices whose file systems share no blocks: told once, and their other files are only counted."""
 
     def group(self, inodes: Sequence[Inode]) -> None:
         """Let the inodes of one group share the blocks of one of them, a volume at a time."""
@@ -57,8 +59,11 @@ class Sharer:
         shared = False
         try:
             with self._opened(source) as one:
-                for other in others:
+                for number, other in enumerate(others):
                     if self._tally.capped:
+                        break
+                    if one.identity.device in self._unable:
+                        self._tally.skipped += len(others) - number
                         break
                     began = self._tally.advanced
                     shared |= self._pair(one, source, other, [_Range(0, 0, size)])
@@ -77,6 +82,9 @@ class Sharer:
         shared = False
         try:
             with root.open_read(place.path) as file:
+                if file.identity.device in self._unable:
+                    self._tally.skipped += 1
+                    return
                 moved = self._to_move(root, place.path, file, runs)
                 if moved and self._tally.options.apply and not self._tally.capped:
                     # First: where a kill comes in between, the next run still finds extents to free.
@@ -182,6 +190,8 @@ class Sharer:
                     _compare(source, root, path, other, part)
                 won, perhaps = before.own, before.perhaps
         except OSError as error:
+            if error.errno in NO_SHARING:
+                self._unable.add(other.identity.device)
             raise sharing_failure(root, path, error) from error
         done = min(part.length, before.own + before.perhaps)
         return Instance(

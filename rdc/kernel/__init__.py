@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         TraitPairs,
         Winnower,
         block_fingerprints,
+        cut_many,
         equal_rows,
         kernel_name,
         match_blocks,
@@ -29,6 +30,7 @@ else:
     TraitPairs = _module.TraitPairs
     Winnower = _module.Winnower
     block_fingerprints = _module.block_fingerprints
+    cut_many = _module.cut_many
     equal_rows = _module.equal_rows
     kernel_name = _module.kernel_name
     match_blocks = _module.match_blocks
@@ -41,6 +43,7 @@ __all__ = [
     "TraitPairs",
     "Winnower",
     "block_fingerprints",
+    "cut_many",
     "equal_rows",
     "kernel_name",
     "match_blocks",

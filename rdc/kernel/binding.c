@@ -9,6 +9,7 @@
 #include <Python.h>
 
 #include "block_match.h"
+#include "cut_many.h"
 #include "cuts.h"
 #include "equal_rows.h"
 #include "name_ranks.h"
@@ -95,6 +96,15 @@ static const rdc_form *find_form(const char *name)
     return NULL;
 }
 
+static int check_sizes(long long min, long long max)
+{
+    if (min >= CHUNK_MIN_LIMIT && min < max && max <= CHUNK_MAX_LIMIT && max <= CHUNK_RATIO_LIMIT * min)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "chunk sizes %lld to %lld: need %d <= min < max <= %d min, and max <= %d", min, max,
+                 CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, CHUNK_MAX_LIMIT);
+    return -1;
+}
+
 static PyObject *cutter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"min_size", "max_size", "form", NULL};
@@ -102,9 +112,8 @@ static PyObject *cutter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     const char *name = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "LL|$z:Cutter", names, &min, &max, &name))
         return refuse_arguments();
-    if (min < CHUNK_MIN_LIMIT || min >= max || max > CHUNK_MAX_LIMIT || max > CHUNK_RATIO_LIMIT * min)
-        return PyErr_Format(PyExc_ValueError, "chunk sizes %lld to %lld: need %d <= min < max <= %d min, and max <= %d",
-                            min, max, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, CHUNK_MAX_LIMIT);
+    if (check_sizes(min, max))
+        return NULL;
     const rdc_form *form = name ? find_form(name) : chosen;
     if (!form)
         return NULL;
@@ -196,6 +205,63 @@ static PyType_Slot cutter_slots[] = {
     {Py_tp_getset, cutter_properties},
     {0, NULL},
 };
+
+/* The sizes as native numbers that add up to `length`, or NULL with an error set. */
+static uint64_t *read_sizes(const Py_buffer *column, Py_ssize_t length)
+{
+    const size_t count = (size_t)column->len / 8;
+    uint64_t *sizes = PyMem_Malloc(8 * count + 1), left = (uint64_t)length;
+    if (!sizes) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    memcpy(sizes, column->buf, 8 * count);
+    size_t i = 0;
+    for (; i < count && sizes[i] <= left; i++)
+        left -= sizes[i];
+    if (i == count && !left && column->len % 8 == 0)
+        return sizes;
+    PyErr_SetString(PyExc_ValueError, "the sizes, 8 bytes each, add up to another length than the data's");
+    PyMem_Free(sizes);
+    return NULL;
+}
+
+static PyObject *cut_many(PyObject *module, PyObject *args)
+{
+    long long min, max;
+    Py_buffer data, column;
+    PyObject *counts = NULL, *traits = NULL, *result = NULL;
+    rdc_ends lengths = {0};
+    int failed;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*LL:cut_many", &data, &column, &min, &max))
+        return refuse_arguments();
+    const Py_ssize_t count = column.len / 8;
+    uint64_t *const sizes = check_sizes(min, max) ? NULL : read_sizes(&column, data.len);
+    if (!sizes)
+        goto done;
+    counts = PyBytes_FromStringAndSize(NULL, 4 * count);
+    traits = PyBytes_FromStringAndSize(NULL, RDC_TRAIT_BYTES * count);
+    if (!counts || !traits)
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    failed = rdc_cut_many(chosen, (uint64_t)min, (uint64_t)max, data.buf, sizes, (size_t)count,
+                          (uint32_t *)(void *)PyBytes_AS_STRING(counts), &lengths, (uint8_t *)PyBytes_AS_STRING(traits));
+    Py_END_ALLOW_THREADS
+    if (failed)
+        PyErr_NoMemory();
+    else
+        result = Py_BuildValue("(Oy#O)", counts, lengths.count ? (char *)lengths.end : "",
+                               (Py_ssize_t)(8 * lengths.count), traits);
+done:
+    free(lengths.end);
+    PyMem_Free(sizes);
+    Py_XDECREF(counts);
+    Py_XDECREF(traits);
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&column);
+    return result;
+}
 
 static PyType_Spec cutter_spec = {"rdc.kernel._kernel.Cutter", sizeof(Cutter), 0, Py_TPFLAGS_DEFAULT, cutter_slots};
 
@@ -524,6 +590,7 @@ static PyMethodDef functions[] = {
     {"built", built, METH_NOARGS, NULL},
     {"usable", usable, METH_NOARGS, NULL},
     {"choose", choose, METH_O, NULL},
+    {"cut_many", cut_many, METH_VARARGS, NULL},
     {"equal_rows", equal_rows, METH_VARARGS, NULL},
     {"kernel_name", kernel_name, METH_NOARGS, NULL},
     {"match_blocks", match_blocks, METH_VARARGS, NULL},

@@ -143,19 +143,16 @@ typedef struct {
 
 typedef struct {
     block_hash hash;
-    uint64_t mask; /* of a fingerprint's bits */
-    uint8_t *filter;
+    uint64_t mask;   /* of a fingerprint's bits */
+    uint8_t *filter; /* a bit a slot */
     uint64_t filter_mask; /* of the low bits of a fingerprint that choose a slot of the filter */
     target *targets;      /* by value, each once */
     size_t count;
 } search;
 
-/* What a slot of the filter says. */
-enum { FIRST_LOOK = 1, SECOND_LOOK = 2 };
-
-/* Slots of the filter: the fewest fit the first-level cache, the most the second level. */
+/* Slots of the filter: the fewest take 4 KiB, the most half a second-level cache. */
 #define SLOTS_MIN (1 << 15)
-#define SLOTS_MAX (1 << 19)
+#define SLOTS_MAX (1 << 22)
 #define SLOTS_A_TARGET 256
 
 static int by_value(const void *left, const void *right)
@@ -183,18 +180,29 @@ static inline uint64_t second(uint64_t value)
     return value * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 }
 
+static inline unsigned look(const uint8_t *filter, uint64_t slot)
+{
+    return filter[slot >> 3] >> (slot & 7);
+}
+
+static void set(const search *s, uint64_t value)
+{
+    const uint64_t slot = value & s->filter_mask;
+    s->filter[slot >> 3] |= (uint8_t)(1 << (slot & 7));
+}
+
 static void admit(const search *s, uint64_t value)
 {
-    s->filter[value & s->filter_mask] |= FIRST_LOOK;
+    set(s, value);
     if (value < 4)
-        s->filter[(value - 1) & s->filter_mask] |= FIRST_LOOK; /* see folded() */
-    s->filter[second(value) & s->filter_mask] |= SECOND_LOOK;
+        set(s, value - 1); /* see folded() */
+    set(s, second(value));
 }
 
 static void note(const search *s, uint64_t lazy, uint64_t offset)
 {
     const uint64_t value = canonical(lazy) & s->mask;
-    if (!(s->filter[second(value) & s->filter_mask] & SECOND_LOOK))
+    if (!(look(s->filter, second(value) & s->filter_mask) & 1))
         return;
     target *found = find(s, value);
     if (found && offset < found->first)
@@ -212,9 +220,9 @@ static void scan_lanes(const search *s, const uint8_t *base, size_t size, size_t
     const uint64_t mask = s->filter_mask;
     const uint8_t *w0 = base, *w1 = w0 + offsets, *w2 = w1 + offsets, *w3 = w2 + offsets;
     for (size_t i = 0;; i++) {
-        const uint8_t slots = filter[folded(v0) & mask] | filter[folded(v1) & mask] | filter[folded(v2) & mask] |
-                              filter[folded(v3) & mask];
-        if (__builtin_expect(slots & FIRST_LOOK, 0)) {
+        const unsigned looks = look(filter, folded(v0) & mask) | look(filter, folded(v1) & mask) |
+                               look(filter, folded(v2) & mask) | look(filter, folded(v3) & mask);
+        if (__builtin_expect(looks & 1, 0)) {
             note(s, v0, i);
             note(s, v1, i + offsets);
             note(s, v2, i + 2 * offsets);
@@ -235,7 +243,7 @@ static void scan_one(const search *s, const uint8_t *base, size_t size, size_t b
     for (size_t i = 0; i < size; i++)
         v = enter(&s->hash, v, base[begin + i]);
     for (size_t i = begin;; i++) {
-        if (__builtin_expect(s->filter[folded(v) & s->filter_mask] & FIRST_LOOK, 0))
+        if (__builtin_expect(look(s->filter, folded(v) & s->filter_mask) & 1, 0))
             note(s, v, i);
         if (i + 1 == end)
             return;
@@ -250,7 +258,7 @@ static int search_start(search *s, const uint8_t *fingerprints, size_t count, un
         slots *= 2;
     s->mask = width == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * width) - 1;
     s->filter_mask = (slots - 1) & s->mask;
-    s->filter = calloc(slots, 1);
+    s->filter = calloc(slots / 8, 1);
     s->targets = malloc((count ? count : 1) * sizeof *s->targets);
     if (!s->filter || !s->targets)
         return -1;

@@ -36,10 +36,9 @@ enum { CHUNK_START = 1, CHUNK_END = 2, PARENT = 4, ROOT = 8 };
         G(3, 4, 9, 14, m[s14], m[s15]);                                             \
     } while (0)
 
-static const uint32_t NAME(iv)[8] = {0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A,
-                                     0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19};
+static const uint32_t NAME(iv)[4] = {0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A};
 
-FN void NAME(group)(const rdc_stream *streams, size_t count)
+FN void NAME(group)(const rdc_name_key *key, const rdc_stream *streams, size_t count)
 {
     static const uint8_t nothing[BLOCK];
     uint8_t rest[LANES][BLOCK];
@@ -48,7 +47,7 @@ FN void NAME(group)(const rdc_stream *streams, size_t count)
     size_t most = 0, blocks[LANES];
 
     for (unsigned i = 0; i < 8; i++)
-        h[i] = (V){0} + NAME(iv)[i];
+        h[i] = (V){0} + key->words[i];
     for (unsigned k = 0; k < LANES; k++) {
         blocks[k] = k >= count ? 0 : streams[k].size ? (streams[k].size - 1) / BLOCK + 1 : 1;
         low[k] = k < count ? (uint32_t)streams[k].counter : 0;
@@ -78,6 +77,7 @@ FN void NAME(group)(const rdc_stream *streams, size_t count)
                 flags[k] = (b ? 0 : CHUNK_START) | (b + 1 == blocks[k] ? CHUNK_END : 0);
             if (s->is_root && b + 1 == blocks[k])
                 flags[k] |= ROOT;
+            flags[k] |= key->flags;
         }
         LOAD_WORDS(m, block);
         for (unsigned i = 0; i < 8; i++)
@@ -103,9 +103,9 @@ FN void NAME(group)(const rdc_stream *streams, size_t count)
             memcpy(streams[k].out + 4 * i, (const uint8_t *)&h[i] + 4 * k, 4);
 }
 
-FN void NAME(compress)(const rdc_stream *streams, size_t count)
+FN void NAME(compress)(const rdc_name_key *key, const rdc_stream *streams, size_t count)
 {
     for (; count > LANES; streams += LANES, count -= LANES)
-        NAME(group)(streams, LANES);
-    NAME(group)(streams, count);
+        NAME(group)(key, streams, LANES);
+    NAME(group)(key, streams, count);
 }

@@ -18,6 +18,7 @@
 
 #define CHUNK 1024
 #define BLOCK 64
+#define KEYED 16
 
 #if defined(__x86_64__)
 extern const rdc_naming rdc_naming_avx512, rdc_naming_avx2;
@@ -34,8 +35,8 @@ static size_t blocks_of(size_t size)
 }
 
 /* Chaining values lie in `value`, 32 bytes each, those of a piece one behind another. */
-static void compress_chunks(const rdc_naming *naming, const rdc_piece *pieces, size_t count, rdc_stream *streams,
-                            uint8_t *value)
+static void compress_chunks(const rdc_naming *naming, const rdc_name_key *key, const rdc_piece *pieces, size_t count,
+                            rdc_stream *streams, uint8_t *value)
 {
     size_t whole = 0, start[CHUNK / BLOCK + 2] = {0};
 
@@ -57,11 +58,23 @@ static void compress_chunks(const rdc_naming *naming, const rdc_piece *pieces, s
                               chunks == 1, 0};
         }
     }
-    naming->compress(streams, start[CHUNK / BLOCK]);
+    naming->compress(key, streams, start[CHUNK / BLOCK]);
 }
 
-int rdc_name_pieces(const rdc_naming *naming, const rdc_piece *pieces, size_t count, uint8_t *out)
+static rdc_name_key key_of(const uint8_t *key)
 {
+    rdc_name_key words = {{0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19},
+                          0};
+    if (key) {
+        memcpy(words.words, key, sizeof words.words); /* the forms are of little-endian machines */
+        words.flags = KEYED;
+    }
+    return words;
+}
+
+int rdc_name_pieces(const rdc_naming *naming, const uint8_t *key, const rdc_piece *pieces, size_t count, uint8_t *out)
+{
+    const rdc_name_key words = key_of(key);
     size_t chunks = 0, most = 1;
     for (size_t i = 0; i < count; i++) {
         const size_t own = chunks_of(pieces[i].size);
@@ -80,7 +93,7 @@ int rdc_name_pieces(const rdc_naming *naming, const rdc_piece *pieces, size_t co
         return -1;
     }
     uint8_t *from = values, *to = values + chunks * RDC_NAME_BYTES;
-    compress_chunks(naming, pieces, count, streams, from);
+    compress_chunks(naming, &words, pieces, count, streams, from);
     for (size_t i = 0; i < count; i++)
         left[i] = chunks_of(pieces[i].size);
     /* Each level's values of a piece stay at the place where its chunks' values began. */
@@ -97,7 +110,7 @@ int rdc_name_pieces(const rdc_naming *naming, const rdc_piece *pieces, size_t co
             left[i] = (left[i] + 1) / 2;
             begin += chunks_of(pieces[i].size);
         }
-        naming->compress(streams, parents);
+        naming->compress(&words, streams, parents);
         uint8_t *swapped = from;
         from = to;
         to = swapped;

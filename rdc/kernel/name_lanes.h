@@ -22,8 +22,14 @@ typedef struct {
     uint32_t is_parent;
 } rdc_stream;
 
+/* The initial chaining value and what every block's flags have besides: for plain hashing, or under a key. */
+typedef struct {
+    uint32_t words[8];
+    uint32_t flags;
+} rdc_name_key;
+
 /* Compresses `count` streams, `lanes` at a time, the best when neighbours have equal sizes. */
-typedef void (*rdc_compressor)(const rdc_stream *streams, size_t count);
+typedef void (*rdc_compressor)(const rdc_name_key *key, const rdc_stream *streams, size_t count);
 
 typedef struct {
     const char *name;
@@ -34,7 +40,8 @@ typedef struct {
 /* Fastest first, then NULL. */
 extern const rdc_naming *const rdc_namings[];
 
-/* Writes the BLAKE3-256 of each piece, RDC_NAME_BYTES each. Returns -1 without memory. */
-int rdc_name_pieces(const rdc_naming *naming, const rdc_piece *pieces, size_t count, uint8_t *out);
+/* Writes the BLAKE3-256 of each piece, RDC_NAME_BYTES each, keyed where `key` (RDC_NAME_BYTES) is not NULL. Returns -1
+ * without memory. */
+int rdc_name_pieces(const rdc_naming *naming, const uint8_t *key, const rdc_piece *pieces, size_t count, uint8_t *out);
 
 #endif

@@ -4,6 +4,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <string.h>
+
 #include "name_lanes.h"
 
 /* Bytes from which on giving up the lock costs less than holding it: a few microseconds of work. */
@@ -51,10 +53,10 @@ static PyObject *name_pieces(PyObject *module, PyObject *args)
     uint8_t *out = (uint8_t *)PyBytes_AS_STRING(result);
     if (total >= UNLOCK_FROM) {
         Py_BEGIN_ALLOW_THREADS
-        failed = rdc_name_pieces(naming, pieces, (size_t)held, out);
+        failed = rdc_name_pieces(naming, NULL, pieces, (size_t)held, out);
         Py_END_ALLOW_THREADS
     } else {
-        failed = rdc_name_pieces(naming, pieces, (size_t)held, out);
+        failed = rdc_name_pieces(naming, NULL, pieces, (size_t)held, out);
     }
     if (failed) {
         Py_CLEAR(result);
@@ -65,6 +67,64 @@ done:
         PyBuffer_Release(views + held);
     PyMem_Free(views);
     PyMem_Free(pieces);
+    return result;
+}
+
+static PyObject *name_parts(PyObject *module, PyObject *args)
+{
+    const char *form;
+    Py_buffer data, sizes, key = {0};
+    PyObject *result = NULL;
+    rdc_piece *pieces = NULL;
+    int failed;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*z*s:name_parts", &data, &sizes, &key, &form))
+        return NULL;
+    const rdc_naming *naming = find(form);
+    const size_t count = (size_t)sizes.len / 8;
+    uint64_t left = (uint64_t)data.len;
+    if (!naming)
+        goto done;
+    if (key.buf && key.len != RDC_NAME_BYTES) {
+        PyErr_Format(PyExc_ValueError, "a key of %d bytes is needed", RDC_NAME_BYTES);
+        goto done;
+    }
+    pieces = PyMem_Calloc(count + 1, sizeof *pieces);
+    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * RDC_NAME_BYTES));
+    if (!pieces || !result) {
+        Py_CLEAR(result);
+        PyErr_NoMemory();
+        goto done;
+    }
+    const uint8_t *at = data.buf;
+    size_t found = 0;
+    for (; found < count; found++) {
+        uint64_t size;
+        memcpy(&size, (const char *)sizes.buf + 8 * found, 8);
+        if (size > left)
+            break;
+        pieces[found] = (rdc_piece){at, (size_t)size};
+        at += size;
+        left -= size;
+    }
+    if (found < count || left || sizes.len % 8) {
+        PyErr_SetString(PyExc_ValueError, "the sizes, 8 bytes each, add up to another length than the data's");
+        Py_CLEAR(result);
+        goto done;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    failed = rdc_name_pieces(naming, key.buf, pieces, count, (uint8_t *)PyBytes_AS_STRING(result));
+    Py_END_ALLOW_THREADS
+    if (failed) {
+        Py_CLEAR(result);
+        PyErr_NoMemory();
+    }
+done:
+    PyMem_Free(pieces);
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&sizes);
+    if (key.obj)
+        PyBuffer_Release(&key);
     return result;
 }
 
@@ -87,6 +147,7 @@ static PyObject *usable(PyObject *module, PyObject *ignored)
 }
 
 static PyMethodDef functions[] = {
+    {"name_parts", name_parts, METH_VARARGS, NULL},
     {"name_pieces", name_pieces, METH_VARARGS, NULL},
     {"usable", usable, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},

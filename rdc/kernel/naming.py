@@ -9,9 +9,11 @@ from blake3 import blake3
 from rdc.kernel import kernel_name
 
 if TYPE_CHECKING:
+    from array import array
+
     from typing_extensions import Buffer
 
-__all__ = ["NAME_BYTES", "forms", "name_many"]
+__all__ = ["NAME_BYTES", "forms", "name_many", "name_parts"]
 
 NAME_BYTES = 32
 
@@ -55,4 +57,24 @@ def name_many(pieces: list[Buffer]) -> bytes:
         update(piece)
         names.append(digest())
         reset()
+    return b"".join(names)
+
+
+def name_parts(data: Buffer, sizes: array[int], key: bytes | None = None) -> bytes:
+    """The same for parts that lie one behind another in `data`: `sizes` (typecode 'Q') has the bytes of each.
+
+    With `key`, 32 bytes, the digests are keyed ones. ValueError where the sizes do not add up to `data`.
+    """
+    if _form is not None:
+        from rdc.kernel import _names
+
+        return _names.name_parts(data, sizes, key, _form)
+    with memoryview(data).cast("B") as view:
+        if sum(sizes) != len(view):
+            raise ValueError("the sizes, 8 bytes each, add up to another length than the data's")
+        names, at = [], 0
+        for size in sizes:
+            part = view[at : at + size]
+            names.append((blake3(part) if key is None else blake3(part, key=key)).digest())
+            at += size
     return b"".join(names)

@@ -10,6 +10,7 @@ Efficient Determination of Most Near Neighbors". rdc/signature/FORMAT.md has the
 from __future__ import annotations
 
 import struct
+from array import array
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,7 @@ __all__ = [
     "TraitPairs",
     "Winnower",
     "block_fingerprints",
+    "cut_many",
     "equal_rows",
     "kernel_name",
     "match_blocks",
@@ -190,6 +192,32 @@ class Cutter:
             self._features.add(second)
         if first < LEAD_FEW and self.length < FEW_FEATURES_BELOW:
             self._few.add(second)
+
+
+def cut_many(
+    data: ReadableBuffer, sizes: ReadableBuffer, min_size: int, max_size: int, /
+) -> tuple[bytes, bytes, bytes]:
+    """Cuts streams that lie one behind another in `data`; `sizes`: bytes of each, native 64-bit numbers.
+
+    Returns three columns: native 32-bit numbers of chunks a stream, native 64-bit lengths of the chunks, and
+    nine bytes of traits a stream, zeros where it has no feature. ValueError as for Cutter, and where the
+    sizes do not add up to `data`.
+    """
+    Cutter(min_size, max_size)
+    with memoryview(sizes).cast("B") as column, memoryview(data).cast("B") as view:
+        if len(column) % 8 or sum(column.cast("Q")) != len(view):
+            raise ValueError("the sizes, 8 bytes each, add up to another length than the data's")
+        counts, lengths, traits, at = array("I"), array("Q"), [], 0
+        for size in column.cast("Q"):
+            cutter, start = Cutter(min_size, max_size), 0
+            ends = cutter.feed(view[at : at + size]) + cutter.finish()
+            for end in ends:
+                lengths.append(end - start)
+                start = end
+            counts.append(len(ends))
+            traits.append(cutter.traits() or bytes(9))
+            at += size
+    return counts.tobytes(), lengths.tobytes(), b"".join(traits)
 
 
 class Winnower:

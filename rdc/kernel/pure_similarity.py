@@ -160,6 +160,9 @@ class TraitPairs:
     one with the smallest key stands in pairs: with each of the others, and with files of other traits. And
     among files that agree in two traits each is compared with the `window` that follow in the order of
     traits.
+
+    With `spanning`, pairs are left out whose files are connected already by pairs of as many matches or more.
+    The rest connects the same groups, whatever number of matches counts, and is at most 12 pairs a file.
     """
 
     __slots__ = ("_pairs", "flooded", "skipped")
@@ -169,7 +172,7 @@ class TraitPairs:
     skipped: int
     """Comparisons that the window left out so far; of most, nothing would have come."""
 
-    def __init__(self, index: TraitIndex, min_matches: int, window: int) -> None:
+    def __init__(self, index: TraitIndex, min_matches: int, window: int, *, spanning: bool = False) -> None:
         """ValueError unless 2 <= min_matches <= 12 and window >= 1."""
         if not (2 <= min_matches <= TRAIT_COUNT and window >= 1):
             raise ValueError(
@@ -185,7 +188,8 @@ class TraitPairs:
         ]
         self.flooded = sum(len(c.keys) - 1 for c in classes if len(c.keys) > CLASS_FILES)
         self.skipped = 0
-        self._pairs = self._search(classes, min_matches, window)
+        found = self._search(classes, min_matches, window)
+        self._pairs = _spanning(found, min_matches) if spanning else found
 
     def step(self) -> list[_Pair] | None:
         """Some more pairs (smaller key, larger key, matches), each given once; maybe none yet. None at the
@@ -221,3 +225,22 @@ class TraitPairs:
         for x in a.standing:
             for y in b.standing:
                 yield min(x, y), max(x, y), sum(alike)
+
+
+def _spanning(pairs: Iterator[_Pair], min_matches: int) -> Iterator[_Pair]:
+    forests: dict[int, dict[int, int]] = {m: {} for m in range(min_matches, TRAIT_COUNT + 1)}
+
+    def top(matches: int, key: int) -> int:
+        above = forests[matches]
+        while key in above:
+            key = above[key]
+        return key
+
+    for first, second, matches in pairs:
+        if top(matches, first) == top(matches, second):
+            continue
+        for fewer in range(min_matches, matches + 1):
+            x, y = top(fewer, first), top(fewer, second)
+            if x != y:
+                forests[fewer][max(x, y)] = min(x, y)
+        yield first, second, matches

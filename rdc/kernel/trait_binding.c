@@ -280,10 +280,12 @@ typedef struct {
 
 static PyObject *pairs_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"index", "min_matches", "window", NULL};
+    static char *names[] = {"index", "min_matches", "window", "spanning", NULL};
     PyObject *index;
     Py_ssize_t least, window;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!nn:TraitPairs", names, index_type, &index, &least, &window))
+    int spanning = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!nn|$p:TraitPairs", names, index_type, &index, &least, &window,
+                                     &spanning))
         return NULL;
     if (least < 2 || least > RDC_TRAIT_COUNT || window < 1)
         return PyErr_Format(PyExc_ValueError, "pairs with %zd matches in a window of %zd: need 2 to %d, and 1 or more",
@@ -292,7 +294,8 @@ static PyObject *pairs_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (!self)
         return NULL;
     self->more = 1;
-    if (rdc_pairs_start(&self->pairs, &((TraitIndex *)index)->index, (unsigned)least, (size_t)window)) {
+    if (rdc_pairs_start(&self->pairs, &((TraitIndex *)index)->index, (unsigned)least, (size_t)window,
+                        spanning)) {
         Py_DECREF(self);
         return PyErr_NoMemory();
     }

@@ -12,6 +12,9 @@
  * of a class of more than RDC_CLASS_FILES only the first stands in pairs with others, and with each of its own; and
  * in a bucket a class is compared with the `window` classes that follow it in the order of traits. What that may
  * leave out is counted.
+ *
+ * Who only wants groups asks for spanning pairs. A flood of n files alike has n^2 pairs, of which n - 1 say it all: for
+ * each number of matches there is a forest, and a pair whose classes have one root there already is passed over.
  */
 #include "trait_pairs.h"
 
@@ -96,11 +99,22 @@ static int read_classes(rdc_pairs *p, const rdc_index *index)
     return 0;
 }
 
-int rdc_pairs_start(rdc_pairs *p, const rdc_index *index, unsigned least, size_t window)
+int rdc_pairs_start(rdc_pairs *p, const rdc_index *index, unsigned least, size_t window, int spanning)
 {
     *p = (rdc_pairs){.files = index->count, .window = window, .least = least, .at_join = UINT32_MAX};
     choose_joins(p);
-    return read_classes(p, index);
+    if (read_classes(p, index))
+        return -1;
+    if (!spanning)
+        return 0;
+    const size_t forests = RDC_TRAIT_COUNT - least;
+    p->above = malloc((forests * p->classes + 1) * sizeof *p->above);
+    if (!p->above)
+        return -1;
+    for (size_t i = 0; i < forests; i++)
+        for (size_t c = 0; c < p->classes; c++)
+            p->above[i * p->classes + c] = (uint32_t)c;
+    return 0;
 }
 
 void rdc_pairs_end(rdc_pairs *p)
@@ -110,6 +124,7 @@ void rdc_pairs_end(rdc_pairs *p)
     free(p->order);
     free(p->planes);
     free(p->pair);
+    free(p->above);
     *p = (rdc_pairs){0};
 }
 
@@ -139,12 +154,12 @@ static uint32_t standing(const rdc_class *class)
     return class->files > RDC_CLASS_FILES ? 1 : class->files;
 }
 
-/* Pairs within class `at`: each with each, or each with the first. */
+/* Pairs within class `at`: each with each; each with the first if there are many, or that suffices. */
 static int pair_class(rdc_pairs *p)
 {
     const rdc_class *class = &p->class[p->at];
     const uint64_t *key = p->key + class->first;
-    if (class->files <= RDC_CLASS_FILES) {
+    if (class->files <= RDC_CLASS_FILES && !p->above) {
         if (reserve_pairs(p, RDC_CLASS_FILES * RDC_CLASS_FILES / 2))
             return -1;
         for (uint32_t i = 0; i < class->files; i++)
@@ -240,8 +255,39 @@ static int found_first(const rdc_pairs *p, const rdc_class *a, const rdc_class *
     return 1;
 }
 
+static uint32_t root_of(uint32_t *above, uint32_t class)
+{
+    while (above[class] != class)
+        class = above[class] = above[above[class]];
+    return class;
+}
+
+/* Ties two different classes together by so many matches, and so by fewer; returns whether that is new. Whoever is
+ * connected by more matches is connected by fewer. */
+static int tie(rdc_pairs *p, uint32_t a, uint32_t b, unsigned matches)
+{
+    int tied = 0;
+    for (unsigned m = matches; m >= p->least; m--) {
+        uint32_t *above = p->above + (m - p->least) * p->classes;
+        const uint32_t x = root_of(above, a), y = root_of(above, b);
+        if (x == y)
+            break;
+        above[x < y ? y : x] = x < y ? x : y;
+        tied = 1;
+    }
+    return tied;
+}
+
 static int pair_classes(rdc_pairs *p, const rdc_class *a, const rdc_class *b, unsigned matches)
 {
+    if (p->above) {
+        if (!tie(p, (uint32_t)(a - p->class), (uint32_t)(b - p->class), matches))
+            return 0;
+        if (reserve_pairs(p, 1))
+            return -1;
+        add_pair(p, p->key[a->first], p->key[b->first], matches);
+        return 0;
+    }
     const uint32_t of_a = standing(a), of_b = standing(b);
     if (!found_first(p, a, b))
         return 0;

@@ -33,6 +33,7 @@ typedef struct rdc_pairs {
     size_t files, classes, groups, found, room;
     size_t window; /* neighbours in a bucket that a class is compared with */
     unsigned least;
+    uint32_t *above; /* with `spanning`: for each number of matches a forest of classes, roots being above themselves */
     uint8_t join[RDC_JOINS_MAX][2]; /* pairs of traits */
     unsigned joins;
     /* where it is */
@@ -43,8 +44,10 @@ typedef struct rdc_pairs {
     uint64_t skipped; /* comparisons past the window */
 } rdc_pairs;
 
-/* Copies what it needs. -1 without memory; then rdc_pairs_end still has to be called. */
-int rdc_pairs_start(rdc_pairs *pairs, const rdc_index *index, unsigned least, size_t window);
+/* Copies what it needs. With `spanning` a pair is left out whose files are connected already by pairs of as many matches:
+ * what is given has the groups of all pairs, for every number of matches, and is at most 12 pairs a file. -1 without
+ * memory; then rdc_pairs_end still has to be called. */
+int rdc_pairs_start(rdc_pairs *pairs, const rdc_index *index, unsigned least, size_t window, int spanning);
 
 /* Goes on for some milliseconds: pair[0 .. found) are new ones, maybe none. Returns whether there is more, -1 without
  * memory. */

@@ -207,7 +207,7 @@ class PackedInodes:
     allocated: bytes
     """u64: bytes that the file occupies, holes not counted, blocks shared with other files counted whole."""
     ctimes: bytes
-    """i64: when content or metadata changed last, in nanoseconds since the epoch."""
+    """i64: nanoseconds since the epoch."""
 
     def identity(self, row: int) -> tuple[int, int]:
         """Device and inode number of one row."""

@@ -7,7 +7,7 @@ from enum import Enum
 
 from rdc.errors import ExitCode
 
-__all__ = ["FilterRule", "MessageCost", "RuleAction", "SyncOptions", "SyncReport"]
+__all__ = ["FilterRule", "MessageCost", "Purpose", "RuleAction", "SyncOptions", "SyncReport"]
 
 
 class RuleAction(Enum):
@@ -50,6 +50,23 @@ class SyncOptions:
     """Seconds without a byte through the connection before both sides give up; 0: never."""
 
 
+class Purpose(Enum):
+    """What messages are for."""
+
+    MANIFEST = "manifest"
+    """Which entries there are, and which differ."""
+    ROOTS = "roots"
+    """Which files differ, or are other ones under a new name."""
+    NODES = "nodes"
+    """Which chunks of a file differ."""
+    BLOCKS = "sub-chunks"
+    """Which parts of a chunk differ."""
+    LITERALS = "literals"
+    """Content."""
+    OVERHEAD = "overhead"
+    """Openings, reports, framing."""
+
+
 @dataclass(frozen=True, slots=True)
 class SyncReport:
     files: int
@@ -71,11 +88,23 @@ class SyncReport:
     exit: ExitCode
     by_kind: tuple[MessageCost, ...] = field(default=())
 
+    @property
+    def by_purpose(self) -> dict[Purpose, int]:
+        """Bytes through the connection, both ways; together bytes_sent + bytes_received."""
+        return {
+            purpose: sum(cost.bytes for cost in self.by_kind if cost.purpose is purpose)
+            for purpose in Purpose
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class MessageCost:
-    """What one kind of message cost, both ways, before compression."""
+    """What one kind of message cost, both ways."""
 
     name: str
     count: int
     bytes: int
+    """Through the connection, framing and compression included; those of all kinds add up to what passed."""
+    plain: int
+    """Before compression."""
+    purpose: Purpose

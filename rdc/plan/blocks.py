@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan.descent import ByteRange, Copy, Fetch, Literal, Patch, Repeat, Reuse, ReuseChunk
+from rdc.plan.order import Found, strays
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -49,6 +50,10 @@ TAIL_BYTES = 16
 
 MARGIN = 4 << 10
 """Bytes by which a window goes past the known neighbours, and about which a rest's own window lies."""
+
+STRAY_LOOK = 4 << 10
+"""Bytes of a search that one call costs besides: what is spent on blocks out of order stays below what their
+windows took, whatever fingerprints come."""
 
 CERTAINTY_BITS = 10
 """One file in 2^10 at most may be deceived by a fingerprint: it is then described once more in full."""
@@ -187,17 +192,26 @@ class BlockSearch:
         whole = [found.length // size for found in opened]
         wanted = b"".join(blob[: count * width] for blob, count in zip(blobs, whole, strict=True))
         places = _search(gap.windows, size, width, wanted, find)
+        blocks: list[_Block] = []
         row = 0
         for found, count, blob in zip(opened, whole, blobs, strict=True):
-            lengths = [size] * count
             taken = places[row : row + count]
             row += count
             rest = found.length - count * size
             if rest:
-                lengths.append(rest)
                 ends = [_near_end(window, rest) for window in gap.windows]
                 taken += _search(ends, rest, width, blob[count * width :], find)
-            self._settle(found, lengths, taken)
+            for number, place in enumerate(taken):
+                length = rest if number == count else size
+                fingerprint = blob[number * width : (number + 1) * width]
+                blocks.append(_Block(found.offset + number * size, length, fingerprint, place))
+        _put_in_order(gap, blocks, find)
+        row = 0
+        for found in opened:
+            count = -(-found.length // size)
+            some = blocks[row : row + count]
+            row += count
+            self._settle(found, [block.length for block in some], [block.place for block in some])
 
     def _settle(self, found: _Open, lengths: list[int], places: list[_Place]) -> None:
         """Copies for the blocks that were found, smaller blocks for runs of others."""
@@ -232,6 +246,42 @@ class BlockSearch:
 
 
 _Place: TypeAlias = "tuple[int, int] | None"
+
+
+class _Block:
+    __slots__ = ("fingerprint", "length", "offset", "place")
+
+    def __init__(self, offset: int, length: int, fingerprint: bytes, place: _Place) -> None:
+        self.offset = offset
+        self.length = length
+        self.fingerprint = fingerprint
+        self.place = place
+
+    @property
+    def found(self) -> Found | None:
+        return None if self.place is None else Found(self.offset, self.length, *self.place)
+
+
+def _put_in_order(gap: _Gap, blocks: list[_Block], find: Find) -> None:
+    """Blocks alone in a place out of order are looked for between their neighbours instead: what repeats in a
+    base is found in the first place that has it, and what is there by chance is not there."""
+    found = [block.found for block in blocks]
+    if not any(found):
+        return
+    certain = sorted(
+        (Found(m.offset, m.copy.length, m.copy.base, m.copy.offset) for m in gap.copies),
+        key=lambda one: one.offset,
+    )
+    start = min(window.offset for window in gap.windows)
+    stop = max(window.offset + window.length for window in gap.windows)
+    left = sum(window.length for window in gap.windows)
+    for stray in strays(found, certain, start, stop):
+        block, between = blocks[stray.row], stray.stop - stray.start
+        windows = []
+        if block.place is not None and block.length <= between <= left - STRAY_LOOK:
+            windows.append(Window(block.place[0], stray.start, between))
+            left -= between + STRAY_LOOK
+        (block.place,) = _search(windows, block.length, len(block.fingerprint), block.fingerprint, find)
 
 
 def _split(found: _Open, most: int) -> Iterator[_Open]:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import msgpack  # type: ignore[import-untyped]
 
-from rdc.errors import IncompatiblePeerError, ProtocolError, RdcError, StreamError, printable
-from rdc.limits import ROUND_LIMIT
+from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, RdcError, StreamError, printable
+from rdc.limits import ROUND_LIMIT, SIZE_LIMIT
 from rdc.model.sync import MessageCost
-from rdc.protocol.blocks import DEFAULT_LEVEL, MAX_LEVEL, BlockReader, BlockWriter
+from rdc.protocol.blocks import DEFAULT_LEVEL, HARD_LEVEL, BlockReader, BlockWriter
 from rdc.protocol.census import Census
+from rdc.protocol.costs import Costs
 from rdc.protocol.frames import Frame, FrameReader, frame_head
 from rdc.protocol.ledger import Ledger
 from rdc.protocol.messages import (
@@ -92,14 +93,6 @@ class _End:
         self.highest_round = 0
 
 
-class _Tally:
-    __slots__ = ("bytes", "count")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.bytes = 0
-
-
 class Connection:
     """`dialler`: opened the connection (sends Open); `hello`: what to say of ourselves; `compress`: False
     sends everything raw (the peer chooses for its own direction)."""
@@ -114,6 +107,9 @@ class Connection:
         """Every byte that data_to_send() handed out."""
         self.bytes_received = 0
         """Every byte that receive_data() took."""
+        self.decoded_limit = SIZE_LIMIT
+        """How many bytes, decompressed, the far side may send in all; may change at any time."""
+        self._decoded = 0
         self._hello = hello
         self._us = _End(Role.SOURCE if dialler else Role.DESTINATION)
         self._them = _End(self._us.role.other)
@@ -123,29 +119,28 @@ class Connection:
         """S watches: the session goes on after Done."""
         self._follows = False
         """D asked S to watch, and hears how that goes."""
-        self._tallies: dict[str, _Tally] = {}
+        self._costs = Costs()
         self._packer = msgpack.Packer(use_bin_type=True)
         self._greeting = bytearray()
         """Bytes before the peer's preamble is complete."""
         self._preamble_seen = False
-        self._blocks_in = BlockReader()
+        self._blocks_in = BlockReader(self._costs.received)
         self._frames_in = FrameReader()
         self._eof = False
         self._failure: RdcError | None = None
         self._preamble: bytes = MAGIC + bytes((PROTOCOL_VERSION,))
-        self._blocks_out = BlockWriter(0)
+        self._blocks_out = BlockWriter(0, self._costs.sent)
         self.send(hello, 0)
         self._blocks_out.flush()
-        self.set_level(DEFAULT_LEVEL if compress else 0)
+        self._compress = compress
+        self.press(hard=False)
 
     # Sending
 
-    def set_level(self, level: int) -> None:
-        """zstd level of what is sent from here on, 1 to 19, or 0 for raw. Moving between raw and one level is
-        free; another level starts with an empty window."""
-        if not 0 <= level <= MAX_LEVEL:
-            raise LocalProtocolError(f"compression level {level}")
-        self._blocks_out.level = level
+    def press(self, *, hard: bool) -> None:
+        """How hard what follows is compressed, if it is. A change starts with an empty window."""
+        if self._compress:
+            self._blocks_out.level = HARD_LEVEL if hard else DEFAULT_LEVEL
 
     def send(self, message: Message, round: int) -> None:  # noqa: A002 - the protocol's word
         """Queue a message. LocalProtocolError when it is not allowed now or breaks a limit."""
@@ -163,7 +158,7 @@ class Connection:
         self._us.highest_round = max(self._us.highest_round, round)
         length = len(payload) + len(content)
         head = frame_head(message.kind, round, length)
-        self._count(message, len(head) + length)
+        self._costs.sent.frame(message.name, len(head) + length)
         if content:
             self._blocks_out.write_content(head + payload, content)
         else:
@@ -243,6 +238,13 @@ class Connection:
                 data = self._blocks_in.next()
                 if data is None:
                     break
+                self._decoded += len(data)
+                if self._decoded > self.decoded_limit:
+                    raise RdcError(
+                        f"more than {self.decoded_limit} bytes, decompressed, came in one session, which is"
+                        " all that it may bring; run again to go on",
+                        code=ExitCode.BUSY,
+                    )
                 self._frames_in.feed(data)
             if self._eof:
                 self._check_end()
@@ -267,9 +269,8 @@ class Connection:
 
     @property
     def costs(self) -> tuple[MessageCost, ...]:
-        """Frames of each kind, both ways, before compression; the most bytes first."""
-        rows = [MessageCost(name, tally.count, tally.bytes) for name, tally in self._tallies.items()]
-        return tuple(sorted(rows, key=lambda row: (-row.bytes, row.name)))
+        """Messages of each kind, both ways, the most bytes first; together what was sent and received."""
+        return self._costs.rows(self.bytes_sent + self.bytes_received)
 
     # Inside
 
@@ -301,6 +302,7 @@ class Connection:
                 f"the far side sent round {frame.round}, more than {self._us.highest_round} can cause"
             )
         message = decode(frame.kind, frame.payload)
+        self._costs.received.frame(message.name, frame.size)
         try:
             self._step(self._them, self._us, message)
         except Illegal as problem:
@@ -310,7 +312,6 @@ class Connection:
         if isinstance(message, Hello):
             self._greet(message)
         self._them.highest_round = max(self._them.highest_round, frame.round)
-        self._count(message, frame.size)
         return Received(message, frame.round)
 
     def _greet(self, hello: Hello) -> None:
@@ -407,11 +408,6 @@ class Connection:
     def _listed(self, file: int) -> None:
         if file >= self._census.known:
             raise Illegal(f"file {file} was not listed, only {self._census.known} entries were")
-
-    def _count(self, message: Message, size: int) -> None:
-        tally = self._tallies.setdefault(message.name, _Tally())
-        tally.count += 1
-        tally.bytes += size
 
     def _check_end(self) -> None:
         if self._them.state is State.GREETING:

@@ -16,12 +16,19 @@ __all__ = ["REFRESH_INTERVAL", "SHOW_AFTER", "ProgressBar"]
 SHOW_AFTER = 0.5
 """Seconds of work before a bar appears: one that flashes by tells nobody anything."""
 
+BAR_WIDTH = 50
+"""Columns from which on there is room for a bar that shows more than the figures."""
+
+TIME_WIDTH = 42
+"""Columns for `transferring 999.9 MB of 999.9 GB 0:00:00`."""
+
 REFRESH_INTERVAL = 0.1
 """Seconds between redraws, as events arrive; no thread draws behind the job's back."""
 
 
 class ProgressBar:
-    """Shows the standing of one job on `stream` until close(), which wipes it."""
+    """Shows the standing of one job on `stream` until close(), which wipes it; what follows later draws it
+    anew."""
 
     def __init__(
         self,
@@ -63,6 +70,7 @@ class ProgressBar:
         if self._progress is not None:
             self._progress.stop()
             self._progress = None
+            self._tasks.clear()  # they belong to the bar that is gone
 
     def _show(self, progress: Progress, standing: Standing) -> None:
         task = self._tasks.get(standing.phase)
@@ -76,7 +84,7 @@ class ProgressBar:
 
     def _open(self) -> Progress:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
         console = Console(
             file=self._stream,
@@ -85,11 +93,17 @@ class ProgressBar:
             color_system="standard" if self._color else None,
             width=self._width,
         )
-        progress = Progress(
+        # The figures say most; they are not to be cut off for the sake of the others.
+        columns: list[ProgressColumn] = [
             TextColumn("{task.description}"),
-            BarColumn(),
             TextColumn("{task.fields[detail]}"),
-            TimeRemainingColumn(),
+        ]
+        if console.width >= BAR_WIDTH:
+            columns.insert(1, BarColumn())
+        if console.width >= TIME_WIDTH:
+            columns.append(TimeRemainingColumn())
+        progress = Progress(
+            *columns,
             console=console,
             auto_refresh=False,
             transient=True,

@@ -7,11 +7,13 @@ that even a name that got past the escaping could load nothing.
 from __future__ import annotations
 
 import html
+import os
 import string
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.errors import UsageError
+from rdc.files.output import write_output
 from rdc.report.scan_charts import directories_chart, label, levels_chart, overlaps_chart, sizes_chart
 from rdc.report.scan_headline import headline, level_title, percent, saved_share
 from rdc.report.sizes import counted, size_text
@@ -30,15 +32,8 @@ PATHS_PER_GROUP = 8
 
 
 def write_html(report: ScanReport, path: str) -> None:
-    """Writes the page to `path`. Raises RdcError without plotly or when the file cannot be written."""
-    page = scan_html(report)
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(page)
-    except OSError as error:
-        raise RdcError(
-            f"{path}: cannot write the page: {error.strerror or error}", code=ExitCode.FILE_IO
-        ) from error
+    """Writes the page to `path`, whole or not at all. Raises RdcError without plotly, or where it cannot."""
+    write_output(os.fsencode(path), [scan_html(report).encode()])
 
 
 def scan_html(report: ScanReport) -> str:
@@ -47,7 +42,7 @@ def scan_html(report: ScanReport) -> str:
         from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
     except ImportError as error:
         raise UsageError(
-            "--html needs plotly; install it with: pip install 'rdc[report]', or use --json"
+            "--html needs plotly (python3 -m pip install plotly); --json needs nothing"
         ) from error
     charts = {
         "levels": levels_chart(report),
@@ -194,7 +189,7 @@ def _name(path: bytes) -> str:
 
 def _suffix(name: str) -> str:
     """A suffix as a table shows it."""
-    return _name(name.encode("utf-8", "surrogateescape")) or "no suffix"
+    return _name(name.encode()) or "no suffix"
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, RdcError
+from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.report.scan_csv import TABLES, table_rows
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def write_parquet(report: ScanReport, directory: str) -> None:
         import pyarrow
         from pyarrow import parquet
     except ImportError as error:
-        raise RdcError(
-            "--parquet needs pyarrow; install it with: pip install 'rdc[parquet]'", code=ExitCode.USAGE
+        raise UsageError(
+            "--parquet needs pyarrow (python3 -m pip install pyarrow); --csv needs nothing"
         ) from error
     try:
         os.makedirs(directory, exist_ok=True)

@@ -9,10 +9,11 @@ from rdc.report.scan_headline import headline, level_title, percent, saved_share
 from rdc.report.sizes import counted, size_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+    from collections.abc import Sequence
 
-    from rdc.model.scan import DirectorySummary, LevelSummary, ScanReport
+    from rich.console import Console
+
+    from rdc.model.scan import DirectorySummary, LevelSummary, ScanReport, TypeSummary
 
 __all__ = ["print_scan"]
 
@@ -21,6 +22,12 @@ NEARLY_ALL = 0.95
 
 ROWS = 10
 """Rows of a table of directories, types or pairs: what fits a screen; the rest is in --json."""
+
+FIRST_WIDTH = 24
+"""Columns that a path gets at least before it is broken into lines; titles of levels need less."""
+
+COLUMN_SPACE = 3
+"""Columns between two cells."""
 
 PLAIN_WIDTH = 110
 """Columns where the output is no terminal: paths are cut in the middle of a column before lines break."""
@@ -72,11 +79,8 @@ def _totals(console: Console, report: ScanReport) -> None:
 
 
 def _levels(console: Console, report: ScanReport) -> None:
-    table = _table(
-        "What deduplication keeps", "granularity", "chunks", "unique", "kept", "saves", "ratio", "with zstd"
-    )
-    for level in report.levels:
-        table.add_row(
+    rows = [
+        (
             level_title(level.name),
             f"{level.chunks:,}",
             _about(level, f"{level.unique_chunks:,}"),
@@ -85,7 +89,12 @@ def _levels(console: Console, report: ScanReport) -> None:
             f"{level.ratio:.2f}",
             _compressed(level),
         )
-    console.print(table)
+        for level in report.levels
+    ]
+    heads = ("granularity", "chunks", "unique", "kept", "saves", "ratio", "with zstd")
+    _print_table(
+        console, "What deduplication keeps", heads, rows, spared=("ratio", "unique", "chunks", "saves")
+    )
 
 
 def _about(level: LevelSummary, text: str) -> str:
@@ -112,17 +121,14 @@ def _directories(console: Console, report: ScanReport) -> None:
     shown = _telling(report)[:ROWS]
     if not shown:
         return
-    table = _table("Where duplicate bytes are", "directory", "files", "bytes", "duplicate", "")
-    for one in shown:
-        share = one.duplicate_bytes / one.bytes if one.bytes else 0.0
-        table.add_row(
-            printable(one.path),
-            f"{one.files:,}",
-            size_text(one.bytes),
-            size_text(one.duplicate_bytes),
-            percent(share),
-        )
-    console.print(table)
+    rows = [(printable(one.path), *_duplicate_cells(one)) for one in shown]
+    heads = ("directory", "files", "bytes", "duplicate", "")
+    _print_table(console, "Where duplicate bytes are", heads, rows, spared=("files", "bytes"))
+
+
+def _duplicate_cells(one: DirectorySummary | TypeSummary) -> tuple[str, str, str, str]:
+    share = one.duplicate_bytes / one.bytes if one.bytes else 0.0
+    return f"{one.files:,}", size_text(one.bytes), size_text(one.duplicate_bytes), percent(share)
 
 
 def _telling(report: ScanReport) -> list[DirectorySummary]:
@@ -144,56 +150,66 @@ def _types(console: Console, report: ScanReport) -> None:
     shown = [one for one in report.types if one.duplicate_bytes][:ROWS]
     if not shown:
         return
-    table = _table("By type", "type", "files", "bytes", "duplicate", "")
-    for one in shown:
-        share = one.duplicate_bytes / one.bytes if one.bytes else 0.0
-        name = printable(one.name) or "(none)"
-        table.add_row(
-            name, f"{one.files:,}", size_text(one.bytes), size_text(one.duplicate_bytes), percent(share)
-        )
-    console.print(table)
+    rows = [(printable(one.name) or "(none)", *_duplicate_cells(one)) for one in shown]
+    _print_table(
+        console, "By type", ("type", "files", "bytes", "duplicate", ""), rows, spared=("files", "bytes")
+    )
 
 
 def _overlaps(console: Console, report: ScanReport) -> None:
     if not report.overlaps:
         return
-    table = _table(
-        "Directories that hold the same", "directory", "in common", "of it", "of the other", "directory"
-    )
-    table.columns[-1].justify = "left"
-    table.columns[-1].overflow = "fold"
+    rows = []
     for one in report.overlaps[:ROWS]:
-        table.add_row(
-            printable(one.first),
-            size_text(one.shared_bytes),
-            percent(one.shared_bytes / one.first_bytes if one.first_bytes else 0.0),
-            percent(one.shared_bytes / one.second_bytes if one.second_bytes else 0.0),
-            printable(one.second),
+        first, second = (
+            percent(one.shared_bytes / whole if whole else 0.0)
+            for whole in (one.first_bytes, one.second_bytes)
         )
-    console.print(table)
+        rows.append((printable(one.first), size_text(one.shared_bytes), first))
+        rows.append((printable(one.second), "", second))
+    _print_table(console, "Directories that hold the same", ("directories", "in common", "of each"), rows)
 
 
 def _similar(console: Console, report: ScanReport) -> None:
     if not report.similar:
         return
-    table = _table("Files that resemble each other", "files", "bytes", "alike")
+    rows = []
     for one in report.similar[:ROWS]:
-        names = "\n".join(printable(path) for path in one.paths[:ROWS])
+        names = [printable(path) for path in one.paths[:ROWS]]
         if len(one.paths) > ROWS:
-            names += f"\nand {len(one.paths) - ROWS:,} more"
-        table.add_row(names, size_text(one.bytes), percent(one.resemblance))
-    console.print(table)
+            names.append(f"and {len(one.paths) - ROWS:,} more")
+        rows.append((names[0], size_text(one.bytes), percent(one.resemblance)))
+        rows += [(name, "", "") for name in names[1:]]
+    _print_table(console, "Files that resemble each other", ("files", "bytes", "alike"), rows)
 
 
-def _table(title: str, first: str, *others: str) -> Table:
+def _print_table(
+    console: Console,
+    title: str,
+    heads: tuple[str, ...],
+    rows: Sequence[tuple[str, ...]],
+    *,
+    spared: tuple[str, ...] = (),
+) -> None:
+    """Figures to the right, and none cut off: on a narrow terminal the columns of `spared` are left out, one
+    after the other, until the first one has room."""
     from rich import box
     from rich.table import Table
 
+    widths = [max(map(len, cells)) for cells in zip(heads, *rows, strict=True)]
+    widths[0] = min(widths[0], FIRST_WIDTH)
+    shown = list(range(len(heads)))
+    for head in spared:
+        if sum(widths[number] + COLUMN_SPACE for number in shown) <= console.width:
+            break
+        shown.remove(heads.index(head))
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(first, overflow="fold")
-    for name in others:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
+    table.add_column(heads[0], overflow="fold")
+    for number in shown[1:]:
+        table.add_column(heads[number], justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(row[number] for number in shown))
+    console.print(table)
 
 
 def _coverage(report: ScanReport) -> str:

@@ -63,11 +63,10 @@ def folder_rows(pair: SimilarFolders) -> str:
 
 def summary_text(summary: SimilarSummary) -> str:
     """`206 groups of 477 similar files among 5,123; 9,841 candidates, 9,570 of them false`."""
-    text = (
-        f"{counted(summary.groups, 'group')} of {counted(summary.grouped, 'similar file')}"
-        f" among {summary.files:,}; {counted(summary.candidates, 'candidate')},"
-        f" {summary.false_candidates:,} of them false"
-    )
+    found = f"{counted(summary.groups, 'group')} of {counted(summary.grouped, 'similar file')}"
+    text = f"{found if summary.groups else 'no similar files'} among {summary.files:,}"
+    if summary.candidates:
+        text += f"; {counted(summary.candidates, 'candidate')}, {summary.false_candidates:,} of them false"
     if summary.left_out:
         text += f"; {summary.left_out:,} weaker ones not looked at"
     return text

@@ -23,7 +23,7 @@ Field: TypeAlias = str | int | float
 """One value of an event."""
 
 
-def json_line(event: str, **fields: Field) -> str:
+def json_line(event: str, **fields: Field | dict[str, int]) -> str:
     """One event as a line of ASCII without control characters, whatever its strings hold."""
     text = json.dumps({"v": EVENT_VERSION, "event": event, **fields}, separators=(",", ":"))
     # JSON lets DEL stand raw; terminals do not have to. It can only occur inside a string.
@@ -78,6 +78,7 @@ class SyncJson:
             literal_bytes=report.literal_bytes,
             reused_bytes=report.reused_bytes,
             round_trips=report.round_trips,
+            bytes_by_purpose={purpose.value: size for purpose, size in report.by_purpose.items()},
             seconds=round(self._clock() - self._started, 3),
             exit=int(report.exit),
         )
@@ -105,6 +106,6 @@ class SyncJson:
         else:
             self._emit("progress", phase=event.phase, done=event.done, total=event.total)
 
-    def _emit(self, event: str, **fields: Field) -> None:
+    def _emit(self, event: str, **fields: Field | dict[str, int]) -> None:
         self._write(json_line(event, **fields))
         self._flush()

@@ -145,7 +145,10 @@ def stats_block(report: SyncReport, *, human: bool) -> str:
     ]
     lines = [f"{label + ':':<22}{value}" for label, value in rows]
     if report.by_kind:
-        lines.append("Messages, before compression:")
-        for cost in sorted(report.by_kind, key=lambda cost: (-cost.bytes, cost.name)):
-            lines.append(f"  {printable(cost.name) + ':':<20}{size(cost.bytes)} in {cost.count:,}")
+        lines.append("Bytes both ways:")
+        for purpose, total in report.by_purpose.items():
+            lines.append(f"  {purpose.value + ':':<20}{size(total)}")
+            for cost in sorted(report.by_kind, key=lambda cost: (-cost.bytes, cost.name)):
+                if cost.purpose is purpose:
+                    lines.append(f"    {printable(cost.name) + ':':<18}{size(cost.bytes)} in {cost.count:,}")
     return "\n".join(lines) + "\n"

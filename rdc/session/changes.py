@@ -10,7 +10,7 @@ import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, FileError, OutOfSpaceError, ProtocolError, RdcError, printable
+from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, printable
 from rdc.files.move import Moved, make_durable, move_directory, move_file
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, strings
 from rdc.plan.itemize import RENAMING
@@ -115,11 +115,10 @@ class ChangesTurn:
             if not self._unexpected:
                 yield from self._bring_up(end, round_)
             self._make_renames_durable()
-        except BaseException as error:
+        except BaseException:
             self._transfers.close()
-            if not isinstance(error, OutOfSpaceError):
-                with contextlib.suppress(RdcError):
-                    self._landing.flush()
+            with contextlib.suppress(RdcError):
+                self._landing.flush()
             self._landing.abandon()
             raise
         round_ = self._round

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from rdc.errors import printable
+from rdc.session.rebuild import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES
 
 if TYPE_CHECKING:
+    from rdc.files.confined import Root
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity, Metadata
     from rdc.plan.descent import ByteRange, Descent, Part
@@ -39,6 +42,18 @@ class HeldFile:
     path: bytes
     identity: Identity
     tree: SignatureTree
+    kept: SourceFile | None = None
+    """Open since then: its path is going to be another file's."""
+
+    def open(self, root: Root) -> SourceFile:
+        """MismatchError when it has changed since it was signed."""
+        if self.kept is not None:
+            return self.kept.again()
+        source = root.open_read(self.path)
+        if source.identity != self.identity:
+            source.close()
+            raise MismatchError(self.path, f"{printable(self.path)}: the old file changed while it was used")
+        return source
 
 
 class DescendingFile:

@@ -11,7 +11,7 @@ import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, FileError, OutOfSpaceError, ProtocolError, RdcError, printable
+from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, printable
 from rdc.limits import SMALL_MANIFEST
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import PlanKnown, Problem
@@ -184,8 +184,8 @@ class Destination:
             if not self._options.dry_run:
                 self._leftovers.sweep()
             self._directories.finish()
-        except BaseException as error:
-            self._wind_down(error)
+        except BaseException:
+            self._wind_down()
             raise
         if self._may_settle:
             self._settlement.settle(self._wanted, self._own, self._directories.changed)
@@ -201,12 +201,11 @@ class Destination:
         yield Send(done, round_)
         return done
 
-    def _wind_down(self, error: BaseException) -> None:
-        """An interruption: what is complete lands, what is not stays for the next run."""
+    def _wind_down(self) -> None:
+        """An interruption, or a full disk: what is complete lands, what is not stays for the next run."""
         self._transfers.close()
-        if not isinstance(error, OutOfSpaceError):
-            with contextlib.suppress(RdcError):
-                self._landing.flush()
+        with contextlib.suppress(RdcError):
+            self._landing.flush()
         self._landing.abandon()
 
     # By listing: everything the source has, directory by directory

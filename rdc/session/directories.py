@@ -238,7 +238,8 @@ class Directories:
     def delete(self, entries: int, read_errors: int) -> None:
         """Removes what is extra, unless the source, of so many entries, makes that look like an accident."""
         if read_errors:
-            self._refuse_deletion(f"the source could not be read completely ({read_errors} errors)")
+            errors = f"{read_errors:,} error{'s' * (read_errors != 1)}"
+            self._refuse_deletion(f"the source could not be read completely ({errors})")
         elif entries <= bool(self._start.only) and not self._options.force_empty:
             self._refuse_deletion("the source is empty; --force-empty deletes all the same")
         else:

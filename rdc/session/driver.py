@@ -23,7 +23,7 @@ from rdc.session.bandwidth import TokenBucket
 from rdc.session.heartbeat import BEATS, Heartbeat
 from rdc.transport.base import Exchange, Transport, Waitable, timed_out
 
-__all__ = ["Command", "Conversation", "Flush", "Idle", "Pace", "Receive", "Send", "run", "run_pair"]
+__all__ = ["Command", "Conversation", "Flush", "Idle", "Pace", "Press", "Receive", "Send", "run", "run_pair"]
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -93,7 +93,14 @@ class Idle:
     seconds: float | None = None
 
 
-Command: TypeAlias = Send | Receive | Flush | Pace | Idle
+@dataclass(frozen=True, slots=True)
+class Press:
+    """How hard what is sent from here on is compressed, where it is; the answer is None."""
+
+    hard: bool
+
+
+Command: TypeAlias = Send | Receive | Flush | Pace | Press | Idle
 Conversation: TypeAlias = Generator[Command, Received | None, T]
 
 
@@ -155,6 +162,9 @@ class _Runner(Generic[T]):
                     if self.connection.pending and not polled:
                         return
                     polled = False
+                    self._reply(None)
+                case Press(hard):
+                    self.connection.press(hard=hard)
                     self._reply(None)
                 case Pace() as pace:
                     self.pace = pace

@@ -13,6 +13,7 @@ from rdc.files.spool import Spool
 from rdc.kernel import short_references
 from rdc.limits import (
     FILES_PER_MESSAGE,
+    KEPT_BASES,
     NODES_PER_MESSAGE,
     PACKED_BYTES,
     RANGES_PER_MESSAGE,
@@ -27,7 +28,7 @@ from rdc.protocol.packed import unpack
 from rdc.session.descending_file import DescendingFile, HeldFile, Stage
 from rdc.session.driver import Flush, Send
 from rdc.session.file_queue import FileQueue
-from rdc.session.gaps import Gaps, open_base
+from rdc.session.gaps import Gaps
 from rdc.session.rebuild import Base, MismatchError, Rebuild
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records
@@ -66,6 +67,8 @@ class FileDescents:
         self._waiting = FileQueue()
         self._descending: dict[int, DescendingFile] = {}
         self._estimates = 0
+        self._kept = 0
+        """Bases that are kept open."""
         self._bases: dict[int, tuple[bytes, ...]] = {}
         self._stale: dict[int, int] = {}  # answers to range requests still to come for files given up
 
@@ -165,6 +168,7 @@ class FileDescents:
             if state.rebuild is not None and (state.outgrown or state.leftover is None):
                 state.rebuild.temporary.keep()
             state.release()
+            self._drop_bases(state)
 
     def take_tree(self, message: TreeAnswer, round_: int) -> Conversation[None]:
         state = self._descending.get(message.file)
@@ -201,11 +205,20 @@ class FileDescents:
             try:
                 with self._context.root.open_read(path) as source:
                     tree = yield from self._context.sign(source, size, round_)
+                    keeps = path not in (state.path, leftover) and self._will_go(path)
+                    kept = source.again() if keeps else None
             except FileError:
                 continue  # one base fewer
-            state.held.append(HeldFile(path, source.identity, tree))
+            state.held.append(HeldFile(path, source.identity, tree, kept))
+            self._kept += kept is not None
             if path == leftover:
                 state.leftover = state.held[-1]
+
+    def _will_go(self, path: bytes) -> bool:
+        """Whether this base of another file is to be kept open, because its own new version may replace it
+        before it is used. Vanished files stay until everything else is done."""
+        row = self._context.entries.row(path) if self._kept < KEPT_BASES else None
+        return row is not None and not self._context.landing.is_new(row)
 
     def take_nodes(self, message: NodeAnswer, round_: int) -> Conversation[None]:
         state = self._descending.get(message.file)
@@ -229,15 +242,13 @@ class FileDescents:
             return
         state.parts, state.descent = descent.recipe(), None
         if state.stage is Stage.SHORT:
-            bases = [(held.path, held.identity) for held in state.held]
-            trees = [held.tree for held in state.held]
             # A message and its answer are two rounds; the literals take two more, and Done the last.
             unknown = sum(found.length for found in literal_ranges(state.parts))
             few = len(self._descending) <= FEW_FILES and unknown <= FEW_BYTES
             trips = ROUND_TRIPS_FOR_FEW if few else ROUND_TRIPS
             rounds = max(0, (2 * trips - 2 - round_) // 2)
             state.gaps = Gaps(
-                state.file, self._context.root, self._context.secret, state.parts, bases, trees, rounds
+                state.file, self._context.root, self._context.secret, state.parts, state.held, rounds
             )
             known = state.parts[0] if len(state.parts) == 1 else None
             if fingerprints and isinstance(known, Fetch) and known.count == 1:
@@ -256,7 +267,7 @@ class FileDescents:
         try:
             gaps.begin(block, fingerprints)
         except FileError:
-            state.held = []
+            self._drop_bases(state)
             state.failed = True
 
     def _ask_below(self, state: DescendingFile, gaps: Gaps, round_: int) -> Conversation[None]:
@@ -279,7 +290,7 @@ class FileDescents:
                 state.gaps.take(message.fingerprints)
         except FileError:
             # The base has changed or gone: the next stage signs it anew, or does without.
-            state.held = []
+            self._drop_bases(state)
             state.failed = True
         if state.open_requests:
             return
@@ -346,9 +357,9 @@ class FileDescents:
             bases = []
             for held in state.held:
                 try:
-                    source = open_base(self._context.root, held.path, held.identity)
+                    source = held.open(self._context.root)
                 except MismatchError:
-                    state.held = []
+                    self._drop_bases(state)
                     raise
                 state.sources.append(source)
                 bases.append(Base(source, held.tree))
@@ -364,6 +375,13 @@ class FileDescents:
             )
             state.rebuild.start()
         return state.rebuild
+
+    def _drop_bases(self, state: DescendingFile) -> None:
+        for held in state.held:
+            if held.kept is not None:
+                held.kept.close()
+                self._kept -= 1
+        state.held = []
 
     def _outgrow(self, state: DescendingFile, size: int) -> None:
         """Removes the leftover once as much is written as it has: files are written front to back, so it
@@ -427,6 +445,7 @@ class FileDescents:
         if state.open_requests:
             self._stale[state.file] = state.open_requests
         state.release()
+        self._drop_bases(state)
         del self._descending[state.file]
         self._bases.pop(state.file, None)
         self._estimates -= state.estimate

@@ -11,7 +11,7 @@ from rdc.files.small import read_small
 from rdc.limits import DATA_BYTES, FILES_PER_BATCH, SMALL_FILE_BYTES
 from rdc.model.entries import Kind
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed
-from rdc.session.driver import Send
+from rdc.session.driver import Press, Send
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,6 +60,7 @@ class FileSender:
 
     def send(self, files: tuple[int, ...], round_: int) -> Conversation[None]:
         """Answers a FileRequest."""
+        yield Press(hard=False)
         manifest = self._description.manifest
         for directory, rows in self._runs(files):
             listing, first = manifest.listing(directory), manifest.firsts[directory]

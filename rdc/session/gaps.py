@@ -5,44 +5,31 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
-from rdc.errors import printable
 from rdc.kernel import match_blocks
 from rdc.plan.blocks import NOWHERE, BlockSearch
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import BlockRequest
 from rdc.session.driver import Send
-from rdc.session.rebuild import MismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile
-    from rdc.model.entries import Identity
     from rdc.plan.blocks import Window
     from rdc.plan.descent import Part
+    from rdc.session.descending_file import HeldFile
     from rdc.session.driver import Conversation
-    from rdc.signature.tree import SignatureTree
 
-__all__ = ["Gaps", "open_base"]
+__all__ = ["Gaps"]
 
 SEARCH_BYTES = 4 << 20
 """Bytes of a base looked through at a time: what a window takes in memory."""
 
 
-def open_base(root: Root, path: bytes, identity: Identity) -> SourceFile:
-    """A base as it was when it was signed; MismatchError when it has changed since."""
-    source = root.open_read(path)
-    if source.identity != identity:
-        source.close()
-        raise MismatchError(path, f"{printable(path)}: the old file changed while it was used")
-    return source
-
-
 class Gaps:
-    """One file's search for blocks. `bases`: path and identity of each base, numbered as in `parts`.
-
-    `rounds`: how many round trips it may take.
+    """One file's search for blocks. `bases`: numbered as in `parts`. `rounds`: how many round trips it may
+    take.
     """
 
     def __init__(
@@ -51,15 +38,14 @@ class Gaps:
         root: Root,
         secret: bytes,
         parts: Sequence[Part],
-        bases: Sequence[tuple[bytes, Identity]],
-        trees: Sequence[SignatureTree],
+        bases: Sequence[HeldFile],
         rounds: int,
     ) -> None:
         self._file = file
         self._root = root
         self._secret = secret
         self._bases = bases
-        self._search = BlockSearch(parts, trees, rounds)
+        self._search = BlockSearch(parts, [held.tree for held in bases], rounds)
 
     def ask(self, round_: int) -> Conversation[int]:
         """Sends the next requests; how many there were. None: `parts` has all that can be found."""
@@ -80,7 +66,7 @@ class Gaps:
 
         def find(window: Window, size: int, width: int, wanted: bytes) -> Sequence[int]:
             if window.base not in opened:
-                opened[window.base] = open_base(self._root, *self._bases[window.base])
+                opened[window.base] = self._bases[window.base].open(self._root)
             return self._find(opened[window.base], window, size, width, wanted)
 
         try:

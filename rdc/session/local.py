@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rdc.errors import RdcError, StreamError
 from rdc.limits import INBOUND_BYTES
-from rdc.model.sync import MessageCost
 from rdc.protocol.connection import Received
+from rdc.protocol.costs import cost_of, dearest_first
 from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import Data, FileBatch, decode, encode
 from rdc.session.bandwidth import TokenBucket
 from rdc.session.driver import Pace, Receive, Send
 
 if TYPE_CHECKING:
+    from rdc.model.sync import MessageCost
     from rdc.protocol.messages import Message
     from rdc.session.driver import Command, Conversation
 
@@ -74,8 +75,8 @@ class LocalLink(Generic[T]):
     @property
     def costs(self) -> tuple[MessageCost, ...]:
         """What each kind of message cost, both ways, the most bytes first."""
-        rows = [MessageCost(name, count, size) for name, (count, size) in self._tallies.items()]
-        return tuple(sorted(rows, key=lambda row: (-row.bytes, row.name)))
+        tallies = self._tallies.items()
+        return dearest_first(cost_of(name, count, size, size) for name, (count, size) in tallies)
 
     def run(self) -> T:
         """The near conversation's value. Raises what either side raised, the first one of both."""

@@ -47,7 +47,7 @@ from rdc.protocol.messages import (
 )
 from rdc.protocol.packed import pack
 from rdc.session.description import Description
-from rdc.session.driver import Flush, Receive, Send
+from rdc.session.driver import Flush, Press, Receive, Send
 from rdc.session.file_sender import FileSender
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE
@@ -71,6 +71,10 @@ __all__ = ["Source", "SourceTree"]
 
 SIGNED_OBJECT_BYTES = 2048
 """Bytes of a remembered tree besides its columns: 1,350 to 2,150 were measured, and the look-up's own."""
+
+HARD_BYTES = 1 << 20
+"""Literals of one file from which on they are compressed hard: a descent took its time over them, and they
+are most of what is sent. A compressor that starts anew, which is what it takes, costs 20 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +360,8 @@ class Source:
         if message.pack and self._pack:
             yield Send(self._packed(message), round_)
             return
+        if sum(message.lengths) >= HARD_BYTES:
+            yield Press(hard=True)
         held = bytearray()
         with self._opened_again(message) as source:
             for offset, length in message.ranges:

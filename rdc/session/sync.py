@@ -29,6 +29,7 @@ from rdc.session.destination import Destination
 from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.local import LocalLink
 from rdc.session.news import News
+from rdc.session.overlap import check_overlap
 from rdc.session.place import keeps, keeps_owner, open_destination, wants_listing
 from rdc.session.serve import answer, greeting
 from rdc.session.source import Source, SourceTree
@@ -55,8 +56,8 @@ PRECEDENCE = (ExitCode.PARTIAL, ExitCode.VANISHED, ExitCode.MAX_DELETE)
 
 
 def sync(
-    source: Location | str,
-    destination: Location | str,
+    source: Location | str | os.PathLike[str],
+    destination: Location | str | os.PathLike[str],
     options: SyncOptions | None = None,
     *,
     shell: RemoteShell | None = None,
@@ -64,7 +65,10 @@ def sync(
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
     keys: Path | None = None,
 ) -> SyncReport:
-    """Brings `destination` up to `source`, as `rdc sync` does; strings are read as on the command line.
+    """Brings `destination` up to `source`, as `rdc sync` does.
+
+    Strings are read as on the command line, where "src/" is what the directory src has and "src" the
+    directory itself. A pathlib.Path is a path of this machine and never ends with a slash.
 
     Problems with single files go to `reporter` and into the report's exit code. Raises RdcError when the run
     as a whole cannot go on; every path at the destination is then as it was, or as it was to become.
@@ -72,8 +76,7 @@ def sync(
     user's cache directory; None for nowhere. One that is passed in is flushed and stays open.
     `keys`: the key directory for rdc://; None for RDC_KEYS or the user's own.
     """
-    source = parse_location(source) if isinstance(source, str) else source
-    destination = parse_location(destination) if isinstance(destination, str) else destination
+    source, destination = _location(source), _location(destination)
     if source.host is not None and destination.host is not None:
         raise UsageError("one of source and destination must be on this machine")
     with opened_catalog(catalog, reporter) as store:
@@ -84,6 +87,17 @@ def sync(
         if far.port is None:
             return run_.by_shell(far.host, shell or RemoteShell())
         return run_.by_daemon(far.host, far.port, keys)
+
+
+def _location(place: Location | str | os.PathLike[str]) -> Location:
+    if isinstance(place, Location):
+        return place
+    if isinstance(place, str):
+        return parse_location(place)
+    path = os.fsencode(place)
+    if b"\0" in path:
+        raise UsageError(f"{place}: a path cannot contain a NUL character")
+    return Location(None, path)
 
 
 class _Run:
@@ -113,6 +127,7 @@ class _Run:
         and hash at the same time."""
         # A mistake in SRC is this side's to tell, not the far side's.
         SourceTree.open(self._source.path).root.close()
+        check_overlap(self._source.path, self._destination.path, self._filters, delete=self._options.delete)
         self._pack = self._options.compress is True
         link = LocalLink(self._fetch(), answer(FileSigner(catalog=self._signer.catalog)))
         return self._report(link.run(), link)
@@ -136,15 +151,15 @@ class _Run:
     def by_daemon(self, host: str, port: int, keys: Path | None) -> SyncReport:
         """The other end is a daemon. What is counted are all bytes of the TCP connection's content."""
         from rdc.transport.keys import KeyRing, key_directory
-        from rdc.transport.tls import connect
+        from rdc.transport.tls_dial import connect
 
         ring = KeyRing.read(key_directory(os.environ) if keys is None else keys)
-        peer = ring.peer(host, port, default_port=DEFAULT_PORT)
+        peers = ring.peers(host, port, default_port=DEFAULT_PORT)
         self._options = replace(self._options, timeout=self._options.timeout or DAEMON_TIMEOUT_SECONDS)
         transports: list[TlsTransport] = []
 
         def dial() -> TlsTransport:
-            transports.append(connect(host, port, ring, peer))
+            transports.append(connect(host, port, ring, peers))
             return transports[0]
 
         def explained(error: RdcError, _: TlsTransport) -> RdcError:
@@ -267,8 +282,8 @@ def explained_end(error: StreamError, host: str, shell: RemoteShell, status: int
     """What an end of the stream means, given how the remote shell ended."""
     if error.before_hello and status in {126, 127}:
         return CommandMissingError(
-            f"no {shell.program} on {host}: install rdc there (python3 -m pip install rdc) or name its path"
-            " with --remote-path"
+            f"no {shell.program} on {host}: install rdc there as here (in a clone: python3 -m pip install .)"
+            " or name its path with --remote-path"
         )
     if error.before_hello and status:
         return StreamError(

@@ -138,9 +138,10 @@ class SimilarityIndex:
         for found in self._index.query(b"".join(rows), limit, min_matches):
             yield [Match(key, matches) for key, matches in found]
 
-    def pairs(self, min_matches: int = 6) -> SimilarPairs:
-        """All pairs of similar files that are in the index now: see SimilarPairs."""
-        return SimilarPairs(self._index, min_matches)
+    def pairs(self, min_matches: int = 6, *, spanning: bool = False) -> SimilarPairs:
+        """All pairs of similar files that are in the index now, or those that connect them: see
+        SimilarPairs."""
+        return SimilarPairs(self._index, min_matches, spanning=spanning)
 
     def save(self, stream: BinaryIO) -> None:
         """Writes the index (INDEX.md has the format): 19 bytes a file. Equal indices give equal bytes."""

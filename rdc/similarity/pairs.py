@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.kernel import TraitPairs
-from rdc.limits import SIMILAR_WINDOW
+from rdc.limits import SIMILAR_WINDOW, SPANNING_WINDOW
 from rdc.similarity.traits import estimate_of
 
 if TYPE_CHECKING:
@@ -47,9 +47,12 @@ class SimilarPairs:
 
     __slots__ = ("_found", "_pairs")
 
-    def __init__(self, index: TraitIndex, min_matches: int) -> None:
-        """ValueError unless 2 <= min_matches <= 12."""
-        self._pairs = TraitPairs(index, min_matches, SIMILAR_WINDOW)
+    def __init__(self, index: TraitIndex, min_matches: int, *, spanning: bool = False) -> None:
+        """With `spanning`, only pairs enough to connect what all pairs would, for every number of matches: at
+        most 12 a file, however many there are. Of files that agree in two traits each is then compared with
+        4,096 others. ValueError unless 2 <= min_matches <= 12."""
+        window = SPANNING_WINDOW if spanning else SIMILAR_WINDOW
+        self._pairs = TraitPairs(index, min_matches, window, spanning=spanning)
         self._found = self._search()
 
     @property
@@ -60,8 +63,8 @@ class SimilarPairs:
 
     @property
     def skipped(self) -> int:
-        """Comparisons left out so far, of files that agree in two traits with more than 65,536 others. Few of
-        them would have given a pair."""
+        """Comparisons left out so far, of files that agree in two traits with more than 65,536 others, or
+        4,096 for spanning pairs. Few of them would have given a pair."""
         return self._pairs.skipped
 
     def __iter__(self) -> Iterator[SimilarPair]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from itertools import accumulate
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate, chain, repeat
+from operator import sub
 from typing import TYPE_CHECKING
 
 from rdc.kernel.survey import Folder
@@ -18,7 +21,6 @@ from rdc.survey.levels import (
     keys_of,
     mean_of,
     memory_shares,
-    root_key,
 )
 from rdc.survey.likeness import Likeness
 from rdc.survey.places import Places
@@ -28,11 +30,13 @@ from rdc.survey.tally import STRATA, Tally
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from typing_extensions import Buffer
+
     from rdc.model.scan import ScanOptions
     from rdc.signature.tree import SignatureTree
     from rdc.survey.fixed import FixedBlocks
 
-__all__ = ["Census", "SmallFile"]
+__all__ = ["Census", "CountedFiles", "SmallFile"]
 
 SEGMENT_BYTES = 128 << 10
 """Whole files are compressed in pieces of this size: one window of zstd's smaller levels, so that pieces
@@ -57,6 +61,24 @@ class SmallFile:
         self.tree = tree
         self.place = place
         self.read = read
+
+
+@dataclass(frozen=True, slots=True)
+class CountedFiles:
+    """Files row by row, and their chunks one behind another."""
+
+    roots: bytes
+    """32 bytes a file."""
+    sizes: array[int]
+    """Typecode 'Q', in bytes."""
+    places: array[int]
+    """Typecode 'I'."""
+    counts: array[int]
+    """Typecode 'I': chunks of each file."""
+    lengths: bytes
+    """Of each chunk, native 64-bit numbers."""
+    digests: bytes
+    """Of each chunk, 32 bytes."""
 
 
 class Census:
@@ -97,32 +119,46 @@ class Census:
         files, self._waiting, self._waiting_chunks = self._waiting, [], 0
         if not files:
             return
-        chunks = [file.tree.levels[0] for file in files]
-        keys = keys_of(b"".join([level.digests for level in chunks]))
-        sizes = b"".join([level.lengths for level in chunks])
-        ends = array("Q", accumulate([level.records for level in chunks])).tobytes()
+        levels = [file.tree.levels[0] for file in files]
+        columns = CountedFiles(
+            roots=b"".join([file.tree.root for file in files]),
+            sizes=array("Q", [file.tree.size for file in files]),
+            places=array("I", [file.place for file in files]),
+            counts=array("I", [level.records for level in levels]),
+            lengths=b"".join([level.lengths for level in levels]),
+            digests=b"".join([level.digests for level in levels]),
+        )
+        self.add_columns(columns, lambda file, offset, length: files[file].read(offset, length))
+
+    def add_columns(self, files: CountedFiles, read: Callable[[int, int, int], Buffer | None]) -> None:
+        """Counts files without holes whose chunks are all here. `read`: content again, by row of the file,
+        offset and length in bytes; None where it is gone."""
+        keys, sizes = keys_of(files.digests), files.lengths
+        ends = array("Q", accumulate(files.counts)).tobytes()
         for number, level in enumerate(FOLDED):
             if number:
                 keys, sizes, ends = self._folders[number - 1].streams(keys, sizes, ends)
             self.levels[level].add(keys, sizes)
             if level in self.compression:
-                self._compress_some(self.compression[level], files, keys, sizes, ends)
+                self._compress_some(self.compression[level], keys, sizes, ends, read)
             if level == FOLLOWED:
-                places = array("I")
-                begin = 0
-                for file, end in zip(files, memoryview(ends).cast("Q").tolist(), strict=True):
-                    places.extend(array("I", (file.place,)) * (end - begin))
-                    begin = end
+                stops = memoryview(ends).cast("Q").tolist()
+                counts = map(sub, stops, [0, *stops])
+                places = array("I", chain.from_iterable(map(repeat, files.places, counts)))
                 self.references.add(keys, sizes, places)
-        roots = array("Q", [root_key(file.tree.root) for file in files])
-        lengths = array("Q", [file.tree.size for file in files])
-        self.levels[FILE_LEVEL].add(roots.tobytes(), lengths.tobytes())
-        for file, key in zip(files, roots, strict=True):
-            self.places.count(file.place, file.tree.size)
-            self.compress_file(key, file.tree.size, file.read)
+        roots = keys_of(files.roots)
+        self.levels[FILE_LEVEL].add(roots, files.sizes.tobytes())
+        for place, size in zip(files.places, files.sizes, strict=True):
+            self.places.count(place, size)
+        self._compress_files(array("Q", roots), files.sizes, read)
 
     def _compress_some(
-        self, sample: CompressionSample, files: list[SmallFile], keys: bytes, sizes: bytes, ends: bytes
+        self,
+        sample: CompressionSample,
+        keys: bytes,
+        sizes: bytes,
+        ends: bytes,
+        read: Callable[[int, int, int], Buffer | None],
     ) -> None:
         rows = sample.wanted(keys)
         if not rows:
@@ -130,11 +166,29 @@ class Census:
         column, lengths = memoryview(keys).cast("Q"), memoryview(sizes).cast("Q")
         stops = array("Q", ends)
         for row in rows:
+            if column[row] in sample.sizes:
+                continue  # met a moment ago in the same batch
             number = bisect_right(stops, row)
             first = stops[number - 1] if number else 0
-            content = files[number].read(sum(lengths[first:row]), lengths[row])
-            if content is not None and column[row] not in sample.sizes:
+            content = read(number, sum(lengths[first:row]), lengths[row])
+            if content is not None:
                 sample.take(column[row], content)
+
+    def _compress_files(
+        self, keys: array[int], sizes: array[int], read: Callable[[int, int, int], Buffer | None]
+    ) -> None:
+        """As compress_file for each; those of one piece, whose name is the file's, are chosen together."""
+        sample = self.compression.get(FILE_LEVEL)
+        if sample is None:
+            return
+        for row in sample.wanted(keys.tobytes()):
+            if 0 < sizes[row] <= SEGMENT_BYTES and keys[row] not in sample.sizes:
+                content = read(row, 0, sizes[row])
+                if content is not None:
+                    sample.take(keys[row], content)
+        for row, size in enumerate(sizes):
+            if size > SEGMENT_BYTES:
+                self.compress_file(keys[row], size, partial(read, row))
 
     def add_blocks(self, blocks: FixedBlocks, read: Callable[[int, int], bytes | None]) -> None:
         """Counts the fixed blocks that were taken of a file since the last call."""
@@ -149,7 +203,7 @@ class Census:
                     if content is not None:
                         sample.take(column[row], content)
 
-    def compress_file(self, key: int, size: int, read: Callable[[int, int], bytes | None]) -> None:
+    def compress_file(self, key: int, size: int, read: Callable[[int, int], Buffer | None]) -> None:
         """Compresses the chosen pieces of a file, unless an identical one came before."""
         sample = self.compression.get(FILE_LEVEL)
         if sample is None or not size:

@@ -12,6 +12,7 @@ from rdc.kernel.survey import select_chunks
 from rdc.survey.tally import Z95
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
     from zstandard import ZstdCompressor
 
     from rdc.survey.tally import Figures
@@ -72,10 +73,14 @@ class CompressionSample:
         column = memoryview(keys).cast("Q")
         return [row for row in rows if column[row] not in self.sizes]
 
-    def take(self, key: int, content: bytes) -> None:
-        compressed = len(self._compressor.compress(content))
-        # A store keeps what does not shrink as it is.
-        self.put(key, len(content), min(compressed, len(content)))
+    def take(self, key: int, content: Buffer) -> None:
+        """Compresses a chunk that `wanted` named, unless the choice has been halved without it since."""
+        if not select_chunks(array("Q", [key]), SALT, self.shift):
+            return
+        with memoryview(content) as view:
+            compressed = len(self._compressor.compress(view))
+            # A store keeps what does not shrink as it is.
+            self.put(key, view.nbytes, min(compressed, view.nbytes))
 
     @cached_property
     def _compressor(self) -> ZstdCompressor:

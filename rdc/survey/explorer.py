@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.confined import Root
+from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
 from rdc.tree.filters import FilterList
-from rdc.tree.walk import PackedWalk
+from rdc.tree.inode_walk import InodeWalk
+from rdc.tree.walk import join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event, Reporter
     from rdc.survey.found import Found
     from rdc.survey.places import Places
+    from rdc.tree.inode_walk import InodeDirectory
 
 __all__ = ["Explorer"]
 
@@ -60,15 +63,24 @@ class Explorer:
                 directory, name = os.path.split(os.path.realpath(path))
                 shown = os.path.dirname(path)
                 self.single_files = True
-                self._walk(Root.open(directory, label=shown or b"."), shown, only=name)
+                self._add_file(Root.open(directory, label=shown or b"."), shown, name)
             else:
                 root = Root.open(path)
                 self._walk(root, path)
         except FileError as error:
             self._report(Problem(error.code, path, str(error)))
 
-    def _walk(self, root: Root, label: bytes, only: bytes | None = None) -> None:
-        device = root.identity(b"").device
+    def _add_file(self, root: Root, shown: bytes, name: bytes) -> None:
+        """A file by itself."""
+        try:
+            found = os.stat(name, dir_fd=root.fileno(), follow_symlinks=False)
+        except OSError as error:
+            raise root.failure(error, name, "look at it", reading=True) from error
+        if stat.S_ISREG(found.st_mode):
+            self._found.add_file(root, self._places.add_directory(shown or b".", -1), name, found)
+
+    def _walk(self, root: Root, label: bytes) -> None:
+        top = root.identity(b"")
         self._numbers = {}
 
         def report(event: Event, /) -> None:
@@ -76,25 +88,43 @@ class Explorer:
                 event = Problem(event.code, root.shown(event.path), event.message)
             self._report(event)
 
-        def enter(path: bytes) -> bool:
-            identity = root.identity(path)
-            if self._stopped():
+        def descend(device: int, inode: int) -> bool:
+            if self._stopped() or (self._options.one_file_system and device != top.device):
                 return False
-            if self._options.one_file_system and identity.device != device:
-                return False
-            if only is not None:
-                return not path
-            known = (identity.device, identity.inode)
-            if known in self._entered:
-                text = f"{printable(root.shown(path))}: counted already under another path"
-                report(Problem(ExitCode.OK, path, text))
-                return False
-            self._entered.add(known)
-            return True
+            return self._enters(device, inode) or self._tell(root, found, device, inode)
 
-        filters = self._filters if only is None else FilterList(())
-        for path, listing in PackedWalk(root, filters, report, only, enter=enter):
+        if self._stopped():
+            return
+        if not self._enters(top.device, top.inode):
+            self._tell_again(label)
+            return
+        for found in InodeWalk(root, self._filters, report, descend):
+            path = found.path
             parent = self._numbers.get(path.rpartition(b"/")[0], -1) if path else -1
             number = self._places.add_directory(root.shown(path) if path else label or b".", parent)
             self._numbers[path] = number
-            self._found.add(root, number, path, listing)
+            self._found.add(root, number, path, found.listing, found.inodes)
+            self._tell_special(root, found)
+
+    def _enters(self, device: int, inode: int) -> bool:
+        """Whether this directory has not been entered before."""
+        before = len(self._entered)
+        self._entered.add((device, inode))
+        return len(self._entered) > before
+
+    def _tell(self, root: Root, parent: InodeDirectory, device: int, inode: int) -> bool:
+        """False, after a word on the directory below `parent` that was entered before."""
+        for row in parent.listing.rows_of(Kind.DIRECTORY):
+            if parent.inodes.identity(row) == (device, inode):
+                self._tell_again(root.shown(join(parent.path, strings(parent.listing.names)[row])))
+                break
+        return False
+
+    def _tell_special(self, root: Root, found: InodeDirectory) -> None:
+        for row in found.listing.rows_of(Kind.SPECIAL):
+            shown = root.shown(join(found.path, strings(found.listing.names)[row]))
+            text = f"{printable(shown)}: skipped, neither file, directory nor symlink"
+            self._report(Problem(ExitCode.OK, shown, text))
+
+    def _tell_again(self, shown: bytes) -> None:
+        self._report(Problem(ExitCode.OK, shown, f"{printable(shown)}: counted already under another path"))

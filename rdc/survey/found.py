@@ -1,90 +1,161 @@
-"""The files that a scan found, listed once: a few dozen bytes each until their turn comes."""
+"""The files that a scan found, listed once: a directory's as columns, some seventy bytes each."""
 
 from __future__ import annotations
 
 import random
+import sys
 from array import array
 from bisect import bisect_right
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.model.entries import Kind, strings
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator
 
     from rdc.files.confined import Root
-    from rdc.model.entries import PackedListing
+    from rdc.model.entries import PackedInodes, PackedListing
 
-__all__ = ["Found", "FoundFile"]
+__all__ = ["Found", "FoundDirectory", "FoundFile", "Run"]
 
 LARGE_DIRECTORY = 4096
 """Names from which on a directory's list of them is kept when files are taken in random order."""
 
+RUN_FILES = 64
+"""Files of one directory that come together: between them somebody asks whether to stop."""
 
+
+@dataclass(frozen=True, slots=True)
 class FoundFile:
     """One file to read."""
 
-    __slots__ = ("directory", "path", "root", "size")
+    root: Root
+    directory: int
+    """Number of its directory in Places."""
+    path: bytes
+    """Below the root."""
+    size: int
+    """Bytes, as listed."""
+    inode: tuple[int, int]
+    """Device and inode number, as listed."""
 
-    def __init__(self, root: Root, directory: int, path: bytes, size: int) -> None:
+
+class FoundDirectory:
+    """The files of one directory, row by row."""
+
+    __slots__ = (
+        "allocated",
+        "ctimes",
+        "devices",
+        "first",
+        "inodes",
+        "links",
+        "mtimes",
+        "names",
+        "number",
+        "path",
+        "root",
+        "sizes",
+    )
+
+    def __init__(self, root: Root, number: int, path: bytes, first: int) -> None:
         self.root = root
-        self.directory = directory
-        """Number of its directory in Places."""
+        self.number = number
         self.path = path
-        """Below the root."""
-        self.size = size
-        """Bytes, as listed."""
+        self.first = first
+        """Files found before."""
+        self.names = b""
+        self.sizes, self.devices, self.inodes, self.allocated = (array("Q") for _ in range(4))
+        self.links = array("I")
+        self.mtimes, self.ctimes = array("q"), array("q")
+
+    def take(self, listing: PackedListing, inodes: PackedInodes) -> None:
+        """`listing` has regular files only."""
+        self.names = listing.names
+        self.sizes = _numbers("Q", listing.sizes)
+        self.devices = _numbers("Q", inodes.devices)
+        self.inodes = _numbers("Q", inodes.inodes)
+        self.allocated = _numbers("Q", inodes.allocated)
+        self.links = _numbers("I", inodes.links)
+        self.mtimes = _numbers("q", listing.mtimes)
+        self.ctimes = _numbers("q", inodes.ctimes)
+
+    def take_one(self, name: bytes, found: os.stat_result) -> None:
+        self.names = name + b"\0"
+        self.sizes.append(found.st_size)
+        self.devices.append(found.st_dev)
+        self.inodes.append(found.st_ino)
+        self.allocated.append(found.st_blocks * 512)
+        self.links.append(min(found.st_nlink, _UINT32_MAX))
+        self.mtimes.append(_clamped(found.st_mtime_ns))
+        self.ctimes.append(_clamped(found.st_ctime_ns))
 
 
-class _Directory:
-    """The files of one directory, packed."""
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring files of one directory: rows `start` to `stop`."""
 
-    __slots__ = ("first", "names", "number", "path", "root", "sizes")
+    directory: FoundDirectory
+    names: list[bytes]
+    """Of all rows of the directory."""
+    start: int
+    stop: int
 
-    def __init__(
-        self, root: Root, number: int, path: bytes, names: bytes, sizes: array[int], first: int
-    ) -> None:
-        self.root, self.number, self.path = root, number, path
-        self.names, self.sizes, self.first = names, sizes, first
+    def file(self, row: int) -> FoundFile:
+        """The file in this row of the directory."""
+        here = self.directory
+        path, inode = join(here.path, self.names[row]), (here.devices[row], here.inodes[row])
+        return FoundFile(here.root, here.number, path, here.sizes[row], inode)
 
-    def file(self, names: list[bytes], row: int) -> FoundFile:
-        return FoundFile(self.root, self.number, join(self.path, names[row]), self.sizes[row])
+    def part(self, start: int, stop: int) -> Run:
+        return Run(self.directory, self.names, start, stop)
 
 
 class Found:
     """All files of a walk, in its order or shuffled."""
 
     def __init__(self) -> None:
-        self._directories: list[_Directory] = []
+        self._directories: list[FoundDirectory] = []
         self.files = 0
         self.bytes = 0
 
-    def add(self, root: Root, number: int, path: bytes, listing: PackedListing) -> None:
+    def add(self, root: Root, number: int, path: bytes, listing: PackedListing, inodes: PackedInodes) -> None:
         """The files of directory `number`, which is `path` below `root`."""
         rows = listing.rows_of(Kind.FILE)
         if not rows:
             return
-        names, sizes = listing.names, array("Q", listing.sizes)
         if len(rows) < listing.count:
-            split = strings(names)
-            names = b"\0".join([*[split[row] for row in rows], b""])
-            sizes = array("Q", [sizes[row] for row in rows])
-        self._directories.append(_Directory(root, number, path, names, sizes, self.files))
-        self.files += len(rows)
-        self.bytes += sum(sizes)
+            listing, inodes = listing.rows(rows), inodes.rows(rows)
+        directory = FoundDirectory(root, number, path, self.files)
+        directory.take(listing, inodes)
+        self._append(directory)
 
-    def in_order(self) -> Iterator[FoundFile]:
+    def add_file(self, root: Root, number: int, name: bytes, found: os.stat_result) -> None:
+        """A regular file by itself, directly below `root`."""
+        directory = FoundDirectory(root, number, b"", self.files)
+        directory.take_one(name, found)
+        self._append(directory)
+
+    def _append(self, directory: FoundDirectory) -> None:
+        self._directories.append(directory)
+        self.files += len(directory.sizes)
+        self.bytes += sum(directory.sizes)
+
+    def in_order(self) -> Iterator[Run]:
         for directory in self._directories:
             names = strings(directory.names)
-            for row in range(len(names)):
-                yield directory.file(names, row)
+            for start in range(0, len(names), RUN_FILES):
+                yield Run(directory, names, start, min(start + RUN_FILES, len(names)))
 
-    def shuffled(self, seed: int) -> Iterator[FoundFile]:
-        """Every file once, each order equally likely; equal seeds over equal trees give equal orders."""
+    def shuffled(self, seed: int) -> Iterator[Run]:
+        """Every file once, each a run of its own, each order equally likely; equal seeds over equal trees
+        give equal orders."""
         order = array("I", range(self.files))
         random.Random(seed).shuffle(order)  # noqa: S311 - a sample, no secret
-        firsts = [directory.first for directory in self._directories]
+        firsts = array("Q", [directory.first for directory in self._directories])
         kept: dict[int, list[bytes]] = {}
         for number in order:
             which = bisect_right(firsts, number) - 1
@@ -94,4 +165,20 @@ class Found:
                 names = strings(directory.names)
                 if len(names) >= LARGE_DIRECTORY:
                     kept[which] = names
-            yield directory.file(names, number - directory.first)
+            yield Run(directory, names, number - directory.first, number - directory.first + 1)
+
+
+def _numbers(typecode: str, packed: bytes) -> array[int]:
+    """A packed little-endian column."""
+    column = array(typecode, packed)
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column
+
+
+def _clamped(time: int) -> int:
+    """Nanoseconds as a listing has them: 64 bits."""
+    return min(max(time, -(1 << 63)), (1 << 63) - 1)
+
+
+_UINT32_MAX = (1 << 32) - 1

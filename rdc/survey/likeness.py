@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.model.scan import SimilarGroup
+from rdc.signature.short import NO_TRAITS, TRAITS_BYTES
 from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.traits import estimate_of
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Sequence
+
     from rdc.survey.places import Places
 
 __all__ = ["Candidate", "Likeness"]
@@ -54,6 +58,30 @@ class Likeness:
         # The first by place stands for all identical ones, whichever was read first.
         if known is None or (file.directory, file.name) < (known.directory, known.name):
             self.files[key] = file
+        self._bound()
+
+    def add_column(
+        self,
+        keys: array[int],
+        sizes: array[int],
+        traits: bytes,
+        directories: Sequence[int],
+        names: Sequence[bytes],
+    ) -> None:
+        """`add` for each row; `traits` has TRAITS_BYTES a file, NO_TRAITS where there are none."""
+        files, least = self.files, self.least
+        for row, key in enumerate(keys):
+            if sizes[row] < least:
+                continue
+            known = files.get(key)
+            if known is not None and (known.directory, known.name) <= (directories[row], names[row]):
+                continue
+            own = traits[row * TRAITS_BYTES : (row + 1) * TRAITS_BYTES]
+            if own != NO_TRAITS:
+                files[key] = Candidate(sizes[row], own, directories[row], names[row])
+        self._bound()
+
+    def _bound(self) -> None:
         while len(self.files) > FILES:
             self.drop(max(1024, 2 * self.least))
 
@@ -80,7 +108,7 @@ class Likeness:
 
         fewest: dict[int, int] = {}
         # Best pairs first, so that a group is tied together by what ties it most.
-        pairs = sorted(index.pairs(MATCHES), key=lambda pair: -pair.matches)
+        pairs = sorted(index.pairs(MATCHES, spanning=True), key=lambda pair: -pair.matches)
         for pair in pairs:
             first, second = sorted((top(pair.first), top(pair.second)))
             if first != second:

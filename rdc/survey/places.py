@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from array import array
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["SUFFIX_BYTES", "Places", "suffix_of"]
 
 SUFFIX_BYTES = 16
 """Longer suffixes are parts of names, not types."""
+
+_DOT = ord(".")
 
 
 def suffix_of(name: bytes) -> bytes:
@@ -55,6 +61,20 @@ class Places:
             self.files.append(0)
             self.bytes.append(0)
         return number
+
+    def places_of(self, directory: int, names: Sequence[bytes]) -> list[int]:
+        """The place of each file of one directory."""
+        known: dict[bytes, int] = {}
+        found = []
+        for name in names:
+            stem, dot, suffix = name.rpartition(b".")
+            # What `suffix_of` says depends on the rest of the name only where that begins with a dot.
+            plain = suffix if stem and stem[0] != _DOT else name if dot else b""
+            number = known.get(plain)
+            if number is None:
+                number = known[plain] = self.place(directory, suffix_of(name))
+            found.append(number)
+        return found
 
     def count(self, place: int, size: int) -> None:
         self.files[place] += 1

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import time
+from array import array
 from bisect import bisect_right
 from functools import partial
-from itertools import groupby, islice
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from rdc.catalog.location import USER_CATALOG, opened_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.catalog.signing import BATCH_BYTES, SignTask
+from rdc.catalog.signing import BATCH_BYTES as SIGNED_BYTES
+from rdc.catalog.signing import SignTask
+from rdc.catalog.small_files import SMALL_BYTES
 from rdc.catalog.streaming import replayed
 from rdc.errors import ExitCode, FileError, UsageError
+from rdc.files.contents import TOUCHED, content_error
 from rdc.files.extents import holes, shared_bytes
 from rdc.files.source import SPAN_BYTES
 from rdc.limits import CATALOG_BYTES, SCAN_HOLES
@@ -24,33 +28,45 @@ from rdc.progress import Problem, Progressed, silent
 from rdc.survey.census import SmallFile
 from rdc.survey.explorer import Explorer
 from rdc.survey.found import Found
-from rdc.survey.levels import FINE_PARAMS, mean_of, root_key
+from rdc.survey.levels import FINE_PARAMS, keys_of, mean_of, root_key
 from rdc.survey.likeness import Candidate
 from rdc.survey.outcome import Outcome
 from rdc.survey.places import suffix_of
+from rdc.survey.small_batch import BATCH_BYTES, BATCH_FILES, SmallBatch, counted, likened, reader, sign_batch
 from rdc.survey.stream import FileStream
 from rdc.survey.thrift import ThriftyStore
+from rdc.survey.workers import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.signing import Signed
+    from rdc.catalog.small_files import SignedFiles
     from rdc.catalog.store import SignatureStore
+    from rdc.errors import RdcError
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
     from rdc.model.scan import ScanReport
     from rdc.progress import Event, Reporter
     from rdc.survey.fixed import FixedBlocks
-    from rdc.survey.found import FoundFile
+    from rdc.survey.found import FoundDirectory, FoundFile, Run
+    from rdc.survey.small_batch import SignedBatch
 
 __all__ = ["scan", "survey"]
 
-STREAMED_BYTES = BATCH_BYTES
-"""Files from this size on come one at a time, worked on by all threads; smaller ones in batches."""
+STREAMED_BYTES = SIGNED_BYTES
+"""Files from this size on come one at a time, worked on by all threads."""
+
+ALONE_FILES = 256
+ALONE_BYTES = 16 << 20
+"""Files that wait to be read one by one: enough for all threads."""
+
+_AT_ONCE = ("interrupted", "time")
+"""Reasons to stop and to leave what waits."""
 
 FILES_PER_EVENT = 32
-"""Small files after which progress is told: a millisecond of work."""
+"""Such files after which progress is told: a few milliseconds of work."""
 
 _SHARING = {0x9123683E, 0x58465342, 0xCA451A4E, 0x7461636F}
 """f_type of btrfs, xfs, bcachefs, ocfs2: where extents can be shared. Elsewhere the question costs a system
@@ -115,10 +131,9 @@ class _File:
         self.blocks = scanner.blocks()
 
     def open(self) -> SourceFile:
-        """Raises FileError, _KnownLinkError among them. Called in any thread."""
+        """Raises FileError. Called in any thread."""
         source = self.found.root.open_read(self.found.path)
         try:
-            self.scanner.meet(source, self.found)
             self.identity = source.identity
             self.allocated = source.allocated
             if source.allocated < source.size:
@@ -143,10 +158,6 @@ class _File:
             return None
 
 
-class _KnownLinkError(FileError):
-    """Another name of a file that is counted already. Not a failure."""
-
-
 class _Scanner:
     """One scan's state."""
 
@@ -167,6 +178,7 @@ class _Scanner:
         self._signer = FileSigner(FINE_PARAMS, store)
         self._linked: set[tuple[int, int]] = set()
         self._every_inode = False
+        self._alone: list[FoundFile] = []
         self._sharing: dict[int, bool] = {}
         self._reason = ""
         self._done = 0
@@ -183,16 +195,6 @@ class _Scanner:
         from rdc.survey.fixed import FixedBlocks
 
         return FixedBlocks(tuple(mean_of(level) for level in self._options.fixed))
-
-    def meet(self, source: SourceFile, found: FoundFile) -> None:
-        """Raises _KnownLinkError when the file was met under another name."""
-        if source.links > 1 or self._every_inode:
-            key = (source.identity.device, source.identity.inode)
-            # One operation under the interpreter's lock, so that of two threads one is first.
-            before = len(self._linked)
-            self._linked.add(key)
-            if len(self._linked) == before:
-                raise _KnownLinkError(found.path, "counted under another name")
 
     def may_share(self, source: SourceFile) -> bool:
         device = source.identity.device
@@ -219,30 +221,124 @@ class _Scanner:
             self._enough = self._options.sample * found.bytes
         self._progress()
         in_random_order = self._options.seconds is not None or self._options.sample is not None
-        files = found.shuffled(self._options.seed) if in_random_order else found.in_order()
-        for large, group in groupby(self._wanted(files), key=lambda file: file.size >= STREAMED_BYTES):
-            if large:
-                for one in group:
-                    self._stream(_File(self, one))
-            else:
-                self._batch(group)
+        runs = found.shuffled(self._options.seed) if in_random_order else found.in_order()
+        # In random order a batch is many places on the disk, and in the end one waits for what is in flight.
+        batches = self._batches(runs, BATCH_FILES // 8 if in_random_order else BATCH_FILES)
+        for done in in_order(self._sign, batches, self._signer.workers):
+            self._count_batch(done)
+        self._sign_alone()
         outcome.census.flush()
         self._progress()
         outcome.reason = self._reason
         outcome.interrupted = self._reason == "interrupted"
         return outcome
 
-    def _wanted(self, files: Iterable[FoundFile]) -> Iterator[FoundFile]:
+    def _wanted(self, runs: Iterable[Run]) -> Iterator[Run]:
         """Until there is a reason to stop. The sample ends behind the file that completes it."""
         taken = 0
-        for file in files:
+        for run in runs:
             if self._stopped():
                 return
             if taken and taken >= self._enough:
                 self._reason = self._reason or "sample"
                 return
-            taken += file.size
-            yield file
+            if self._enough != float("inf"):
+                taken += sum(run.directory.sizes[run.start : run.stop])
+            yield run
+
+    def _batches(self, runs: Iterable[Run], most: int) -> Iterator[SmallBatch]:
+        """Small files, in the end `most` at a time. What is to be read by itself is read in between."""
+        # The first batches are worked on before there are threads, and a small tree has no more.
+        batch, enough = SmallBatch(), most // 16
+        for run in self._wanted(runs):
+            for part in self._split(run):
+                if batch and (
+                    part.directory.root is not batch.root
+                    or len(batch) + part.stop - part.start > enough
+                    or batch.bytes >= BATCH_BYTES
+                ):
+                    yield batch
+                    batch, enough = SmallBatch(), min(most, 2 * enough)
+                names = part.names[part.start : part.stop]
+                batch.add(part, self.outcome.places.places_of(part.directory.number, names))
+        if batch:
+            yield batch
+
+    def _split(self, run: Run) -> Iterator[Run]:
+        """What of `run` goes into a batch; deals with the rest."""
+        here, start, stop = run.directory, run.start, run.stop
+        small = 0 if self._options.fixed else SMALL_BYTES
+        if (
+            not self._every_inode
+            and max(here.sizes[start:stop]) <= small
+            and max(here.links[start:stop]) <= 1
+        ):
+            yield run
+            return
+        for row in range(start, stop):
+            size = here.sizes[row]
+            if not self._is_first(here, row):
+                self.outcome.hardlinks += 1
+                self._advance(size)
+            elif size <= small:
+                yield run.part(row, row + 1)
+            elif size >= STREAMED_BYTES:
+                self._stream(_File(self, run.file(row)))
+            else:
+                self._take_alone(run.file(row))
+
+    def _is_first(self, directory: FoundDirectory, row: int) -> bool:
+        """Whether this file has not been met under another name. The first by the walk's order is counted."""
+        if directory.links[row] <= 1 and not self._every_inode:
+            return True
+        before = len(self._linked)
+        self._linked.add((directory.devices[row], directory.inodes[row]))
+        return len(self._linked) > before
+
+    def _sign(self, batch: SmallBatch) -> SignedBatch:
+        """Called in any thread."""
+        return sign_batch(batch, FINE_PARAMS, self._store, self.may_share)
+
+    def _count_batch(self, done: SignedBatch) -> None:
+        """Counts what was read. What was not as listed is read by itself, which names what is wrong."""
+        for row, result in done.outcome.failed:
+            found = done.batch.file(row)
+            if result == TOUCHED:
+                self._failed(found, content_error(result, found.path, found.root.shown(found.path)))
+                self._advance(found.size)
+            else:
+                self._take_alone(found)
+        for row in done.hollow:
+            self._take_alone(done.batch.file(row))
+        self.outcome.already_shared_bytes += done.shared
+        for signed in (done.outcome.read, done.outcome.known):
+            if len(signed.rows):
+                self._count_signed(done.batch, signed)
+
+    def _count_signed(self, batch: SmallBatch, signed: SignedFiles) -> None:
+        outcome, census, columns = self.outcome, self.outcome.census, counted(batch, signed)
+        census.add_columns(columns, reader(batch, signed))
+        keys, traits = array("Q", keys_of(columns.roots)), signed.signatures.traits
+        census.likeness.add_column(keys, columns.sizes, traits, *likened(batch, signed))
+        size = sum(columns.sizes)
+        outcome.files += len(columns.sizes)
+        outcome.bytes += size
+        outcome.allocated_bytes += sum(map(batch.allocated.__getitem__, signed.rows))
+        outcome.known_bytes += size if signed.data is None else 0
+        self._advance(size)
+
+    def _take_alone(self, found: FoundFile) -> None:
+        """Reads a file by itself, together with others like it."""
+        self._alone.append(found)
+        if len(self._alone) >= ALONE_FILES or sum([file.size for file in self._alone]) >= ALONE_BYTES:
+            self._sign_alone()
+
+    def _sign_alone(self) -> None:
+        files, self._alone = self._alone, []
+        if self._reason in _AT_ONCE:
+            return
+        for signed in self._signer.sign_many(self._tasks(files)):
+            self._count(signed)
 
     def _stopped(self) -> bool:
         if not self._reason or self._reason == "sample":
@@ -250,11 +346,7 @@ class _Scanner:
                 self._reason = "interrupted"
             elif self._deadline is not None and self._clock() >= self._deadline:
                 self._reason = "time"
-        return self._reason in ("interrupted", "time")
-
-    def _batch(self, files: Iterable[FoundFile]) -> None:
-        for signed in self._signer.sign_many(self._tasks(files)):
-            self._count(signed)
+        return self._reason in _AT_ONCE
 
     def _tasks(self, files: Iterable[FoundFile]) -> Iterator[SignTask[_File]]:
         for found in files:
@@ -348,11 +440,10 @@ class _Scanner:
         name = found.path.rpartition(b"/")[2]
         self.outcome.census.likeness.add(key, Candidate(size, traits, found.directory, name))
 
-    def _failed(self, found: FoundFile, error: FileError) -> None:
-        if isinstance(error, _KnownLinkError):
-            self.outcome.hardlinks += 1
-        else:
-            self._report(Problem(error.code, found.root.shown(found.path), str(error)))
+    def _failed(self, found: FoundFile, error: RdcError) -> None:
+        # Another name may lead to it still.
+        self._linked.discard(found.inode)
+        self._report(Problem(error.code, found.root.shown(found.path), str(error)))
 
     def _place(self, found: FoundFile) -> int:
         return self.outcome.places.place(found.directory, suffix_of(found.path))

@@ -82,7 +82,26 @@ class FileStream:
             self._take(number, keys, sizes)
         self._census.levels[FILE_LEVEL].add(array("Q", [key]).tobytes(), array("Q", [counted]).tobytes())
         self._census.places.count(self._place, counted)
-        self._census.compress_file(key, self.size, self._read)
+        self._census.compress_file(key, self.size, self._read_data)
+
+    def _read_data(self, offset: int, length: int) -> bytes | None:
+        """What of a range is in no hole, None where that is nothing: zeros that take no space would make the
+        rest look as if it shrank as well as they do."""
+        end = offset + length
+        if self._starts and self._hollow(offset, end):
+            return None
+        content = self._read(offset, length)
+        number = bisect_right(self._starts, offset) - 1
+        if content is None or (number < 0 and (not self._starts or self._starts[0] >= end)):
+            return content
+        parts, at = [], offset
+        for hole in range(max(number, 0), len(self._starts)):
+            if self._starts[hole] >= end:
+                break
+            parts.append(content[at - offset : max(at, self._starts[hole]) - offset])
+            at = max(at, self._ends[hole])
+        parts.append(content[at - offset :])
+        return b"".join(parts)
 
     def _take(self, number: int, keys: bytes, sizes: bytes) -> None:
         if not keys:

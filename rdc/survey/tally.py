@@ -67,6 +67,9 @@ class Tally:
             else:
                 table.add(keys, sizes, counts)
             return
+        if counts is None and len(sizes) and max(memoryview(sizes).cast("Q")) < self._ends[0]:
+            self.tables[0].add(keys, sizes)  # most trees' files are all small
+            return
         times = array("Q", [1]) * (len(keys) // 8) if counts is None else array("Q", counts)
         for key, size, count in zip(array("Q", keys), array("Q", sizes), times, strict=True):
             number = sum(size >= end for end in self._ends)

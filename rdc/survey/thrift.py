@@ -6,7 +6,10 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rdc.catalog.similar import SimilarFiles
+    from rdc.catalog.small_files import SignedFiles, SmallFiles
     from rdc.catalog.store import SignatureStore
     from rdc.chunking.params import ChunkParams
     from rdc.files.source import SourceFile
@@ -41,6 +44,19 @@ class ThriftyStore:
                 return
             self._left -= size
         self._store.put(source, tree, began)
+
+    def find_small(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
+        return self._store.find_small(files, params) if self._finds else []
+
+    def put_small(self, files: SmallFiles, signed: SignedFiles, chosen: Sequence[int], began: int) -> None:
+        counts, kept = signed.signatures.counts, []
+        with self._lock:
+            for row in chosen:
+                size = counts[row] * 36 + 200
+                if size <= self._left:
+                    self._left -= size
+                    kept.append(row)
+        self._store.put_small(files, signed, kept, began)
 
     def similar(self, below: bytes, params: ChunkParams) -> SimilarFiles:
         return self._store.similar(below, params)

@@ -1,10 +1,11 @@
 """A directory of keys: this machine's own certificate and those of the peers it trusts, by name.
 
     identity.pem          the private key and the certificate that goes with it; readable by its owner alone
-    trusted/NAME.pem      one certificate each; NAME is a host to dial, or what a daemon's modules allow
+    trusted/NAME.pem      one certificate, or several while a key is being replaced; NAME is a host to dial,
+                          or what a daemon's modules allow
 
 A certificate is trusted because it is here and byte for byte the one shown, whoever signed it: no authority
-is asked.
+is asked. So whoever may write here decides who is trusted: as with ssh, nobody but the owner and root may.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rdc.errors import TrustError, printable
-from rdc.limits import KEY_FILE_BYTES, TRUSTED_KEYS
+from rdc.limits import CERTIFICATES_PER_NAME, KEY_FILE_BYTES, TRUSTED_KEYS
 from rdc.model.settings import config_directory
 
 __all__ = ["Certificate", "KeyRing", "VARIABLE", "is_key_name", "key_directory", "read_key_file"]
@@ -43,11 +44,33 @@ class Certificate:
     @classmethod
     def from_pem(cls, pem: bytes, name: str) -> Certificate:
         """The only certificate in `pem`. Raises TrustError that names `name`."""
-        found = _PEM.findall(pem)
+        found = cls._all(pem, name)
         if len(found) != 1:
             raise TrustError(f"{name}: expected one certificate in PEM form, found {len(found) or 'none'}")
+        return found[0]
+
+    @classmethod
+    def public_from_pem(cls, pem: bytes, name: str) -> tuple[Certificate, ...]:
+        """Those in `pem`, one at least, and no private key: whoever has that is its owner to all others.
+        Raises TrustError that names `name`."""
+        if b"PRIVATE KEY-----" in pem:
+            raise TrustError(
+                f"{name}: it holds a private key, which must not leave its machine; expected what"
+                " `rdc keys show --pem` prints there (and if it has left, that machine needs a new key)"
+            )
+        found = cls._all(pem, name)
+        if not 0 < len(found) <= CERTIFICATES_PER_NAME:
+            raise TrustError(
+                f"{name}: expected 1 to {CERTIFICATES_PER_NAME} certificates in PEM form, found"
+                f" {len(found) or 'none'}"
+            )
+        return found
+
+    @classmethod
+    def _all(cls, pem: bytes, name: str) -> tuple[Certificate, ...]:
         try:
-            return cls(binascii.a2b_base64(found[0]))
+            texts = (b"".join(found.split()) for found in _PEM.findall(pem))
+            return tuple(cls(binascii.a2b_base64(text, strict_mode=True)) for text in texts)
         except binascii.Error as error:
             raise TrustError(f"{name}: the certificate is damaged: {error}; fetch it again") from error
 
@@ -76,24 +99,33 @@ def key_directory(environ: Mapping[str, str]) -> Path:
 class KeyRing:
     directory: Path
     own: Certificate
-    trusted: Mapping[str, Certificate]
+    trusted: Mapping[str, tuple[Certificate, ...]]
+    """By name. Any of a name's certificates is as good as another: while a key is replaced both are."""
 
     @property
     def identity(self) -> Path:
         return self.directory / "identity.pem"
 
+    @property
+    def certificates(self) -> Iterator[Certificate]:
+        """All that are trusted."""
+        for certificates in self.trusted.values():
+            yield from certificates
+
     @classmethod
     def read(cls, directory: Path) -> KeyRing:
-        """All of a key directory. Raises TrustError: missing, damaged, or a private key that others can
-        read."""
+        """All of a key directory. Raises TrustError: missing, damaged, a private key that others can read,
+        or anything that others can change."""
+        _check_closed(directory)
         identity = directory / "identity.pem"
         pem = read_key_file(identity, private=True)
         if pem is None:
             raise TrustError(f"{identity}: there is no key yet; make one with: rdc keys new")
         return cls(directory, Certificate.from_pem(pem, str(identity)), _read_trusted(directory / "trusted"))
 
-    def peer(self, host: str, port: int, *, default_port: int) -> Certificate:
-        """The certificate that HOST:PORT must show. Raises TrustError where none is trusted for it."""
+    def peers(self, host: str, port: int, *, default_port: int) -> tuple[Certificate, ...]:
+        """The certificates of which HOST:PORT must show one. Raises TrustError where none is trusted for
+        it."""
         names = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}"]
         if port == default_port:
             names.append(host)
@@ -126,6 +158,8 @@ def read_key_file(path: Path, *, private: bool = False) -> bytes | None:
                 f"{path}: the private key is open to others (mode {found.st_mode & 0o777:o}); close it with:"
                 f" chmod 600 {path}"
             )
+        if private:
+            _check_owner(path, found)
         try:
             data = file.read(KEY_FILE_BYTES + 1)
         except OSError as error:
@@ -137,7 +171,28 @@ def read_key_file(path: Path, *, private: bool = False) -> bytes | None:
     return data
 
 
-def _read_trusted(directory: Path) -> dict[str, Certificate]:
+def _check_closed(path: Path) -> None:
+    """Raises TrustError where somebody besides the owner and root may change what is at `path`."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return  # whoever reads it says so
+    if found.st_mode & 0o022:
+        raise TrustError(
+            f"{path}: others can change it (mode {found.st_mode & 0o7777:o}), and with it who is trusted;"
+            f" close it with: chmod go-w {path}"
+        )
+    _check_owner(path, found)
+
+
+def _check_owner(path: Path, found: os.stat_result) -> None:
+    # Root reads what will be another user's, before it becomes that user.
+    if os.geteuid() not in (0, found.st_uid) and found.st_uid != 0:
+        raise TrustError(f"{path}: it belongs to another user (uid {found.st_uid}), who can change it")
+
+
+def _read_trusted(directory: Path) -> dict[str, tuple[Certificate, ...]]:
+    _check_closed(directory)
     try:
         names = sorted(entry for entry in os.listdir(directory) if entry.endswith(".pem"))
     except FileNotFoundError:
@@ -148,7 +203,9 @@ def _read_trusted(directory: Path) -> dict[str, Certificate]:
         raise TrustError(f"{directory}: {len(names)} trusted keys; rdc reads {TRUSTED_KEYS} at most")
     trusted = {}
     for name in names:
-        pem = read_key_file(directory / name)
+        path = directory / name
+        _check_closed(path)
+        pem = read_key_file(path)
         if pem is not None:
-            trusted[name.removesuffix(".pem")] = Certificate.from_pem(pem, str(directory / name))
+            trusted[name.removesuffix(".pem")] = Certificate.public_from_pem(pem, str(path))
     return trusted

@@ -1,10 +1,5 @@
 """TLS 1.3 over TCP as a transport: both sides show a certificate, and each must know the other's beforehand.
 
-Trust is by pin. OpenSSL is given the certificates that are trusted, each as an anchor of its own, and refuses
-within the handshake whatever is none of them, not valid yet or expired. What it accepts is then compared byte
-for byte with the set once more, before a byte of the protocol is read or written: a trusted certificate might
-be one that can sign others, and those were never trusted.
-
 The TLS engine works in memory (ssl.MemoryBIO) and this class moves its bytes: so every wait has one deadline,
 every byte on the wire is counted, and a connection whose handshake is done can be handed on by fork.
 """
@@ -17,17 +12,14 @@ import socket
 import ssl
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, RdcError, StreamError, TrustError, printable
-from rdc.limits import CONNECT_SECONDS, HANDSHAKE_BYTES
+from rdc.errors import RdcError, StreamError, TrustError
+from rdc.limits import HANDSHAKE_BYTES
 from rdc.transport.base import Exchange, timed_out
-from rdc.transport.keys import Certificate, pin_of
+from rdc.transport.keys import pin_of
+from rdc.transport.tls_trust import explained
 
-if TYPE_CHECKING:
-    from rdc.transport.keys import KeyRing
-
-__all__ = ["TlsTransport", "answering_context", "connect", "dialling_context"]
+__all__ = ["TlsTransport"]
 
 READ_BYTES = 256 << 10
 """One read from the socket, and plaintext handed out at a time at most."""
@@ -41,44 +33,6 @@ either."""
 
 CLOSE_SECONDS = 2.0
 """How long to try to get the last bytes out."""
-
-
-def answering_context(ring: KeyRing) -> ssl.SSLContext:
-    """For a server that knows all peers of `ring`. Raises TrustError."""
-    context = _context(ssl.PROTOCOL_TLS_SERVER, ring, ring.trusted.values())
-    # Without tickets nothing is resumed: each connection shows its certificate anew.
-    context.num_tickets = 0
-    return context
-
-
-def dialling_context(ring: KeyRing, peer: Certificate) -> ssl.SSLContext:
-    """For a client that wants to speak with `peer` and nobody else. Raises TrustError."""
-    return _context(ssl.PROTOCOL_TLS_CLIENT, ring, [peer])
-
-
-def _context(protocol: int, ring: KeyRing, trusted: Iterable[Certificate]) -> ssl.SSLContext:
-    context = ssl.SSLContext(protocol)
-    context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_3
-    # A name in a certificate proves nothing here: the certificate itself is what is known.
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_REQUIRED
-    # Each trusted certificate is an anchor, also one that somebody else signed.
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
-    try:
-        # Never ask on a terminal for a passphrase.
-        context.load_cert_chain(ring.identity, password=lambda: b"")
-    except (OSError, ValueError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
-        raise TrustError(
-            f"{ring.identity}: expected an unencrypted private key and its certificate, found: {reason}"
-        ) from error
-    for certificate in trusted:
-        try:
-            context.load_verify_locations(cadata=certificate.der)
-        except ssl.SSLError as error:
-            raise TrustError(f"{certificate.pin}: not a certificate: {error.reason}") from error
-    return context
 
 
 class TlsTransport:
@@ -145,7 +99,7 @@ class TlsTransport:
             except ssl.SSLError as error:
                 # The alert that tells the far side why.
                 self._push()
-                raise self._explained(error) from error
+                raise explained(error, shaken=self._shaken) from error
             else:
                 self._shaken = True
                 self._push()
@@ -278,7 +232,7 @@ class TlsTransport:
             # An end without TLS's own notice: the protocol knows by itself whether all was said.
             self._far_ended = True
         except ssl.SSLError as error:
-            self._failure = self._explained(error)
+            self._failure = explained(error, shaken=self._shaken)
             self._far_reads = False
         self._push()
         return b"".join(parts)
@@ -328,82 +282,3 @@ class TlsTransport:
         self._closed = True
         self._write_open = False
         self._sock.close()
-
-    def _explained(self, error: ssl.SSLError) -> RdcError:
-        """What an error of OpenSSL's means to whoever has to do something about it."""
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return TrustError(_VERIFICATION.get(error.verify_code, _UNKNOWN) + f" ({error.verify_message})")
-        if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-            return StreamError("the far side ended the connection in the TLS handshake", before_hello=True)
-        reason = (error.reason or "").upper()
-        if "ALERT" in reason:
-            for words, text in _ALERTS.items():
-                if words in reason:
-                    return TrustError(text)
-        if "PEER_DID_NOT_RETURN_A_CERTIFICATE" in reason:
-            return TrustError("the far side showed no certificate")
-        what = (
-            "the TLS connection is damaged" if self._shaken else "the far side does not speak TLS 1.3 with us"
-        )
-        return StreamError(
-            f"{what}: {reason.replace('_', ' ').lower() or error}", before_hello=not self._shaken
-        )
-
-
-_UNKNOWN = "the far side's certificate is not one that is trusted"
-# X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED of openssl/x509_vfy.h.
-_VERIFICATION = {
-    9: "the far side's certificate is not valid yet; check both clocks",
-    10: "the far side's certificate has expired; it needs a new one",
-}
-_ALERTS = {
-    "EXPIRED": "the far side refused our certificate: it has expired; make a new one (rdc keys new --force)"
-    " and have it trusted there",
-    "UNKNOWN_CA": "the far side refused our certificate: it does not know it; have it trusted there"
-    " (rdc keys show --pem prints it)",
-    "CERTIFICATE": "the far side refused our certificate; its log says why",
-    "PROTOCOL_VERSION": "the far side does not speak TLS 1.3",
-}
-
-
-def connect(host: str, port: int, ring: KeyRing, peer: Certificate) -> TlsTransport:
-    """A connection to the rdc daemon at HOST:PORT, which has shown the certificate `peer`.
-
-    Raises TrustError (exit code 5), RdcError for a host that is not there (10) or does not answer within
-    CONNECT_SECONDS (35), StreamError for one that does not speak TLS 1.3.
-    """
-    name = printable(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
-    context = dialling_context(ring, peer)
-    deadline = time.monotonic() + CONNECT_SECONDS
-    try:
-        sock = socket.create_connection((host, port), CONNECT_SECONDS)
-    except TimeoutError as error:
-        raise _late(name) from error
-    except (OSError, UnicodeError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
-        raise RdcError(
-            f"{name}: cannot connect: {reason}; check the name, and that `rdc serve` listens there",
-            code=ExitCode.UNREACHABLE,
-        ) from error
-    transport = TlsTransport(sock, context, server_side=False)
-    try:
-        while not transport.shake():
-            left = deadline - time.monotonic()
-            poll = select.poll()
-            poll.register(sock, transport.events)
-            if left <= 0 or not poll.poll(left * 1000):
-                raise _late(name)
-        transport.check_pin((peer.pin,))
-    except (TrustError, StreamError) as error:
-        transport.close()
-        if isinstance(error, StreamError):
-            raise StreamError(f"{name}: {error}", before_hello=True) from error
-        raise TrustError(f"{name}: {error}; expected {peer.pin}") from error
-    except BaseException:
-        transport.close()
-        raise
-    return transport
-
-
-def _late(name: str) -> RdcError:
-    return RdcError(f"{name}: no answer within {CONNECT_SECONDS} seconds", code=ExitCode.CONNECT_TIMEOUT)

@@ -108,12 +108,13 @@ class Follower:
 
     def run(self, opening: Conversation[None]) -> Conversation[None]:
         """Never ends by itself: an error does it, or whoever stops the process. `opening`: what is said
-        before the first turn, once changes are watched for."""
+        first, up to the destination's Opened."""
         if self._origin.told and (reason := self._origin.absence()) is not None:
             self._events = self._make_events(b"")
             yield from self._await(self._events, reason)
         self._origin.accept()
-        yield from self._with_tree(lambda tree: self._begin(tree, opening))
+        yield from opening
+        yield from self._with_tree(self._begin)
         while True:
             yield from self._pause()
             reason = self._origin.trouble()
@@ -130,9 +131,8 @@ class Follower:
         finally:
             tree.root.release()
 
-    def _begin(self, tree: SourceTree, opening: Conversation[None]) -> Conversation[None]:
+    def _begin(self, tree: SourceTree) -> Conversation[None]:
         self._arm(tree)
-        yield from opening
         yield from self._compare_all(tree, first=True)
 
     def _pause(self) -> Conversation[None]:

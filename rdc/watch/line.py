@@ -85,10 +85,12 @@ class _Daemon:
     def dial(self) -> Wire:
         """Keys are read each time: one that was replaced meanwhile is used."""
         from rdc.transport.keys import KeyRing, key_directory
-        from rdc.transport.tls import connect
+        from rdc.transport.tls_dial import connect
 
         ring = KeyRing.read(key_directory(os.environ) if self.keys is None else self.keys)
-        return connect(self.host, self.port, ring, ring.peer(self.host, self.port, default_port=DEFAULT_PORT))
+        return connect(
+            self.host, self.port, ring, ring.peers(self.host, self.port, default_port=DEFAULT_PORT)
+        )
 
     def explained(self, error: RdcError, wire: Wire) -> RdcError:
         return TrustError(f"{self.host}: {error}") if isinstance(error, TrustError) else error

@@ -18,6 +18,7 @@ from rdc.progress import Problem
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Hello, Open, Opened, Role
 from rdc.session.driver import Pace, Receive, Send, run
+from rdc.session.overlap import check_overlap
 from rdc.session.serve import greeting
 from rdc.tree.filters import FilterList
 from rdc.watch.follower import HALT_SECONDS, Follower, Meter
@@ -73,6 +74,9 @@ def watch(
         raise UsageError("one of SRC and DST must be on this machine; run rdc watch on either of the hosts")
     if options.sync.dry_run or options.sync.checksum:
         raise UsageError("rdc watch takes neither --dry-run nor --checksum; rdc sync does")
+    if source.host is None and destination.host is None:
+        rules = FilterList(options.sync.rules)
+        check_overlap(source.path, destination.path, rules, delete=options.sync.delete)
     far = destination if source.host is None else source
     if far.host is not None:
         # Without a limit a line that died without a word would be noticed by TCP after a quarter of an hour.

@@ -21,7 +21,7 @@ int main(void)
             continue;
         uint8_t *out = malloc(PIECES * RDC_NAME_BYTES);
         uint32_t sum = 0;
-        if (rdc_name_pieces(*naming, pieces, PIECES, out))
+        if (rdc_name_pieces(*naming, NULL, pieces, PIECES, out))
             return 1;
         for (size_t i = 0; i < PIECES * RDC_NAME_BYTES; i++)
             sum = sum * 31 + out[i];

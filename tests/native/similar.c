@@ -80,7 +80,7 @@ static int check_pairs(const rdc_index *index, unsigned least)
 {
     rdc_pairs pairs;
     size_t found = 0, wanted = 0;
-    int more, wrong = rdc_pairs_start(&pairs, index, least, KEYS);
+    int more, wrong = rdc_pairs_start(&pairs, index, least, KEYS, 0);
     while (!wrong && ((more = rdc_pairs_step(&pairs)) > 0 || pairs.found)) {
         for (size_t i = 0; i < pairs.found; i++)
             wrong |= matches(held[pairs.pair[i].a].traits, held[pairs.pair[i].b].traits) != pairs.pair[i].matches;

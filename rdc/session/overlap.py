@@ -1,0 +1,67 @@
+"""Refuses a sync between two places of this machine of which one holds the other, where that does harm."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from rdc.errors import UsageError
+
+if TYPE_CHECKING:
+    from rdc.tree.filters import FilterList
+
+__all__ = ["check_overlap"]
+
+
+def check_overlap(source: bytes, destination: bytes, filters: FilterList, *, delete: bool) -> None:
+    """Raise UsageError where DST would be copied into itself, or SRC would be deleted; both paths are local.
+
+    Each run would otherwise find what the last one made, one level deeper, and a watch would find its own
+    work for ever. What the filters leave out takes no part, on either side, and does no harm.
+    """
+    if not os.path.isdir(source) or (not source.endswith(b"/") and os.path.islink(source)):
+        return  # a file, or a link that is copied as such
+    top = os.path.realpath(source)
+    target = os.path.realpath(destination)
+    name = b"" if _content_only(source) else os.path.basename(source)
+    if name:
+        target = os.path.join(target, name)
+    if (inside := _below(top, target)) and not _left_out(name, inside, filters):
+        raise UsageError(
+            f"{_shown(destination)} lies inside {_shown(source)}: each run would copy what the last one made;"
+            f" leave it out with --exclude={_pattern(name, inside)}"
+        )
+    if delete and (inside := _below(target, top)) and not _left_out(name, inside, filters):
+        raise UsageError(
+            f"{_shown(source)} lies inside {_shown(destination)}: --delete would remove it; "
+            f"leave it out with --exclude={_pattern(name, inside)}"
+        )
+
+
+def _content_only(source: bytes) -> bool:
+    """Whether SRC means what is in it: a trailing slash, or no name to give to a copy."""
+    return source.endswith(b"/") or source.rpartition(b"/")[2] in (b".", b"..")
+
+
+def _below(top: bytes, path: bytes) -> bytes:
+    """`path` relative to `top`, empty where it is not strictly below."""
+    top = top if top.endswith(b"/") else top + b"/"
+    return path[len(top) :] if path.startswith(top) else b""
+
+
+def _left_out(name: bytes, path: bytes, filters: FilterList) -> bool:
+    """Whether a rule excludes a directory at or above `path`, which walks do not enter then."""
+    at = name
+    for part in path.split(b"/"):
+        at = os.path.join(at, part)
+        if filters.excluded(at, True):
+            return True
+    return False
+
+
+def _pattern(name: bytes, path: bytes) -> str:
+    return _shown(b"/" + os.path.join(name, path) + b"/")
+
+
+def _shown(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")

@@ -1,0 +1,139 @@
+"""Signatures of many short streams as columns: what `sign` makes of each, without an object a stream."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import eq
+from typing import TYPE_CHECKING
+
+from rdc.kernel import cut_many
+from rdc.kernel.naming import name_parts
+from rdc.limits import NODE_RECORDS_MAX
+from rdc.signature.build import TreeBuilder, one_chunk_tree
+from rdc.signature.digests import DIGEST_BYTES, ROOT_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Buffer
+
+    from rdc.chunking.params import ChunkParams
+    from rdc.signature.tree import SignatureTree
+
+__all__ = ["NO_TRAITS", "TRAITS_BYTES", "ShortSignatures", "root_column", "sign_short"]
+
+TRAITS_BYTES = 9
+
+NO_TRAITS = bytes(TRAITS_BYTES)
+"""Of a stream without features, and by chance of one in 2^72 that has some."""
+
+_ONE = (1).to_bytes(8, "little")
+
+
+@dataclass(frozen=True, slots=True)
+class ShortSignatures:
+    """Row by row the signatures of streams; their chunks lie one behind another."""
+
+    params: ChunkParams
+    sizes: array[int]
+    """Typecode 'Q': bytes of each stream."""
+    counts: array[int]
+    """Typecode 'I': chunks of each stream, equal ones too."""
+    lengths: array[int]
+    """Typecode 'Q': of each chunk."""
+    digests: bytes
+    """Of each chunk, DIGEST_BYTES."""
+    traits: bytes
+    """Of each stream, TRAITS_BYTES; NO_TRAITS where it has no feature."""
+    roots: bytes
+    """Of each stream, DIGEST_BYTES."""
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def traits_of(self, row: int) -> bytes:
+        """b'' for a stream without features."""
+        traits = self.traits[row * TRAITS_BYTES : (row + 1) * TRAITS_BYTES]
+        return b"" if traits == NO_TRAITS else traits
+
+    def root_of(self, row: int) -> bytes:
+        return self.roots[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES]
+
+    def tree(self, row: int, first: int) -> SignatureTree:
+        """The signature of one row, whose first chunk is `first`: what `sign` makes of the stream."""
+        end = first + self.counts[row]
+        digests = self.digests[first * DIGEST_BYTES : end * DIGEST_BYTES]
+        return _tree(self.params, self.lengths[first:end].tolist(), digests, self.traits_of(row))
+
+    def chosen(self, rows: Sequence[int]) -> ShortSignatures:
+        """These rows, which increase."""
+        starts = array("Q", accumulate(self.counts, initial=0))
+        width, traits = DIGEST_BYTES, TRAITS_BYTES
+        lengths = array("Q")
+        for row in rows:
+            lengths += self.lengths[starts[row] : starts[row + 1]]
+        return ShortSignatures(
+            self.params,
+            array("Q", [self.sizes[row] for row in rows]),
+            array("I", [self.counts[row] for row in rows]),
+            lengths,
+            b"".join([self.digests[starts[row] * width : starts[row + 1] * width] for row in rows]),
+            b"".join([self.traits[row * traits : (row + 1) * traits] for row in rows]),
+            b"".join([self.root_of(row) for row in rows]),
+        )
+
+
+def sign_short(data: Buffer, sizes: array[int], params: ChunkParams) -> ShortSignatures:
+    """Signatures of streams that lie one behind another in `data`; `sizes` (typecode 'Q') in bytes.
+
+    Cutting and hashing release the interpreter's lock, so that threads do it side by side. ValueError where
+    the sizes do not add up to `data`.
+    """
+    counts, lengths, traits = cut_many(data, sizes, params.min_size, params.max_size)
+    of_chunks, of_streams = array("Q", lengths), array("I", counts)
+    digests = name_parts(data, of_chunks)
+    roots = root_column(params, sizes, of_streams, of_chunks, digests)
+    return ShortSignatures(params, sizes, of_streams, of_chunks, digests, traits, roots)
+
+
+def root_column(
+    params: ChunkParams, sizes: array[int], counts: array[int], lengths: array[int], digests: bytes
+) -> bytes:
+    """The root of each stream, DIGEST_BYTES, from columns as ShortSignatures has them."""
+    # A stream of few chunks has a single level, whose root is the digest of one short message: FORMAT.md.
+    head, packed, columns = params.id, sizes.tobytes(), lengths.tobytes()
+    ranks = array("Q", digests)[:: DIGEST_BYTES // 8]
+    messages, built = [], []
+    at = 0
+    for row, count in enumerate(counts):
+        end = at + count
+        if count == 1:
+            size = packed[8 * row : 8 * row + 8]
+            digest = digests[at * DIGEST_BYTES : end * DIGEST_BYTES]
+            messages.append(b"".join((head, size, b"\0", digest, size, _ONE)))
+        elif count > NODE_RECORDS_MAX or any(map(eq, ranks[at:end], ranks[at + 1 : end])):
+            messages.append(b"")
+            built.append((row, at, end))
+        else:
+            size, lasting = packed[8 * row : 8 * row + 8], columns[8 * at : 8 * end]
+            digest = digests[at * DIGEST_BYTES : end * DIGEST_BYTES]
+            messages.append(b"".join((head, size, b"\0", digest, lasting, _ONE * count)))
+        at = end
+    roots = name_parts(b"".join(messages), array("Q", map(len, messages)), ROOT_KEY)
+    if not built:
+        return roots
+    column = bytearray(roots)
+    for row, at, end in built:
+        tree = _tree(params, lengths[at:end].tolist(), digests[at * DIGEST_BYTES : end * DIGEST_BYTES], b"")
+        column[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES] = tree.root
+    return bytes(column)
+
+
+def _tree(params: ChunkParams, lengths: list[int], digests: bytes, traits: bytes) -> SignatureTree:
+    if len(lengths) == 1:
+        return one_chunk_tree(digests, lengths[0], params, traits)
+    builder = TreeBuilder(params)
+    builder.add([digests[at : at + DIGEST_BYTES] for at in range(0, len(digests), DIGEST_BYTES)], lengths)
+    return builder.finish(traits)

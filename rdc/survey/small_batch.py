@@ -1,0 +1,208 @@
+"""Small files on their way through a scan, some hundred at a time: put together, then signed by a thread."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from operator import lt
+from typing import TYPE_CHECKING, TypeVar
+
+from rdc.catalog.small_files import SmallFiles, sign_small
+from rdc.errors import FileError
+from rdc.files.extents import holes, shared_bytes
+from rdc.survey.census import CountedFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from typing_extensions import Buffer
+
+    from rdc.catalog.small_files import SignedFiles, SmallOutcome
+    from rdc.catalog.store import SignatureStore
+    from rdc.chunking.params import ChunkParams
+    from rdc.files.confined import Root
+    from rdc.files.source import SourceFile
+    from rdc.survey.found import FoundFile, Run
+
+__all__ = [
+    "BATCH_BYTES",
+    "BATCH_FILES",
+    "SignedBatch",
+    "SmallBatch",
+    "counted",
+    "likened",
+    "reader",
+    "sign_batch",
+]
+
+T = TypeVar("T")
+
+BATCH_FILES = 512
+BATCH_BYTES = 1 << 20
+"""Of one batch: enough that its own cost vanishes, and what is read stays in the cache until it is hashed."""
+
+
+class SmallBatch:
+    """Files of one tree, row by row; not changed any more once a thread has it."""
+
+    def __init__(self) -> None:
+        self._runs: list[Run] = []
+        self._firsts = array("I")
+        self.places = array("I")
+        """Of each file, as Places numbers them."""
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def add(self, run: Run, places: list[int]) -> None:
+        """More files of the same tree, with the place of each."""
+        self._firsts.append(len(self))
+        self._runs.append(run)
+        self.places.extend(places)
+        self.bytes += sum(run.directory.sizes[run.start : run.stop])
+
+    @property
+    def root(self) -> Root:
+        """Of the tree; there is a file."""
+        return self._runs[0].directory.root
+
+    def file(self, row: int) -> FoundFile:
+        number = bisect_right(self._firsts, row) - 1
+        run = self._runs[number]
+        return run.file(run.start + row - self._firsts[number])
+
+    def names(self) -> list[bytes]:
+        """Without their directories."""
+        return [name for run in self._runs for name in run.names[run.start : run.stop]]
+
+    def directories(self) -> array[int]:
+        """Typecode 'I': the number of each file's directory in Places."""
+        column = array("I")
+        for run in self._runs:
+            column.extend(array("I", (run.directory.number,)) * (run.stop - run.start))
+        return column
+
+    @cached_property
+    def allocated(self) -> array[int]:
+        """Typecode 'Q': bytes on disk."""
+        column = array("Q")
+        for run in self._runs:
+            column += run.directory.allocated[run.start : run.stop]
+        return column
+
+    @cached_property
+    def files(self) -> SmallFiles:
+        paths: list[bytes] = []
+        devices, inodes, sizes = (array("Q") for _ in range(3))
+        mtimes, ctimes = array("q"), array("q")
+        for run in self._runs:
+            here, part = run.directory, slice(run.start, run.stop)
+            between = b"\0" + here.path + b"/" if here.path else b"\0"
+            paths.append(between[1:] + between.join(run.names[part]) + b"\0")
+            devices += here.devices[part]
+            inodes += here.inodes[part]
+            sizes += here.sizes[part]
+            mtimes += here.mtimes[part]
+            ctimes += here.ctimes[part]
+        return SmallFiles(self.root, b"".join(paths), devices, inodes, sizes, mtimes, ctimes)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedBatch:
+    """A batch and what came of it."""
+
+    batch: SmallBatch
+    outcome: SmallOutcome
+    hollow: list[int]
+    """Rows with holes, which were not signed."""
+    shared: int
+    """Bytes in shared extents, of all that were signed."""
+
+
+def counted(batch: SmallBatch, signed: SignedFiles) -> CountedFiles:
+    """What was signed, for the census."""
+    found = signed.signatures
+    return CountedFiles(
+        roots=found.roots,
+        sizes=found.sizes,
+        places=array("I", _chosen(batch.places, signed.rows)),
+        counts=found.counts,
+        lengths=found.lengths.tobytes(),
+        digests=found.digests,
+    )
+
+
+def likened(batch: SmallBatch, signed: SignedFiles) -> tuple[Sequence[int], Sequence[bytes]]:
+    """The directory and the name of each file that was signed."""
+    return _chosen(batch.directories(), signed.rows), _chosen(batch.names(), signed.rows)
+
+
+def reader(batch: SmallBatch, signed: SignedFiles) -> Callable[[int, int, int], Buffer | None]:
+    """Reads parts of what was signed once more, by row there, offset and length in bytes."""
+    if signed.data is None:
+        return lambda row, offset, length: _part(batch, signed.rows[row], offset, length)
+    view = memoryview(signed.data)
+    starts = array("Q", accumulate(signed.signatures.sizes, initial=0))
+    return lambda row, offset, length: view[starts[row] + offset : starts[row] + offset + length]
+
+
+def _chosen(column: Sequence[T], rows: array[int]) -> Sequence[T]:
+    return column if len(rows) == len(column) else [column[row] for row in rows]
+
+
+def _part(batch: SmallBatch, row: int, offset: int, length: int) -> bytes | None:
+    """None where the file is not as listed any more."""
+    found = batch.file(row)
+    try:
+        with found.root.open_read(found.path) as source:
+            same = source.identity == batch.files.identity(row)
+            return source.pread(offset, length) if same else None
+    except FileError:
+        return None
+
+
+def sign_batch(
+    batch: SmallBatch, params: ChunkParams, catalog: SignatureStore, may_share: Callable[[SourceFile], bool]
+) -> SignedBatch:
+    """Signs the files of `batch`. Threads may do this side by side.
+
+    `may_share` says of an open file whether its file system shares extents between files.
+    """
+    files = batch.files
+    hollow: list[int] = []
+    if any(map(lt, batch.allocated, files.sizes)):
+        # A file system that compresses, or keeps short files elsewhere, allocates less without any hole.
+        suspects = [row for row, size in enumerate(files.sizes) if batch.allocated[row] < size]
+        hollow = [row for row in suspects if _look(batch, row, _has_holes)]
+    outcome = sign_small(files, params, catalog, hollow)
+    shared = 0
+    for device in set(files.devices):
+        rows = [
+            row for part in (outcome.read, outcome.known) for row in part.rows if files.devices[row] == device
+        ]
+        if rows and _look(batch, rows[0], may_share):
+            shared += sum([_look(batch, row, _shared_bytes) for row in rows])
+    return SignedBatch(batch, outcome, hollow, shared)
+
+
+def _look(batch: SmallBatch, row: int, question: Callable[[SourceFile], int]) -> int:
+    """What `question` says of a file as it was listed; 0 where that has gone."""
+    found = batch.file(row)
+    try:
+        with found.root.open_read(found.path) as source:
+            same = (source.identity.device, source.identity.inode) == found.inode
+            return question(source) if same else 0
+    except FileError:
+        return 0  # reading says what is wrong
+
+
+def _has_holes(source: SourceFile) -> bool:
+    return source.allocated < source.size and any(holes(source.fileno(), source.size))
+
+
+def _shared_bytes(source: SourceFile) -> int:
+    return shared_bytes(source.fileno())

@@ -39,6 +39,7 @@ class ExitCode(IntEnum):
     MAX_DELETE = 25
     TIMEOUT = 30
     CONNECT_TIMEOUT = 35
+    BUSY = 40
     COMMAND_MISSING = 127
 
 

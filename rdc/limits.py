@@ -387,3 +387,7 @@ trees."""
 
 RESCAN_SECONDS = 31_536_000
 """Seconds between two comparisons of whole trees, at most: a year, past which "never" is what is meant."""
+
+UNTOLD_EVENTS = 4_096
+"""Problems of one turn that a source's side keeps for a user at the far side, some 200 bytes each; of trees
+with more unreadable entries the rest is passed over."""

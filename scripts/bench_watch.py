@@ -4,7 +4,9 @@
 Question: a file of 4 KB in a large tree is edited; how soon has the destination got it, for how many bytes?
 Metrics: seconds from the write's end until the destination's file has the new content (looked at every 2 ms),
 bytes both ways of the turns it took. A tree is copied by hard links, edited files get inodes of their own.
-Commands: scripts/bench_watch.py --tree TREE --place DIR [--edits N]
+Commands: scripts/bench_watch.py --tree TREE --place DIR [--edits N] [--far LINE]
+LINE is where the other side is: child (the default), daemon or shell, or daemon-source and shell-source for a
+source that is there.
 """
 
 from __future__ import annotations
@@ -19,10 +21,20 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.watching import DaemonLine, Line, ShellLine
+
 EDIT_BYTES = 4096
+
+LINES: dict[str, Callable[[Path], Line]] = {
+    "daemon": lambda place: DaemonLine(place, place),
+    "shell": ShellLine,
+}
 
 
 def main() -> None:
@@ -32,6 +44,7 @@ def main() -> None:
         "--place", type=Path, required=True, help="on the same file system; removed at the end"
     )
     parser.add_argument("--edits", type=int, default=25)
+    parser.add_argument("--far", default="child", choices=["child", *LINES, *(f"{x}-source" for x in LINES)])
     given = parser.parse_args()
     place: Path = given.place
     place.mkdir()
@@ -39,19 +52,30 @@ def main() -> None:
         source, destination = place / "src", place / "dst"
         for copy in (source, destination):
             subprocess.run(["cp", "-al", given.tree, copy], check=True)
-        measure(source, destination, given.edits)
+        kind, _, end = given.far.partition("-")
+        line = LINES[kind](place) if kind in LINES else None
+        try:
+            measure(source, destination, given.edits, line, far_source=bool(end))
+        finally:
+            if line is not None:
+                line.close()
     finally:
         shutil.rmtree(place)
 
 
-def measure(source: Path, destination: Path, edits: int) -> None:
+def measure(source: Path, destination: Path, edits: int, line: Line | None, *, far_source: bool) -> None:
     rng = random.Random(1)
     files = [Path(top) / name for top, _, names in os.walk(source) for name in names]
     chosen = rng.sample(files, edits)
     for path in chosen:
         rewrite(path, rng.randbytes(EDIT_BYTES))
     environ = {**os.environ, "RDC_CATALOG": "off"}
-    words = [sys.executable, "-m", "rdc", "watch", "--json", "--delete", f"{source}/", f"{destination}/"]
+    words = [sys.executable, "-m", "rdc", "watch", "--json", "--delete"]
+    ends = [f"{source}/", f"{destination}/"]
+    if line is not None:
+        words += line.options()
+        ends[not far_source] = line.name(source if far_source else destination)
+    words += ends
     began = time.monotonic()
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environ)
     turns: list[dict[str, Any]] = []

@@ -1,4 +1,5 @@
-"""Churn of any length under `rdc watch`, with kills of either side; in the end both trees must be equal.
+"""Churn of any length under `rdc watch`, from and to here, by a remote shell and by a daemon, with kills and
+restarts of either side; in the end both trees must be equal.
 
 scripts/soak watch [--minutes N] [--seed N]
 """
@@ -11,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.watching import Churn, Watching
+from tests.watching import Churn, DaemonLine, ShellLine, Watching
 
 
 def main() -> None:
@@ -32,11 +33,13 @@ def main() -> None:
 
 def one(place: Path, seed: int) -> None:
     rng = random.Random(seed)
-    source = place / "src"
+    source, destination = place / "far" / "src", place / "far" / "dst"
     (source / "d").mkdir(parents=True)
     for number in range(30):
         (source / "d" / f"f{number}").write_bytes(rng.randbytes(rng.choice([0, 100, 5_000, 200_000])))
-    watching = Watching(source, place / "dst", "--delete", place=place)
+    over_tls, far_source = rng.random() < 0.6, rng.random() < 0.5
+    line = DaemonLine(place, place / "far") if over_tls else ShellLine(place)
+    watching = Watching(source, destination, "--delete", place=place, line=line, far_source=far_source)
     churn = Churn(source, seed)
     try:
         for _ in range(rng.randint(1, 3)):
@@ -45,6 +48,10 @@ def one(place: Path, seed: int) -> None:
                     churn.run(rng.randint(10, 200), pause=rng.choice([0.0, 0.004, 0.1]))
                     if rng.random() < 0.3:
                         watching.kill_far()
+                    elif rng.random() < 0.2 and isinstance(line, DaemonLine):
+                        line.stop()
+                        churn.run(10)
+                        line.start()
                     if rng.random() < 0.5:
                         watching.wait_equal()
                 if rng.random() < 0.3:
@@ -55,6 +62,8 @@ def one(place: Path, seed: int) -> None:
             assert watching.stop() == 0
     except AssertionError as error:
         raise SystemExit(f"seed {seed}: {error}") from error
+    finally:
+        line.close()
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def test_help_of_a_verb_two_ways(verb: str) -> None:
 
 
 def test_serve_calls_the_server() -> None:
-    code = serve.run(["--stdio"], FakeProcess().environment, serve_stdio=lambda: ExitCode.PARTIAL)
+    code = serve.run(["--stdio"], FakeProcess().environment, serve_stdio=lambda _: ExitCode.PARTIAL)
     assert code is ExitCode.PARTIAL
 
 

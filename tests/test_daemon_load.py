@@ -175,7 +175,7 @@ def test_limits_on_sessions_are_told(data: Path, tmp_path: Path) -> None:
         held = [opened(daemon), opened(daemon)]
         wait_until(lambda: len(daemon.logged("open")) == 2)
         ended = daemon.sync(daemon.url("data/"), tmp_path / "x")
-        assert ended.code == ExitCode.REFUSED
+        assert ended.code == ExitCode.BUSY
         assert ended.complaints == [
             "rdc: the far side: this key has 2 sessions already; let one end, then try again"
         ]
@@ -213,7 +213,7 @@ def test_a_session_s_length_is_bounded(data: Path, tmp_path: Path) -> None:
     """One past the limit is told so and ends; the next one has a limit of its own."""
     with serving(data, top="[limits]\nsession-seconds = 1\n") as daemon:
         ended = daemon.sync("--bwlimit=20", "--no-compress", daemon.url("data/"), tmp_path / "target")
-        assert ended.code == ExitCode.REFUSED, ended
+        assert ended.code == ExitCode.BUSY, ended
         assert "took longer than the daemon allows" in ended.complaints[-1]
         again = daemon.sync("--exclude=d*", daemon.url("data/"), tmp_path / "other")
         assert again.code == 0
@@ -253,7 +253,7 @@ def test_work_is_bounded() -> None:
             pass
 
     told = end_of(replace(Limits(), cpu_seconds=1), calculate)
-    assert told == b"5 the session used more processor time than the daemon allows"
+    assert told == b"40 the session used more processor time than the daemon allows"
 
 
 def test_memory_is_bounded() -> None:
@@ -323,7 +323,7 @@ def test_a_module_that_vanishes_or_becomes_a_link(data: Path, tmp_path: Path) ->
             if link:
                 data.symlink_to(tmp_path / "away")
             ended = daemon.sync(daemon.url("data/"), tmp_path / "x")
-            assert (ended.code, ended.complaints) == (ExitCode.REFUSED, [f"{line} place"])
+            assert (ended.code, ended.complaints) == (ExitCode.FILE_IO, [f"{line} place"])
         data.unlink()
         (tmp_path / "away").rename(data)
         assert daemon.sync(daemon.url("data/"), tmp_path / "x").code == 0

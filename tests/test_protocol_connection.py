@@ -18,6 +18,7 @@ from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
     Changed,
+    Condition,
     Data,
     Describe,
     DigestAnswer,
@@ -27,6 +28,7 @@ from rdc.protocol.messages import (
     FileEnd,
     FileFailed,
     FileRequest,
+    Follow,
     Hello,
     Items,
     ListingEnd,
@@ -49,6 +51,7 @@ from rdc.protocol.messages import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    SourceState,
     Start,
     TierAnswer,
     TierRequest,
@@ -290,11 +293,13 @@ SAMPLES: dict[type[Message], Message] = {
     Progress: Progress("delete", 1, 2),
     Plan: Plan(0, 0, 0),
     Done: RESULT[0],
-    Watch: Watch(False),
+    Watch: Watch(False, bytes(16)),
+    Follow: Follow(600, b""),
+    Condition: Condition(SourceState.HALTED, "gone", 0),
     Turn: Turn(False),
     Renamed: Renamed(b"a", b"b", Kind.FILE, 1, START.metadata),
-    Changed: Changed(b"", START.metadata, 0, b"gone\0", listing(b"a")),
-    TurnEnd: TurnEnd(2, 0),
+    Changed: Changed(b"", START.metadata, 0, b"gone\0", listing(b"a"), ()),
+    TurnEnd: TurnEnd(2, 2, 0),
 }
 # What must be unanswered for an answer to be one.
 ASKED: dict[type[Message], Message] = {
@@ -331,11 +336,13 @@ def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> 
     if state not in {State.GREETING, State.OPENING}:
         lines.append((dials, opening(sender.other if dials else sender), 1))
         lines.append((not dials, Opened(None, False), 1))
+        if sample is Condition and sender is Role.SOURCE:
+            lines.append((False, SAMPLES[Follow], 1))
         far_is_source = sender is Role.SOURCE
         in_turn = far_is_source and state is State.LISTING and sample in TOLD
         if state is State.WATCHING or in_turn:
             lines.append((True, SAMPLES[Watch], 1))
-        if far_is_source or sample is not Describe or state is not State.ASKING:
+        if far_is_source or sample not in {Describe, Follow} or state is not State.ASKING:
             lines += _described(far_is_source, State.SERVING if in_turn else state, sample)
         if state is State.WATCHING or in_turn:
             lines.append((False, *RESULT))

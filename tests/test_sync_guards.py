@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, RdcError
-from rdc.model.entries import PackedListing
+from rdc.model.entries import PackedInodes, PackedListing
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import Event, ItemChanged
 from rdc.session.sync import sync
@@ -111,11 +111,11 @@ def test_a_directory_that_vanishes_while_it_is_listed_stops_deletion(
     destination = write_tree(tmp_path / "destination", tree({"d/a": b"a", "extra": b"e"}))
     look = PackedWalk._list
 
-    def vanish(self: PackedWalk, path: bytes) -> PackedListing:
-        listing = look(self, path)
+    def vanish(self: PackedWalk, path: bytes) -> tuple[PackedListing, PackedInodes | None]:
+        listing, inodes = look(self, path)
         if b"d" in listing.names.split(b"\0") and self._root.label.startswith(bytes(source)):
             shutil.rmtree(source / "d", ignore_errors=True)
-        return listing
+        return listing, inodes
 
     monkeypatch.setattr(PackedWalk, "_list", vanish)
     run = run_sync(source, destination, SyncOptions(delete=True))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import rdc.watch.follower as follower_module
+import rdc.watch.schedule as schedule_module
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.model.watch import InStep, Limited, WatchEvent, WatchOptions
@@ -80,7 +80,7 @@ def test_past_the_limit_of_watches_changes_are_found_all_the_same(
             self.limit = "fs.inotify.max_user_watches is reached"
 
     monkeypatch.setattr(TreeEvents, "watch", only_the_top)
-    monkeypatch.setattr(follower_module, "LIMITED_SECONDS", 1)
+    monkeypatch.setattr(schedule_module, "LIMITED_SECONDS", 1)
     told: list[WatchEvent] = []
 
     def during() -> None:

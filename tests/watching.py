@@ -13,14 +13,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from rdc.daemon.keys import trust
+from tests.daemons import certificate, key_directory, root_option
 from tests.syncing import FAR, RDC
 from tests.trees import describe, read_tree
 
-__all__ = ["Churn", "Watching", "eventually"]
+__all__ = ["Churn", "DaemonLine", "Line", "ShellLine", "Watching", "eventually"]
 
-PATIENCE = 8.0
+PATIENCE = 20.0
 """Seconds after which what was waited for will not come."""
 
 
@@ -32,26 +34,158 @@ def eventually(condition: Callable[[], bool], what: Callable[[], str]) -> None:
         time.sleep(0.02)
 
 
-class Watching:
-    """`rdc watch --json` from `source` to `destination`, whose far side is a process that can be killed."""
+class Line(Protocol):
+    """How a watch reaches its far side."""
 
-    def __init__(self, source: Path, destination: Path, *options: str, place: Path) -> None:
+    def options(self) -> list[str]:
+        """What `rdc watch` needs for it."""
+
+    def name(self, path: Path) -> str:
+        """A directory on the far side, its contents."""
+
+    def kill(self) -> None:
+        """The far side dies at once; it is there again for the next who dials."""
+
+    def close(self) -> None: ...
+
+
+class ShellLine:
+    """A child process, started through a stand-in for ssh."""
+
+    def __init__(self, place: Path) -> None:
+        self._pid = place / "far.pid"
+
+    def options(self) -> list[str]:
+        shell = f'sh -c \'echo $$ >"$0"; shift; exec "$@"\' {self._pid}'
+        return ["-e", shell, "--remote-path", FAR]
+
+    def name(self, path: Path) -> str:
+        return f"far:{path}/"
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError, ValueError):
+            os.kill(int(self._pid.read_text()), signal.SIGKILL)
+
+    def close(self) -> None:
+        self.kill()
+
+
+class DaemonLine:
+    """A daemon over loopback TLS, which keeps its port from one life to the next."""
+
+    def __init__(self, place: Path, module: Path, rules: str = "read-only = false", limits: str = "") -> None:
+        self.place = place / "daemon"
+        self.place.mkdir()
+        key_directory(self.place / "keys", "server", {"alice": "alice"})
+        self._module = module
+        self.rules = rules
+        self.limits = limits
+        self.port = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+        self._alice = self.place / "alice"
+        key_directory(self._alice, "alice", {f"127.0.0.1:{self.port}": "server"})
+
+    def configure(self) -> None:
+        (self.place / "daemon.toml").write_text(
+            f'listen = "127.0.0.1:{self.port}"\nkeys = "keys"\ncatalog = "off"\n{self.limits}\n'
+            f'[modules.data]\npath = "{self._module}"\nallow = ["alice"]\n{self.rules}\n'
+        )
+
+    def start(self) -> None:
+        self.configure()
+        with (self.place / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*RDC, "serve", "--config", self.place / "daemon.toml", *root_option()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline().decode()
+        assert line.startswith("listening on "), self.log
+        self.port = int(line.rpartition(":")[2].rstrip("/\n"))
+
+    @property
+    def log(self) -> str:
+        return (self.place / "log").read_text()
+
+    def reload(self) -> None:
+        """With `rules` and `limits` as they are now."""
+        self.configure()
+        before = self.log.count("event=reloaded")
+        assert self._process is not None
+        self._process.send_signal(signal.SIGHUP)
+        eventually(lambda: self.log.count("event=reloaded") > before, lambda: self.log)
+
+    def forget_peer(self) -> None:
+        """Under the peer's name another key is trusted from the next `reload` on."""
+        trust(self.place / "keys", "alice", certificate("bob"), replace=True)
+
+    def options(self) -> list[str]:
+        return ["--keys", str(self._alice)]
+
+    def name(self, path: Path) -> str:
+        below = path.relative_to(self._module)
+        return f"rdc://127.0.0.1:{self.port}/data/" + (f"{below}/" if below.name else "")
+
+    def stop(self) -> None:
+        """In order: sessions are told."""
+        assert self._process is not None
+        self._process.terminate()
+        assert self._process.wait(20) == 0
+        self.close()
+
+    def kill(self) -> None:
+        """The daemon with all its sessions."""
+        self.close()
+        self.start()
+
+    def close(self) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+            self._process = None
+
+
+class Watching:
+    """`rdc watch --json` from `source` to `destination`, one of which is reached over `line`: the source if
+    `far_source`, else the destination."""
+
+    def __init__(
+        self,
+        source: Path,
+        destination: Path,
+        *options: str,
+        place: Path,
+        line: Line | None = None,
+        far_source: bool = False,
+    ) -> None:
         self.source = source
         self.destination = destination
         self._options = options
-        self._far = place / "far.pid"
+        self.line = line or ShellLine(place)
+        self._far_source = far_source
         self._errors = place / "stderr"
         self.events: list[dict[str, Any]] = []
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
 
     def start(self) -> None:
-        shell = f'sh -c \'echo $$ >"$0"; shift; exec "$@"\' {self._far}'
-        words = [*RDC, "watch", "--json", "--no-fsync", "-e", shell, "--remote-path", FAR, *self._options]
+        words = [*RDC, "watch", "--json", "--no-fsync", *self.line.options(), *self._options]
+        source, destination = f"{self.source}/", f"{self.destination}/"
+        if self._far_source:
+            source = self.line.name(self.source)
+        else:
+            destination = self.line.name(self.destination)
         environ = {**os.environ, "RDC_CATALOG": "off"}
         with self._errors.open("ab") as errors:
             self._process = subprocess.Popen(
-                [*words, f"{self.source}/", f"far:{self.destination}/"],
+                [*words, source, destination],
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
@@ -88,9 +222,19 @@ class Watching:
     def wait_equal(self) -> None:
         eventually(lambda: self.trees == [], lambda: f"{self.trees} {self.story}")
 
+    def wait_renamed(self, *paths: str) -> None:
+        """Until exactly these were told to be renamed, by their old paths."""
+
+        def renamed() -> list[str]:
+            return [event["path"] for event in self.named("item") if event["change"] == "*renaming  "]
+
+        eventually(lambda: renamed() == list(paths), lambda: f"{renamed()} {self.story}")
+
+    def wait_gone(self, path: Path) -> None:
+        eventually(lambda: not path.exists(), lambda: f"{path} is there: {self.story}")
+
     def kill_far(self) -> None:
-        with contextlib.suppress(ProcessLookupError, FileNotFoundError, ValueError):
-            os.kill(int(self._far.read_text()), signal.SIGKILL)
+        self.line.kill()
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)
@@ -99,14 +243,19 @@ class Watching:
         """In order, as by systemd."""
         return self._end(signal.SIGTERM)
 
-    def _end(self, number: int) -> int:
+    def _end(self, number: int | None) -> int:
         assert self._process is not None
         assert self._reader is not None
-        self._process.send_signal(number)
+        if number is not None:
+            self._process.send_signal(number)
         code = self._process.wait(PATIENCE)
         self._reader.join(PATIENCE)
         self._process = None
         return code
+
+    def ended(self) -> int:
+        """The exit code, of a watch that ends by itself."""
+        return self._end(None)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Watching]:
@@ -134,7 +283,7 @@ class Churn:
         acts += [self._make_path, self._touch, self._swap, self._link, self._replace]
         act = self._rng.choice(acts)
         # What another step took away, or a name that is taken.
-        with contextlib.suppress(OSError, IndexError, shutil.Error):
+        with contextlib.suppress(OSError, IndexError, ValueError, shutil.Error):
             act()
 
     def run(self, steps: int, pause: float = 0.004) -> None:

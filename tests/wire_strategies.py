@@ -7,7 +7,7 @@ from array import array
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.limits import DATA_BYTES, ORDINAL_LIMIT, PACKED_BYTES, SIZE_LIMIT
+from rdc.limits import DATA_BYTES, ORDINAL_LIMIT, PACKED_BYTES, RESCAN_SECONDS, SIZE_LIMIT
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.kept import GRANULARITIES, Kept
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
@@ -15,6 +15,7 @@ from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
     Changed,
+    Condition,
     Data,
     Describe,
     DigestAnswer,
@@ -24,6 +25,7 @@ from rdc.protocol.messages import (
     FileEnd,
     FileFailed,
     FileRequest,
+    Follow,
     Hello,
     Items,
     ListingEnd,
@@ -46,6 +48,7 @@ from rdc.protocol.messages import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    SourceState,
     Start,
     TierAnswer,
     TierRequest,
@@ -248,6 +251,16 @@ metadata = st.builds(
 )
 mtimes = st.none() | st.integers(-(1 << 63), SIZE_LIMIT)
 
+
+@st.composite
+def changes(draw: st.DrawFn) -> Changed:
+    gone = b"".join(name + b"\0" for name in sorted(draw(st.sets(component, max_size=5))))
+    listing = draw(listings())
+    doubtful = tuple(row for row in listing.rows_of(Kind.FILE) if draw(st.booleans()))
+    first = draw(st.integers(0, ORDINAL_LIMIT - 12))
+    return Changed(draw(inner_paths), draw(metadata), first, gone, listing, doubtful)
+
+
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Hello: hellos,
     Open: st.builds(Open, st.sampled_from(Role), paths, st.binary(min_size=16, max_size=16), options),
@@ -308,7 +321,11 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     ),
     Plan: st.builds(Plan, sizes, sizes, sizes),
     Done: st.builds(Done, sizes, sizes, sizes, sizes, sizes, codes),
-    Watch: st.builds(Watch, st.booleans()),
+    Watch: st.builds(Watch, st.booleans(), st.binary(min_size=16, max_size=16)),
+    Follow: st.builds(
+        Follow, st.integers(0, RESCAN_SECONDS), st.just(b"") | st.binary(min_size=16, max_size=16)
+    ),
+    Condition: st.builds(Condition, st.sampled_from(SourceState), lines, st.integers(0, RESCAN_SECONDS)),
     Turn: st.builds(Turn, st.booleans()),
     Renamed: st.builds(
         Renamed,
@@ -318,15 +335,8 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         sizes,
         metadata,
     ),
-    Changed: st.builds(
-        Changed,
-        inner_paths,
-        metadata,
-        st.integers(0, ORDINAL_LIMIT - 12),
-        st.sets(component, max_size=5).map(lambda names: b"".join(name + b"\0" for name in sorted(names))),
-        listings(),
-    ),
-    TurnEnd: st.builds(TurnEnd, sizes, sizes),
+    Changed: changes(),
+    TurnEnd: st.builds(TurnEnd, sizes, sizes, sizes),
 }
 
 messages: st.SearchStrategy[Message] = st.one_of(*BY_KIND.values())

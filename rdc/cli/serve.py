@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rdc.cli.environment import Environment
 from rdc.cli.memory import keep_freed_memory
 from rdc.cli.options import Option, OptionGroup, options_help, parse_words
-from rdc.errors import ExitCode, UsageError, printable
+from rdc.errors import ExitCode, RdcError, UsageError, printable
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rdc.session.driver import Conversation
+    from rdc.session.serve import FollowedTree, Following
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
@@ -57,7 +61,10 @@ def help_text() -> str:
 
 
 def run(
-    words: Sequence[str], environment: Environment, *, serve_stdio: Callable[[], ExitCode] | None = None
+    words: Sequence[str],
+    environment: Environment,
+    *,
+    serve_stdio: Callable[[Following | None], ExitCode] | None = None,
 ) -> ExitCode:
     """The words after `rdc serve`. Raises RdcError."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc serve")
@@ -83,7 +90,19 @@ def run(
 
         keep_freed_memory()
         serve_stdio = serve.serve_stdio
-    return serve_stdio()
+    return serve_stdio(_following)
+
+
+def _following(tree: FollowedTree) -> Conversation[None]:
+    """Loads what it takes when somebody asks for it."""
+    try:
+        from rdc.watch.far import following
+    except ImportError as error:
+        raise RdcError(
+            f"the far side cannot follow a directory, which needs Linux's inotify: {error}",
+            code=ExitCode.USAGE,
+        ) from error
+    return following(tree)
 
 
 def _daemon(path: Path, environment: Environment, *, check: bool, allow_root: bool) -> ExitCode:
@@ -101,8 +120,15 @@ def _daemon(path: Path, environment: Environment, *, check: bool, allow_root: bo
 
     from rdc.daemon.serving import serve
 
+    following: Following | None = None
+    # Now: sessions are copies of this process, and may not be able to read the program's files.
+    with contextlib.suppress(ImportError):  # watchdog refuses to load where the system has no inotify
+        from rdc.watch import far
+
+        following = far.following
+
     def announce(address: str) -> None:
         environment.data(f"listening on rdc://{address}/\n")
         environment.flush()
 
-    return serve(path, environment.environ, allow_root=allow_root, announce=announce)
+    return serve(path, environment.environ, allow_root=allow_root, announce=announce, following=following)

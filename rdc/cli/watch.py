@@ -1,4 +1,4 @@
-"""`rdc watch SRC DST`: keep a directory in step with another, here or on another host."""
+"""`rdc watch SRC DST`: keep a directory in step with another; either may be on another host."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from rdc.progress import Event
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
 
 __all__ = ["OPTIONS", "SUMMARY", "Watcher", "help_text", "run"]
 
-SUMMARY = "keep a directory in step with another, here or over ssh"
+SUMMARY = "keep a directory in step with another, here, over ssh or with a daemon (rdc://)"
 
 _INTRODUCTION = """\
 Usage: rdc watch [OPTIONS] SRC DST
@@ -32,15 +34,19 @@ Usage: rdc watch [OPTIONS] SRC DST
 Examples:
   rdc watch --delete src/ backup/          make backup/ equal to src/ and keep it so
   rdc watch --exclude='*.o' . host:work/   follow what is edited here, over ssh
+  rdc watch host:logs/ logs/               follow what happens there
+  rdc watch src/ rdc://host/module/src/    to a module of a daemon (rdc serve, rdc keys)
   rdc watch --json src/ host:copy/         tell of each turn as one JSON event a line
 
-SRC is a directory of this machine. The trees are compared once, as rdc sync does; from then on one session
-stays open, in which each change is told and fetched as it happens. It ends with Ctrl-C or SIGTERM.
+SRC is a directory; one of SRC and DST may be on another host, where an rdc follows or receives. The trees are
+compared once, as rdc sync does; from then on one session stays open, in which each change is told and fetched
+as it happens. It ends with Ctrl-C or SIGTERM.
 """
 
 _CLOSING = """
-Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 usage; those of rdc sync when the first comparison fails.
-A lost connection is dialled again; a source that is gone or empty halts the watch until it is back.
+Exit codes: 0 stopped by Ctrl-C or SIGTERM, 1 usage, 5 refused by a daemon; those of rdc sync when the first
+comparison fails. A lost connection is dialled again; a source that is gone, empty or unmounted halts the
+watch until it is back.
 """
 
 _WITHOUT = {"--dry-run", "--checksum", "--stats", "--human-readable", "--progress", "-P"}
@@ -78,6 +84,7 @@ class Watcher(Protocol):
         report: Callable[[Event], None],
         tell: Callable[[WatchEvent], None],
         catalog: SignatureStore | UserCatalog | None,
+        keys: str | PathLike[str] | None,
     ) -> WatchReport: ...
 
 
@@ -152,6 +159,7 @@ def _perform(request: _Request, environment: Environment, watcher: Watcher) -> E
                 report=output.report,
                 tell=output.tell,
                 catalog=catalog,
+                keys=request.sync.keys,
             )
         output.finish(report)
     return ExitCode.OK
@@ -164,14 +172,12 @@ def _json_output(environment: Environment) -> _Output:
 
 
 def _terminal_output(request: SyncRequest, environment: Environment) -> _Output:
-    from rdc.report.watch_terminal import StatusLine, WatchTerminal
+    from rdc.report.status_line import StatusLine
+    from rdc.report.watch_terminal import WatchTerminal
 
-    style, bar, status = request.style, None, None
+    style, status = request.style, None
     # Names that scroll by on the same terminal would tear a line apart.
     scrolling = environment.stdout_is_terminal and (style.names or style.itemize)
     if environment.can_redraw and not style.quiet and not scrolling:
-        from rdc.report.progress_bar import ProgressBar
-
-        bar = ProgressBar(environment.stderr, environment.clock, color=environment.color)
         status = StatusLine(environment.stderr, color=environment.color)
-    return WatchTerminal(style, environment.data, environment.flush, environment.talk, bar, status)
+    return WatchTerminal(style, environment.data, environment.flush, environment.talk, status)

@@ -154,7 +154,7 @@ class Arrivals:
 
     def _refuse(self, transport: TlsTransport, why: str) -> None:
         connection = Connection(False, greeting(SYNC_PARAMS), compress=False)
-        connection.send(Refused(ExitCode.REFUSED, why), 0)
+        connection.send(Refused(ExitCode.BUSY, why), 0)
         connection.flush()
         # Less than any socket buffer: it is gone at once, or its reader never read.
         with contextlib.suppress(RdcError):

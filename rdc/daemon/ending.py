@@ -66,10 +66,10 @@ class Ending:
                 code=ExitCode.INTERRUPTED,
             )
         elif number == signal.SIGALRM:
-            self._error = RdcError(self._late(), code=ExitCode.REFUSED)
+            self._error = RdcError(self._late(), code=ExitCode.BUSY)
         else:
             self._error = RdcError(
-                "the session used more processor time than the daemon allows", code=ExitCode.REFUSED
+                "the session used more processor time than the daemon allows", code=ExitCode.BUSY
             )
         signal.setitimer(signal.ITIMER_REAL, FORCE_SECONDS)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from typing import TYPE_CHECKING
 
-from rdc.errors import FileError, TrustError, UsageError
+from rdc.errors import ExitCode, FileError, RdcError, TrustError, UsageError
 from rdc.files.allowance import Allowance
 from rdc.files.confined import Root
 from rdc.model.entries import Kind
@@ -62,35 +63,46 @@ class ModuleSite:
     """Paths below a module's directory, reached component by component and never through a link.
 
     What a path names is decided by descriptors, so a link that another peer puts in its way meanwhile is
-    refused like one that was there before.
+    refused like one that was there before. Raises RdcError (11) where the module's directory is not there.
     """
 
     def __init__(self, module: Module) -> None:
-        """Raises TrustError where the module's directory is gone or has become a link; names no path of this
-        machine, since the text goes to the peer."""
-        self._label = os.fsencode(module.name)
-        try:
-            directory = Root.open(b"/").directory(os.fsencode(module.path).strip(b"/"))
-        except FileError as error:
-            raise TrustError(
-                f"module '{module.name}' is not available: its directory is missing, or a link took its place"
-            ) from error
+        self._module = module
         self._allowance = Allowance(module.limits.written)
-        self._root = self._rooted(os.dup(directory.fd), self._label)
+        self._label = os.fsencode(module.name)
+        self._top().close()
+
+    def _top(self) -> Root:
+        """The module's directory, reached anew each time: a session that stays open would otherwise keep it
+        from being unmounted, and go on in one that another file system has taken the place of.
+
+        Raises RdcError (11) where it is gone or has become a link; names no path of this machine, since the
+        text goes to the peer.
+        """
+        try:
+            directory = Root.open(b"/").directory(os.fsencode(self._module.path).strip(b"/"))
+        except FileError as error:
+            raise RdcError(
+                f"module '{self._module.name}' is not available: its directory is missing, or a link took its"
+                " place",
+                code=ExitCode.FILE_IO,
+            ) from error
+        return self._rooted(os.dup(directory.fd), self._label)
 
     def open(self, path: bytes, *, create: bool = False, writable: bool = False) -> Root:
         inner = self._inner(path)
-        if inner and self._root.kind(inner) is None:
-            if not create:
-                raise self._root.refused(
-                    inner,
-                    "open it",
-                    expected="a directory",
-                    found="nothing",
-                    advice="check the spelling and run again",
-                )
-            self._root.make_directory(inner)
-        fd = os.dup(self._root.directory(inner).fd)
+        with contextlib.closing(self._top()) as top:
+            if inner and top.kind(inner) is None:
+                if not create:
+                    raise top.refused(
+                        inner,
+                        "open it",
+                        expected="a directory",
+                        found="nothing",
+                        advice="check the spelling and run again",
+                    )
+                top.make_directory(inner)
+            fd = os.dup(top.directory(inner).fd)
         root = self._rooted(fd, self._label + b"/" + inner if inner else self._label)
         if writable and os.fstatvfs(fd).f_flag & os.ST_RDONLY:
             raise root.failure(OSError(errno.EROFS, ""), b"", "write below it")
@@ -110,11 +122,12 @@ class ModuleSite:
         if kind is not Kind.DIRECTORY:
             return kind is None
         try:
-            fd = os.open(
-                b".",
-                os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC,
-                dir_fd=self._root.directory(self._inner(path)).fd,
-            )
+            with contextlib.closing(self._top()) as top:
+                fd = os.open(
+                    b".",
+                    os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC,
+                    dir_fd=top.directory(self._inner(path)).fd,
+                )
         except (FileError, OSError):
             return False
         try:
@@ -128,7 +141,8 @@ class ModuleSite:
         if not inner:
             return Kind.DIRECTORY
         try:
-            return self._root.kind(inner)
+            with contextlib.closing(self._top()) as top:
+                return top.kind(inner)
         except FileError:
             return None  # a link or a file on the way: what opens it says so
 

@@ -28,6 +28,7 @@ from rdc.transport.tls_trust import answering_context, days_until
 if TYPE_CHECKING:
     from rdc.daemon.config import Address, DaemonConfig
     from rdc.daemon.log import Log
+    from rdc.session.serve import Following
     from rdc.transport.tls import TlsTransport
 
 __all__ = ["Server"]
@@ -37,10 +38,16 @@ class Server:
     """`load` reads the configuration anew; it raises RdcError."""
 
     def __init__(
-        self, config: DaemonConfig, load: Callable[[], DaemonConfig], listeners: list[socket.socket], log: Log
+        self,
+        config: DaemonConfig,
+        load: Callable[[], DaemonConfig],
+        listeners: list[socket.socket],
+        log: Log,
+        following: Following | None = None,
     ) -> None:
         self._config = config
         self._load = load
+        self._following = following
         self._log = log
         self._selector = selectors.DefaultSelector()
         context = answering_context(config.keys)
@@ -189,4 +196,4 @@ class Server:
         self._arrivals.forsake()
         self._listeners.forsake()
         self._selector.close()
-        return serve_session(transport, visitor, self._config, self._slots, self._log)
+        return serve_session(transport, visitor, self._config, self._slots, self._log, self._following)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.errors import ExitCode
+    from rdc.session.serve import Following
 
 __all__ = ["serve"]
 
@@ -49,11 +50,13 @@ def serve(
     *,
     allow_root: bool = False,
     announce: Callable[[str], None] = lambda _: None,
+    following: Following | None = None,
 ) -> ExitCode:
     """Serves as `path` says until a signal ends it.
 
-    `announce`: takes each address that is listened on, with its true port. Raises RdcError, one line, for
-    whatever keeps the daemon from starting; once it runs, trouble goes to the log.
+    `following`: what follows a directory for a peer. `announce`: takes each address that is listened on, with
+    its true port. Raises RdcError, one line, for whatever keeps the daemon from starting; once it runs,
+    trouble goes to the log.
     """
     # Read again after SIGHUP, from another working directory and perhaps by another user.
     path = path.absolute()
@@ -68,7 +71,7 @@ def serve(
     listeners = bind(config.listen)
     log = Log(as_json=config.json_log)
     _load_all()
-    server = Server(config, lambda: read_config(path, later), listeners, log)
+    server = Server(config, lambda: read_config(path, later), listeners, log, following)
     drop_privileges(config.user, config.group)
     confine()
 

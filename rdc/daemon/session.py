@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rdc.daemon.log import Log
     from rdc.daemon.slots import Slots
     from rdc.session.driver import Conversation
+    from rdc.session.serve import Following
     from rdc.transport.tls import TlsTransport
 
 __all__ = ["Visitor", "bound", "guarded", "serve_session"]
@@ -91,7 +92,7 @@ class _Session:
         if not self._slots.take(module.name, module.limits.connections):
             raise RdcError(
                 f"module '{module.name}' is busy with {module.limits.connections} sessions; try again later",
-                code=ExitCode.REFUSED,
+                code=ExitCode.BUSY,
             )
         self.module = module.name
         bound(module.limits)
@@ -134,7 +135,12 @@ def guarded(conversation: Conversation[None], on_fault: Callable[[Exception], ob
 
 
 def serve_session(
-    transport: TlsTransport, visitor: Visitor, config: DaemonConfig, slots: Slots, log: Log
+    transport: TlsTransport,
+    visitor: Visitor,
+    config: DaemonConfig,
+    slots: Slots,
+    log: Log,
+    following: Following | None = None,
 ) -> ExitCode:
     """Serves one peer whose certificate was checked, to the end. For a process that does nothing else.
 
@@ -152,7 +158,7 @@ def serve_session(
     signer = FileSigner(catalog=catalog, workers=config.limits.threads)
     code, message = ExitCode.OK, None
     try:
-        conversation = guarded(answer(signer, session.admit), session.fault)
+        conversation = guarded(answer(signer, session.admit, following), session.fault)
         endable = EndableTransport(transport, ending)
         run(conversation, connection, endable, timeout=config.limits.idle_seconds)
     except RdcError as error:
@@ -166,7 +172,7 @@ def serve_session(
             transport.close()
         with suppress(RdcError, MemoryError):
             catalog.close()
-    refused = code is ExitCode.REFUSED and not session.module
+    refused = code in (ExitCode.REFUSED, ExitCode.BUSY) and not session.module
     log(
         "info" if code is ExitCode.OK else "warning",
         "refused" if refused else "close",

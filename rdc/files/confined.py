@@ -338,6 +338,12 @@ class Root:
         """Drop kept descriptors. The root's own closes with the last reference to this object."""
         self._directories.forget(b"")
 
+    def release(self) -> None:
+        """As close(), and the root's own descriptor too, for good: nothing of this object keeps the file
+        system from being unmounted. Last references can lie in cycles, and go when the collector comes."""
+        self.close()
+        self._directory.close()
+
     # How a path becomes a directory descriptor and a name
 
     def locate(self, path: bytes, *, fresh: bool = False) -> tuple[Directory, bytes]:

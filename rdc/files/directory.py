@@ -42,7 +42,14 @@ class Directory:
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
         # A default value: at interpreter exit the module may have lost its names already.
-        close(self.fd)
+        if self.fd >= 0:
+            close(self.fd)
+
+    def close(self) -> None:
+        """Now, whoever still refers to it: their next call fails with EBADF."""
+        if self.fd >= 0:
+            fd, self.fd = self.fd, -1
+            os.close(fd)
 
     def removed(self) -> bool:
         """Whether the directory has been removed from the file system: then nothing can be in it."""

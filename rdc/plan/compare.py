@@ -9,7 +9,7 @@ from rdc.model.entries import Kind
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from rdc.model.entries import Listing, Metadata
     from rdc.model.kept import Kept
@@ -60,10 +60,18 @@ class Comparison:
     """Rows of the held listing that the wanted one does not have."""
 
 
-def compare(wanted: Listing, held: Listing | None, *, kept: Kept, checksum: bool) -> Comparison:
+def compare(
+    wanted: Listing,
+    held: Listing | None,
+    *,
+    kept: Kept,
+    checksum: bool,
+    doubtful: Collection[int] = frozenset(),
+) -> Comparison:
     """What turns directory `held` into `wanted`. Special files of the source are passed over and never extra.
 
-    `kept`: what counts. `checksum`: equal size and mtime do not settle a file's content.
+    `kept`: what counts. `checksum`: equal size and mtime do not settle a file's content; nor do they
+    that of the rows in `doubtful`.
     Whole columns are compared first: entries that are the same take no step of their own.
     """
     if held is None:
@@ -78,7 +86,8 @@ def compare(wanted: Listing, held: Listing | None, *, kept: Kept, checksum: bool
     elif checksum:
         pairs = ((row, row) for row in range(len(wanted)))
     else:
-        pairs = ((row, row) for row in _differing_rows(wanted, held, kept))
+        differing = _differing_rows(wanted, held, kept)
+        pairs = ((row, row) for row in (sorted({*differing, *doubtful}) if doubtful else differing))
     links, held_links = wanted.links(), held.links()
     decisions = []
     for row, held_row in pairs:
@@ -100,7 +109,7 @@ def compare(wanted: Listing, held: Listing | None, *, kept: Kept, checksum: bool
                 change = Change.CONTENT
                 bits |= _CHECKSUM if checksum else 0
             else:
-                change = Change.CHECK if checksum else Change.METADATA
+                change = Change.CHECK if checksum or row in doubtful else Change.METADATA
         else:
             change = Change.METADATA
         if bits or change is not Change.METADATA:

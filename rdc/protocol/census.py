@@ -40,6 +40,11 @@ class Census:
         return self.entries if self._offered is None else self._offered
 
     @property
+    def described(self) -> bool:
+        """Describe came."""
+        return self._asked is not None
+
+    @property
     def started(self) -> bool:
         """Start came."""
         return self._started

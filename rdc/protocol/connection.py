@@ -20,6 +20,7 @@ from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
     Changed,
+    Condition,
     Data,
     Describe,
     DigestAnswer,
@@ -29,6 +30,7 @@ from rdc.protocol.messages import (
     FileEnd,
     FileFailed,
     FileRequest,
+    Follow,
     Hello,
     ListingEnd,
     ListingPart,
@@ -114,6 +116,8 @@ class Connection:
         self._census = Census()
         self._stays = False
         """S watches: the session goes on after Done."""
+        self._follows = False
+        """D asked S to watch, and hears how that goes."""
         self._costs = Costs()
         self._packer = msgpack.Packer(use_bin_type=True)
         self._greeting = bytearray()
@@ -238,7 +242,7 @@ class Connection:
                     raise RdcError(
                         f"more than {self.decoded_limit} bytes, decompressed, came in one session, which is"
                         " all that it may bring; run again to go on",
-                        code=ExitCode.REFUSED,
+                        code=ExitCode.BUSY,
                     )
                 self._frames_in.feed(data)
             if self._eof:
@@ -335,10 +339,16 @@ class Connection:
                     other.state = State.SERVING
                     sender.state = after
                     return
+            case Follow() if self._follows or self._census.described:
+                raise Illegal("it came already, or after Describe")
+            case Follow():
+                self._follows = True
             case Watch() if self._stays or self._census.started:
                 raise Illegal("it came already, or after Start")
             case Watch():
                 self._stays = True
+            case Condition() if not self._follows:
+                raise Illegal("nobody said Follow")
             case Turn():
                 # Both sides are between messages: nothing of the last turn can still be under way.
                 self._census = Census(message)

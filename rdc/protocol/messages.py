@@ -35,7 +35,7 @@ from rdc.protocol.description import (
 )
 from rdc.protocol.opening import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Refused, Role
 from rdc.protocol.origins import NO_TRAITS, DigestAnswer, DigestRequest, TraitsAnswer, TraitsRequest
-from rdc.protocol.turns import Changed, Renamed, Turn, TurnEnd, Watch
+from rdc.protocol.turns import Changed, Condition, Follow, Renamed, SourceState, Turn, TurnEnd, Watch
 
 if TYPE_CHECKING:
     import msgpack  # type: ignore[import-untyped]
@@ -46,6 +46,7 @@ __all__ = [
     "BlockAnswer",
     "BlockRequest",
     "Changed",
+    "Condition",
     "Data",
     "Describe",
     "DigestAnswer",
@@ -55,6 +56,7 @@ __all__ = [
     "FileEnd",
     "FileFailed",
     "FileRequest",
+    "Follow",
     "Hello",
     "Items",
     "ListingEnd",
@@ -77,6 +79,7 @@ __all__ = [
     "RootRequest",
     "RowsPart",
     "RowsRequest",
+    "SourceState",
     "Start",
     "TierAnswer",
     "TierRequest",
@@ -138,6 +141,8 @@ Message: TypeAlias = (
     | Renamed
     | Changed
     | TurnEnd
+    | Follow
+    | Condition
 )
 
 

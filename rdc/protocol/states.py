@@ -8,6 +8,7 @@ from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
     Changed,
+    Condition,
     Data,
     Describe,
     DigestAnswer,
@@ -17,6 +18,7 @@ from rdc.protocol.messages import (
     FileEnd,
     FileFailed,
     FileRequest,
+    Follow,
     Hello,
     Items,
     ListingEnd,
@@ -105,6 +107,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
         **_begin(State.LISTING),
         State.LISTING: {
             Watch: State.LISTING,
+            Condition: State.LISTING,
             Start: State.LISTING,
             ListingPart: State.LISTING,
             ListingEnd: State.SERVING,
@@ -126,6 +129,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
         State.WATCHING: {
             Turn: State.LISTING,
             # Sent before Done came: a D that finds the trees equal waits for neither.
+            Condition: State.WATCHING,
             TopTier: State.WATCHING,
             Notice: State.WATCHING,
             Refused: State.CLOSED,
@@ -135,6 +139,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
     Role.DESTINATION: {
         **_begin(State.ASKING),
         State.ASKING: {
+            Follow: State.ASKING,
             Describe: State.ASKING,
             **dict.fromkeys(_REQUESTS, State.ASKING),
             **dict.fromkeys(_REPORTS, State.ASKING),

@@ -2,72 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TextIO
 
 from rdc.errors import RdcError, printable
 from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchEvent, WatchReport
-from rdc.progress import Event
-from rdc.report.progress_bar import ProgressBar
-from rdc.report.sizes import counted, size_text
+from rdc.progress import Event, Progressed
+from rdc.report.progress_track import Standing, standing_text
+from rdc.report.sizes import counted, duration_text, size_text
+from rdc.report.status_line import StatusLine
 from rdc.report.sync_terminal import SyncTerminal, TerminalStyle
 
-if TYPE_CHECKING:
-    from rich.live import Live
-
-__all__ = ["StatusLine", "WatchTerminal", "trouble_line"]
+__all__ = ["WatchTerminal", "trouble_line"]
 
 
-class StatusLine:
-    """A line on `stream` that is drawn anew, until close(), which wipes it."""
+SHOW_AFTER = 0.5
+"""Seconds of a turn after which its progress is shown."""
 
-    def __init__(self, stream: TextIO, *, color: bool) -> None:
-        self._stream = stream
-        self._color = color
-        self._live: Live | None = None
-
-    def show(self, text: str) -> None:
-        from rich.text import Text
-
-        if self._live is None:
-            self._live = self._open()
-        self._live.update(Text(text, no_wrap=True, overflow="ellipsis"), refresh=True)
-
-    def line(self, text: str) -> bool:
-        """Print `text` above; False where nothing is shown yet and the caller prints it."""
-        if self._live is None:
-            return False
-        self._live.console.print(text, markup=False, highlight=False, soft_wrap=True)
-        return True
-
-    def close(self) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-
-    def _open(self) -> Live:
-        from rich.console import Console
-        from rich.live import Live
-
-        console = Console(
-            file=self._stream,
-            force_terminal=True,
-            no_color=not self._color,
-            color_system="standard" if self._color else None,
-        )
-        live = Live(
-            console=console,
-            auto_refresh=False,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        live.start()
-        return live
+REFRESH_SECONDS = 0.1
+"""Between two redraws for progress."""
 
 
 class WatchTerminal:
-    """`bar` serves the first comparison, `status` what follows; None where nothing can be redrawn."""
+    """`status` is None where nothing can be redrawn."""
 
     def __init__(
         self,
@@ -75,30 +32,54 @@ class WatchTerminal:
         data: Callable[[str], None],
         flush: Callable[[], None],
         talk: Callable[[str], None],
-        bar: ProgressBar | None = None,
         status: StatusLine | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        time_of_day: Callable[[], str] = lambda: time.strftime("%H:%M:%S"),
     ) -> None:
-        """`data` writes to stdout, `flush` pushes that out, `talk` writes to stderr; all take whole lines."""
+        """`data` writes to stdout, `flush` pushes that out, `talk` writes to stderr; all take whole lines.
+        `clock`: seconds that never go back."""
         self._style = style
-        self._data = data
         self._flush = flush
         self._talk = talk
         self._status = status
-        self._sync = SyncTerminal(style, data, self._say, bar)
-        self._turns = self._changed = self._deleted = self._sent = 0
+        self._clock = clock
+        self._time_of_day = time_of_day
+        self._sync = SyncTerminal(style, data, self._say)
+        self._turns = self._changed = self._deleted = self._sent = self._received = 0
+        self._trouble: str | None = None
+        """What was said last of why the watch does not go on; None: it does."""
+        self._standing: tuple[str, ...] = ("resumed",)
+        """How things stood when a turn ended last."""
+        self._began: float | None = None
+        """When the progress of this turn was told of first."""
+        self._drawn = 0.0
 
     def start(self) -> None:
         """Nothing to say before the first event."""
 
     def report(self, event: Event) -> None:
         self._sync(event)
+        if self._status is not None and isinstance(event, Progressed):
+            self._progress(self._status, event)
 
     def tell(self, event: WatchEvent) -> None:
         if isinstance(event, InStep):
             self._in_step(event)
-        else:
-            self._sync.close()
+        elif isinstance(event, Resumed):
+            self._trouble = None
+            self._say("rdc: resumed: the source is back\n")
+            self._show(*self._standing, good=True)
+        elif isinstance(event, Limited):
             self._say(f"rdc: {trouble_line(event)}\n")
+        else:
+            line = trouble_line(event)
+            if line != self._trouble:
+                # A far side that is away for a night is not news once a minute.
+                self._trouble = line
+                self._say(f"rdc: {line}\n")
+            later = f"next try in {event.seconds:g} s" if isinstance(event, Disconnected) else ""
+            self._show(*filter(None, (line, later)), good=False)
 
     def finish(self, report: WatchReport) -> None:
         self.close()
@@ -114,44 +95,63 @@ class WatchTerminal:
         self.close()
 
     def close(self) -> None:
-        self._sync.close()
         if self._status is not None:
             self._status.close()
 
     def _in_step(self, event: InStep) -> None:
-        self._sync.close()
         self._flush()
-        first = not self._turns
-        if first:
-            # Two things that are drawn anew on one terminal would tear each other apart.
-            self._sync = SyncTerminal(self._style, self._data, self._say)
+        first, again = not self._turns, self._trouble is not None
+        self._trouble, self._began = None, None
         self._turns += 1
         self._changed += event.changed
         self._deleted += event.deleted
         self._sent += event.bytes_sent
+        self._received += event.bytes_received
+        if again or (first and self._status is None and not self._style.quiet):
+            self._say(f"in step{' again' if again else ''}: {counted(event.files, 'file')}; watching\n")
+        self._standing = (
+            f"in step: {counted(event.files, 'file')}",
+            f"last {self._time_of_day()}, {_short(event.seconds)}",
+            f"{self._changed:,} changed",
+            f"{self._deleted:,} deleted",
+            f"sent {size_text(self._sent)}",
+            f"received {size_text(self._received)}",
+        )
+        self._show(*self._standing, good=True)
+
+    def _progress(self, status: StatusLine, event: Progressed) -> None:
+        """Of a turn that takes its time."""
+        now = self._clock()
+        if self._began is None:
+            self._began = now
+        if now - self._began >= SHOW_AFTER and now - self._drawn >= REFRESH_SECONDS:
+            self._drawn = now
+            status.show([standing_text(Standing(event.phase, event.done, event.total))])
+
+    def _show(self, *parts: str, good: bool) -> None:
         if self._status is not None:
-            self._status.show(
-                f"in step: {counted(event.files, 'file')}; so far {self._changed:,} changed, "
-                f"{self._deleted:,} deleted, sent {size_text(self._sent)} "
-                f"(last turn {event.seconds * 1000:.0f} ms)"
-            )
-        elif first and not self._style.quiet:
-            self._talk(f"in step: {counted(event.files, 'file')}; watching\n")
+            self._status.show(parts, good=good)
 
     def _say(self, text: str) -> None:
         if self._status is None or not self._status.line(text.rstrip("\n")):
             self._talk(text)
 
 
-def trouble_line(event: Halted | Resumed | Limited | Disconnected) -> str:
-    """What keeps a watch from its work, or no longer does."""
+def trouble_line(event: Halted | Limited | Disconnected) -> str:
+    """What keeps a watch from its work."""
+    reason = printable(event.reason)
     if isinstance(event, Halted):
-        return f"halted: {printable(event.reason)}"
-    if isinstance(event, Resumed):
-        return "resumed: the source is back"
+        return f"halted: {reason}"
     if isinstance(event, Limited):
         return (
-            f"not every directory can be watched: {printable(event.reason)}; the tree is read every "
-            f"{event.seconds} seconds instead"
+            f"not every directory can be watched: {reason}; the tree is read every {event.seconds} seconds"
+            " instead"
         )
-    return f"connection lost: {printable(event.reason)}; next try in {event.seconds:g} seconds"
+    return f"interrupted: {reason}"
+
+
+def _short(seconds: float) -> str:
+    """`85 ms`, `3.2 s`, `12:34`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 60 else duration_text(seconds)

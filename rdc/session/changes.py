@@ -104,11 +104,14 @@ class ChangesTurn:
         """Of each device, a directory that something was renamed into."""
         self._unexpected = False
         self._round = 0
+        self.source_files = 0
+        """Regular files of the source's whole tree, as the turn told."""
 
     def run(self, round_: int) -> Conversation[Done]:
         """Takes what changed, fetches what differs, deletes, and ends with its account."""
         try:
             end, round_ = yield from self._gather(round_)
+            self.source_files = end.files
             if not self._unexpected:
                 yield from self._bring_up(end, round_)
             self._make_renames_durable()
@@ -205,7 +208,7 @@ class ChangesTurn:
             self._wanted.extend(path, part.listing.packed())
         else:
             raise ProtocolError(f"two listings of {printable(path)!r}")
-        self._directories.compare(path, first, part.listing, held)
+        self._directories.compare(path, first, part.listing, held, frozenset(part.doubtful))
 
     def _held(self, path: bytes, part: Changed, *, new: bool) -> Listing | None:
         """Of our directory, the entries that the source names. None: it cannot be read."""

@@ -20,7 +20,7 @@ from rdc.session.rights import lend_rights
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from rdc.files.confined import Root
     from rdc.model.kept import Kept
@@ -88,10 +88,18 @@ class Directories:
         self._touched: list[tuple[bytes, Metadata]] = []
         self._blocked: list[tuple[int, Decision]] = []
 
-    def compare(self, path: bytes, first: int, listing: Listing, held: Listing | None) -> None:
+    def compare(
+        self,
+        path: bytes,
+        first: int,
+        listing: Listing,
+        held: Listing | None,
+        doubtful: Collection[int] = frozenset(),
+    ) -> None:
         """Brings directory `path` from `held` to `listing`, whose rows are entries `first` and on.
 
-        `held` None: it could not be read; it and all below are left alone.
+        `held` None: it could not be read; it and all below are left alone. `doubtful`: rows whose content is
+        compared in any case.
         """
         directory = self.expected.pop(path)
         if not path and not self._start.only:
@@ -99,7 +107,9 @@ class Directories:
         if directory.lost or held is None:
             self._announce_lost(path, listing)
             return
-        comparison = compare(listing, held, kept=self._kept, checksum=self._options.checksum)
+        comparison = compare(
+            listing, held, kept=self._kept, checksum=self._options.checksum, doubtful=doubtful
+        )
         changing = comparison.decisions or (self._options.delete and comparison.extra)
         lent = bool(changing) and not self._options.dry_run and lend_rights(self._root, path)
         touched = directory.touched or lent

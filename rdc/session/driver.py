@@ -21,7 +21,7 @@ from rdc.protocol.messages import Message, Refused
 from rdc.records import dataclass
 from rdc.session.bandwidth import TokenBucket
 from rdc.session.heartbeat import BEATS, Heartbeat
-from rdc.transport.base import Exchange, Transport, Waitable
+from rdc.transport.base import Exchange, Transport, Waitable, timed_out
 
 __all__ = ["Command", "Conversation", "Flush", "Idle", "Pace", "Press", "Receive", "Send", "run", "run_pair"]
 
@@ -84,8 +84,8 @@ class Idle:
     """The next message, in a session that stays open between its turns: there may be none for days.
 
     None without one: the far side ended the stream, as it then may. With a `bell` None only says that it rang
-    or that `seconds` passed, and the end of the stream is a StreamError; meanwhile a far side with a time
-    limit gets signs of life.
+    or that `seconds` passed, and the end of the stream is a StreamError. Under a time limit both sides give
+    signs of life meanwhile, and one that has none of the other's for so long ends the session.
     """
 
     bell: int | None = None
@@ -228,6 +228,8 @@ class _Link:
         """Bytes in it."""
         self._all_taken = False
         """The last write took the whole of its piece."""
+        self._spoke = self._heard = time.monotonic()
+        """When this side last moved a byte, or tried to, and when the last one came."""
 
     def step(self, wait: bool) -> bool:
         """One exchange; `wait`: until something moves, or more may be written. True when input came."""
@@ -239,6 +241,7 @@ class _Link:
             # What is next is another piece only because content is not copied to follow what precedes it.
             self._sent(self._transport.exchange(self._first, False, 0).written)
         if moved.received:
+            self._heard = time.monotonic()
             self._connection.receive_data(moved.received)
         if moved.eof:
             self.ended = True
@@ -246,31 +249,55 @@ class _Link:
         return bool(moved.received) or moved.eof
 
     def rest(self, idle: Idle) -> bool:
-        """Waits as `idle` says; True when it is over, False when bytes came."""
+        """Waits as `idle` says; True when it is over, False when bytes came.
+
+        Raises RdcError (exit code 30) when a time limit passed without a byte of the far side's.
+        """
         before = self._connection.bytes_received
         self.drain(1)
         if self._connection.bytes_received != before:
             return False  # it came while the last words left: perhaps all that there is to wait for
-        if idle.bell is None:
-            return self.ended or (self.step(wait=True) and self.ended)
-        if not isinstance(self._transport, Waitable):
+        transport = self._transport
+        if not isinstance(transport, Waitable):
+            if idle.bell is None:
+                return self.ended or (self.step(wait=True) and self.ended)
             raise RdcError("this kind of connection cannot be kept open", code=ExitCode.USAGE)
-        poll = select.poll()
-        poll.register(idle.bell, select.POLLIN)
-        poll.register(self._transport.fileno(), select.POLLIN)
         end = None if idle.seconds is None else time.monotonic() + idle.seconds
         while not self.ended:
             if self.step(wait=False):
-                return False
-            left = None if end is None else max(0.0, end - time.monotonic())
-            beat = None if self.timeout is None else self.timeout / BEATS
-            waits = [seconds for seconds in (left, beat) if seconds is not None]
-            ready = poll.poll(min(waits) * 1000 if waits else None)
-            if any(fd == idle.bell for fd, _ in ready) or (end is not None and time.monotonic() >= end):
+                return idle.bell is None and self.ended
+            self._give_signs_of_life()
+            now = time.monotonic()
+            if end is not None and now >= end:
                 return True
-            if not ready:
-                self.beat()
+            due = [moment - now for moment in (end, *self._deadlines()) if moment is not None]
+            poll = select.poll()
+            poll.register(transport.fileno(), transport.events)
+            if idle.bell is not None:
+                poll.register(idle.bell, select.POLLIN)
+            ready = poll.poll(max(0.0, min(due)) * 1000 if due else None)
+            if any(fd == idle.bell for fd, _ in ready):
+                return True
+        if idle.bell is None:
+            return True
         raise StreamError("the far side ended the session")
+
+    def _deadlines(self) -> tuple[float, ...]:
+        """When this side has to say something, and when the far side should have."""
+        if self.timeout is None:
+            return ()
+        return self._spoke + self.timeout / BEATS, self._heard + self.timeout
+
+    def _give_signs_of_life(self) -> None:
+        """After a look that found nothing: what is unread would tell that the far side lives."""
+        if self.timeout is None:
+            return
+        now = time.monotonic()
+        speak, hear = self._deadlines()
+        if now >= hear:
+            raise timed_out(self.timeout)
+        if now >= speak:
+            self.beat()
 
     def _exchange(self, want_input: bool, wait: bool) -> Exchange:
         if self.bucket is None or not self._outgoing:
@@ -294,6 +321,7 @@ class _Link:
 
     def beat(self) -> None:
         """Moves a byte at least where the transport takes one, and waits for nothing."""
+        self._spoke = time.monotonic()
         self._fill()
         if not self._outgoing:
             self._connection.beat()
@@ -341,6 +369,7 @@ class _Link:
         if not count:
             self._all_taken = False
             return
+        self._spoke = time.monotonic()
         self._waiting -= count
         first = self._outgoing[0]
         self._all_taken = count == len(first)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from rdc import __version__
 from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.errors import ExitCode, ProtocolError, RdcError
+from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.protocol.connection import Connection
-from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Role, Start, Watch
+from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Follow, Hello, Open, Opened, Role, Start, Watch
 from rdc.records import dataclass
 from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.news import News
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rdc.session.driver import Conversation
     from rdc.session.place import Site
 
-__all__ = ["Admitted", "answer", "greeting", "serve_stdio"]
+__all__ = ["Admitted", "FollowedTree", "Following", "answer", "greeting", "serve_stdio"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,34 @@ def greeting(params: ChunkParams) -> Hello:
     return Hello(PROTOCOL_VERSION, f"rdc {__version__}", params.id)
 
 
-def answer(signer: FileSigner, admit: Callable[[Open], Admitted] = _as_asked) -> Conversation[None]:
+@dataclass(frozen=True, slots=True)
+class FollowedTree:
+    """What a far side wants to have followed."""
+
+    site: Site
+    path: bytes
+    """In `site`."""
+    name: str
+    """As the far side knows it."""
+    options: SyncOptions
+    secret: bytes
+    signer: FileSigner
+    follow: Follow
+
+
+Following: TypeAlias = "Callable[[FollowedTree], Conversation[None]]"
+"""The rest of a session whose far side said Follow."""
+
+
+def answer(
+    signer: FileSigner,
+    admit: Callable[[Open], Admitted] = _as_asked,
+    following: Following | None = None,
+) -> Conversation[None]:
     """The conversation of the side that was dialled, whatever its role will be.
 
-    `admit` decides what an Open may have; the RdcError that it raises is told to the far side.
+    `admit` decides what an Open may have; the RdcError that it raises is told to the far side. `following`:
+    what follows a tree; None where nothing can.
     """
     received = yield Receive()
     if received is not None and isinstance(received.message, Hello):
@@ -70,9 +94,20 @@ def answer(signer: FileSigner, admit: Callable[[Open], Admitted] = _as_asked) ->
         tree = SourceTree.open(path, site)
         try:
             yield Send(Opened(None, False), round_)
-            yield from Source(tree, filters, open_.secret, signer, news).run()
+            received = yield Receive()
+            if received is not None and not isinstance(received.message, Follow):
+                yield from Source(tree, filters, open_.secret, signer, news).run(received)
+                return
         finally:
-            tree.root.close()
+            tree.root.release()
+        if received is None or not isinstance(received.message, Follow):
+            raise ProtocolError("expected Describe or Follow")
+        if following is None:
+            raise RdcError(
+                "this side cannot follow a directory: that needs Linux's inotify", code=ExitCode.USAGE
+            )
+        name = printable(open_.path)
+        yield from following(FollowedTree(site, path, name, options, open_.secret, signer, received.message))
         return
     whole, kept = wants_listing(path, options, site), keeps(path, options, site)
     yield Send(Opened(None, kept.owner), round_)
@@ -116,7 +151,7 @@ def answer(signer: FileSigner, admit: Callable[[Open], Admitted] = _as_asked) ->
         place.root.close()
 
 
-def serve_stdio() -> ExitCode:
+def serve_stdio(following: Following | None = None) -> ExitCode:
     """Answers one session on stdin and stdout; the exit code is for the remote shell to pass on."""
     from rdc.transport.stdio import StdioTransport
 
@@ -124,7 +159,7 @@ def serve_stdio() -> ExitCode:
     signer = FileSigner(catalog=catalog)
     transport = StdioTransport()
     try:
-        run(answer(signer), Connection(False, greeting(signer.params)), transport)
+        run(answer(signer, following=following), Connection(False, greeting(signer.params)), transport)
     except RdcError as error:
         # The far side was told, and its user reads it there.
         return error.code

@@ -148,8 +148,11 @@ class Source:
         self._signed: OrderedDict[int, _Signed] = OrderedDict()
         self._signed_bytes = 0
 
-    def run(self) -> Conversation[Done]:
-        """Describes the tree as it is asked to, answers, and ends with the destination's account."""
+    def run(self, heard: Received | None = None) -> Conversation[Done]:
+        """Describes the tree as it is asked to, answers, and ends with the destination's account. `heard`: a
+        message that came already."""
+        if heard is not None:
+            self._heard.append(heard)
         offered = None
         if self._offer is not None:
             start = self._tree.start()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.protocol.messages import Describe, Start, TopTier, Turn
@@ -17,12 +17,47 @@ if TYPE_CHECKING:
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.protocol.connection import Received
-    from rdc.protocol.messages import Watch
+    from rdc.protocol.messages import Done, Message, Watch
     from rdc.session.driver import Conversation
     from rdc.session.place import Place, Site
     from rdc.tree.filters import FilterList
 
-__all__ = ["Standing"]
+__all__ = ["Audience", "Standing"]
+
+
+class Audience(Protocol):
+    """Who hears how the turns go."""
+
+    def news(self) -> News:
+        """For the events of one more turn."""
+
+    def begins(self) -> None:
+        """A turn."""
+
+    def ended(self, done: Done, *, whole: bool, files: int) -> None:
+        """The turn; `files`: regular files of the source."""
+
+    def hear(self, message: Message) -> bool:
+        """What came between two turns; False where it makes no sense."""
+
+
+class _FarAudience:
+    """The source's side sits with the user, and hears of all by messages."""
+
+    def news(self) -> News:
+        return News(None)
+
+    def begins(self) -> None:
+        pass
+
+    def ended(self, done: Done, *, whole: bool, files: int) -> None:
+        pass
+
+    def hear(self, message: Message) -> bool:
+        return News(None).take(message)
+
+
+FAR_AUDIENCE: Audience = _FarAudience()
 
 
 class Standing:
@@ -39,6 +74,7 @@ class Standing:
         *,
         whole: bool,
         kept: Kept,
+        audience: Audience = FAR_AUDIENCE,
     ) -> None:
         """`path` is one of `site` and opened at each turn: kept open between turns it could not be
         unmounted, and one that was replaced would go on being written unseen."""
@@ -48,26 +84,34 @@ class Standing:
         self._filters = filters
         self._secret = secret
         self._signer = signer
-        self._whole = whole
-        self._kept = kept
+        self.whole = whole
+        self._audience = audience
+        self.kept = kept
         self._start: Start | None = None
         self._root: tuple[int, int] | None = None
         """Device and inode of the destination's root."""
 
-    def run(self, watch: Watch) -> Conversation[None]:
-        """Until the source ends the stream between two turns."""
-        if watch.again and self._site.is_bare(self._path):
+    def check_again(self) -> None:
+        """Of a session that goes on where another one was lost: raises RdcError (11) where nothing is left of
+        the copy, rather than fill the place where a file system was mounted."""
+        if self._site.is_bare(self._path):
             raise RdcError(
                 f"{printable(self._path)}: there was a copy here, now there is nothing; is it unmounted?",
                 code=ExitCode.FILE_IO,
             )
+
+    def run(self, watch: Watch) -> Conversation[None]:
+        """Until the source ends the stream between two turns."""
+        if watch.again:
+            self.check_again()
         yield from self._compare_all()
         while (received := (yield from self._next_turn())) is not None:
+            self._audience.begins()
             turn, round_ = received.message, received.round + 1
             if isinstance(turn, Turn) and turn.whole:
-                self._whole = wants_listing(self._path, self._options, self._site)
-                self._kept = keeps(self._path, self._options, self._site)
-                yield Send(Describe(self._whole, self._kept), round_)
+                self.whole = wants_listing(self._path, self._options, self._site)
+                self.kept = keeps(self._path, self._options, self._site)
+                yield Send(Describe(self.whole, self.kept), round_)
                 yield from self._compare_all()
             else:
                 yield from self._take_changes(round_)
@@ -77,7 +121,7 @@ class Standing:
             if isinstance(received.message, Turn):
                 return received
             # Of the last turn, sent before its Done was there.
-            if not isinstance(received.message, TopTier) and not News(None).take(received.message):
+            if not isinstance(received.message, TopTier) and not self._audience.hear(received.message):
                 raise ProtocolError(f"expected Turn, found {type(received.message).__name__}")
         return None
 
@@ -95,14 +139,15 @@ class Standing:
                 self._filters,
                 self._secret,
                 self._signer,
-                News(None),
-                whole=self._whole,
-                kept=self._kept,
+                self._audience.news(),
+                whole=self.whole,
+                kept=self.kept,
                 settlements=self._signer.catalog,
             )
-            yield from half.run(received.round + 1)
+            done = yield from half.run(received.round + 1)
+            self._audience.ended(done, whole=True, files=half.source_files)
         finally:
-            place.root.close()
+            place.root.release()
 
     def _take_changes(self, round_: int) -> Conversation[None]:
         if self._start is None:
@@ -116,18 +161,25 @@ class Standing:
                 self._filters,
                 self._secret,
                 self._signer,
-                News(None),
-                kept=self._kept,
+                self._audience.news(),
+                kept=self.kept,
             )
-            yield from turn.run(round_)
+            done = yield from turn.run(round_)
+            self._audience.ended(done, whole=False, files=turn.source_files)
         finally:
-            place.root.close()
+            place.root.release()
 
     def _place(self, start: Start) -> Place:
+        if self._root is not None and not self._site.has(self._path):
+            # Not made anew: where the copy was there may now be a mount point.
+            raise RdcError(
+                f"{printable(self._path)}: there was a copy here, now there is nothing; is it unmounted?",
+                code=ExitCode.FILE_IO,
+            )
         place = open_destination(self._path, start, dry_run=self._options.dry_run, site=self._site)
         found = place.root.identity(b"")
         if self._root is not None and self._root != (found.device, found.inode):
-            place.root.close()
+            place.root.release()
             raise RdcError(
                 f"{printable(self._path)}: another directory is here than a moment ago; is it unmounted?",
                 code=ExitCode.FILE_IO,

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rdc.transport.stdio import ChildTransport
     from rdc.transport.tls import TlsTransport
 
-__all__ = ["sync"]
+__all__ = ["explained_end", "sync"]
 
 W = TypeVar("W", bound="Transport")
 
@@ -146,7 +146,7 @@ class _Run:
                 return error
             # Of a far side that never spoke the exit status says why; nothing else is worth a wait.
             transport.close_write()
-            return _explained(error, host, shell, transport.wait() if error.before_hello else None)
+            return explained_end(error, host, shell, transport.wait() if error.before_hello else None)
 
         return self._remote(lambda: ChildTransport(argv), explained)
 
@@ -294,7 +294,7 @@ class _Run:
         )
 
 
-def _explained(error: StreamError, host: str, shell: RemoteShell, status: int | None) -> RdcError:
+def explained_end(error: StreamError, host: str, shell: RemoteShell, status: int | None) -> RdcError:
     """What an end of the stream means, given how the remote shell ended."""
     if error.before_hello and status in {126, 127}:
         return CommandMissingError(

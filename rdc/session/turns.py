@@ -33,6 +33,8 @@ class DirectoryChange:
     """Entries that are new or different."""
     gone: tuple[bytes, ...]
     """Names that are no more, in order."""
+    doubtful: tuple[int, ...] = ()
+    """Rows of `listing`: files whose content is to be compared though size and mtime may agree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Changes:
     """Each once, parents before their children."""
     entries: int
     """Of the whole tree."""
+    files: int
+    """Regular files among them."""
     read_errors: int
 
 
@@ -60,9 +64,9 @@ class TurnSource(Source):
         """Directories that could not be read."""
         return self._description.read_errors
 
-    def run_first(self, *, again: bool) -> Conversation[Done]:
-        """The turn that the session opens with: the trees are compared. `again`: see Watch."""
-        yield Send(Watch(again), 1)
+    def run_first(self, *, again: bool, origin: bytes) -> Conversation[Done]:
+        """The turn that the session opens with: the trees are compared. `again`, `origin`: see Watch."""
+        yield Send(Watch(again, origin), 1)
         return (yield from self.run())
 
     def run_whole(self) -> Conversation[Done]:
@@ -78,7 +82,7 @@ class TurnSource(Source):
         for directory in changes.directories:
             for part in self._parts(directory):
                 yield Send(part, 0)
-        yield Send(TurnEnd(changes.entries, changes.read_errors), 0)
+        yield Send(TurnEnd(changes.entries, changes.files, changes.read_errors), 0)
         while True:
             received = self._heard.popleft() if self._heard else (yield Receive())
             if received is None:
@@ -89,13 +93,15 @@ class TurnSource(Source):
 
     def _parts(self, directory: DirectoryChange) -> Iterator[Changed]:
         gone = list(_slices(directory.gone))
-        path, metadata = directory.path, directory.metadata
+        path, metadata, seen = directory.path, directory.metadata, 0
         for listing in slice_listing(directory.listing):
-            first = len(self.manifest)
+            first, rows = len(self.manifest), range(seen, seen + len(listing))
+            doubtful = tuple(row - seen for row in directory.doubtful if row in rows)
+            seen += len(listing)
             self.manifest.extend(path, listing.packed())
-            yield Changed(path, metadata, first, gone.pop(0) if gone else b"", listing)
+            yield Changed(path, metadata, first, gone.pop(0) if gone else b"", listing, doubtful)
         for names in gone:
-            yield Changed(path, metadata, len(self.manifest), names, EMPTY_LISTING)
+            yield Changed(path, metadata, len(self.manifest), names, EMPTY_LISTING, ())
 
 
 def _slices(names: Sequence[bytes]) -> Iterator[bytes]:

@@ -43,7 +43,13 @@ class Waitable(Protocol):
     """A transport that can be waited for together with other things."""
 
     def fileno(self) -> int:
-        """A descriptor that becomes readable when `exchange` may have input, once it has returned none."""
+        """The descriptor to poll, for `events`, once `exchange` has returned nothing: until then input may be
+        here that the kernel knows nothing of, such as records of TLS that were read and not yet asked for."""
+
+    @property
+    def events(self) -> int:
+        """What `fileno()` has to be polled for now, POLLIN, POLLOUT or both. When one of them comes, an
+        `exchange` that wants input gets on: a wait neither misses bytes nor turns in vain."""
 
 
 def timed_out(timeout: float) -> RdcError:

@@ -37,6 +37,10 @@ class PipeTransport:
         """Becomes readable when input comes or the stream ends."""
         return self._read_fd
 
+    @property
+    def events(self) -> int:
+        return select.POLLIN  # what was not written is the caller's, who waits in `exchange` for it to go
+
     def exchange(self, outgoing: memoryview, want_input: bool, timeout: float | None) -> Exchange:
         # Most writes fit and need no poll first.
         written = self._write(outgoing) if outgoing else 0

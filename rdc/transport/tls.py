@@ -68,6 +68,16 @@ class TlsTransport:
     def fileno(self) -> int:
         return self._sock.fileno()
 
+    @property
+    def events(self) -> int:
+        """What to poll the socket for, in the handshake and after it: POLLIN, POLLOUT or both.
+
+        Records that TLS itself wants to send (answers to key updates) wait in `_unsent` though nobody wrote
+        anything. Past UNSENT_BYTES of them nothing is read, and input would end every wait at once.
+        """
+        events = select.POLLOUT if self._unsent else 0
+        return events | (select.POLLIN if len(self._unsent) < UNSENT_BYTES else 0)
+
     # The handshake
 
     def shake(self) -> bool:
@@ -95,11 +105,6 @@ class TlsTransport:
                 self._shaken = True
                 self._push()
                 return True
-
-    @property
-    def events(self) -> int:
-        """What to poll the socket for during the handshake: POLLIN, POLLOUT or both."""
-        return select.POLLIN | (select.POLLOUT if self._unsent else 0)
 
     @property
     def peer_pin(self) -> str:
@@ -147,11 +152,8 @@ class TlsTransport:
             self._poll(want_input, left)
 
     def _poll(self, want_input: bool, seconds: float | None) -> None:
-        events = select.POLLOUT if self._unsent else 0
-        if want_input and len(self._unsent) < UNSENT_BYTES:
-            events |= select.POLLIN
         poll = select.poll()
-        poll.register(self._sock, events)
+        poll.register(self._sock, self.events if want_input else self.events & ~select.POLLIN)
         poll.poll(None if seconds is None else max(1, int(seconds * 1000)))
 
     def _write(self, outgoing: memoryview) -> int:

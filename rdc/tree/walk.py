@@ -11,10 +11,10 @@ from rdc.progress import Problem
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from rdc.files.confined import Root
-    from rdc.model.entries import Listing, PackedListing
+    from rdc.model.entries import Listing, PackedInodes, PackedListing
     from rdc.progress import Reporter
     from rdc.tree.filters import FilterList
 
@@ -64,11 +64,13 @@ class PackedWalk:
         on_temporaries: Callable[[bytes, list[bytes]], None] | None = None,
         known: Callable[[bytes], PackedListing | None] | None = None,
         enter: Callable[[bytes], bool] | None = None,
+        on_inodes: Callable[[bytes, PackedInodes], None] | None = None,
     ) -> None:
         """`start`: the directory to begin with; paths are of the root all the same. `on_temporaries` takes a
         directory and the names of temporaries in it. `known` may give a directory's entries (after filters)
         without a look at the directory. `enter` is asked of each directory before it is read, the first too,
-        whether to go into it."""
+        whether to go into it. `on_inodes` takes each directory that was looked at, and which files its
+        entries are, before it comes."""
         self._root = root
         self._filters = filters
         self._report = reporter
@@ -77,6 +79,7 @@ class PackedWalk:
         self._on_temporaries = on_temporaries
         self._known = known
         self._enter = enter
+        self._on_inodes = on_inodes
         self.read_errors = 0
 
     def __iter__(self) -> Iterator[PackedDirectory]:
@@ -87,7 +90,7 @@ class PackedWalk:
             try:
                 if self._enter is not None and not self._enter(path):
                     continue
-                listing = self._list(path) if known is None else known
+                listing, inodes = self._list(path) if known is None else (known, None)
             except FileError as error:
                 if path == self._start:
                     raise
@@ -95,10 +98,11 @@ class PackedWalk:
                 self._report(Problem(error.code, path, str(error)))
                 continue
             if known is None:
-                if path == b"" and self._only is not None:
-                    listing = _single(listing, self._only)
-                if self._filters:
-                    listing = self._selected(path, listing)
+                rows = self._selected(path, listing)
+                if len(rows) < len(listing):
+                    listing, inodes = listing.rows(rows), None if inodes is None else inodes.rows(rows)
+                if inodes is not None and self._on_inodes is not None:
+                    self._on_inodes(path, inodes)
             directories = listing.rows_of(Kind.DIRECTORY)
             specials = listing.rows_of(Kind.SPECIAL)
             if directories or specials:
@@ -110,23 +114,26 @@ class PackedWalk:
             else:
                 yield PackedDirectory(path, listing)
 
-    def _list(self, path: bytes) -> PackedListing:
+    def _list(self, path: bytes) -> tuple[PackedListing, PackedInodes | None]:
+        if self._on_inodes is not None:
+            return self._root.list_inodes(path)
         if self._on_temporaries is None:
-            return self._root.list_packed(path)
+            return self._root.list_packed(path), None
         stale: list[bytes] = []
         listing = self._root.list_packed(path, on_temporary=stale.append)
         if stale:
             self._on_temporaries(path, stale)
-        return listing
+        return listing, None
 
-    def _selected(self, path: bytes, listing: PackedListing) -> PackedListing:
-        excluded = self._filters.excluded
-        kept = [
-            row
-            for row, (name, kind) in enumerate(zip(strings(listing.names), listing.kinds, strict=True))
-            if not excluded(join(path, name), kind == Kind.DIRECTORY)
-        ]
-        return listing if len(kept) == len(listing) else listing.rows(kept)
+    def _selected(self, path: bytes, listing: PackedListing) -> Sequence[int]:
+        """The rows that `only` and the filters leave."""
+        rows: Sequence[int] = range(len(listing))
+        if path == b"" and self._only is not None:
+            rows = _single(listing, self._only)
+        if not self._filters:
+            return rows
+        excluded, names, kinds = self._filters.excluded, strings(listing.names), listing.kinds
+        return [row for row in rows if not excluded(join(path, names[row]), kinds[row] == Kind.DIRECTORY)]
 
     def _skip(self, path: bytes) -> None:
         text = f"{printable(path)}: skipped, neither file, directory nor symlink"
@@ -151,7 +158,7 @@ class Walk:
             yield ListedDirectory(path, listing.unpacked())
 
 
-def _single(listing: PackedListing, name: bytes) -> PackedListing:
+def _single(listing: PackedListing, name: bytes) -> list[int]:
     names = strings(listing.names)
     row = bisect_left(names, name)
-    return listing.rows([row] if names[row : row + 1] == [name] else [])
+    return [row] if names[row : row + 1] == [name] else []

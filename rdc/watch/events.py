@@ -22,6 +22,7 @@ from rdc.errors import FileError
 from rdc.limits import TOUCHED_DIRECTORIES
 from rdc.records import dataclass
 from rdc.tree.walk import join
+from rdc.watch.mounts import MountBell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,6 +107,7 @@ class TreeEvents:
             self._reader = _Reader(self._take_event)
         except OSError as error:
             self.limit = _limit(error.errno or 0)
+        self._mounts = MountBell(self._mounts_changed)
         if running:
             self.run()
 
@@ -115,6 +117,7 @@ class TreeEvents:
             self._reader.start()
 
     def close(self) -> None:
+        self._mounts.stop()
         if self._reader is not None:
             self._reader.stop()
             if self._reader.is_alive():
@@ -188,7 +191,12 @@ class TreeEvents:
             self._first = self._last
             os.eventfd_write(self.bell, 1)
 
-    # In the reader's thread
+    # In other threads
+
+    def _mounts_changed(self) -> None:
+        """The bell is enough: whoever takes the batch looks whether the tree's top is still there."""
+        with self._lock:
+            self._ring()
 
     def _take_event(self, event: InotifyEvent) -> None:
         with self._lock:

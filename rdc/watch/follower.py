@@ -2,50 +2,48 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from rdc.errors import ExitCode, FileError, ProtocolError, UsageError, printable
+from rdc.errors import FileError, ProtocolError
 from rdc.model.entries import Kind
 from rdc.model.watch import Halted, InStep, Limited, Resumed
-from rdc.progress import PlanKnown, Problem
-from rdc.protocol.messages import Hello, Open, Opened, Role
+from rdc.progress import PlanKnown
 from rdc.records import dataclass, replace
 from rdc.session.changes import UNEXPECTED
-from rdc.session.driver import Idle, Pace, Receive, Send
-from rdc.session.news import News
-from rdc.session.source import SourceTree
+from rdc.session.driver import Idle
 from rdc.session.turns import TurnSource
 from rdc.tree.walk import PackedWalk
-from rdc.watch.events import Batch, TreeEvents
+from rdc.watch.events import TreeEvents
+from rdc.watch.listeners import HeardNews
 from rdc.watch.record import Record
 from rdc.watch.scan import Retries, Scan
+from rdc.watch.schedule import LIMITED_SECONDS, Schedule
+from rdc.watch.stamps import Stamps
+from rdc.watch.troubles import Troubles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rdc.catalog.signer import FileSigner
-    from rdc.model.watch import WatchEvent, WatchOptions
+    from rdc.model.entries import PackedInodes
+    from rdc.model.watch import WatchOptions
     from rdc.progress import Event
     from rdc.protocol.messages import Done
     from rdc.session.driver import Conversation
+    from rdc.session.source import SourceTree
     from rdc.tree.filters import FilterList
+    from rdc.tree.manifest import Manifest
+    from rdc.watch.events import Batch
+    from rdc.watch.listeners import Listener
+    from rdc.watch.origin import Origin
 
 __all__ = ["Follower", "Meter"]
 
+T = TypeVar("T")
+
 HALT_SECONDS = 0.5
 """Between two looks for a source that is gone."""
-
-LIMITED_SECONDS = 10
-"""Between two looks at a tree of which not every directory can be watched."""
-
-EARLY_SECONDS = 5.0
-"""After a turn with errors, until the whole trees are compared again; doubled each time, up to --rescan."""
-
-NOTHING = Batch(frozenset(), frozenset(), (), overflow=False)
-EVERYTHING = replace(NOTHING, overflow=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,128 +55,112 @@ class Meter:
 
 
 class Follower:
-    """One session. Events go to `tell`, those of single entries to `report`."""
+    """One session about `origin`, of which `listener` hears."""
 
     def __init__(
         self,
-        source: bytes,
-        destination: bytes,
+        origin: Origin,
         options: WatchOptions,
         filters: FilterList,
         secret: bytes,
         signer: FileSigner,
-        report: Callable[[Event], None],
-        tell: Callable[[WatchEvent], None],
+        listener: Listener,
         meter: Callable[[], Meter],
         *,
         again: bool,
+        stamps: Mapping[bytes, Stamps] | None = None,
         clock: Callable[[], float] = time.monotonic,
         make_events: Callable[[bytes], TreeEvents] = TreeEvents,
     ) -> None:
-        """`again`: another session brought the destination in step before."""
-        self._source = source
-        self._destination = destination
+        """`again`: another session brought the destination in step before. `stamps`: of the source then."""
+        self._origin = origin
         self._options = options
         self._filters = filters
         self._secret = secret
         self._signer = signer
-        self._report = report
-        self._tell = tell
+        self._listener = listener
         self._meter = meter
         self._again = again
         self._clock = clock
         self._make_events = make_events
         self._events: TreeEvents | None = None
         self._record: Record | None = None
-        self._root: tuple[int, int] | None = None
-        """Device and inode of the tree's top."""
+        self._known_stamps = stamps
+        self._armed: dict[bytes, Stamps] = {}
+        """Of the directories as they were when they began to be watched."""
         self._retries = Retries(clock)
-        self._failed: set[bytes] = set()
-        self._said: set[tuple[bytes, str]] = set()
-        self._limited = False
-        self._next_look: float | None = None
-        self._next_whole: float | None = None
-        self._early = EARLY_SECONDS
-        self._errors = False
+        self._troubles = Troubles()
+        self._schedule = Schedule(clock, options.rescan)
         self.in_step = False
         """The first comparison came to its end."""
-        self.entries = 0
-        """Of the source, as last told."""
 
     def close(self) -> None:
         if self._events is not None:
             self._events.close()
             self._events = None
 
+    @property
+    def stamps(self) -> Mapping[bytes, Stamps] | None:
+        """Of the source as the destination has it, for a session after this one."""
+        return self._known_stamps if self._record is None else self._record.stamps
+
     # The session
 
-    def run(self) -> Conversation[None]:
-        """Never ends by itself: an error does it, or whoever stops the process."""
-        tree = self._open()
-        try:
-            self._arm(tree)
-            yield from self._dial()
-            yield from self._compare_all(tree, first=True)
-        finally:
-            tree.root.close()
+    def run(self, opening: Conversation[None]) -> Conversation[None]:
+        """Never ends by itself: an error does it, or whoever stops the process. `opening`: what is said
+        first, up to the destination's Opened."""
+        if self._origin.told and (reason := self._origin.absence()) is not None:
+            self._events = self._make_events(b"")
+            yield from self._await(self._events, reason)
+        self._origin.accept()
+        yield from opening
+        yield from self._with_tree(self._begin)
         while True:
             yield from self._pause()
-            reason = self._trouble()
+            reason = self._origin.trouble()
             if reason is None:
-                reason = yield from self._turn()
+                reason = yield from self._with_tree(self._turn)
             if reason is not None:
                 yield from self._halt(reason)
 
-    def _dial(self) -> Conversation[None]:
-        options = self._options.sync
-        yield Pace(options.bandwidth, options.timeout)
-        yield Send(Open(Role.DESTINATION, self._destination, self._secret, options), 0)
-        while True:
-            received = yield Receive()
-            if received is not None and isinstance(received.message, Opened):
-                return
-            if received is None or not isinstance(received.message, Hello):
-                raise ProtocolError("expected Hello and Opened")
+    def _with_tree(self, act: Callable[[SourceTree], Conversation[T]]) -> Conversation[T]:
+        """Open no longer than it is needed, so that the source can be unmounted between two turns."""
+        tree = self._origin.open()
+        try:
+            return (yield from act(tree))
+        finally:
+            tree.root.release()
+
+    def _begin(self, tree: SourceTree) -> Conversation[None]:
+        self._arm(tree)
+        yield from self._compare_all(tree, first=True)
 
     def _pause(self) -> Conversation[None]:
         """Until something is to be done."""
         events = self._watching()
+        yield from self._listener.flush()
         while True:
-            now = self._clock()
-            waits = [
-                events.due(),
-                self._retries.seconds,
-                None if self._next_look is None else self._next_look - now,
-                None if self._next_whole is None else self._next_whole - now,
-            ]
+            waits = [events.due(), self._retries.seconds, self._schedule.seconds]
             seconds = min((wait for wait in waits if wait is not None), default=None)
             if seconds is not None and seconds <= 0:
                 return
-            received = yield Idle(events.bell, seconds)
-            if received is not None:
-                raise ProtocolError(f"a source was sent {type(received.message).__name__} between turns")
-            events.quiet()
+            yield from _rest(events, seconds)
 
     # Turns
 
-    def _turn(self) -> Conversation[str | None]:
+    def _turn(self, tree: SourceTree) -> Conversation[str | None]:
         """One turn, where there is something to tell. Why nothing could be done, if so."""
-        now = self._clock()
-        tree = SourceTree.open(self._source)
-        try:
-            if self._next_whole is not None and self._next_whole <= now:
-                yield from self._compare_all(tree, first=False)
-                return None
-            batch = self._watching().take()
-            if self._next_look is not None and self._next_look <= now:
-                self._next_look = now + LIMITED_SECONDS
-                batch = replace(batch, overflow=True)
-            return (yield from self._tell_changes(tree, batch))
-        finally:
-            tree.root.close()
+        if self._schedule.compare_due:
+            yield from self._compare_all(tree, first=False)
+            return None
+        batch = self._watching().take()
+        if self._schedule.look_due():
+            batch = replace(batch, overflow=True)
+        return (yield from self._tell_changes(tree, batch))
 
     def _tell_changes(self, tree: SourceTree, batch: Batch) -> Conversation[str | None]:
         record = self._known()
+        self._troubles.begin(whole=False)
         scan = Scan(tree, self._filters, record, self._watching(), self._retries, self._take)
         try:
             scan.read(batch)
@@ -188,7 +170,12 @@ class Follower:
         self._check_limit()
         if scan.emptied and not self._options.sync.force_empty:
             self._watching().touch(tree.only or b"", tree=True)
-            return f"{self._name} is empty; --force-empty follows all the same"
+            return self._origin.empty
+        reason = self._origin.trouble()
+        if reason is not None:
+            # What was read may be what an unmounted file system left.
+            self._watching().touch(tree.only or b"", tree=True)
+            return reason
         changes = scan.changes(batch, rename=self._options.sync.delete)
         for path in set(self._retries.due()).difference(scan.told):
             # Its directory was read and it is no more, or could not be read now.
@@ -197,51 +184,59 @@ class Follower:
             else:
                 self._retries.settle([path])
         if changes is None:
+            record.settled()
+            self._schedule.ended(whole=False, errors=self._troubles.errors)
             return None
         began, meter = self._clock(), self._meter()
-        self._failed.clear()
         done = yield from self._half(tree).run_changes(changes)
-        self._retries.settle(path for path in scan.told if path not in self._failed)
-        self._finish(done, began, meter, whole=False)
+        self._retries.settle(path for path in scan.told if path not in self._troubles.failed)
         if done.code is UNEXPECTED:
-            self._next_whole = self._clock()
+            self._schedule.compare_now()
+        else:
+            record.settled()
+        self._finish(done, began, meter, whole=False)
         return None
 
     def _compare_all(self, tree: SourceTree, *, first: bool) -> Conversation[None]:
         began, meter = self._clock(), Meter(0, 0) if first else self._meter()
-        self._failed.clear()
-        self._said.clear()
-        self._errors = False
+        self._troubles.begin(whole=True)
         self._retries.clear()
         half = self._half(tree)
         if first:
-            done = yield from half.run_first(again=self._again)
+            done = yield from half.run_first(again=self._again, origin=self._origin.mark)
         else:
             done = yield from half.run_whole()
-        self._record = record = Record(half.manifest)
+        self._begin_record(half.manifest)
+        record = self._known()
         record.settle(b"", tree.root.metadata(b""))
         self.in_step = True
-        self._next_whole = self._clock() + self._options.rescan if self._options.rescan else None
+        self._schedule.compared()
         self._finish(done, began, meter, whole=True)
 
+    def _begin_record(self, manifest: Manifest) -> None:
+        """What the destination was told in a comparison, with the stamps of what it was told before."""
+        known = self._known_stamps if self._record is None else self._record.stamps
+        if known is None:
+            known = self._armed
+        # A comparison by size and mtime does not see what only stamps tell: that is for the next turn.
+        missed = {path for path, stamps in self._armed.items() if known.get(path) != stamps}
+        if self._record is not None:
+            missed |= self._record.unsettled
+        for path in missed:
+            self._watching().touch(path)
+        self._record = Record(manifest, known)
+        self._armed = {}
+
     def _half(self, tree: SourceTree) -> TurnSource:
-        return TurnSource(tree, self._filters, self._secret, self._signer, News(self._take))
+        return TurnSource(tree, self._filters, self._secret, self._signer, HeardNews(self._take, self._hear))
 
     def _finish(self, done: Done, began: float, before: Meter, *, whole: bool) -> None:
-        for path in self._failed:
+        for path in self._troubles.failed:
             self._retries.add(path)
-        if self._errors:
-            early = self._clock() + self._early
-            self._next_whole = early if self._next_whole is None else min(self._next_whole, early)
-            self._early = min(
-                2 * self._early, max(EARLY_SECONDS, float(self._options.rescan or EARLY_SECONDS))
-            )
-        elif whole:
-            self._early = EARLY_SECONDS
-        self._errors = False
+        self._schedule.ended(whole=whole, errors=self._troubles.errors)
         now, record = self._meter(), self._known()
-        self.entries = record.entries
-        self._tell(
+        self._origin.told = record.entries > 0
+        self._listener.tell(
             InStep(
                 whole,
                 record.files,
@@ -254,94 +249,48 @@ class Follower:
         )
 
     def _take(self, event: Event) -> None:
-        """Passes on what a turn tells, but a file that is being written is no error: it is tried again."""
-        if isinstance(event, PlanKnown) and self.in_step:
-            return
-        if isinstance(event, Problem):
-            if event.code is ExitCode.VANISHED and event.path:
-                self._failed.add(event.path)
-                return
-            key = (event.path, event.message)
-            self._errors = self._errors or event.code is not ExitCode.OK
-            if key in self._said:
-                return
-            self._said.add(key)
-        self._report(event)
+        """What arises here."""
+        if not (isinstance(event, PlanKnown) and self.in_step) and self._troubles.take(event):
+            self._listener.report(event)
+
+    def _hear(self, event: Event) -> None:
+        """What the destination tells."""
+        if self._troubles.take(event) and self._listener.is_near:
+            self._listener.report(event)
 
     # The source
 
-    @property
-    def _name(self) -> str:
-        return printable(self._source)
-
-    def _open(self) -> SourceTree:
-        tree = SourceTree.open(self._source)
-        if tree.only is not None and tree.root.kind(tree.only) is not Kind.DIRECTORY:
-            tree.root.close()
-            raise UsageError(f"{self._name}: a directory is expected (a link to one needs a '/' at the end)")
-        self._root = self._identity()
-        return tree
-
-    def _identity(self) -> tuple[int, int]:
-        found = os.stat(self._source)
-        return found.st_dev, found.st_ino
-
-    def _trouble(self) -> str | None:
-        """Why the source cannot be read as what it was."""
-        try:
-            found = os.stat(self._source)
-        except OSError as error:
-            return f"{self._name} is gone ({error.strerror})"
-        if not stat.S_ISDIR(found.st_mode):
-            return f"{self._name} is no directory any more"
-        if (found.st_dev, found.st_ino) == self._root:
-            return None
-        if self._options.sync.delete:
-            return f"{self._name} is another directory now (unmounted?); to follow this one, start again"
-        return f"{self._name} is another directory now"
-
     def _halt(self, reason: str) -> Conversation[None]:
-        """Until the source is back. Without --delete another directory in its place will do, when something
-        is in it."""
-        self._tell(Halted(reason))
+        mark = self._origin.mark
+        yield from self._await(self._watching(), reason)
+        self._origin.accept()
+        yield from self._with_tree(self._rearm)
+        if self._origin.mark != mark:
+            # Of another directory nothing is known, its inodes least of all.
+            self._schedule.compare_now()
+            self._known_stamps, self._record = self._armed, None
+        self._armed = {}
+
+    def _await(self, events: TreeEvents, reason: str) -> Conversation[None]:
+        """Until the source is back."""
+        self._listener.tell(Halted(reason))
         told = reason
         while True:
-            received = yield Idle(self._watching().bell, HALT_SECONDS)
-            if received is not None:
-                raise ProtocolError(f"a source was sent {type(received.message).__name__} between turns")
-            self._watching().quiet()
-            if self._is_back():
+            yield from self._listener.flush()
+            yield from _rest(events, HALT_SECONDS)
+            absence = self._origin.absence()
+            if absence is None:
                 break
-            reason = self._trouble() or told
-            if reason != told:
-                told = reason
-                self._tell(Halted(reason))
-        replaced = self._root != self._identity()
-        tree = self._open()
-        try:
-            self._arm(tree)
-        finally:
-            tree.root.close()
-        self._watching().touch(tree.only or b"", tree=True)
-        if replaced:
-            self._next_whole = self._clock()
-        self._tell(Resumed())
+            if absence != told:
+                told = absence
+                self._listener.tell(Halted(absence))
+        self._listener.tell(Resumed())
+        yield from self._listener.flush()
 
-    def _is_back(self) -> bool:
-        try:
-            if self._options.sync.delete and self._root != self._identity():
-                return False
-            with os.scandir(self._source) as entries:
-                # What the filters leave out counts too: a scan will tell.
-                if (
-                    next(entries, None) is None
-                    and self._known().entries
-                    and not self._options.sync.force_empty
-                ):
-                    return False
-        except OSError:
-            return False
-        return True
+    def _rearm(self, tree: SourceTree) -> Conversation[None]:
+        self._arm(tree)
+        self._watching().touch(tree.only or b"", tree=True)
+        yield from ()
 
     # Watching
 
@@ -355,19 +304,22 @@ class Follower:
         def watch(path: bytes) -> None:
             events.watch(tree.root, path)
 
-        for _ in PackedWalk(tree.root, self._filters, lambda _: None, start=start, known=watch):
-            pass
+        inodes: dict[bytes, PackedInodes] = {}
+        walk = PackedWalk(
+            tree.root,
+            self._filters,
+            lambda _: None,
+            start=start,
+            known=watch,
+            on_inodes=inodes.__setitem__,
+        )
+        self._armed = {path: Stamps.of(listing, inodes.pop(path)) for path, listing in walk}
         self._check_limit()
 
     def _check_limit(self) -> None:
         limit = self._watching().limit
-        if limit is None:
-            return
-        if self._next_look is None:
-            self._next_look = self._clock() + LIMITED_SECONDS
-        if not self._limited:
-            self._limited = True
-            self._tell(Limited(limit, LIMITED_SECONDS))
+        if limit is not None and self._schedule.limited():
+            self._listener.tell(Limited(limit, LIMITED_SECONDS))
 
     def _watching(self) -> TreeEvents:
         if self._events is None:
@@ -378,3 +330,11 @@ class Follower:
         if self._record is None:
             raise RuntimeError("the trees were not compared yet")
         return self._record
+
+
+def _rest(events: TreeEvents, seconds: float | None) -> Conversation[None]:
+    """Until something happens to the source, or `seconds` passed."""
+    received = yield Idle(events.bell, seconds)
+    if received is not None:
+        raise ProtocolError(f"a source was sent {type(received.message).__name__} between turns")
+    events.quiet()

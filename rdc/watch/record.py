@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, Metadata, strings
 from rdc.tree.walk import join
+from rdc.watch.stamps import Stamps
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from rdc.model.entries import PackedListing
     from rdc.tree.manifest import Manifest
@@ -20,13 +21,21 @@ _EMPTY = EMPTY_LISTING.packed()
 
 
 class Record:
-    """Directories with entries, in packed columns: 30 bytes an entry besides its name, 700 a directory."""
+    """Directories with entries, in packed columns: 46 bytes an entry besides its name, 900 a directory."""
 
-    def __init__(self, manifest: Manifest) -> None:
-        """Takes over what a comparison of the whole trees listed."""
+    def __init__(self, manifest: Manifest, stamps: Mapping[bytes, Stamps]) -> None:
+        """Takes over what a comparison of the whole trees listed. `stamps`: of directories as they were no
+        later than that; those of others than were listed are left out."""
         self._directories = {
             path: manifest.packed(number) for number, path in enumerate(manifest.directories)
         }
+        self._stamps = {
+            path: Stamps(listing.names, known.inodes, known.ctimes)
+            for path, listing in self._directories.items()
+            if (known := stamps.get(path)) is not None and known.names == listing.names
+        }
+        self.unsettled: set[bytes] = set()
+        """Directories of which the destination was told in this turn."""
         self._own: dict[bytes, Metadata] = {}
         """Metadata of the root, which no listing names."""
         self.entries = len(manifest)
@@ -52,12 +61,28 @@ class Record:
         one = listing.rows([row])
         return Kind(one.kinds[0]), one.total_size, one.unpacked().metadata(0)
 
-    def put(self, path: bytes, listing: PackedListing) -> None:
+    def stamps_of(self, path: bytes) -> Stamps | None:
+        """Of the entries of `of(path)`; None: nothing is known."""
+        return self._stamps.get(path)
+
+    def settled(self) -> None:
+        """The turn came to its end: the destination has what it was told of."""
+        self.unsettled.clear()
+
+    @property
+    def stamps(self) -> dict[bytes, Stamps]:
+        """Of all directories of which the destination has what it was told."""
+        return {path: stamps for path, stamps in self._stamps.items() if path not in self.unsettled}
+
+    def put(self, path: bytes, listing: PackedListing, stamps: Stamps) -> None:
         """A directory's entries as they are now. Subdirectories that are no more go, and what was in them."""
         before = self._take(path)
+        self.unsettled.add(path)
         for name in set(_directories(before)) - set(_directories(listing)):
             self.drop(join(path, name))
         self._add(path, listing)
+        if listing.count:
+            self._stamps[path] = stamps
 
     def drop(self, path: bytes) -> None:
         """Forgets a directory and all below it."""
@@ -69,17 +94,24 @@ class Record:
     def rename(self, old: bytes, new: bytes) -> None:
         """A file, or a directory with all below it, is at another path, where nothing was told to be."""
         parent, _, name = old.rpartition(b"/")
+        stamps = self._stamps.get(parent)
+        stamp = None if stamps is None else stamps.rows()[name]
         listing = self._take(parent)
         row = strings(listing.names).index(name)
-        self._add(parent, listing.rows([other for other in range(len(listing)) if other != row]))
+        self._put_aligned(
+            parent, listing.rows([other for other in range(len(listing)) if other != row]), stamps
+        )
         parent, _, name = new.rpartition(b"/")
         one = listing.rows([row]).unpacked().named((name,))
-        self._add(parent, _merged(self._take(parent).unpacked(), one).packed())
+        stamps = self._stamps.get(parent) if self.of(parent).count else Stamps(b"", b"", b"")
+        self._put_aligned(parent, _merged(self._take(parent).unpacked(), one).packed(), stamps, {name: stamp})
         todo = [(old, new)]
         while todo:
             before, after = todo.pop()
-            listing = self._take(before)
+            stamps, listing = self._stamps.get(before), self._take(before)
             self._add(after, listing)
+            if stamps is not None:
+                self._stamps[after] = stamps
             todo += [(join(before, name), join(after, name)) for name in _directories(listing)]
 
     def metadata(self, path: bytes) -> Metadata | None:
@@ -105,7 +137,27 @@ class Record:
         columns.uids[row], columns.gids[row] = metadata.uid, metadata.gid
         self._directories[parent] = columns.packed()
 
+    def _put_aligned(
+        self,
+        path: bytes,
+        listing: PackedListing,
+        stamps: Stamps | None,
+        more: Mapping[bytes, tuple[bytes, bytes] | None] | None = None,
+    ) -> None:
+        """With those of `stamps` and `more` that are the listing's, if they are known of all its rows."""
+        self.unsettled.add(path)
+        self._add(path, listing)
+        if stamps is None or not listing.count:
+            return
+        known = {**stamps.rows(), **(more or {})}
+        rows = [known.get(name) for name in strings(listing.names)]
+        found = [row for row in rows if row is not None]
+        if len(found) == len(rows):
+            inodes, ctimes = (b"".join(column) for column in zip(*found, strict=True))
+            self._stamps[path] = Stamps(listing.names, inodes, ctimes)
+
     def _take(self, path: bytes) -> PackedListing:
+        self._stamps.pop(path, None)
         listing = self._directories.pop(path, _EMPTY)
         self.entries -= len(listing)
         self.files -= listing.kinds.count(Kind.FILE)

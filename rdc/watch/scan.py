@@ -15,11 +15,12 @@ from rdc.records import dataclass
 from rdc.session.turns import Changes, DirectoryChange
 from rdc.tree.walk import PackedWalk, join
 from rdc.watch.record import difference
+from rdc.watch.stamps import Stamps, doubtful
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from rdc.model.entries import Listing, PackedListing
+    from rdc.model.entries import Listing, PackedInodes, PackedListing
     from rdc.progress import Event, Reporter
     from rdc.session.source import SourceTree
     from rdc.tree.filters import FilterList
@@ -113,6 +114,7 @@ class Scan:
         self._report = reporter
         self._start = tree.only or b""
         self._found: dict[bytes, PackedListing] = {}
+        self._stamps: dict[bytes, Stamps] = {}
         self._moved_away: dict[bytes, set[bytes]] = {}
         """Old names of renamed files, by directory: told to be gone once more, should the rename not do."""
         self._moved_here: set[bytes] = set()
@@ -133,7 +135,7 @@ class Scan:
         directories = [change for path in sorted(self._found, key=_order) if (change := self._change(path))]
         if not moves and not directories:
             return None
-        return Changes(moves, directories, self._record.entries, self.read_errors)
+        return Changes(moves, directories, self._record.entries, self._record.files, self.read_errors)
 
     @property
     def emptied(self) -> bool:
@@ -172,10 +174,19 @@ class Scan:
         def watch(directory: bytes) -> None:
             self._events.watch(root, directory)
 
-        walk = PackedWalk(root, self._filters, self._problem, start=path, known=watch if deep else None)
+        inodes: dict[bytes, PackedInodes] = {}
+        walk = PackedWalk(
+            root,
+            self._filters,
+            self._problem,
+            start=path,
+            known=watch if deep else None,
+            on_inodes=inodes.__setitem__,
+        )
         try:
             for found in walk:
                 self._found[found.path] = found.listing
+                self._stamps[found.path] = Stamps.of(found.listing, inodes.pop(found.path))
                 if not deep:
                     break
         except FileError as error:
@@ -207,13 +218,15 @@ class Scan:
             metadata = self._tree.root.metadata(path)
         except FileError:
             return None
-        before, now = self._record.of(path), self._found[path]
-        again = {*self._marked(path, self._retries), *self._marked(path, self._moved_here)}
-        listing, gone = difference(before, now, again)
+        before, now, stamps = self._record.of(path), self._found[path], self._stamps[path]
+        retried, moved = self._marked(path, self._retries), self._marked(path, self._moved_here)
+        # What is tried again may have been listed in the tick of the clock in which it was changed again.
+        doubted = {*retried, *doubtful(before, self._record.stamps_of(path), now, stamps, moved)}
+        listing, gone = difference(before, now, {*moved, *doubted})
         listing = self._ready(path, listing)
         gone = tuple(sorted({*gone, *(self._moved_away.get(path, set()) - set(strings(now.names)))}))
         same = metadata == self._record.metadata(path) and path not in self._disturbed
-        self._record.put(path, now)
+        self._record.put(path, now, stamps)
         self._record.settle(path, metadata)
         if not listing and not gone and same:
             return None
@@ -222,7 +235,9 @@ class Scan:
             for name, kind in zip(listing.names, listing.kinds, strict=True)
             if kind == Kind.FILE
         ]
-        return DirectoryChange(path, metadata, listing, gone)
+        kinds = zip(listing.names, listing.kinds, strict=True)
+        rows = [row for row, (name, kind) in enumerate(kinds) if name in doubted and kind == Kind.FILE]
+        return DirectoryChange(path, metadata, listing, gone, tuple(rows))
 
     def _marked(self, path: bytes, paths: Retries | set[bytes]) -> list[bytes]:
         names = strings(self._found[path].names)

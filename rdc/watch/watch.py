@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import time
 from typing import TYPE_CHECKING
 
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.catalog.signer import FileSigner
-from rdc.errors import CommandMissingError, ExitCode, ProtocolError, RdcError, StreamError, UsageError
+from rdc.errors import ExitCode, ProtocolError, RdcError, UsageError
+from rdc.limits import DAEMON_TIMEOUT_SECONDS
 from rdc.model.location import RemoteShell
 from rdc.model.watch import Disconnected, Halted, InStep, Resumed, WatchReport
 from rdc.progress import Problem
 from rdc.protocol.connection import Connection
-from rdc.session.driver import run
+from rdc.protocol.messages import Hello, Open, Opened, Role
+from rdc.records import replace
+from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.overlap import check_overlap
 from rdc.session.serve import greeting
 from rdc.tree.filters import FilterList
-from rdc.watch.follower import Follower, Meter
+from rdc.watch.follower import HALT_SECONDS, Follower, Meter
+from rdc.watch.line import line_to
+from rdc.watch.listeners import NearUser
+from rdc.watch.origin import Origin
+from rdc.watch.receiver import Receiver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rdc.catalog.store import SignatureStore
     from rdc.model.location import Location
     from rdc.model.watch import WatchEvent, WatchOptions
     from rdc.progress import Event
+    from rdc.session.driver import Conversation
+    from rdc.watch.line import Line
+    from rdc.watch.stamps import Stamps
 
 __all__ = ["watch"]
 
@@ -36,6 +45,10 @@ FIRST_WAIT_SECONDS = 0.5
 LAST_WAIT_SECONDS = 60.0
 """Before a lost far side is dialled again; doubled from one to the other, anew after each turn that came to
 its end."""
+
+FINAL = {ExitCode.USAGE, ExitCode.INCOMPATIBLE, ExitCode.REFUSED}
+"""What no waiting mends: somebody has to change a command, a program, a key or a daemon's rules. To go on
+asking would fill the daemon's log, and let the user believe that the copy is kept."""
 
 
 def watch(
@@ -47,53 +60,62 @@ def watch(
     report: Callable[[Event], None],
     tell: Callable[[WatchEvent], None],
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
+    keys: str | os.PathLike[str] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> WatchReport:
     """Keeps `destination` in step with the directory `source` until KeyboardInterrupt, which ends it.
 
-    What is told of single entries goes to `report`, all else to `tell`. Raises RdcError when the first
-    comparison of the trees fails; later failures are told and tried again.
+    What is told of single entries goes to `report`, all else to `tell`. `keys`: the key directory for rdc://.
+    Raises RdcError when the first comparison of the trees fails, and when a later failure is one of FINAL;
+    other failures are told and tried again.
     """
-    if source.host is not None:
-        raise UsageError(
-            "SRC must be a directory of this machine; to follow one elsewhere, run rdc watch there"
-        )
-    if destination.port is not None:
-        raise UsageError(
-            "rdc watch does not speak to daemons yet; name DST as HOST:PATH, over a remote shell"
-        )
+    if source.host is not None and destination.host is not None:
+        raise UsageError("one of SRC and DST must be on this machine; run rdc watch on either of the hosts")
     if options.sync.dry_run or options.sync.checksum:
         raise UsageError("rdc watch takes neither --dry-run nor --checksum; rdc sync does")
-    if destination.host is None:
+    if source.host is None and destination.host is None:
         rules = FilterList(options.sync.rules)
         check_overlap(source.path, destination.path, rules, delete=options.sync.delete)
+    far = destination if source.host is None else source
+    if far.host is not None:
+        # Without a limit a line that died without a word would be noticed by TCP after a quarter of an hour.
+        timeout = options.sync.timeout or DAEMON_TIMEOUT_SECONDS
+        options = replace(options, sync=replace(options.sync, timeout=timeout))
+    line = line_to(far, shell or RemoteShell(), keys)
     with opened_catalog(catalog, report) as store:
-        watch_ = _Watch(source, destination, options, shell or RemoteShell(), report, tell, store)
+        signer = FileSigner(catalog=store)
+        compress = options.sync.compress or (options.sync.compress is None and far.host is not None)
+        kind = _FromHere if source.host is None else _FromThere
+        watch_ = kind(source, destination, options, line, compress, report, tell, signer)
         with contextlib.suppress(KeyboardInterrupt):
             watch_.run(sleep)
         return watch_.report()
 
 
 class _Watch:
+    """What holds wherever the source is."""
+
     def __init__(
         self,
         source: Location,
         destination: Location,
         options: WatchOptions,
-        shell: RemoteShell,
+        line: Line,
+        compress: bool,
         report: Callable[[Event], None],
         tell: Callable[[WatchEvent], None],
-        store: SignatureStore,
+        signer: FileSigner,
     ) -> None:
         self._source = source
-        self._options = options
         self._destination = destination
-        self._argv = _far_argv(destination, shell)
+        self._options = options
+        self._line = line
+        self._compress = compress
         self._report = report
         self._tell_user = tell
-        self._signer = FileSigner(catalog=store)
+        self._signer = signer
         self._filters = FilterList(options.sync.rules)
-        self._entries = 0
+        self._user = NearUser(self._take, self._tell)
         self._in_step = False
         self._halted = False
         self._turns = self._changed = self._deleted = self._errors = 0
@@ -104,70 +126,46 @@ class _Watch:
         while True:
             before = self._turns
             try:
+                self._prepare(sleep)
                 self._session()
             except RdcError as error:
-                if not self._in_step or error.code in (ExitCode.USAGE, ExitCode.INCOMPATIBLE):
+                if not self._in_step or error.code in FINAL:
                     raise
                 if self._turns > before:
                     wait = FIRST_WAIT_SECONDS
-                self._lost(error, wait)
+                self._tell_user(Disconnected(str(error), wait))
                 sleep(wait)
                 wait = min(2 * wait, LAST_WAIT_SECONDS)
 
-    def _lost(self, error: RdcError, wait: float) -> None:
-        at_home = not os.path.isdir(self._source.path)
-        if at_home:
-            # Dialling did not fail: there is nothing to dial for.
-            if not self._halted:
-                self._halted = True
-                self._tell_user(Halted(str(error)))
-            return
-        self._tell_user(Disconnected(str(error), wait))
+    def _prepare(self, sleep: Callable[[float], None]) -> None:
+        """Before anything is dialled."""
+
+    def _conversation(self, meter: Callable[[], Meter]) -> Conversation[None]:
+        raise NotImplementedError
 
     def _session(self) -> None:
-        from rdc.transport.stdio import ChildTransport
-
-        compress = self._options.sync.compress
-        connection = Connection(
-            True, greeting(self._signer.params), compress=compress or (compress is None and self._is_remote)
-        )
-        follower = Follower(
-            self._source.path,
-            self._destination.path,
-            self._options,
-            self._filters,
-            os.urandom(SECRET_BYTES),
-            self._signer,
-            self._take,
-            self._tell,
-            lambda: Meter(connection.bytes_sent, connection.bytes_received),
-            again=self._in_step and self._entries > 0,
-        )
+        connection = Connection(True, greeting(self._signer.params), compress=self._compress)
+        wire = self._line.dial()
         try:
-            transport = ChildTransport(self._argv)
-            try:
-                run(follower.run(), connection, transport)
-            finally:
-                transport.close()
-        except StreamError as error:
-            if isinstance(error, ProtocolError) or not error.before_hello or self._in_step:
-                raise
-            status = transport.returncode
-            if status in (126, 127):
-                raise CommandMissingError(
-                    f"no rdc on {self._destination.host}: install it there or name its path with"
-                    " --remote-path"
-                ) from error
-            raise
+            run(self._conversation(lambda: self._line.meter(connection, wire)), connection, wire)
+        except RdcError as error:
+            raise (error if self._in_step else self._line.explained(error, wire)) from error
         finally:
-            follower.close()
-            self._entries = follower.entries or self._entries
-            self._sent += connection.bytes_sent
-            self._received += connection.bytes_received
+            wire.close()
+            total = self._line.meter(connection, wire)
+            self._sent += total.sent
+            self._received += total.received
 
-    @property
-    def _is_remote(self) -> bool:
-        return self._destination.host is not None
+    def _opening(self, role: Role, path: bytes, secret: bytes) -> Conversation[None]:
+        options = self._options.sync
+        yield Pace(options.bandwidth, options.timeout)
+        yield Send(Open(role, path, secret, options), 0)
+        while True:
+            received = yield Receive()
+            if received is not None and isinstance(received.message, Opened):
+                return
+            if received is None or not isinstance(received.message, Hello):
+                raise ProtocolError("expected Hello and Opened")
 
     def _take(self, event: Event) -> None:
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
@@ -175,7 +173,11 @@ class _Watch:
         self._report(event)
 
     def _tell(self, event: WatchEvent) -> None:
-        if isinstance(event, InStep):
+        if isinstance(event, Halted):
+            self._halted = True
+        elif isinstance(event, Resumed):
+            self._halted = False
+        elif isinstance(event, InStep):
             if self._halted:
                 self._halted = False
                 self._tell_user(Resumed())
@@ -191,12 +193,73 @@ class _Watch:
         )
 
 
-def _far_argv(destination: Location, shell: RemoteShell) -> list[str]:
-    """The far side, on this machine too, is a process of its own: the session is the same, and what reads and
-    writes there slows nothing down here."""
-    if destination.host is not None:
-        from rdc.transport.remote import remote_argv
+class _FromHere(_Watch):
+    """The source is on this machine, and followed by this process."""
 
-        return remote_argv(destination.host, shell)
-    # -P: no module of the directory that one happens to be in.
-    return [sys.executable, "-P", "-m", "rdc", "serve", "--stdio"]
+    _origin: Origin | None = None
+    _stamps: Mapping[bytes, Stamps] | None = None
+
+    def _prepare(self, sleep: Callable[[float], None]) -> None:
+        """A source that is gone is no reason to dial, and a typing error none to ask for a password."""
+        if self._origin is None:
+            origin = Origin(self._source.path, self._options.sync)
+            origin.accept()
+            self._origin = origin
+            return
+        told = None
+        while (reason := self._origin.absence()) is not None:
+            if reason != told:
+                told = reason
+                self._tell(Halted(reason))
+            sleep(HALT_SECONDS)
+        if told is not None:
+            self._tell(Resumed())
+
+    def _conversation(self, meter: Callable[[], Meter]) -> Conversation[None]:
+        if self._origin is None:
+            raise RuntimeError("a session before it was prepared")
+        secret = os.urandom(SECRET_BYTES)
+        again = self._in_step and self._origin.told
+        follower = Follower(
+            self._origin,
+            self._options,
+            self._filters,
+            secret,
+            self._signer,
+            self._user,
+            meter,
+            again=again,
+            stamps=self._stamps,
+        )
+        try:
+            yield from follower.run(self._opening(Role.DESTINATION, self._destination.path, secret))
+        finally:
+            follower.close()
+            self._stamps = follower.stamps
+
+
+class _FromThere(_Watch):
+    """The source is somewhere else, and followed there."""
+
+    _mark = b""
+    _had_files = False
+
+    def _conversation(self, meter: Callable[[], Meter]) -> Conversation[None]:
+        secret = os.urandom(SECRET_BYTES)
+        receiver = Receiver(
+            self._destination.path,
+            self._options,
+            self._filters,
+            secret,
+            self._signer,
+            self._user,
+            meter,
+            origin=self._mark,
+            again=self._had_files,
+        )
+        try:
+            yield from receiver.run(self._opening(Role.SOURCE, self._source.path, secret))
+        finally:
+            self._mark = receiver.origin
+            if receiver.in_step:
+                self._had_files = receiver.files > 0

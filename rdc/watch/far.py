@@ -1,0 +1,43 @@
+"""The source's side of a watch where it was dialled: it follows a directory for a user somewhere else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rdc.model.watch import WatchOptions
+from rdc.tree.filters import FilterList
+from rdc.watch.follower import Follower, Meter
+from rdc.watch.listeners import FarUser
+from rdc.watch.origin import Origin
+
+if TYPE_CHECKING:
+    from rdc.session.driver import Conversation
+    from rdc.session.serve import FollowedTree
+
+__all__ = ["following"]
+
+
+def following(tree: FollowedTree) -> Conversation[None]:
+    """The rest of a session whose far side said Follow."""
+    options, mark = tree.options, tree.follow.origin
+    origin = Origin(tree.path, options, tree.site, name=tree.name, mark=mark)
+    follower = Follower(
+        origin,
+        WatchOptions(options, tree.follow.rescan),
+        FilterList(options.rules),
+        tree.secret,
+        tree.signer,
+        FarUser(),
+        lambda: Meter(0, 0),  # the user's side counts
+        again=bool(mark),
+    )
+    try:
+        yield from follower.run(_nothing())
+    finally:
+        follower.close()
+        origin.close()
+
+
+def _nothing() -> Conversation[None]:
+    """Opened was said before Follow came."""
+    yield from ()

@@ -1,0 +1,100 @@
+"""The line to a watch's far side, dialled anew for each session: a child process, a remote shell, or TLS."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from rdc.errors import RdcError, StreamError, TrustError
+from rdc.model.location import DEFAULT_PORT
+from rdc.records import dataclass
+from rdc.watch.follower import Meter
+
+if TYPE_CHECKING:
+    from rdc.model.location import Location, RemoteShell
+    from rdc.protocol.connection import Connection
+    from rdc.transport.stdio import ChildTransport
+    from rdc.transport.tls import TlsTransport
+
+    Wire: TypeAlias = ChildTransport | TlsTransport
+
+__all__ = ["Line", "line_to"]
+
+
+class Line(Protocol):
+    def dial(self) -> Wire:
+        """The caller closes it. Raises RdcError."""
+
+    def explained(self, error: RdcError, wire: Wire) -> RdcError:
+        """`error`, which ended a session before the first comparison came to its end, or a better one."""
+
+    def meter(self, connection: Connection, wire: Wire) -> Meter:
+        """What went over the line so far."""
+
+
+def line_to(far: Location, shell: RemoteShell, keys: str | os.PathLike[str] | None) -> Line:
+    """To the far side on `far`; on this machine too that is a process of its own: the session is the same,
+    and what reads and writes there slows nothing down here."""
+    if far.host is None:
+        # -P: no module of the directory that one happens to be in.
+        return _Child((sys.executable, "-P", "-m", "rdc", "serve", "--stdio"), "this machine", shell)
+    if far.port is not None:
+        return _Daemon(far.host, far.port, keys)
+    from rdc.transport.remote import remote_argv
+
+    return _Child(tuple(remote_argv(far.host, shell)), far.host, shell)
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    argv: tuple[str, ...]
+    host: str
+    shell: RemoteShell
+
+    def dial(self) -> Wire:
+        from rdc.transport.stdio import ChildTransport
+
+        return ChildTransport(self.argv)
+
+    def explained(self, error: RdcError, wire: Wire) -> RdcError:
+        from rdc.session.sync import explained_end
+        from rdc.transport.stdio import ChildTransport
+
+        if not isinstance(error, StreamError) or not error.before_hello:
+            return error
+        # Of a far side that never spoke the exit status says why.
+        status = None
+        if isinstance(wire, ChildTransport):
+            wire.close_write()
+            status = wire.wait()
+        return explained_end(error, self.host, self.shell, status)
+
+    def meter(self, connection: Connection, wire: Wire) -> Meter:
+        return Meter(connection.bytes_sent, connection.bytes_received)
+
+
+@dataclass(frozen=True, slots=True)
+class _Daemon:
+    host: str
+    port: int
+    keys: str | os.PathLike[str] | None
+
+    def dial(self) -> Wire:
+        """Keys are read each time: one that was replaced meanwhile is used."""
+        from pathlib import Path
+
+        from rdc.transport.keys import KeyRing, key_directory
+        from rdc.transport.tls_dial import connect
+
+        ring = KeyRing.read(key_directory(os.environ) if self.keys is None else Path(self.keys))
+        return connect(
+            self.host, self.port, ring, ring.peers(self.host, self.port, default_port=DEFAULT_PORT)
+        )
+
+    def explained(self, error: RdcError, wire: Wire) -> RdcError:
+        return TrustError(f"{self.host}: {error}") if isinstance(error, TrustError) else error
+
+    def meter(self, connection: Connection, wire: Wire) -> Meter:
+        """With what TLS adds."""
+        return Meter(getattr(wire, "bytes_sent", 0), getattr(wire, "bytes_received", 0))

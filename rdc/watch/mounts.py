@@ -1,0 +1,103 @@
+"""What is mounted below a tree, and the news that mounts have changed, of which inotify says little.
+
+A file system that is unmounted for good is told by IN_UNMOUNT; a bind mount's, or one that is detached while
+somebody still uses it (umount -l), is not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["MountBell", "Mounts"]
+
+_TABLE = "/proc/self/mountinfo"
+_CHANGED = select.POLLPRI | select.POLLERR
+"""proc(5): how the table tells that it is another one than at the last poll of the descriptor."""
+_ESCAPE = re.compile(rb"\\([0-7]{3})")
+
+
+class Mounts:
+    """The mounts below a directory. One that goes is missed, and its content with it: for who follows the
+    tree it looks deleted."""
+
+    def __init__(self, top: bytes) -> None:
+        """`top`: absolute path of the directory, without links. Where the system has no table of mounts
+        nothing is ever missed."""
+        self._below = top.rstrip(b"/") + b"/"
+        self._known: dict[int, bytes] = {}
+        self._fd = -1
+        self._missed: bytes | None = None
+        with contextlib.suppress(OSError):
+            self._fd = os.open(_TABLE, os.O_RDONLY | os.O_CLOEXEC)
+            self._poll = select.poll()
+            self._poll.register(self._fd, _CHANGED)
+            self._poll.poll(0)
+            self._known = self._read()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def missed(self) -> bytes | None:
+        """Path below the directory of a mount that was there and is gone, until it is mounted there again.
+        Costs one system call where no mount changed."""
+        if self._fd >= 0 and self._poll.poll(0):
+            now = self._read()
+            # By number, because the path of a mount changes when a directory above it is renamed.
+            gone = [path for number, path in self._known.items() if number not in now]
+            self._missed = next((path for path in gone if path not in now.values()), None)
+            if self._missed is None:
+                self._known = now
+        return self._missed
+
+    def _read(self) -> dict[int, bytes]:
+        """Mount numbers, and paths relative to the directory."""
+        found = {}
+        os.lseek(self._fd, 0, os.SEEK_SET)
+        with open(self._fd, "rb", closefd=False) as table:
+            for line in table:
+                number, _, _, _, point, *_ = line.split(b" ")
+                path = _ESCAPE.sub(lambda escape: bytes((int(escape[1], 8),)), point)
+                if path.startswith(self._below):
+                    found[int(number)] = path[len(self._below) :]
+        return found
+
+
+class MountBell(threading.Thread):
+    """Calls `ring`, from this thread, whenever the table of mounts has changed."""
+
+    def __init__(self, ring: Callable[[], None]) -> None:
+        super().__init__(name="rdc mounts", daemon=True)
+        self._ring = ring
+        self._end = os.eventfd(0, os.EFD_CLOEXEC)
+        self.start()
+
+    def stop(self) -> None:
+        os.eventfd_write(self._end, 1)
+        self.join()
+        os.close(self._end)
+
+    def run(self) -> None:
+        try:
+            table = os.open(_TABLE, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return
+        poll = select.poll()
+        poll.register(table, _CHANGED)
+        poll.register(self._end, select.POLLIN)
+        try:
+            # The first poll of a descriptor only notes how the table is.
+            poll.poll(0)
+            while self._end not in {fd for fd, _ in poll.poll()}:
+                self._ring()
+        finally:
+            os.close(table)

@@ -1,0 +1,154 @@
+"""The destination's side of a watch where it dialled: has a far source followed, and tells the user here."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from rdc.errors import ExitCode, ProtocolError, StreamError, printable
+from rdc.model.watch import Halted, InStep, Limited, Resumed
+from rdc.progress import PlanKnown, Problem
+from rdc.protocol.messages import Condition, Describe, Follow, Notice, SourceState, Watch
+from rdc.session.driver import Idle, Send
+from rdc.session.news import News
+from rdc.session.place import ANYWHERE, keeps, wants_listing
+from rdc.session.standing import Standing
+from rdc.watch.follower import Meter
+from rdc.watch.troubles import Troubles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.catalog.signer import FileSigner
+    from rdc.model.watch import WatchOptions
+    from rdc.progress import Event
+    from rdc.protocol.messages import Done, Message
+    from rdc.session.driver import Conversation
+    from rdc.tree.filters import FilterList
+    from rdc.watch.listeners import Listener
+
+__all__ = ["Receiver"]
+
+
+class Receiver:
+    """One session; an Audience of its turns. `user` hears of them."""
+
+    def __init__(
+        self,
+        path: bytes,
+        options: WatchOptions,
+        filters: FilterList,
+        secret: bytes,
+        signer: FileSigner,
+        user: Listener,
+        meter: Callable[[], Meter],
+        *,
+        origin: bytes,
+        again: bool,
+    ) -> None:
+        """`origin`: which directory a session before followed, empty where none did; `again`: it brought
+        `path` in step, and not with nothing."""
+        self._path = path
+        self._options = options
+        self._filters = filters
+        self._secret = secret
+        self._signer = signer
+        self._user = user
+        self._meter = meter
+        self.origin = origin
+        self._again = again
+        self._troubles = Troubles()
+        self._began, self._before = time.monotonic(), Meter(0, 0)
+        self.in_step = False
+        """The first comparison came to its end."""
+        self.files = 0
+        """Of the source, as last told."""
+
+    def run(self, opening: Conversation[None]) -> Conversation[None]:
+        """Ends by an error, or by whoever stops the process. `opening`: what is said first, up to the
+        source's Opened."""
+        options = self._options.sync
+        standing = Standing(
+            self._path,
+            ANYWHERE,
+            options,
+            self._filters,
+            self._secret,
+            self._signer,
+            whole=wants_listing(self._path, options),
+            kept=keeps(self._path, options),
+            audience=self,
+        )
+        if self._again:
+            standing.check_again()
+        yield from opening
+        yield Send(Follow(self._options.rescan, self.origin if self._again else b""), 0)
+        while (received := (yield Idle())) is not None:
+            message = received.message
+            if isinstance(message, Watch):
+                self.origin = message.origin
+                yield Send(Describe(standing.whole, standing.kept), received.round + 1)
+                yield from standing.run(message)
+                break
+            if not self.hear(message):
+                raise ProtocolError(f"expected Watch, found {type(message).__name__}")
+        # A source that was told to follow has no end of its own.
+        raise StreamError("the far side ended the session")
+
+    # As an Audience
+
+    def begins(self) -> None:
+        self._began = time.monotonic()
+        self._troubles.begin(whole=False)
+
+    def news(self) -> News:
+        return _TurnNews(self._take, self._hear_problem)
+
+    def ended(self, done: Done, *, whole: bool, files: int) -> None:
+        now, before = self._meter(), self._before
+        self._before = now
+        self.in_step = True
+        self.files = files
+        sent, received = now.sent - before.sent, now.received - before.received
+        seconds = time.monotonic() - self._began
+        self._user.tell(InStep(whole, files, done.changed, done.deleted, sent, received, seconds))
+
+    def hear(self, message: Message) -> bool:
+        if isinstance(message, Condition):
+            reason = printable(message.reason)
+            if message.state is SourceState.HALTED:
+                self._user.tell(Halted(reason))
+            elif message.state is SourceState.LIMITED:
+                self._user.tell(Limited(reason, message.seconds))
+            else:
+                self._user.tell(Resumed())
+            return True
+        return self.news().take(message)
+
+    def _take(self, event: Event) -> None:
+        """What arises here."""
+        if not (isinstance(event, PlanKnown) and self.in_step) and self._troubles.take(event):
+            self._user.report(event)
+
+    def _hear_problem(self, event: Problem) -> None:
+        """What the source tells, which has sorted it out."""
+        self._user.report(event)
+
+
+class _TurnNews(News):
+    """Problems of this side are told to the source as well: it decides what is tried again, and when."""
+
+    def __init__(self, here: Callable[[Event], None], there: Callable[[Problem], None]) -> None:
+        super().__init__(here)
+        self._there = there
+
+    def report(self, event: Event) -> None:
+        super().report(event)
+        if isinstance(event, Problem) and event.code is not ExitCode.OK:
+            self._waiting.append(event)
+
+    def take(self, message: Message) -> bool:
+        if isinstance(message, Notice):
+            self._there(Problem(ExitCode(message.code), message.path, printable(message.message)))
+            return True
+        return super().take(message)

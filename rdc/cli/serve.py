@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rdc.cli.environment import Environment
 from rdc.cli.memory import keep_freed_memory
 from rdc.cli.options import Option, OptionGroup, options_help, parse_words
 from rdc.errors import ExitCode, UsageError, printable
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
@@ -67,6 +70,8 @@ def run(
     if parsed.has("--stdio") == (config is not None):
         raise UsageError("rdc serve needs --config=FILE for a daemon, or --stdio (see rdc serve --help)")
     if config is not None:
+        from pathlib import Path
+
         return _daemon(
             Path(config.value),
             environment,

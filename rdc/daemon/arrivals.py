@@ -9,7 +9,6 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.chunking.params import SYNC_PARAMS
@@ -17,6 +16,7 @@ from rdc.daemon.log import fault
 from rdc.errors import ExitCode, RdcError, StreamError, TrustError
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Refused
+from rdc.records import dataclass
 from rdc.session.serve import greeting
 from rdc.transport.tls import TlsTransport
 

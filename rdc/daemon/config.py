@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from rdc.errors import UsageError
 from rdc.limits import SIZE_LIMIT, TIMEOUT_SECONDS
 from rdc.model.location import DEFAULT_PORT
 from rdc.model.settings import read_settings
+from rdc.records import dataclass, replace
 from rdc.transport.keys import KeyRing, key_directory
 
 if TYPE_CHECKING:

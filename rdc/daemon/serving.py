@@ -36,7 +36,6 @@ _LATE = (
     "concurrent.futures.thread",
     "difflib",
     "mmap",
-    "platformdirs.unix",
     "sqlite3",
     "tempfile",
     "traceback",

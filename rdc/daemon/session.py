@@ -8,7 +8,6 @@ import signal
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from rdc.daemon.modules import admit, requested_module
 from rdc.errors import ExitCode, RdcError
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Open, Role
+from rdc.records import dataclass
 from rdc.session.driver import run
 from rdc.session.serve import Admitted, answer, greeting
 

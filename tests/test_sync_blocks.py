@@ -6,16 +6,19 @@ import os
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rdc import kernel
+from rdc.errors import ProtocolError
 from rdc.kernel import pure
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages import BlockAnswer, Data, Message
+from rdc.protocol.messages import BlockAnswer, Data, Message, TreeAnswer, TreeRequest
 from rdc.session import gaps as gaps_module
 from rdc.session import source as source_module
-from rdc.session.driver import Send
+from rdc.session.driver import Conversation, Send
+from tests.paired_sync import sync_in_turns
 from tests.syncing import Run, Way, run_sync
 from tests.trees import File, Tree, describe, litter, read_tree, tree, write_tree
 
@@ -123,8 +126,8 @@ def test_every_fingerprint_collides(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     names = ("tiny", "small", "one chunk")
     source, destination = places(tmp_path, {n: OLD[n] for n in names}, {n: NEW[n] for n in names})
     run = synced(source, destination)
-    # The only chunk of each comes once more, as it is; the tiny one comes whole.
-    assert counts(run)["TreeAnswer"] == len(names) - 1
+    # The tiny one comes whole. Only its root says what the one chunk of each other has to be: the file comes anew.
+    assert counts(run)["TreeAnswer"] == 2 * (len(names) - 1)
     assert run.done.literal_bytes >= sum(len(NEW[name]) for name in names)
 
 
@@ -195,6 +198,38 @@ def test_what_mends_is_wrong_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert run.done.literal_bytes >= 300_000
 
 
+@pytest.mark.parametrize(("height", "name"), [(1, "small"), (0, "large")])
+def test_only_one_chunk_needs_no_records(
+    height: int, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tree that has none for other files is refused: nothing would check their chunks one by one."""
+
+    def lies(self: source_module.Source, file: int, asked: TreeRequest, round_: int) -> Conversation[None]:
+        size = len(NEW[name])
+        blocks = b"1234" * -(-size // asked.block_of(size))
+        yield Send(TreeAnswer(file, size, b"r" * 32, height, None, b"", blocks), round_)
+
+    monkeypatch.setattr(source_module.Source, "_send_tree", lies)
+    source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
+    with pytest.raises(ProtocolError, match="without records"):
+        sync_in_turns(source, destination)
+    assert (destination / "f").read_bytes() == OLD[name]
+
+
+def test_a_wrong_root_of_one_chunk_reaches_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a record the root alone says what the chunk is; it is looked at before the rename."""
+    answer = TreeAnswer
+
+    def other(file: int, size: int, root: bytes, *rest: Any) -> TreeAnswer:
+        return answer(file, size, b"r" * 32, *rest)
+
+    monkeypatch.setattr(source_module, "TreeAnswer", other)
+    source, destination = places(tmp_path, {"f": OLD["small"]}, {"f": NEW["small"]})
+    run = sync_in_turns(source, destination)
+    assert counts(run)["TreeAnswer"] == 2  # then it comes whole, with a digest of its own
+    assert (destination / "f").read_bytes() == NEW["small"]
+
+
 def test_one_wrong_block_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def one_off(key: bytes, base: bytes, size: int, width: int, fingerprints: bytes) -> bytes:
         found = pure.match_blocks(key, base, size, width, fingerprints)
@@ -203,7 +238,7 @@ def test_one_wrong_block_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(gaps_module, "match_blocks", one_off)
     source, destination = places(tmp_path, {"f": OLD["small"]}, {"f": NEW["small"]})
     run = synced(source, destination)
-    assert (counts(run)["TreeAnswer"], counts(run)["RangeRequest"]) == (1, 2)
+    assert (counts(run)["TreeAnswer"], counts(run)["RangeRequest"]) == (2, 2)
 
 
 @pytest.mark.parametrize("name", ["small", "some chunks"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, TrustError, UsageError
@@ -12,6 +11,7 @@ from rdc.files.allowance import Allowance
 from rdc.files.confined import Root
 from rdc.model.entries import Kind
 from rdc.protocol.messages import Role
+from rdc.records import replace
 from rdc.session.serve import Admitted
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
 from typing import TYPE_CHECKING, TypeAlias
@@ -22,6 +21,7 @@ from rdc.plan.order import Found, strays
 from rdc.plan.questions import NOWHERE, Ask, Find, fingerprint_width
 from rdc.plan.region_search import RegionQuestion, RegionSearch
 from rdc.plan.regions import REGION_BYTES, UNPLACED, Window, sliced
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

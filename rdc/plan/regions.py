@@ -7,8 +7,9 @@ for changed addresses: smaller blocks are then tried in few places, so that thei
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

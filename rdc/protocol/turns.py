@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from rdc.limits import GONE_BYTES, NAME_BYTES, ORDINAL_LIMIT
@@ -12,6 +11,7 @@ from rdc.protocol.columns import increasing
 from rdc.protocol.field_types import Count, Ordinal, Size
 from rdc.protocol.fields import Blob, Flag, Member, MetadataItems, Path
 from rdc.protocol.listings import ListingColumns
+from rdc.records import dataclass
 
 __all__ = ["Changed", "Renamed", "Turn", "TurnEnd", "Watch"]
 

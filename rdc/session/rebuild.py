@@ -6,7 +6,6 @@ from array import array
 from bisect import bisect_left
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from blake3 import blake3
 
 from rdc.errors import FileError, RdcError, printable
 from rdc.plan.descent import ByteRange, Copy, Fetch, Literal, Patch, Repeat, Reuse, ReuseChunk
+from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder
 from rdc.signature.digests import DIGEST_BYTES
 
@@ -247,7 +247,7 @@ class Rebuild:
     def _named(self, chunk: bytes, reference: bytes) -> bytes:
         """The digest of a chunk that arrived."""
         digest = blake3(chunk).digest()
-        if self._reference(digest) != reference:
+        if reference and self._reference(digest) != reference:
             raise self._mismatch("a chunk that arrived is not the one its reference names")
         return digest
 
@@ -271,7 +271,7 @@ class Rebuild:
         del self._inbox[:wanted]
         chunk = b"".join(pieces)
         digest = blake3(chunk).digest()
-        if self._reference(digest) != part.reference:
+        if part.reference and self._reference(digest) != part.reference:
             if part.count > 1 or self._repeating:
                 raise self._mismatch("a chunk put together from blocks is not the one its reference names")
             self._wrong.append(_Wrong(self.temporary.size, part.length, part.reference))

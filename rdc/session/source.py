@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict, deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -15,7 +14,6 @@ from rdc.kernel import block_fingerprints
 from rdc.limits import DATA_BYTES, NODES_PER_ANSWER, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
 from rdc.model.kept import Kept
-from rdc.plan.context import context_ranges
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import (
     NO_TRAITS,
@@ -46,6 +44,7 @@ from rdc.protocol.messages import (
     TreeRequest,
 )
 from rdc.protocol.packed import pack
+from rdc.records import dataclass
 from rdc.session.description import Description
 from rdc.session.driver import Flush, Press, Receive, Send
 from rdc.session.file_sender import FileSender
@@ -274,7 +273,7 @@ class Source:
             roots.append(root)
         if files:
             references = group_references(roots, self._secret, message.width, message.group)
-            told = tuple(sizes) if message.group == 1 else ()
+            told = tuple(sizes) if message.group == 1 and message.width > SHORT_REFERENCE_BYTES else ()
             yield Send(RootAnswer(tuple(files), told, references, message.group), round_)
 
     def _root(self, file: int, source: SourceFile) -> bytes:
@@ -319,7 +318,9 @@ class Source:
                 data = source.pread(0, tree.size)
                 fingerprints = block_fingerprints(self._secret, data, asked.block_of(tree.size), LEAF_WIDTH)
                 source.check_unchanged()
-        records = encode_records(tree.top, range(tree.top.records), self._secret, asked.width)
+        records = b""
+        if not fingerprints:
+            records = encode_records(tree.top, range(tree.top.records), self._secret, asked.width)
         mtime = self._news_of_mtime(file, signed.identity)
         answer = TreeAnswer(file, tree.size, tree.root, tree.height, mtime, records, fingerprints)
         yield Send(answer, round_)
@@ -379,6 +380,8 @@ class Source:
         yield Send(FileEnd(message.file, sum(message.lengths)), round_)
 
     def _packed(self, message: RangeRequest) -> Literals:
+        from rdc.plan.context import context_ranges
+
         with self._opened_again(message) as source:
             literals = b"".join(source.pread(offset, length) for offset, length in message.ranges)
             known = context_ranges(message.ranges, source.size)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import time
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, ProtocolError, UsageError, printable
@@ -13,6 +12,7 @@ from rdc.model.entries import Kind
 from rdc.model.watch import Halted, InStep, Limited, Resumed
 from rdc.progress import PlanKnown, Problem
 from rdc.protocol.messages import Hello, Open, Opened, Role
+from rdc.records import dataclass, replace
 from rdc.session.changes import UNEXPECTED
 from rdc.session.driver import Idle, Pace, Receive, Send
 from rdc.session.news import News

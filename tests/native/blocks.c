@@ -27,12 +27,13 @@ static int same(const uint8_t *left, const uint8_t *right, size_t n)
     return !memcmp(left, right, n);
 }
 
-/* The definition, from the fingerprints at all offsets. */
+/* The definition, from the fingerprints at all offsets. `next`: as far behind the block found last as it is in the
+ * file, or RDC_NOWHERE. */
 static uint64_t expected(const uint8_t *at_offsets, size_t offsets, const uint8_t *wanted, unsigned width,
-                         uint64_t before, size_t size)
+                         uint64_t next)
 {
-    if (before != RDC_NOWHERE && before + size < offsets && same(at_offsets + (before + size) * width, wanted, width))
-        return before + size;
+    if (next < offsets && same(at_offsets + next * width, wanted, width))
+        return next;
     for (size_t offset = 0; offset < offsets; offset++)
         if (same(at_offsets + offset * width, wanted, width))
             return offset;
@@ -46,7 +47,7 @@ static int round_agrees(generator *g)
     const unsigned width = 1 + (unsigned)below(g, 8);
     uint8_t *key = exactly(16), *base = exactly(length), *source = exactly(count * size);
     uint8_t *wanted = exactly(count * width), *at_offsets = exactly(offsets * width);
-    uint64_t *found = (uint64_t *)(void *)exactly(8 * count), before = RDC_NOWHERE;
+    uint64_t *found = (uint64_t *)(void *)exactly(8 * count), next = RDC_NOWHERE;
     int agrees = 1;
 
     for (int i = 0; i < 16; i++)
@@ -65,8 +66,12 @@ static int round_agrees(generator *g)
     if (rdc_match_blocks(key, base, length, size, width, wanted, count, found))
         exit(2);
     for (size_t i = 0; i < count && agrees; i++) {
-        before = expected(at_offsets, offsets, wanted + i * width, width, before, size);
-        agrees = found[i] == before;
+        const uint64_t place = expected(at_offsets, offsets, wanted + i * width, width, next);
+        agrees = found[i] == place;
+        if (place != RDC_NOWHERE)
+            next = place;
+        if (next != RDC_NOWHERE)
+            next += size;
     }
     free(key), free(base), free(source), free(wanted), free(at_offsets), free(found);
     return agrees;

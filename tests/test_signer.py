@@ -210,3 +210,8 @@ def test_sign_file_follows_links(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"abc")
     (tmp_path / "l").symlink_to("f")
     assert sign_file(tmp_path / "l") == sign(b"abc", SYNC_PARAMS)
+
+
+def test_a_directory_is_told_from_a_file(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="found a directory; name a file, or run again"):
+        sign_file(tmp_path)

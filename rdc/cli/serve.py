@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rdc.cli.environment import Environment
 from rdc.cli.memory import keep_freed_memory
 from rdc.cli.options import Option, OptionGroup, options_help, parse_words
-from rdc.errors import ExitCode, UsageError
+from rdc.errors import ExitCode, UsageError, printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,6 +94,8 @@ def _daemon(path: Path, environment: Environment, *, check: bool, allow_root: bo
         config = read_config(path, environment.environ)
         check_root(config.user, allow_root=allow_root)
         modules = ", ".join(sorted(config.modules))
+        for line in config.overlaps:
+            environment.talk(f"{printable(str(path))}: {line}\n")
         environment.data(f"{path}: right; modules: {modules}; trusted keys: {len(config.keys.trusted)}\n")
         return ExitCode.OK
 

@@ -100,6 +100,19 @@ class DaemonConfig:
             name for name, known in self.keys.trusted.items() if any(each.pin == pin for each in known)
         )
 
+    @property
+    def overlaps(self) -> list[str]:
+        """A line for each two modules of which one lies in the other: whoever may write to one of them writes
+        to both, whatever the other's settings say."""
+        modules = sorted(self.modules.values(), key=lambda module: module.path)
+        return [
+            f"module '{inner.name}' lies in module '{outer.name}' ({outer.path}): what one of them allows, it"
+            " allows in the other"
+            for number, outer in enumerate(modules)
+            for inner in modules[number + 1 :]
+            if inner.path == outer.path or inner.path.startswith(outer.path.rstrip("/") + "/")
+        ]
+
 
 def read_config(path: Path, environ: Mapping[str, str]) -> DaemonConfig:
     """Reads the file and the keys it names. Raises UsageError or TrustError: the line to show."""

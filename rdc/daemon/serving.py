@@ -31,6 +31,8 @@ _PACKAGES = (
 )
 
 _LATE = (
+    "_strptime",
+    "calendar",
     "concurrent.futures.thread",
     "difflib",
     "mmap",

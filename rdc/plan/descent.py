@@ -54,7 +54,8 @@ class ReuseChunk:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A chunk of `length` bytes that no base has, `count` times over; `reference` checks what arrives."""
+    """A chunk of `length` bytes that no base has, `count` times over; `reference` checks what arrives. Empty
+    for the only chunk of a file, which the file's root checks."""
 
     reference: bytes
     length: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
@@ -17,10 +18,10 @@ from rdc.errors import (
     TrustError,
     UsageError,
 )
-from rdc.limits import DAEMON_TIMEOUT_SECONDS
+from rdc.limits import DAEMON_TIMEOUT_SECONDS, EXPIRY_NOTICE_DAYS
 from rdc.model.location import DEFAULT_PORT, Location, RemoteShell, parse_location
 from rdc.model.sync import SyncOptions, SyncReport
-from rdc.progress import silent
+from rdc.progress import Problem, silent
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Describe, Hello, Open, Opened, Role, Start
 from rdc.records import replace
@@ -155,6 +156,7 @@ class _Run:
 
         from rdc.transport.keys import KeyRing, key_directory
         from rdc.transport.tls_dial import connect
+        from rdc.transport.tls_trust import days_until
 
         ring = KeyRing.read(key_directory(os.environ) if keys is None else Path(keys))
         peers = ring.peers(host, port, default_port=DEFAULT_PORT)
@@ -163,6 +165,10 @@ class _Run:
 
         def dial() -> TlsTransport:
             transports.append(connect(host, port, ring, peers))
+            days = days_until(transports[0].peer_expires, time.time())
+            if days is not None and days < EXPIRY_NOTICE_DAYS:
+                line = f"{host}: its certificate expires in {days} days; it needs a new one, trusted here"
+                self._news.report(Problem(ExitCode.OK, b"", line))
             return transports[0]
 
         def explained(error: RdcError, _: TlsTransport) -> RdcError:

@@ -48,8 +48,10 @@ class Group(IntFlag):
         Names are looked up among all nodes of a level; the others are compared with one candidate only. The
         whole manifest's root is compared in the end, so a collision costs a repetition and no more.
         """
-        return 6 if self is Group.NAMES else 4
+        return _WIDTHS[self]
 
+
+_WIDTHS = {Group.NAMES: 5, Group.ATTRIBUTES: 3, Group.MTIMES: 3, Group.WHOLE: 4}
 
 GROUPS = (Group.NAMES, Group.ATTRIBUTES, Group.MTIMES)
 

@@ -126,8 +126,7 @@ def test_every_fingerprint_collides(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     names = ("tiny", "small", "one chunk")
     source, destination = places(tmp_path, {n: OLD[n] for n in names}, {n: NEW[n] for n in names})
     run = synced(source, destination)
-    # The tiny one comes whole. Only its root says what the one chunk of each other has to be: the file comes
-    # anew.
+    # The tiny one comes whole. Of each other only the root says what its one chunk has to be: it comes anew.
     assert counts(run)["TreeAnswer"] == 2 * (len(names) - 1)
     assert run.done.literal_bytes >= sum(len(NEW[name]) for name in names)
 

@@ -22,6 +22,7 @@ __all__ = [
     "DAEMON_TIMEOUT_SECONDS",
     "HANDSHAKE_BYTES",
     "CERTIFICATES_PER_NAME",
+    "EXPIRY_NOTICE_DAYS",
     "KEY_FILE_BYTES",
     "TRUSTED_KEYS",
     "BLOCKS_PER_MESSAGE",
@@ -168,7 +169,7 @@ RECORDS_BYTES = 512 << 10
 NODE_BYTES = 64 << 10
 """Bytes of one expanded node: 26 children of at most 50 bytes, several levels at once."""
 
-FILES_PER_GROUP = 64
+FILES_PER_GROUP = 256
 """Files that share one reference: a difference in one of them has all of them asked about again."""
 
 FILES_PER_MESSAGE = 16_384
@@ -243,13 +244,13 @@ CATALOG_SETTLED = 10_000
 """Pairs of trees remembered as settled, 32 bytes each: more than anybody syncs from one machine."""
 
 TIER_NODES = 1024
-"""Manifest nodes in one request: their children, at most 26 each with 14 bytes of references, fit a frame."""
+"""Manifest nodes in one request: their children, at most 26 each with 11 bytes of references, fit a frame."""
 
 TOP_NODES = 64
 """Nodes of the tier that comes with a manifest, 4 bytes each: what it costs where nothing changed."""
 
 TIER_NODES_WHOLE = 65_536
-"""Manifest nodes in an answer that holds a whole tier: 14 bytes of references each, 896 KiB of a frame. A
+"""Manifest nodes in an answer that holds a whole tier: 11 bytes of references each, 704 KiB of a frame. A
 descent starts far above such tiers."""
 
 ROWS_PER_PART = 4096
@@ -284,7 +285,7 @@ BANDWIDTH_LEAST = 512
 
 BLOCK_SIZE_MIN = 16
 BLOCK_SIZE_MAX = 64 << 10
-"""Bytes of a block below the chunk: a fingerprint has 4 to 8 bytes, so that smaller blocks gain nothing."""
+"""Bytes of a block below the chunk: a fingerprint has 3 to 8 bytes, so that smaller blocks gain nothing."""
 
 BLOCKS_PER_MESSAGE = 65_536
 """Blocks whose fingerprints one answer holds: 512 KiB at 8 bytes each, half a frame."""
@@ -306,6 +307,10 @@ TRUSTED_KEYS = 10_000
 CERTIFICATES_PER_NAME = 4
 """Certificates trusted under one name: the old and the new one while a key is replaced, and as many that
 somebody forgot."""
+
+EXPIRY_NOTICE_DAYS = 14
+"""Days before a certificate expires from which on the other side says so: time to have a new one trusted
+everywhere, and short enough not to be ignored by then."""
 
 SETTINGS_BYTES = 1 << 20
 """Bytes of a configuration file: thousands of modules."""
@@ -354,7 +359,7 @@ million files."""
 
 SIMILAR_PAIRS = 1 << 20
 """Candidate pairs of one search that wait to be compared, 8 bytes each, twice as many for a moment. Comparing
-a million takes minutes; weaker ones beyond it are left out and counted."""
+a million may take a minute; weaker ones beyond it are left out and counted."""
 
 FOLDER_PAIRS = 1 << 18
 """Pairs of directories whose common bytes are counted at a time, some 200 bytes each."""

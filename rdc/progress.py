@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from rdc.errors import ExitCode
+from rdc.records import dataclass
 
 __all__ = ["Event", "ItemChanged", "PlanKnown", "Problem", "Progressed", "Reporter", "silent"]
 

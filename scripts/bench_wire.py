@@ -2,7 +2,8 @@
 
 Each pair runs with the mtimes as they are and with fresh ones (every file of the old version touched). The
 bytes are those of both directions, as a counting stand-in for ssh saw them; CPU is user and system time of
-both sides and of the stand-in, some 0.1 s. OLD is copied to --scratch first.
+both sides and of the stand-in, some 0.1 s. OLD is copied to --scratch first. Beside them stand the patches
+that zstd and xdelta3 make of both versions as tars, where these programs are installed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ FRESH_NS = 1_000_000_000 * 10**9
 """The mtime of every file where mtimes are fresh: equal to that of none of the new version."""
 
 TOOLS = ("rsync -a", "rsync -a -z", "rsync -a -z --zc=zstd", "rdc")
+
+ZSTD, XDELTA = "zstd --patch-from -19 --long", "xdelta3 -9"
+DELTAS = (ZSTD, XDELTA)
+"""What knows both versions and asks nothing: sizes of patches between tars whose entries are sorted and alike
+but for their contents. A bound to compare with, not a way to sync."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,32 @@ def _cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def patched(tool: str, old: Path, new: Path, patch: Path) -> tuple[int, float]:
+    """Bytes of the patch from one tar to the other, and CPU seconds of making it."""
+    if tool == ZSTD:
+        argv = ["zstd", "-q", "-f", f"--patch-from={old}", "-19", "--long=31", str(new), "-o", str(patch)]
+    else:
+        window = str(min(max(old.stat().st_size, 1 << 20), (1 << 31) - 1))
+        argv = ["xdelta3", "-9", "-f", "-e", "-B", window, "-s", str(old), str(new), str(patch)]
+    before = _cpu_seconds()
+    subprocess.run(argv, check=True)
+    return patch.stat().st_size, _cpu_seconds() - before
+
+
+def deltas(old: Path, new: Path, scratch: Path, tools: Sequence[str]) -> list[Row]:
+    """A row for each of `tools`; with no bytes where the program is not installed."""
+    rows, tars = [], {old: scratch / "old.tar", new: scratch / "new.tar"}
+    for tool in tools:
+        up, spent = 0, 0.0
+        if shutil.which(tool.split()[0]) is not None:
+            for tree, tar in tars.items():
+                same = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"]
+                subprocess.run(["tar", *same, "-C", str(tree), "-cf", str(tar), "."], check=True)
+            up, spent = patched(tool, tars[old], tars[new], scratch / "patch")
+        rows.append(Row(f"{old.parent.name} {old.name} > {new.name}", "tars", tool, up, 0, spent))
+    return rows
+
+
 def touch(tree: Path) -> None:
     for directory, _, names in os.walk(tree):
         for name in names:
@@ -105,14 +137,17 @@ def compare(
 
 def table(rows: list[Row]) -> str:
     lines = [
-        f"{'pair':34} {'mtimes':7} {'tool':24} {'up':>12} {'down':>12} {'wire':>12} {'to -z':>7}"
+        f"{'pair':34} {'mtimes':7} {'tool':28} {'up':>12} {'down':>12} {'wire':>12} {'to -z':>7}"
         f" {'CPU, s':>7}  trips"
     ]
     for row in rows:
         compressed = [r.wire for r in rows if (r.pair, r.mtimes) == (row.pair, row.mtimes) and "-z" in r.tool]
         ratio = f"{row.wire / min(compressed):7.3f}" if compressed else " " * 7
+        if not row.wire:
+            lines.append(f"{row.pair:34} {row.mtimes:7} {row.tool:28} absent: not installed")
+            continue
         lines.append(
-            f"{row.pair:34} {row.mtimes:7} {row.tool:24} {row.up:12,} {row.down:12,} {row.wire:12,} {ratio}"
+            f"{row.pair:34} {row.mtimes:7} {row.tool:28} {row.up:12,} {row.down:12,} {row.wire:12,} {ratio}"
             f" {row.cpu_seconds:7.2f}  {row.round_trips or ''}"
         )
     return "\n".join(lines)
@@ -122,7 +157,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("trees", nargs="+", type=Path, metavar="OLD NEW")
     parser.add_argument("--json", action="store_true", help="one JSON object a line in place of the table")
-    parser.add_argument("--tool", action="append", choices=TOOLS, help="only this one; may be repeated")
+    every = (*TOOLS, *DELTAS)
+    parser.add_argument("--tool", action="append", choices=every, help="only this one; may be repeated")
     parser.add_argument("--mtimes", choices=("kept", "fresh"), help="only these")
     parser.add_argument("--stats", action="store_true", help="rdc's own summary on stderr")
     parser.add_argument("--scratch", type=Path, help="where the copies go (default: a temporary directory)")
@@ -133,9 +169,10 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory(dir=given.scratch) as scratch:
         for old, new in zip(given.trees[::2], given.trees[1::2], strict=True):
-            rows += compare(
-                old.resolve(), new.resolve(), Path(scratch), given.tool or TOOLS, mtimes, given.stats
-            )
+            pair = (old.resolve(), new.resolve(), Path(scratch))
+            asked = given.tool or every
+            rows += compare(*pair, [tool for tool in asked if tool in TOOLS], mtimes, given.stats)
+            rows += deltas(*pair, [tool for tool in asked if tool in DELTAS])
     if given.json:
         for row in rows:
             print(json.dumps({**asdict(row), "wire": row.wire}))

@@ -6,8 +6,17 @@ venv=$top/.venv
 
 fail() { printf 'rdc setup: %s\n' "$*" >&2; exit 1; }
 
+# Whether nothing that the installed copy depends on was touched since it was made, by the change times of files
+# (which cp -p does not carry over) and of directories. This is what every run of scripts/rdc waits for.
+unchanged() {
+  [ -z "${PYTHON:-}" ] && [ "$(cat "$venv/place" 2>/dev/null)" = "$top" ] && [ -e "$venv/stamp-$1" ] &&
+    [ -z "$(find "$top/pyproject.toml" "$top/rdc" \( -name __pycache__ -prune \) -o \( -type d -o -name '*.c' \
+      -o -name '*.h' -o -name pyproject.toml \) -cnewer "$venv/stamp-$1" -print)" ]
+}
+
 setup() {
   extra=$1
+  ! unchanged "$extra" || return 0
   python=${PYTHON:-python3}
   command -v "$python" >/dev/null 2>&1 || fail "no $python found; install Python 3.11 or newer (Debian: apt-get install python3 python3-venv python3-dev)"
   "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "$python is $("$python" -V 2>&1); Python 3.11 or newer is needed (set PYTHON=/path/to/python3.11)"
@@ -16,6 +25,7 @@ setup() {
   [ -e "$header" ] || fail "no Python headers ($header); install them (Debian: apt-get install python3-dev)"
   command -v "${CC:-cc}" >/dev/null 2>&1 || command -v gcc >/dev/null 2>&1 || fail "no C compiler; install one (Debian: apt-get install gcc)"
 
+  begun=$(mktemp)
   # The stamp names everything the installed copy depends on; the Python sources are used in place.
   stamp=$( { cat "$top/pyproject.toml"; find "$top/rdc" -name '*.c' -o -name '*.h' | LC_ALL=C sort | xargs cat; "$python" -V; echo "$top"; } | cksum)
   if [ "$(cat "$venv/stamp-$extra" 2>/dev/null)" != "$stamp" ]; then
@@ -31,4 +41,8 @@ setup() {
     # Whatever an extra installs includes what the plain installation needs.
     printf '%s\n' "$stamp" >"$venv/stamp-"
   fi
+  printf '%s\n' "$top" >"$venv/place"
+  # Of before the sources were read: what is edited meanwhile is newer.
+  touch -r "$begun" "$venv/stamp-$extra"
+  rm -f "$begun"
 }

@@ -6,12 +6,14 @@ import random
 from array import array
 from collections.abc import Iterable, Iterator
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.chunking.params import ChunkParams
-from rdc.kernel import block_fingerprints, match_blocks, short_references
-from rdc.plan.blocks import NOWHERE, BlockSearch, Window
+from rdc.kernel import block_fingerprints, match_blocks, match_runs, short_references
+from rdc.plan import blocks, regions
+from rdc.plan.blocks import NOWHERE, BlockSearch
 from rdc.plan.descent import (
     Copy,
     Descent,
@@ -24,6 +26,7 @@ from rdc.plan.descent import (
     ReuseChunk,
     literal_ranges,
 )
+from rdc.plan.regions import Step, Window
 from rdc.signature.build import sign
 from rdc.signature.records import decode_records, encode_records
 from rdc.signature.tree import SignatureTree
@@ -66,6 +69,13 @@ class Honest:
         )
         return [place if place == NOWHERE else window.offset + place for place in found]
 
+    def near(self, base: int, step: Step, width: int, runs: array[int], fingerprints: bytes) -> array[int]:
+        found = array("Q")
+        found.frombytes(
+            match_runs(KEY, self.bases[base], 0, step.size, width, step.reach, runs.tobytes(), fingerprints)
+        )
+        return found
+
     def run(self, search: BlockSearch) -> tuple[Part, ...]:
         while asks := search.asks():
             self.rounds += 1
@@ -79,7 +89,7 @@ class Honest:
                     for r in ask.ranges
                 )
                 self.fingerprint_bytes += len(answer)
-                assert search.take(answer, self.find) == (row + 1 == len(asks))
+                assert search.take(answer, self.find, self.near) == (row + 1 == len(asks))
         return search.parts()
 
 
@@ -96,6 +106,15 @@ class Lying(Honest):
             self.rng.choice((NOWHERE, self.rng.randint(window.offset, last), window.offset))
             for _ in range(len(fingerprints) // width)
         ]
+
+    def near(self, base: int, step: Step, width: int, runs: array[int], fingerprints: bytes) -> array[int]:
+        found = array("Q")
+        for offset, length, _, _ in zip(*[iter(runs)] * 4, strict=True):
+            for at in range(0, length, step.size):
+                take = min(step.size, length - at)
+                if self.rng.random() < 0.5 and len(self.bases[base]) >= take:
+                    found.extend((offset + at, self.rng.randint(0, len(self.bases[base]) - take), take))
+        return found
 
 
 def tiles(before: Iterable[Part], after: Iterable[Part]) -> None:
@@ -175,6 +194,14 @@ def versions(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
 parameters = st.sampled_from([ChunkParams(64, 256), ChunkParams(1024, 8192), ChunkParams.for_mean(16384)])
 
 
+@pytest.fixture(params=[regions.REGION_BYTES, 1], ids=["gaps", "regions"], scope="module", autouse=True)
+def kind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every gap is searched as a short one is, then as a region is, unless it is that long anyway."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "REGION_BYTES", request.param)
+        yield
+
+
 @settings(deadline=None)
 @given(versions(), parameters)
 def test_what_is_found_puts_the_file_together(pair: tuple[bytes, list[bytes]], params: ChunkParams) -> None:
@@ -228,7 +255,7 @@ def test_content_that_is_all_new_is_not_described_in_small_blocks() -> None:
     base, target = rng.randbytes(1 << 20), rng.randbytes(1 << 20)
     ends, literals = searched(target, base)
     assert literals == len(target)
-    assert ends.fingerprint_bytes <= len(target) // 1024 * 6 + 200
+    assert ends.fingerprint_bytes <= len(target) // 512 * 6 + 200
 
 
 class Unlucky(Honest):
@@ -249,8 +276,9 @@ class Unlucky(Honest):
         return places
 
 
-def test_chance_is_seldom_taken_for_a_match() -> None:
+def test_chance_is_seldom_taken_for_a_match(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong chunk costs a repair: what nothing confirms has to be where its neighbours expect it."""
+    monkeypatch.setattr(blocks, "REGION_BYTES", regions.REGION_BYTES)
     params = ChunkParams.for_mean(16384)
     right = 0
     for seed in range(60):

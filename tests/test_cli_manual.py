@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pty
 import re
+import select
 import shutil
+import signal
+import struct
 import subprocess
+import termios
+import time
 from pathlib import Path
 
 import pytest
@@ -82,6 +90,68 @@ def test_bash_offers_what_fits(typed: tuple[str, ...], offered: set[str]) -> Non
     done = subprocess.run([program("bash"), "--norc", "-c", script], capture_output=True, text=True)
     assert done.stderr == ""
     assert set(done.stdout.split()) == offered
+
+
+class Zsh:
+    """An interactive zsh on a pseudo-terminal, which completes as it does for its user."""
+
+    def __init__(self, home: Path) -> None:
+        functions = home / "functions"
+        functions.mkdir()
+        (functions / "_rdc").write_text(printed("zsh"))
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(home)
+            environment = {"HOME": str(home), "TERM": "dumb", "PATH": os.environ["PATH"], "COLUMNS": "200"}
+            os.execve(program("zsh"), ["zsh", "-f", "-i"], environment)  # noqa: S606
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("4H", 100, 200, 0, 0))
+        self.said = ""
+        self.type(
+            f"fpath=({functions} $fpath); autoload -U compinit; compinit -u -D; setopt no_beep no_auto_menu\n"
+            "print U'P'\n"
+        )
+        self.read_until("UP")
+
+    def type(self, text: str) -> None:
+        os.write(self._fd, text.encode())
+
+    def read_until(self, *words: str) -> None:
+        """Until all of them were shown since the last time."""
+        deadline = time.monotonic() + 30
+        self.said = ""
+        while not all(word in self.said for word in words):
+            ready, _, _ = select.select([self._fd], [], [], 0.2)
+            assert time.monotonic() < deadline, (words, self.said)
+            if ready:
+                self.said += os.read(self._fd, 65536).decode(errors="replace")
+
+    def close(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self._fd)
+
+
+def test_zsh_offers_what_fits(tmp_path: Path) -> None:
+    """Typed, and TAB pressed: verbs, words behind verbs, options with their explanations, and file names."""
+    (tmp_path / "keyfile.pem").touch()
+    zsh = Zsh(tmp_path)
+    try:
+        for typed, offered in (
+            ("rdc sig", ("signature",)),
+            ("rdc ", tuple(main.VERBS)),
+            ("rdc keys ", ("new", "show", "trust", "distrust")),
+            ("rdc sync --no-o", ("--no-o ", "--no-owner", "never")),
+            ("rdc sync --exclude-", ("--exclude-from=",)),
+            ("rdc keys --ad", ("--add",)),
+            ("rdc keys trust name keyf", ("keyfile.pem",)),
+            ("rdc serve --config=keyf", ("keyfile.pem",)),
+        ):
+            zsh.type(typed + "\t")
+            zsh.type("\t" * (len(offered) > 1))
+            zsh.read_until(*offered)
+            zsh.type("\x15")
+    finally:
+        zsh.close()
 
 
 def test_fish_offers_what_fits(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -61,7 +62,7 @@ class FakeSyncer:
         self.options = SyncOptions()
         self.shell = RemoteShell()
         self.catalog: SignatureStore | UserCatalog | None = None
-        self.keys: Path | None = None
+        self.keys: str | os.PathLike[str] | None = None
         self.calls = 0
 
     def __call__(
@@ -73,7 +74,7 @@ class FakeSyncer:
         shell: RemoteShell,
         reporter: Reporter,
         catalog: SignatureStore | UserCatalog | None,
-        keys: Path | None,
+        keys: str | os.PathLike[str] | None,
     ) -> SyncReport:
         self.source, self.destination, self.options, self.shell = source, destination, options, shell
         self.catalog, self.keys = catalog, keys
@@ -110,7 +111,7 @@ def test_the_catalog_is_chosen_beside_the_options(tmp_path: Path) -> None:
     assert asked("--catalog=x", "--no-catalog").catalog is None
     chosen = asked("--no-catalog", "--catalog", str(tmp_path)).catalog
     assert isinstance(chosen, Catalog)
-    assert chosen.database.directory == tmp_path
+    assert chosen.database.directory == str(tmp_path)
     with pytest.raises(UsageError, match="--catalog needs a directory"):
         asked("--catalog=")
 
@@ -376,7 +377,7 @@ def test_trouble_is_told_above_the_bar() -> None:
             shell: RemoteShell,
             reporter: Reporter,
             catalog: SignatureStore | UserCatalog | None,
-            keys: Path | None,
+            keys: str | os.PathLike[str] | None,
         ) -> SyncReport:
             reporter(PlanKnown(1, 10, 0))
             reporter(Problem(ExitCode.PARTIAL, b"x", "x: cannot be read"))

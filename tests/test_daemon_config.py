@@ -146,6 +146,32 @@ def test_little_is_needed_and_the_safe_is_what_is_not_said(place: Path) -> None:
         ('log = "xml"\n' + MODULE, "daemon.toml:2: log: expected logfmt or json"),
         ("[limits]\nmemory = 1\n" + MODULE, "daemon.toml:3: limits.memory: expected 100663296 to"),
         ("x = \n", "daemon.toml:2: not TOML"),
+        # Types that are not those of the settings.
+        (
+            MODULE + "[limits]\nconnections = true",
+            "daemon.toml:6: limits.connections: expected a whole number",
+        ),
+        (
+            MODULE + "[limits]\nconnections = 1.5",
+            "daemon.toml:6: limits.connections: expected a whole number",
+        ),
+        (MODULE + '[limits]\nthreads = "2"', "daemon.toml:6: limits.threads: expected a whole number"),
+        (MODULE + "[limits]\nwritten = 0", "daemon.toml:6: limits.written: expected 1 to"),
+        (MODULE + '[limits]\nwritten = "much"', "daemon.toml:6: limits.written: expected a size such as"),
+        (MODULE + "limits = 5", "daemon.toml:5: modules.data.limits: expected a table"),
+        (MODULE + 'read-only = "no"', "daemon.toml:5: modules.data.read-only: expected true or false"),
+        (MODULE.replace('["alice"]', "7"), "daemon.toml:4: modules.data.allow: expected a list of texts"),
+        (MODULE.replace('["alice"]', "[7]"), "daemon.toml:4: modules.data.allow: expected a list of texts"),
+        (MODULE.replace('"{place}/data"', "3"), "daemon.toml:3: modules.data.path: expected text in quotes"),
+        ("listen = 8730\n" + MODULE, "daemon.toml:2: listen: expected a list of texts in quotes"),
+        ("modules = 3\n", "daemon.toml:2: modules: expected a table"),
+        ("[modules]\ndata = 3\n", "daemon.toml:3: modules.data: expected a table"),
+        ("[[modules]]\n", "daemon.toml:2: modules: expected a table"),
+        # What is there twice.
+        (MODULE + MODULE, "daemon.toml:5: not TOML: Cannot declare ('modules', 'data') twice"),
+        (MODULE + 'allow = ["bob"]', "daemon.toml:5: not TOML: Cannot overwrite a value"),
+        # Of a module no more than of the daemon.
+        (MODULE + '[limits]\nwritten = "1K"\n[modules.data.limits]\nwritten = "2K"', "expected 1 to 1024"),
     ],
 )
 def test_mistakes(text: str, message: str, place: Path) -> None:
@@ -163,6 +189,29 @@ def test_no_file_no_keys(place: Path) -> None:
     assert (ended.code, ended.complaints) == (ExitCode.USAGE, [f"rdc: {place}/none: there is no such file"])
     ended = command("serve", "--config", written(place, f'keys = "none"\n{MODULE}'))
     assert (ended.code, "rdc keys new" in ended.complaints[0]) == (ExitCode.REFUSED, True)
+
+
+def test_modules_that_overlap_are_named(place: Path) -> None:
+    """It may be meant, so it is said and served: at --check, at the start and at each reload."""
+    (place / "data/in").mkdir()
+    (place / "data2").mkdir()
+    more = "".join(
+        f'[modules.{name}]\npath = "{{place}}/{path}"\nallow = []\n'
+        for name, path in (("same", "data"), ("inner", "data/in"), ("beside", "data2"))
+    )
+    path = written(place, HEAD + MODULE + more)
+    ended = command("serve", "--check", "--config", path, *root_option())
+    assert ended.code == 0
+    assert [re.findall(r"'(\w+)'", line) for line in ended.complaints] == [
+        ["same", "data"],
+        ["inner", "data"],
+        ["inner", "same"],
+    ]
+    with running_daemon(place / "d", (MODULE + more).replace("{place}", str(place))) as daemon:
+        assert len(daemon.logged("overlap", level="warning")) == 3
+        daemon.signal(signal.SIGHUP)
+        daemon.await_log("reloaded")
+        assert len(daemon.logged("overlap")) == 6
 
 
 def test_check_says_that_it_is_right(place: Path) -> None:
@@ -238,6 +287,31 @@ def test_reload_keeps_what_was_right(place: Path) -> None:
         daemon.await_log("reloaded", modules="1")
         assert daemon.sync(daemon.url("data/"), place / "two").code == ExitCode.REFUSED
         assert daemon.sync(daemon.url("other/"), place / "two").code == 0
+        assert daemon.end() == 0
+
+
+@pytest.mark.parametrize(
+    "damage", ["keys gone", "certificate damaged", "file gone", "not UTF-8", "no modules"]
+)
+def test_a_reload_that_fails_changes_nothing(damage: str, place: Path) -> None:
+    with running_daemon(place / "d", MODULE.replace("{place}", str(place))) as daemon:
+        keys = daemon.place / "keys"
+        if damage == "keys gone":
+            keys.rename(daemon.place / "away")
+        elif damage == "certificate damaged":
+            (keys / "trusted/bob.pem").write_text("rubbish")
+        elif damage == "file gone":
+            daemon.config.unlink()
+        elif damage == "not UTF-8":
+            daemon.config.write_bytes(b"\xff")
+        else:
+            daemon.config.write_text('keys = "keys"\n')
+        daemon.signal(signal.SIGHUP)
+        line = daemon.await_log("reload_failed", message="the old configuration stays")
+        assert str(daemon.place) in line["message"]
+        assert daemon.logged("reloaded") == []
+        near = key_directory(place / "near", "alice", {f"127.0.0.1:{daemon.port}": "server"})
+        assert command("sync", "--keys", near, daemon.url("data/"), place / "one").code == 0
         assert daemon.end() == 0
 
 

@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 
 from rdc.daemon.config import Limits
-from rdc.daemon.session import bound, guarded, heed_signals
+from rdc.daemon.ending import Ending
+from rdc.daemon.session import bound, guarded
 from rdc.errors import ExitCode, RdcError
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
@@ -229,7 +230,7 @@ def end_of(limits: Limits, work: Callable[[], None]) -> bytes:
             work()
 
         try:
-            heed_signals(lambda: "late")
+            Ending(lambda: "late").heed()
             bound(limits)
             for _ in guarded(conversation(), lambda _: None):
                 pass
@@ -245,6 +246,8 @@ def end_of(limits: Limits, work: Callable[[], None]) -> bytes:
 
 
 def test_work_is_bounded() -> None:
+    """Also work that never turns to the peer."""
+
     def calculate() -> None:
         while True:
             pass

@@ -124,10 +124,9 @@ def test_any_name_is_written_listed_read_and_removed(entries: list[bytes]) -> No
         assert listing.names == tuple(sorted(entries))
         for name in entries:
             assert get(root, folder + b"/" + name) == name
-        removed: list[bytes] = []
-        root.remove_tree(folder, removed.append)
-        assert removed[-1] == folder
-        assert sorted(removed) == sorted([folder, *(folder + b"/" + name for name in entries)])
+        for name in entries:
+            root.remove_file(folder + b"/" + name)
+        root.remove_directory(folder)
         assert os.listdir(where) == []
 
 
@@ -141,7 +140,6 @@ OPERATIONS: dict[str, Callable[[Root, bytes], object]] = {
     "replace_symlink": lambda root, path: root.replace_symlink(path, b"target"),
     "remove_file": lambda root, path: root.remove_file(path),
     "remove_directory": lambda root, path: root.remove_directory(path),
-    "remove_tree": lambda root, path: root.remove_tree(path, lambda _: None),
     "set_metadata": lambda root, path: root.set_metadata(path, Kind.FILE, PLAIN, owner=True),
     "replace": lambda root, path: put(root, path, b"new"),
     "directory": lambda root, path: root.directory(path),
@@ -313,7 +311,6 @@ def test_what_is_at_the_end_of_a_path_is_not_followed_either(top: bytes, root: R
         b"2": lambda p: put(root, p, b"new"),
         b"3": lambda p: root.replace_symlink(p, b"elsewhere"),
         b"4": root.remove_file,
-        b"5": lambda p: root.remove_tree(p, lambda _: None),
     }
     for name, act in acts.items():
         os.symlink(target, top + b"/inside/" + name)
@@ -323,7 +320,6 @@ def test_what_is_at_the_end_of_a_path_is_not_followed_either(top: bytes, root: R
     assert root.kind(b"2") == Kind.FILE
     assert os.readlink(top + b"/inside/3") == b"elsewhere"
     assert root.kind(b"4") is None
-    assert root.kind(b"5") is None
     os.symlink(target, top + b"/inside/6")
     os.symlink(top + b"/outside/a", top + b"/inside/7")
     with pytest.raises(FileChangedError, match="symbolic link"):
@@ -337,38 +333,8 @@ def test_what_is_at_the_end_of_a_path_is_not_followed_either(top: bytes, root: R
     assert snapshot(top + b"/outside") == before
 
 
-def test_remove_tree_follows_no_link(top: bytes, root: Root) -> None:
-    os.symlink(top + b"/outside/a", top + b"/inside/a/b/out")
-    os.symlink(b"..", top + b"/inside/a/b/up")
-    before = snapshot(top + b"/outside")
-    removed: list[bytes] = []
-    root.remove_tree(b"a", removed.append)
-    assert snapshot(top + b"/outside") == before
-    assert sorted(removed) == [b"a", b"a/b", b"a/b/f", b"a/b/out", b"a/b/up", b"a/f", b"a/l"]
-    assert removed[-1] == b"a"
-    assert removed.index(b"a/b") > removed.index(b"a/b/up")
-    root.remove_tree(b"", removed.append)
-    assert os.listdir(top + b"/inside") == []
-
-
-def test_remove_tree_takes_what_it_can_and_names_what_it_cannot(top: bytes, root: Root) -> None:
-    for name in (b"stuck/in/x", b"stuck/y", b"free/z"):
-        os.makedirs(top + b"/inside/a/" + os.path.dirname(name), exist_ok=True)
-        Path(os.fsdecode(top + b"/inside/a/" + name)).touch()
-    if os.geteuid() == 0:
-        for current, directories, files in os.walk(top + b"/inside"):
-            for name in [b".", *directories, *files]:
-                os.chown(os.path.join(current, name), 65534, 65534, follow_symlinks=False)
-    os.chmod(top + b"/inside/a/stuck/in", 0o500)
-    removed: list[bytes] = []
-    with as_nobody(), pytest.raises(FileError, match="permissions") as caught:
-        root.remove_tree(b"a", removed.append)
-    assert caught.value.path == b"a/stuck/in/x"
-    assert sorted(removed) == [b"a/b", b"a/b/f", b"a/f", b"a/free", b"a/free/z", b"a/l", b"a/stuck/y"]
-
-
 def test_a_path_longer_than_one_system_call_takes(root: Root) -> None:
-    path = b""
+    before, path = root.list(b"").names, b""
     for level in range(60):
         path = (path + b"/" if path else b"") + b"%03d-" % level + b"d" * 196
         root.make_directory(path)
@@ -377,9 +343,11 @@ def test_a_path_longer_than_one_system_call_takes(root: Root) -> None:
     root.close()
     assert get(root, path + b"/file") == b"deep"
     assert root.list(path).names == (b"file",)
-    removed: list[bytes] = []
-    root.remove_tree(path.split(b"/")[0], removed.append)
-    assert len(removed) == 61
+    root.remove_file(path + b"/file")
+    while path:
+        root.remove_directory(path)
+        path = path.rpartition(b"/")[0]
+    assert root.list(b"").names == before
 
 
 def open_descriptors() -> int:

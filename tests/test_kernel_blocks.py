@@ -74,6 +74,14 @@ def test_a_match_that_goes_on_is_preferred(module: Any) -> None:
         4, 8, 12, 16, NOWHERE, 0,
     ]  # fmt: skip
     assert search(module, KEY, bytes(40), bytes(12), 4) == [0, 4, 8]
+    # Past a block that is nowhere too.
+    assert search(module, KEY, base, b"yyyy" + b"!!!!" + b"zzzz" + b"abcd", 4) == [12, NOWHERE, 20, 0]
+    assert search(module, KEY, b"ab.." * 3 + b"cdcd", b"cdcd" + b"ab..", 4) == [12, 0]
+    assert search(module, KEY, b"xx" + b"ab.." + b"ab.." + b"ab..", b"ab.." + b"!!!!" + b"ab..", 4) == [
+        2,
+        NOWHERE,
+        10,
+    ]
     # Behind the end of the base nothing goes on: the first offset again.
     assert search(module, KEY, bytes(10), bytes(16), 4) == [0, 4, 0, 4]
 
@@ -123,3 +131,80 @@ def test_many_fingerprints_and_a_base_that_hits_at_every_offset() -> None:
     # The base has 3,125 such blocks in a row; then it begins again.
     assert found[:3125] == list(range(0, 200_000, 64))
     assert found[3125] == 0
+
+
+UNKNOWN = NOWHERE
+
+
+def runs_of(*rows: tuple[int, int, int, int]) -> bytes:
+    return array("Q", (number for row in rows for number in row)).tobytes()
+
+
+def pieces(
+    module: Any, base: bytes, wanted: bytes, runs: bytes, size: int, reach: int = 0, origin: int = 0
+) -> list[tuple[int, ...]]:
+    """(offset, place, length) of what is found of `wanted` below `runs`, with fingerprints of 8 bytes."""
+    rows = array("Q", runs)
+    fingerprints = b"".join(
+        module.block_fingerprints(KEY, wanted[rows[i] : rows[i] + rows[i + 1]], size, 8)
+        for i in range(0, len(rows), 4)
+    )
+    found = array("Q", module.match_runs(KEY, base, origin, size, 8, reach, runs, fingerprints))
+    return [tuple(found[i : i + 3]) for i in range(0, len(found), 3)]
+
+
+places = st.one_of(st.integers(0, 500), st.just(UNKNOWN))
+
+
+@settings(max_examples=300, deadline=None)
+@given(keys, texts, st.data(), sizes, widths, st.integers(0, 40), st.integers(0, 50))
+def test_both_find_the_same_pieces(
+    key: bytes, base: bytes, data: st.DataObject, size: int, width: int, reach: int, origin: int
+) -> None:
+    rows, fingerprints = [], b""
+    for _ in range(data.draw(st.integers(0, 4))):
+        start = data.draw(st.integers(0, 400))
+        block = base[start : start + data.draw(st.integers(0, 90))] + data.draw(texts)[:40]
+        near = st.one_of(places, st.integers(start, start + 60))
+        rows.append((data.draw(st.integers(0, 1000)), len(block), data.draw(near), data.draw(near)))
+        fingerprints += pure.block_fingerprints(key, block, size, width)
+    asked = (key, base, origin, size, width, reach, runs_of(*rows), fingerprints)
+    assert _kernel.match_runs(*asked) == pure.match_runs(*asked)
+
+
+@every_kernel
+def test_pieces_are_sought_where_neighbours_say(module: Any) -> None:
+    old = bytes(range(200))
+    new = old[:60] + b"!!!!" + old[64:100] + b"++" + old[100:]
+    run = runs_of((40, 80, 40, 118))
+    # On the diagonal of what precedes until 100, then on that of what follows, which is two bytes further.
+    assert pieces(module, old, new, run, 4) == [(40, 40, 20), (64, 64, 36), (104, 102, 16)]
+    assert pieces(module, old, new, runs_of((40, 80, 40, UNKNOWN)), 4) == [(40, 40, 20), (64, 64, 36)]
+    assert pieces(module, old, new, runs_of((40, 80, UNKNOWN, 118)), 4) == [(104, 102, 16)]
+    assert pieces(module, old, new, runs_of((40, 80, UNKNOWN, UNKNOWN)), 4) == []
+    # Within reach it need not be on either.
+    assert pieces(module, old, new, runs_of((40, 80, 40, UNKNOWN)), 4, 2)[-1] == (104, 102, 16)
+    assert pieces(module, old, new, runs_of((40, 80, 43, UNKNOWN)), 4, 2) == []
+    # Part of the base is enough; what is not given is not found.
+    assert pieces(module, old[70:], new, run, 4, 0, 70) == [(72, 72, 28), (104, 102, 16)]
+
+
+@every_kernel
+@pytest.mark.parametrize(
+    ("reach", "runs", "fingerprints"),
+    [
+        (0, bytes(31), b""),
+        (-1, b"", b""),
+        ((1 << 20) + 1, b"", b""),
+        (0, runs_of((0, 9, 0, 0)), bytes(8)),
+        (0, runs_of((0, 8, 0, 0)), bytes(12)),
+        (0, runs_of((0, (1 << 32) + 1, 0, 0)), b""),
+        (0, runs_of((0, 8, UNKNOWN - 1, 0)), bytes(8)),
+        (0, runs_of(((1 << 63) + 1, 8, 0, 0)), bytes(8)),
+    ],
+)
+def test_runs_that_do_not_add_up_are_refused(
+    module: Any, reach: int, runs: bytes, fingerprints: bytes
+) -> None:
+    with pytest.raises(ValueError, match="runs"):
+        module.match_runs(KEY, bytes(100), 0, 4, 4, reach, runs, fingerprints)

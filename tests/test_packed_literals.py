@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.chunking.params import ChunkParams
@@ -87,6 +87,7 @@ def test_context_is_near_the_ranges_in_none_of_them_and_bounded(
         assert sum(found.length for found in context) + sum(length for _, length in wanted) == size
 
 
+@settings(deadline=None)
 @given(st.integers(0, 1 << 30), st.lists(st.integers(0, 8_000), min_size=1, max_size=5))
 def test_both_sides_find_the_same_context(seed: int, edits: list[int]) -> None:
     """The source in its file, the destination in its old version, by the recipe and what the blocks gave."""

@@ -390,7 +390,7 @@ def test_a_flood_of_nodes_ends_within_what_the_offer_can_hold() -> None:
                 counts = [26] * len(ask.nodes) or [entries // 7**3]
                 firsts = [26 * i for i in range(len(counts))]
                 nodes += sum(counts)
-                feed(descent, TierAnswer(ask.level, tuple(firsts), tuple(counts), bytes(14 * sum(counts))))
+                feed(descent, TierAnswer(ask.level, tuple(firsts), tuple(counts), bytes(11 * sum(counts))))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert nodes <= entries // 5
@@ -417,7 +417,7 @@ def test_requests_are_as_long_as_one_message_takes() -> None:
     descent = start({b"a": entry(b"a")}, 400_000)
     descent.asks()
     nodes = 1100
-    feed(descent, TierAnswer(2, (0,), (nodes,), random.Random(1).randbytes(14 * nodes)))
+    feed(descent, TierAnswer(2, (0,), (nodes,), random.Random(1).randbytes(11 * nodes)))
     asks = descent.asks()
     assert [len(ask.nodes) for ask in asks] == [TIER_NODES, nodes - TIER_NODES]
     assert [node for ask in asks for node in ask.nodes] == list(range(nodes))
@@ -491,7 +491,7 @@ def test_attributes_of_a_file_do_not_land_on_a_directory() -> None:
     descent.asks()
     own = Fold(build(held), Kept(True)).tiers[0]
     names = own.references(Group.NAMES, KEY, range(1))
-    feed(descent, TierAnswer(0, (0,), (1,), names + b"\0" * 8))
+    feed(descent, TierAnswer(0, (0,), (1,), names + b"\0" * 6))
     asks = descent.asks()
     assert [(ask.rows, ask.groups) for ask in asks] == [(True, Group.ATTRIBUTES | Group.MTIMES)]
     files = SourceModel(build({b"f%02d" % i: entry(b"f%02d" % i, size=7) for i in range(10)}), owner=True)
@@ -501,7 +501,7 @@ def test_attributes_of_a_file_do_not_land_on_a_directory() -> None:
 
 
 def test_tier_requests_are_what_the_protocol_knows() -> None:
-    assert manifest_descent.FIRST_NODES_MAX * 14 < 1 << 20
+    assert manifest_descent.FIRST_NODES_MAX * 11 < 1 << 20
     ask = start(HELD, len(WANTED)).asks()[0]
     assert request(ask) == TierRequest(1, (), 7)
     assert [e.path for e in in_order({b"a": entry(b"a")})] == [b"a"]

@@ -316,7 +316,7 @@ def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
         (BlockRequest, [0, b"", b"", 64, 4], "lengths: 0 for 0"),
         (BlockRequest, [0, column(1), column(0), 64, 4], "lengths: an item"),
         (BlockRequest, [0, column(1), column(9), 15, 4], "size: 15 is not in"),
-        (BlockRequest, [0, column(1), column(9), 64, 3], "width: 3 is not in"),
+        (BlockRequest, [0, column(1), column(9), 64, 2], "width: 2 is not in"),
         (BlockRequest, [0, column(1), column(9), 64, 9], "width: 9 is not in"),
         (BlockRequest, [0, column(1), column(65_536 * 64 + 1, width=4), 64, 4], "lengths: 65537 blocks"),
         (RangeRequest, [0, column(1, 2), column(1), False], "lengths: 1 for 2"),

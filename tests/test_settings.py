@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import RdcError, UsageError
-from rdc.model.settings import Table, config_directory, read_settings, read_size
+from rdc.model.home import config_directory
+from rdc.model.settings import Table, read_settings, read_size
 
 TEXT = """\
 # a comment
@@ -178,6 +179,6 @@ def test_sizes() -> None:
 
 
 def test_where_settings_are() -> None:
-    assert config_directory({"XDG_CONFIG_HOME": "/c", "HOME": "/h"}) == Path("/c/rdc")
-    assert config_directory({"XDG_CONFIG_HOME": "rel", "HOME": "/h"}) == Path("/h/.config/rdc")
+    assert config_directory({"XDG_CONFIG_HOME": "/c", "HOME": "/h"}) == "/c/rdc"
+    assert config_directory({"XDG_CONFIG_HOME": "rel", "HOME": "/h"}) == "/h/.config/rdc"
     assert config_directory({}) is None

@@ -11,7 +11,7 @@ from rdc.chunking.params import ChunkParams
 from rdc.errors import ProtocolError
 from rdc.signature.build import TreeBuilder, sign
 from rdc.signature.codec import SignatureError, decode_signature, encode_signature
-from rdc.signature.records import decode_records, encode_records
+from rdc.signature.records import decode_records, encode_records, reference_width
 
 PARAMS = ChunkParams(64, 256)
 
@@ -77,3 +77,14 @@ def test_wire_garbage_is_a_protocol_error(data: bytes, width: int) -> None:
     except ProtocolError:
         return
     assert len(records.references) == len(records.lengths) == len(records.counts) <= 26
+
+
+@given(st.integers(0, 1 << 40))
+def test_references_are_as_long_as_their_number_needs(size: int) -> None:
+    """That two different chunks of as many on either side agree has a probability of 2^-20 at most."""
+    mean = 16_384
+    width = reference_width(size, mean)
+    chunks = size // mean + 1
+    assert 4 <= width <= 8
+    assert width == 8 or chunks * chunks * 2**20 <= 1 << 8 * width
+    assert width == 4 or chunks * chunks * 2**23 > 1 << 8 * (width - 1)

@@ -19,6 +19,7 @@ from rdc.catalog.signer import FileSigner, sign_file
 from rdc.catalog.signing import SignTask
 from rdc.chunking.params import SYNC_PARAMS, ChunkParams
 from rdc.errors import FileChangedError, FileError, OutOfSpaceError
+from rdc.files import source as source_module
 from rdc.files.confined import Root
 from rdc.files.source import SourceFile
 from rdc.signature.build import TreeBuilder, sign
@@ -43,7 +44,7 @@ def tasks(root: Root, sizes: list[int]) -> list[SignTask[int]]:
 def fine_grained(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work is shared and batched at sizes that a test can afford."""
     monkeypatch.setattr(signer_module, "SHARED_BYTES", 100_000)
-    monkeypatch.setattr(signer_module, "SPAN_BYTES", 30_000)
+    monkeypatch.setattr(source_module, "SPAN_BYTES", 30_000)
     monkeypatch.setattr(signing_module, "BATCH_BYTES", 150_000)
     monkeypatch.setattr(signing_module, "BATCH_FILES", 3)
 
@@ -93,7 +94,7 @@ def test_one_file_shared_between_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, span: int
 ) -> None:
     monkeypatch.setattr(signer_module, "SHARED_BYTES", 1)
-    monkeypatch.setattr(signer_module, "SPAN_BYTES", span)
+    monkeypatch.setattr(source_module, "SPAN_BYTES", span)
     (tmp_path / "f").write_bytes(data)
     root = Root.open(os.fsencode(tmp_path))
     with root.open_read(b"f") as source:
@@ -209,3 +210,8 @@ def test_sign_file_follows_links(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"abc")
     (tmp_path / "l").symlink_to("f")
     assert sign_file(tmp_path / "l") == sign(b"abc", SYNC_PARAMS)
+
+
+def test_a_directory_is_told_from_a_file(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="found a directory; name a file, or run again"):
+        sign_file(tmp_path)

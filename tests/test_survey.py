@@ -249,6 +249,12 @@ def test_names_that_are_not_text(tmp_path: Path) -> None:
     assert report.duplicate_bytes == 12_000
 
 
+def test_one_path_is_not_taken_apart(tree: Path) -> None:
+    wanted = scan([tree], PLAIN, catalog=None)
+    for path in (tree, str(tree), os.fsencode(tree)):
+        assert scan(path, PLAIN, catalog=None) == wanted
+
+
 def test_nothing_at_all(tmp_path: Path) -> None:
     report = scan([tmp_path], catalog=None)
     assert (report.files, report.bytes, report.exit) == (0, 0, ExitCode.OK)

@@ -6,16 +6,19 @@ import os
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rdc import kernel
+from rdc.errors import ProtocolError
 from rdc.kernel import pure
 from rdc.model.sync import SyncOptions
-from rdc.protocol.messages import BlockAnswer, Message
+from rdc.protocol.messages import BlockAnswer, Data, Message, TreeAnswer, TreeRequest
 from rdc.session import gaps as gaps_module
 from rdc.session import source as source_module
-from rdc.session.driver import Send
+from rdc.session.driver import Conversation, Send
+from tests.paired_sync import sync_in_turns
 from tests.syncing import Run, Way, run_sync
 from tests.trees import File, Tree, describe, litter, read_tree, tree, write_tree
 
@@ -88,6 +91,32 @@ def test_ranges_longer_than_a_message_arrive_whole(tmp_path: Path) -> None:
     assert found["Data"] == 3  # of 512 KiB
 
 
+def colliding(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Only so many bytes of a fingerprint say anything; the others are zeros."""
+
+    def fingerprints(key: bytes, data: bytes, size: int, width: int) -> bytes:
+        short = kernel.block_fingerprints(key, data, size, min(width, most))
+        rest = bytes(width - min(width, most))
+        step = min(width, most)
+        return b"".join(short[at : at + step] + rest for at in range(0, len(short), step))
+
+    def narrow(prints: bytes, width: int) -> bytes:
+        return b"".join(prints[at : at + min(width, most)] for at in range(0, len(prints), width))
+
+    def match(key: bytes, base: bytes, size: int, width: int, prints: bytes) -> bytes:
+        return kernel.match_blocks(key, base, size, min(width, most), narrow(prints, width))
+
+    def near(
+        key: bytes, base: bytes, origin: int, size: int, width: int, reach: int, runs: bytes, prints: bytes
+    ) -> bytes:
+        short = narrow(prints, width)
+        return kernel.match_runs(key, base, origin, size, min(width, most), reach, runs, short)
+
+    monkeypatch.setattr(gaps_module, "match_blocks", match)
+    monkeypatch.setattr(gaps_module, "match_runs", near)
+    monkeypatch.setattr(source_module, "block_fingerprints", fingerprints)
+
+
 def test_every_fingerprint_collides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two bits they match nearly everywhere: wrong chunks are noticed, and the files come all the same."""
     value = pure._BlockHash.value
@@ -97,9 +126,108 @@ def test_every_fingerprint_collides(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     names = ("tiny", "small", "one chunk")
     source, destination = places(tmp_path, {n: OLD[n] for n in names}, {n: NEW[n] for n in names})
     run = synced(source, destination)
-    # Each described once more, in full, and then without blocks; the tiny one comes whole.
+    # The tiny one comes whole. Only its root says what the one chunk of each other has to be: the file comes anew.
     assert counts(run)["TreeAnswer"] == 2 * (len(names) - 1)
     assert run.done.literal_bytes >= sum(len(NEW[name]) for name in names)
+
+
+def library(seed: int, size: int, shift: int) -> bytes:
+    """Code in which, here and there, four bytes are an address."""
+    rng = random.Random(seed)
+    made, at = bytearray(rng.randbytes(size)), 0
+    while at < size - 4:
+        made[at : at + 4] = (rng.randrange(1 << 24) + shift).to_bytes(4, "little")
+        at += rng.choice((40, 90, 200, 900, 1900))
+    return bytes(made)
+
+
+def rebuilt_library(tmp_path: Path) -> tuple[Path, Path]:
+    """Of 300,000 bytes, which are one region."""
+    return places(tmp_path, {"f": library(1, 300_000, 0)}, {"f": library(1, 300_000, 4096)})
+
+
+@pytest.mark.parametrize("width", [8, 3, 1])
+def test_what_is_wrong_in_a_region_comes_once_more(
+    width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a rebuilt library no chunk, a few or all are put together from blocks that only look right."""
+    source, destination = rebuilt_library(tmp_path)
+    colliding(monkeypatch, width)
+    run = synced(source, destination)
+    literals = run.done.literal_bytes
+    assert counts(run)["TreeAnswer"] == 1
+    assert run.done.round_trips <= 10 + (width < 8)
+    assert counts(run)["FileEnd"] == (1 if width == 8 else 2)
+    least, most = {8: (10_000, 20_000), 3: (20_000, 299_999), 1: (300_000, 350_000)}[width]
+    assert least <= literals <= most
+
+
+def test_wrong_chunks_among_equal_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of many chunks turn out to be the same wrong ones: a run, of which each is to be mended."""
+
+    def first(key: bytes, base: bytes, size: int, width: int, fingerprints: bytes) -> bytes:
+        return bytes(8) * (len(fingerprints) // width)
+
+    monkeypatch.setattr(gaps_module, "match_blocks", first)
+    rng = random.Random(5)
+    old = rng.randbytes(400_000)
+    new = b"".join(old[at : at + 999] + b"?" for at in range(0, len(old), 1000))
+    source, destination = places(tmp_path, {"f": old}, {"f": new})
+    run = synced(source, destination)
+    assert counts(run)["TreeAnswer"] == 1
+    assert run.done.literal_bytes >= len(new)
+
+
+def test_what_mends_is_wrong_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is then described in full."""
+
+    class Changed(Send):
+        def __init__(self, message: Message, round: int) -> None:  # noqa: A002
+            if isinstance(message, Data):
+                counted.append(round)
+                if len(counted) == 2:
+                    message = Data(message.file, bytes(len(message.payload)))
+            super().__init__(message, round)
+
+    counted: list[int] = []
+    source, destination = rebuilt_library(tmp_path)
+    colliding(monkeypatch, 3)
+    monkeypatch.setattr(source_module, "Send", Changed)
+    run = synced(source, destination)
+    assert counts(run)["TreeAnswer"] == 2
+    assert run.done.literal_bytes >= 300_000
+
+
+@pytest.mark.parametrize(("height", "name"), [(1, "small"), (0, "large")])
+def test_only_one_chunk_needs_no_records(
+    height: int, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tree that has none for other files is refused: nothing would check their chunks one by one."""
+
+    def lies(self: source_module.Source, file: int, asked: TreeRequest, round_: int) -> Conversation[None]:
+        size = len(NEW[name])
+        blocks = b"1234" * -(-size // asked.block_of(size))
+        yield Send(TreeAnswer(file, size, b"r" * 32, height, None, b"", blocks), round_)
+
+    monkeypatch.setattr(source_module.Source, "_send_tree", lies)
+    source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
+    with pytest.raises(ProtocolError, match="without records"):
+        sync_in_turns(source, destination)
+    assert (destination / "f").read_bytes() == OLD[name]
+
+
+def test_a_wrong_root_of_one_chunk_reaches_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a record the root alone says what the chunk is; it is looked at before the rename."""
+    answer = TreeAnswer
+
+    def other(file: int, size: int, root: bytes, *rest: Any) -> TreeAnswer:
+        return answer(file, size, b"r" * 32, *rest)
+
+    monkeypatch.setattr(source_module, "TreeAnswer", other)
+    source, destination = places(tmp_path, {"f": OLD["small"]}, {"f": NEW["small"]})
+    run = sync_in_turns(source, destination)
+    assert counts(run)["TreeAnswer"] == 2  # then it comes whole, with a digest of its own
+    assert (destination / "f").read_bytes() == NEW["small"]
 
 
 def test_one_wrong_block_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +237,8 @@ def test_one_wrong_block_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(gaps_module, "match_blocks", one_off)
     source, destination = places(tmp_path, {"f": OLD["small"]}, {"f": NEW["small"]})
-    assert counts(synced(source, destination))["TreeAnswer"] == 2
+    run = synced(source, destination)
+    assert (counts(run)["TreeAnswer"], counts(run)["RangeRequest"]) == (2, 2)
 
 
 @pytest.mark.parametrize("name", ["small", "some chunks"])
@@ -173,3 +302,25 @@ def test_a_source_that_repeats_one_fingerprint(tmp_path: Path, monkeypatch: pyte
     )
     source, destination = places(tmp_path, OLD, NEW)
     synced(source, destination)
+
+
+@pytest.mark.parametrize("lie", ["random", "first", "zeros"])
+def test_a_source_that_lies_about_a_region(lie: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its blocks seem to be, the file comes right, and no chunk is asked for more than twice."""
+
+    def answer(message: BlockAnswer) -> BlockAnswer:
+        size = len(message.fingerprints)
+        made_up = {
+            "random": random.Random(2).randbytes(size),
+            "first": (message.fingerprints[:6] * size)[:size],
+            "zeros": bytes(size),
+        }
+        return BlockAnswer(message.file, made_up[lie])
+
+    answering(monkeypatch, answer)
+    source, destination = rebuilt_library(tmp_path)
+    run = synced(source, destination)
+    assert counts(run)["TreeAnswer"] == 1
+    # But for a block or two that were told truly by chance.
+    assert 299_000 <= run.done.literal_bytes <= 600_000
+    assert run.done.round_trips <= 11

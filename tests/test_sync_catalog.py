@@ -176,7 +176,7 @@ def test_a_place_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 
 def test_nothing_heavy_is_loaded_for_the_version() -> None:
-    heavy = "{'sqlite3', 'platformdirs', 'concurrent.futures'}"
+    heavy = "{'sqlite3', 'concurrent.futures'}"
     code = (
         f"import sys; from rdc.cli import main; main._version_text(); assert not {heavy} & set(sys.modules)"
     )

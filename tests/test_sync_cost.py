@@ -133,6 +133,21 @@ def test_touched_files_are_compared_by_short_references(tmp_path: Path) -> None:
     assert report.round_trips <= 10
 
 
+def test_touched_files_of_a_small_tree_come_without_trees(tmp_path: Path) -> None:
+    """However the listing of their directories arrives: of 130 files, one of which is another, one tree."""
+    contents = {f"d{i}/f{j}": blob(100 * i + j, 30_000) for i in range(13) for j in range(10)}
+    source = write_tree(tmp_path / "source", tree(contents))
+    edited = {**contents, "d12/f9": contents["d12/f9"][:1500] + b"!" + contents["d12/f9"][1501:]}
+    destination = write_tree(
+        tmp_path / "destination", tree({name: File(held, 0o644, 5) for name, held in edited.items()})
+    )
+    run = sync_in_turns(source, destination, dialler=Role.SOURCE)
+    assert describe(read_tree(source), read_tree(destination)) == []
+    assert {cost.name: cost.count for cost in run.done.by_kind}["TreeAnswer"] == 1
+    assert run.done.bytes_sent + run.done.bytes_received <= 130 * 20
+    assert run.done.round_trips <= 10
+
+
 def test_a_second_run_costs_the_listing_and_no_more(tmp_path: Path) -> None:
     source = write_tree(
         tmp_path / "source", tree({f"d{i}/f{j}": blob(i, 100) for i in range(20) for j in range(20)})

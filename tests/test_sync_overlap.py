@@ -90,3 +90,14 @@ def test_a_suggested_pattern_is_enough(inside: Path) -> None:
         assert command("sync", suggested, "s/", "s/b u/p").code == ExitCode.OK
     assert set(os.listdir("s/b u/p")) == {"a", "sub", "b u"}
     assert os.listdir("s/b u/p/b u") == []
+
+
+def test_a_working_directory_that_is_gone_is_not_asked(inside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (inside / "gone").mkdir()
+    monkeypatch.chdir(inside / "gone")
+    (inside / "gone").rmdir()
+    assert command("sync", inside / "s", inside / "copy").code == ExitCode.OK
+    ended = command("sync", ".", inside / "copy")
+    assert "internal error" not in ended.err
+    ended = command("sync", f"{inside}/s/", ".")
+    assert ended.code != ExitCode.OK and "internal error" not in ended.err

@@ -211,7 +211,7 @@ def test_references_are_those_of_the_kernel(rows: Rows, rng: random.Random) -> N
                 short_references(key, digest, 32, group.width) for digest in column(tier, group)[first:stop]
             )
             assert tier.references(group, key, range(first, stop)) == found
-    assert [group.width for group in GROUPS] == [6, 4, 4]
+    assert [group.width for group in GROUPS] == [5, 3, 3]
 
 
 def test_folding_waits_until_it_is_needed() -> None:

@@ -308,7 +308,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     RangeRequest: range_requests(),
     Literals: st.builds(Literals, ordinals, st.binary(min_size=1, max_size=99)),
     BlockRequest: block_requests(),
-    BlockAnswer: st.builds(BlockAnswer, ordinals, st.binary(min_size=4, max_size=200)),
+    BlockAnswer: st.builds(BlockAnswer, ordinals, st.binary(min_size=3, max_size=200)),
     FileRequest: st.builds(FileRequest, files),
     Data: data(),
     FileBatch: batches(),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.database import Database
@@ -13,7 +12,6 @@ from rdc.catalog.eviction import shrink
 from rdc.catalog.racy import file_clock, is_racy
 from rdc.errors import FileError
 from rdc.files.filesystem import file_system_of, path_of
-from rdc.files.spool import Spool
 from rdc.limits import (
     CATALOG_BATCH_BYTES,
     CATALOG_BATCH_ENTRIES,
@@ -22,13 +20,12 @@ from rdc.limits import (
     CATALOG_SETTLED,
 )
 from rdc.model.entries import strings
-from rdc.signature.codec import SignatureError, decode_signature, encode_signature
-from rdc.signature.short_codec import encode_short
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from os import PathLike
     from types import TracebackType
 
     from rdc.catalog.similar import SimilarFiles
@@ -75,7 +72,7 @@ class Catalog:
 
     def __init__(
         self,
-        directory: Path,
+        directory: str | PathLike[str],
         *,
         max_bytes: int = CATALOG_BYTES,
         clock: Callable[[], int] = file_clock,
@@ -117,6 +114,9 @@ class Catalog:
                 root, value = row.root, found
             else:
                 return None
+        from rdc.files.spool import Spool
+        from rdc.signature.codec import SignatureError, decode_signature
+
         try:
             tree = decode_signature(value, Spool)
             if tree.root != root or tree.params != params or tree.size != source.size:
@@ -144,6 +144,8 @@ class Catalog:
             return
         if tree.levels[0].records * 36 > CATALOG_ENTRY_BYTES:
             return
+        from rdc.signature.codec import encode_signature
+
         self._put([Entry(state, path_of(source.fileno()), tree.root, encode_signature(tree))])
 
     def _put(self, entries: list[Entry]) -> None:
@@ -193,6 +195,8 @@ class Catalog:
         signatures = signed.signatures
         if len(rows) < len(signatures):
             signatures = signatures.chosen(rows)
+        from rdc.signature.short_codec import encode_short
+
         values = encode_short(signatures)
         self._put(
             [

@@ -11,9 +11,8 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import quote
 
 from rdc.errors import printable
 
@@ -65,9 +64,9 @@ class Database:
     Such a function may run twice: again on a new file after damage was found.
     """
 
-    def __init__(self, directory: Path, *, busy_seconds: float = BUSY_SECONDS) -> None:
-        self.directory = directory
-        self.path = directory / FILE_NAME
+    def __init__(self, directory: str | PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> None:
+        self.directory = os.fspath(directory)
+        self.path = os.path.join(self.directory, FILE_NAME)
         self.notices: list[str] = []
         self._busy_seconds = busy_seconds
         self._connection: sqlite3.Connection | None = None
@@ -169,6 +168,7 @@ class Database:
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         import sqlite3
+        from urllib.parse import quote
 
         return sqlite3.connect(
             f"file:{quote(os.fsencode(self.path))}?{mode}",
@@ -198,11 +198,13 @@ class Database:
             raise _UnusableError(f"it belongs to user {owner}")
 
     def _make_directory(self, euid: int) -> None:
-        above = next(parent for parent in self.directory.absolute().parents if parent.exists())
+        above = os.path.dirname(os.path.abspath(self.directory))
+        while not os.path.exists(above):
+            above = os.path.dirname(above)
         # Root with another user's HOME (sudo) would leave a directory there that its owner cannot write.
         if euid == 0 and os.stat(above).st_uid != 0:
             raise _UnusableError(f"{above} belongs to another user")
-        os.makedirs(self.directory.parent, exist_ok=True)
+        os.makedirs(os.path.dirname(os.path.abspath(self.directory)), exist_ok=True)
         try:
             os.mkdir(self.directory, 0o700)
         except FileExistsError:

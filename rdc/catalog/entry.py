@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
+
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from rdc.model.entries import Identity

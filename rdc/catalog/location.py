@@ -6,11 +6,11 @@ import contextlib
 import os
 from collections.abc import Iterator
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode
+from rdc.model.home import cache_directory
 from rdc.progress import Problem
 
 if TYPE_CHECKING:
@@ -35,19 +35,14 @@ VARIABLE = "RDC_CATALOG"
 """Environment variable: a directory, or `off`."""
 
 
-def catalog_directory(environ: Mapping[str, str]) -> Path | None:
+def catalog_directory(environ: Mapping[str, str]) -> str | None:
     """The directory of the user's catalog; None where the environment says `off` or names no home."""
     chosen = environ.get(VARIABLE, "")
     if chosen == "off":
         return None
     if chosen:
-        return Path(chosen)
-    from platformdirs import user_cache_path
-
-    try:
-        return user_cache_path("rdc")
-    except RuntimeError:  # neither HOME nor an entry in the password file
-        return None
+        return chosen
+    return cache_directory(environ)
 
 
 def user_catalog(environ: Mapping[str, str]) -> SignatureStore:

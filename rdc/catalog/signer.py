@@ -7,28 +7,16 @@ from collections import deque
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
-from blake3 import blake3
-
-from rdc.catalog.signing import SignTask, sign_in_order
 from rdc.catalog.store import NoCatalog
-from rdc.catalog.streaming import Both, StreamedFile, TopColumn, replayed
-from rdc.chunking.chunker import Chunker, name_pieces
 from rdc.chunking.params import SYNC_PARAMS
-from rdc.files.confined import Root
-from rdc.files.extents import holes
-from rdc.files.source import SPAN_BYTES
-from rdc.files.spool import Spool
-from rdc.kernel.constants import FEW_FEATURES_BELOW, LOW_WINDOW
-from rdc.limits import CATALOG_ENTRY_BYTES
-from rdc.signature.build import TreeBuilder, sign
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    from rdc.catalog.signing import Signed
+    from rdc.catalog.signing import Signed, SignTask
     from rdc.catalog.store import SignatureStore
-    from rdc.catalog.streaming import ChunkTaker
+    from rdc.catalog.streaming import ChunkTaker, StreamedFile
     from rdc.chunking.chunker import ChunkColumns
     from rdc.chunking.params import ChunkParams
     from rdc.files.source import SourceFile
@@ -98,10 +86,15 @@ class FileSigner:
 
     def reading(self, source: SourceFile, *, shared: bool = True) -> Generator[int, None, SignatureTree]:
         """As `read`, step by step. Closing it early stops the threads."""
+        # Loaded with the first file that is read: in most runs none is.
+        from rdc.signature.build import TreeBuilder, sign
+
         began = self.catalog.now()
         if source.size <= self.params.max_size:
             tree = sign(source.whole(), self.params)
         else:
+            from rdc.files.spool import Spool
+
             builder = TreeBuilder(self.params, Spool)
             traits = yield from self._chunking(source, builder, shared=shared)
             tree = builder.finish(traits)
@@ -118,6 +111,11 @@ class FileSigner:
         file that the catalog knows is not read, unless `always_read`. Raises as `sign` does; `taker` may by
         then have had any part of the chunks.
         """
+        from rdc.catalog.streaming import Both, StreamedFile, TopColumn, replayed
+        from rdc.files.spool import Spool
+        from rdc.limits import CATALOG_ENTRY_BYTES
+        from rdc.signature.build import TreeBuilder
+
         known = None if always_read else self.catalog.get(source, self.params)
         if known is not None:
             yield from replayed(known, taker)
@@ -138,6 +136,9 @@ class FileSigner:
         self, source: SourceFile, taker: ChunkTaker, *, shared: bool
     ) -> Generator[int, None, bytes]:
         """Reads, cuts and hashes; `taker` gets the chunks in order. Returns the traits."""
+        from rdc.chunking.chunker import Chunker
+        from rdc.files.extents import holes
+
         # A file system that compresses allocates less as well, without a hole.
         if source.allocated + HOLE_WORTH <= source.size and any(holes(source.fileno(), source.size)):
             return (yield from self._chunking_sparse(source, taker))
@@ -162,6 +163,13 @@ class FileSigner:
         a window of zeros is no feature, and more than FEW_FEATURES_BELOW bytes are fed before any are left
         out.
         """
+        from blake3 import blake3
+
+        from rdc.chunking.chunker import Chunker
+        from rdc.files.extents import holes
+        from rdc.files.source import SPAN_BYTES
+        from rdc.kernel.constants import FEW_FEATURES_BELOW, LOW_WINDOW
+
         size = self.params.max_size
         lead_in = max(FEW_FEATURES_BELOW, LOW_WINDOW + 3 * size)
         chunker, zeros, done = Chunker(self.params), bytes(max(lead_in, SPAN_BYTES)), 0
@@ -200,6 +208,8 @@ class FileSigner:
         whatever there is to come. Leaving the iteration early, by an exception too, stops the threads.
         `roots_only`: of a file that the catalog knows the root is enough.
         """
+        from rdc.catalog.signing import sign_in_order
+
         return sign_in_order(self, tasks, roots_only=roots_only)
 
     def pool(self) -> ThreadPoolExecutor:
@@ -217,6 +227,9 @@ class FileSigner:
         hold up the first. When enough is handed out, this one hashes a span itself. In flight: `ahead` spans.
         """
         from concurrent.futures import Future
+
+        from rdc.chunking.chunker import Chunker, name_pieces
+        from rdc.files.source import SPAN_BYTES
 
         pool, ahead = self.pool(), 2 * self.workers
         chunker = Chunker(self.params)
@@ -258,6 +271,8 @@ def sign_file(
 
     Raises FileError when it cannot be read, FileChangedError when it changed while it was read.
     """
+    from rdc.files.confined import Root
+
     directory, name = os.path.split(os.path.realpath(os.fsencode(path)))
     root = Root.open(directory)
     try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from rdc.catalog.entry import params_number
 from rdc.limits import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_MATCHES, SIZE_LIMIT
+from rdc.records import dataclass
 from rdc.signature.codec import SIGNATURE_HEAD, TRAITS_LENGTH_AT
 from rdc.similarity.index import SimilarityIndex, size_code
 from rdc.similarity.traits import TRAITS_BYTES, Traits, estimate_of

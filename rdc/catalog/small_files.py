@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from rdc.files.contents import read_contents
 from rdc.model.entries import Identity, strings
+from rdc.records import dataclass
 from rdc.signature.short import ShortSignatures, sign_short
 from rdc.signature.short_codec import decode_short
 

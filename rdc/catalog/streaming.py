@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from rdc.limits import NODE_RECORDS_MAX
+from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
 
 if TYPE_CHECKING:

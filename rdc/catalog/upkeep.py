@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.catalog import DAY_NS
@@ -11,11 +10,11 @@ from rdc.catalog.entry import signed64
 from rdc.catalog.eviction import shrink
 from rdc.errors import ExitCode, RdcError
 from rdc.files.filesystem import file_system_of
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator
-    from pathlib import Path
 
     from rdc.catalog.catalog import Catalog
     from rdc.catalog.database import Database
@@ -30,7 +29,7 @@ PAGE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    path: Path
+    path: str
     bytes: int
     """Of the file, free pages included."""
     entries: int
@@ -54,7 +53,7 @@ class Pruned:
 def summary(catalog: Catalog) -> Summary | None:
     """What `catalog` holds; None where there is none. Raises RdcError when it cannot be read."""
     database = catalog.database
-    if not database.path.exists():
+    if not os.path.exists(database.path):
         return None
 
     def look(connection: sqlite3.Connection) -> Summary:
@@ -62,7 +61,7 @@ def summary(catalog: Catalog) -> Summary | None:
             "SELECT count(*), coalesce(sum(size), 0), min(used), max(used) FROM signature"
         ).fetchone()
         (settled,) = connection.execute("SELECT count(*) FROM settled").fetchone()
-        size = database.path.stat().st_size
+        size = os.stat(database.path).st_size
         return Summary(database.path, size, entries, covered, settled, first, last)
 
     return _must(database, database.read(look), "read")

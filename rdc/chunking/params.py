@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from blake3 import blake3
@@ -15,6 +14,7 @@ from rdc.limits import (
     NODE_RECORDS_MAX,
     NODE_RECORDS_MIN,
 )
+from rdc.records import dataclass
 
 __all__ = ["SYNC_PARAMS", "ChunkParams"]
 

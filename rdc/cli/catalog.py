@@ -99,7 +99,7 @@ def _prune(words: Words, catalog: Catalog, environment: Environment) -> None:
 
     _no_operands(words)
     size = words.last("--max-size")
-    if not catalog.database.path.exists():
+    if not os.path.exists(catalog.database.path):
         return
     pruned = prune(
         catalog,
@@ -118,7 +118,7 @@ def _forget(words: Words, catalog: Catalog, environment: Environment) -> None:
     paths = words.operands[1:]
     if words.has("--all") == bool(paths):
         raise UsageError("rdc catalog forget needs paths, or --all (see rdc catalog --help)")
-    if not catalog.database.path.exists():
+    if not os.path.exists(catalog.database.path):
         return
     count = sum(forget(catalog, os.fsencode(path)) for path in paths) if paths else forget_all(catalog)
     environment.talk(f"forgot {counted(count, 'entry', 'entries')}\n")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rdc.cli.options import Option, OptionGroup, Words
 from rdc.errors import UsageError
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from rdc.catalog.catalog import Catalog
@@ -46,7 +45,7 @@ class CatalogChoice:
         else:
             from rdc.catalog.catalog import Catalog
 
-            with Catalog(Path(self.directory)) as catalog:
+            with Catalog(self.directory) as catalog:
                 yield catalog
 
     def catalog(self, environ: Mapping[str, str]) -> Catalog:
@@ -54,7 +53,7 @@ class CatalogChoice:
         from rdc.catalog.catalog import Catalog
         from rdc.catalog.location import VARIABLE, catalog_directory
 
-        directory = Path(self.directory) if self.directory is not None else catalog_directory(environ)
+        directory = self.directory if self.directory is not None else catalog_directory(environ)
         if directory is None:
             raise UsageError(
                 f"there is no catalog ({VARIABLE} is {environ.get(VARIABLE, 'not set, nor is HOME')});"

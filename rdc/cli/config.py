@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from rdc.cli.environment import Environment
@@ -40,8 +41,8 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     chosen = {each.setting.key: each for each in chosen_settings(environment.environ)}
     path = settings_file(environment.environ)
     if path is not None:
-        there = "" if path.exists() else " (not there)"
-        environment.data(f"# {printable(str(path))}{there}\n")
+        there = "" if os.path.exists(path) else " (not there)"
+        environment.data(f"# {printable(path)}{there}\n")
     for setting in SETTINGS:
         found = chosen.get(setting.key)
         value, source = (found.value, found.source) if found is not None else ("-", "default")

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from rdc.cli.dedupe_options import DEDUPE_OPTIONS, DedupeRequest, parse_dedupe, read_dedupe
-from rdc.cli.environment import Environment, OutputClosedError
+from rdc.cli.environment import Environment
 from rdc.cli.filter_options import read_rule_file
 from rdc.cli.options import options_help
+from rdc.cli.told import told
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.instances.events import DedupeReporter
+from rdc.model.home import state_directory
 from rdc.model.instances import DedupeOptions, DedupeReport
 from rdc.report.dedupe_terminal import DedupeStyle, DedupeTerminal
 
@@ -84,7 +86,7 @@ def _perform(request: DedupeRequest, environment: Environment) -> ExitCode:
     output = (
         _json_output(environment, dry_run=dry_run) if request.json else _terminal_output(request, environment)
     )
-    try:
+    with told(output):
         output.start()
         if request.undo is not None:
             from rdc.instances.undo import undo
@@ -93,19 +95,6 @@ def _perform(request: DedupeRequest, environment: Environment) -> ExitCode:
         else:
             report, journal = _dedupe(request, environment, output)
         output.finish(report, journal)
-    except OutputClosedError:
-        raise
-    except RdcError as error:
-        output.fail(error)
-        raise
-    except KeyboardInterrupt:
-        output.fail(RdcError("interrupted", code=ExitCode.INTERRUPTED))
-        raise
-    except Exception as error:
-        output.fail(RdcError(f"internal error: {type(error).__name__}: {error}", code=ExitCode.USAGE))
-        raise
-    finally:
-        output.close()
     return report.exit
 
 
@@ -187,12 +176,11 @@ def _journal_path(environ: Mapping[str, str]) -> bytes:
     """A new name in the user's state directory."""
     from datetime import datetime
 
-    from platformdirs import user_state_path
-
-    if not environ.get("HOME") and not environ.get("XDG_STATE_HOME"):
+    directory = state_directory(environ)
+    if directory is None:
         raise UsageError("there is no home directory for the journal; name a file with --journal=FILE")
     name = f"dedupe-{datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}.journal"
-    return os.fsencode(user_state_path("rdc") / name)
+    return os.fsencode(os.path.join(directory, name))
 
 
 def _json_output(environment: Environment, *, dry_run: bool) -> _Output:

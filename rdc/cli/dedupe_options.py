@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.filter_options import FILTER_GROUP, read_rules
@@ -12,6 +11,7 @@ from rdc.cli.options import Option, OptionGroup, Words, parse_words
 from rdc.cli.sizes import read_size
 from rdc.errors import UsageError
 from rdc.model.sync import FilterRule
+from rdc.records import dataclass
 
 __all__ = ["DEDUPE_OPTIONS", "DedupeRequest", "parse_dedupe", "read_dedupe"]
 

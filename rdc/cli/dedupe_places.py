@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rdc.errors import RdcError
 from rdc.files.confined import Root
 from rdc.files.failure import failure, refused
 from rdc.instances.tree import Tree, is_below
+from rdc.records import dataclass
 
 __all__ = ["Operand", "Operands", "open_operands"]
 

@@ -9,10 +9,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import BinaryIO, TextIO
 
 from rdc.errors import ExitCode, RdcError
+from rdc.records import dataclass
 
 __all__ = ["Environment", "OutputClosedError", "process_environment"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 import signal
@@ -55,6 +56,9 @@ class Verb(Protocol):
 
 def entry() -> None:
     """Run this process's command line and exit."""
+    # What rdc keeps are buffers and columns, not cycles. A start makes 50,000 objects that stay, which the
+    # default of 700 has searched for garbage seventy times.
+    gc.set_threshold(20_000, 20, 20)
     # As on Ctrl-C, a run that is told to stop still removes what it was about to write.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -66,7 +70,17 @@ def entry() -> None:
         # A closed pipe or a full disk, which `run` has dealt with. Python flushes once more at exit, would
         # complain again, and would exit with a code of its own.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.gettrace() is None and sys.getprofile() is None and not _others_run():
+        # Everything is written and closed. Taking Python apart object by object takes 10 ms, a tenth of a
+        # small update, and does nothing for anybody but who measures.
+        os._exit(code)
     sys.exit(code)
+
+
+def _others_run() -> bool:
+    """Whether there are threads that a regular end waits for."""
+    threading = sys.modules.get("threading")
+    return threading is not None and threading.active_count() > 1
 
 
 def run(words: Sequence[str], environment: Environment) -> int:

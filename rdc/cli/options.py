@@ -8,9 +8,9 @@ besides "yes" and "unknown" for the hundred rsync options that rdc refuses by na
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rdc.errors import UsageError
+from rdc.records import dataclass
 
 __all__ = ["Given", "Option", "OptionGroup", "Words", "options_help", "parse_words"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
@@ -14,6 +13,7 @@ from rdc.cli.options import Option, OptionGroup, Words, parse_words
 from rdc.errors import UsageError
 from rdc.limits import SCAN_MEMORY_LEAST, SIZE_LIMIT
 from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, ScanOptions
+from rdc.records import dataclass
 from rdc.report.scan_csv import TABLES
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rdc.cli.environment import Environment
 from rdc.cli.memory import keep_freed_memory
 from rdc.cli.options import Option, OptionGroup, options_help, parse_words
-from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.errors import ExitCode, RdcError, UsageError, printable
 
 if TYPE_CHECKING:
     from rdc.session.driver import Conversation
@@ -76,6 +76,8 @@ def run(
     if parsed.has("--stdio") == (config is not None):
         raise UsageError("rdc serve needs --config=FILE for a daemon, or --stdio (see rdc serve --help)")
     if config is not None:
+        from pathlib import Path
+
         return _daemon(
             Path(config.value),
             environment,
@@ -110,6 +112,8 @@ def _daemon(path: Path, environment: Environment, *, check: bool, allow_root: bo
         config = read_config(path, environment.environ)
         check_root(config.user, allow_root=allow_root)
         modules = ", ".join(sorted(config.modules))
+        for line in config.overlaps:
+            environment.talk(f"{printable(str(path))}: {line}\n")
         environment.data(f"{path}: right; modules: {modules}; trusted keys: {len(config.keys.trusted)}\n")
         return ExitCode.OK
 

@@ -6,12 +6,13 @@ good.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rdc.errors import UsageError
+from rdc.model.home import config_directory
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from rdc.cli.options import OptionGroup
@@ -70,18 +71,16 @@ class Chosen:
         return self.setting.on if self.value == "true" else self.setting.off
 
 
-def settings_file(environ: Mapping[str, str]) -> Path | None:
+def settings_file(environ: Mapping[str, str]) -> str | None:
     """Where the file is looked for; None where there is no home."""
-    from rdc.model.settings import config_directory
-
     directory = config_directory(environ)
-    return None if directory is None else directory / "config.toml"
+    return None if directory is None else os.path.join(directory, "config.toml")
 
 
 def chosen_settings(environ: Mapping[str, str]) -> list[Chosen]:
     """All that have a value, in the order of SETTINGS. Raises UsageError naming the line or the variable."""
     path = settings_file(environ)
-    found = _read_file(path) if path is not None and path.exists() else {}
+    found = _read_file(path) if path is not None and os.path.exists(path) else {}
     for setting in SETTINGS:
         value = environ.get(setting.variable, "")
         if value:
@@ -97,14 +96,14 @@ def default_words(groups: Iterable[OptionGroup], environ: Mapping[str, str]) -> 
     return [chosen for chosen in chosen_settings(environ) if chosen.word.partition("=")[0] in names]
 
 
-def _read_file(path: Path) -> dict[str, Chosen]:
+def _read_file(path: str) -> dict[str, Chosen]:
     from rdc.model.settings import read_settings
 
     table = read_settings(path)
     if table is None:
         return {}
     found = {
-        setting.key: Chosen(setting, _from_file(table, setting), str(path))
+        setting.key: Chosen(setting, _from_file(table, setting), path)
         for setting in SETTINGS
         if setting.key in table
     }

@@ -13,8 +13,8 @@ from rdc.cli.environment import Environment
 from rdc.cli.options import Option, OptionGroup, Words, options_help, parse_words
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.limits import CHUNK_MAX_LIMIT
+from rdc.report.json_events import path_fields
 from rdc.report.sizes import exact_text, size_text
-from rdc.report.sync_json import path_fields
 
 if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams

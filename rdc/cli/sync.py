@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from rdc.cli.environment import Environment, OutputClosedError
+from rdc.cli.environment import Environment
 from rdc.cli.filter_options import read_rule_file
 from rdc.cli.memory import keep_freed_memory
 from rdc.cli.options import options_help
 from rdc.cli.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, read_request
+from rdc.cli.told import told
 from rdc.errors import ExitCode, RdcError
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
@@ -17,7 +18,7 @@ from rdc.progress import Reporter
 from rdc.report.sync_terminal import SyncTerminal
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from os import PathLike
 
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
@@ -66,7 +67,7 @@ class Syncer(Protocol):
         shell: RemoteShell,
         reporter: Reporter,
         catalog: SignatureStore | UserCatalog | None,
-        keys: Path | None,
+        keys: str | PathLike[str] | None,
     ) -> SyncReport: ...
 
 
@@ -104,7 +105,7 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
 
 def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> ExitCode:
     output = _json_output(environment) if request.json else _terminal_output(request, environment)
-    try:
+    with told(output):
         output.start()
         with request.catalog.store() as catalog:
             report = syncer(
@@ -117,19 +118,6 @@ def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> 
                 keys=request.keys,
             )
         output.finish(report)
-    except OutputClosedError:
-        raise
-    except RdcError as error:
-        output.fail(error)
-        raise
-    except KeyboardInterrupt:
-        output.fail(RdcError("interrupted", code=ExitCode.INTERRUPTED))
-        raise
-    except Exception as error:
-        output.fail(RdcError(f"internal error: {type(error).__name__}: {error}", code=ExitCode.USAGE))
-        raise
-    finally:
-        output.close()
     return report.exit
 
 

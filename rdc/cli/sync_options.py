@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from pathlib import Path
 
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
@@ -14,6 +12,7 @@ from rdc.errors import UsageError
 from rdc.limits import BANDWIDTH_LEAST, SIZE_LIMIT, TIMEOUT_SECONDS
 from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import SyncOptions
+from rdc.records import dataclass
 from rdc.report.sync_terminal import TerminalStyle
 
 __all__ = ["SYNC_OPTIONS", "SyncRequest", "read_request"]
@@ -94,7 +93,7 @@ class SyncRequest:
     style: TerminalStyle
     json: bool
     catalog: CatalogChoice
-    keys: Path | None
+    keys: str | None
 
 
 def parse_sync(words: list[str]) -> Words:
@@ -205,13 +204,13 @@ def _timeout(words: Words) -> int:
     return min(int(last.value), TIMEOUT_SECONDS)
 
 
-def _keys(words: Words) -> Path | None:
+def _keys(words: Words) -> str | None:
     given = words.last("--keys")
     if given is None:
         return None
     if not given.value:
         raise UsageError("--keys needs a directory, such as: --keys=/etc/rdc/keys")
-    return Path(given.value)
+    return given.value
 
 
 def _shell(words: Words) -> RemoteShell:

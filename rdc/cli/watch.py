@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from rdc.cli.environment import Environment, OutputClosedError
+from rdc.cli.environment import Environment
 from rdc.cli.filter_options import read_rule_file
 from rdc.cli.options import Option, OptionGroup, Words, options_help, parse_words
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.sync_options import SYNC_OPTIONS, SyncRequest, read_request
+from rdc.cli.told import told
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits import RESCAN_SECONDS
 from rdc.model.location import Location, RemoteShell
 from rdc.model.watch import WatchEvent, WatchOptions, WatchReport
 from rdc.progress import Event
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
 
@@ -147,7 +147,7 @@ def _read(words: Words, environment: Environment) -> _Request:
 
 def _perform(request: _Request, environment: Environment, watcher: Watcher) -> ExitCode:
     output = _json_output(environment) if request.sync.json else _terminal_output(request.sync, environment)
-    try:
+    with told(output):
         output.start()
         with request.sync.catalog.store() as catalog:
             report = watcher(
@@ -158,19 +158,9 @@ def _perform(request: _Request, environment: Environment, watcher: Watcher) -> E
                 report=output.report,
                 tell=output.tell,
                 catalog=catalog,
-                keys=request.sync.keys,
+                keys=None if request.sync.keys is None else Path(request.sync.keys),
             )
         output.finish(report)
-    except OutputClosedError:
-        raise
-    except RdcError as error:
-        output.fail(error)
-        raise
-    except Exception as error:
-        output.fail(RdcError(f"internal error: {type(error).__name__}: {error}", code=ExitCode.USAGE))
-        raise
-    finally:
-        output.close()
     return ExitCode.OK
 
 

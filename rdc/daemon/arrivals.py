@@ -9,13 +9,14 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.chunking.params import SYNC_PARAMS
+from rdc.daemon.log import fault
 from rdc.errors import ExitCode, RdcError, StreamError, TrustError
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Refused
+from rdc.records import dataclass
 from rdc.session.serve import greeting
 from rdc.transport.tls import TlsTransport
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from rdc.daemon.log import Log
 
 __all__ = ["Arrivals"]
+
+SHAKE_SECONDS = 0.5
+"""What each handshake that has begun may take however many want one: two round trips to the other end of the
+world."""
 
 FAREWELL_SECONDS = 2.0
 """How long a peer that is refused may take to read why."""
@@ -38,6 +43,7 @@ FAREWELL_BYTES = 1 << 20
 class _Arrival:
     transport: TlsTransport
     address: Address
+    since: float
     deadline: float
     farewell: bool = False
     dropped: int = 0
@@ -72,11 +78,11 @@ class Arrivals:
         return min((arrival.deadline for arrival in self._arrivals.values()), default=None)
 
     def take(self, sock: socket.socket, address: Address) -> None:
-        """A new connection."""
-        self._make_room()
+        """A new connection, for which there is room."""
         transport = TlsTransport(sock, self.context, server_side=True)
-        deadline = time.monotonic() + self.limits.handshake_seconds
-        self._arrivals[sock.fileno()] = _Arrival(transport, address, deadline)
+        now = time.monotonic()
+        deadline = now + self.limits.handshake_seconds
+        self._arrivals[sock.fileno()] = _Arrival(transport, address, now, deadline)
         self._selector.register(sock, selectors.EVENT_READ, self._advance)
         self._advance(sock, selectors.EVENT_READ)
 
@@ -96,16 +102,27 @@ class Arrivals:
         for arrival in self._arrivals.values():
             arrival.transport.forsake()
 
-    def _make_room(self) -> None:
-        """Whoever waits longest of the address that has most goes: a handshake takes two round trips, so that
-        a flood of connections that say nothing pushes out itself, not those who come to work."""
+    def make_room(self) -> bool:
+        """Before one more is taken; False where it has to wait for a moment, so that all that have begun have
+        theirs.
+
+        Of the address that has most goes one that has said nothing, or else the one that waits longest, once
+        it had SHAKE_SECONDS: so a flood of connections pushes out itself, not those who come to work.
+        """
         if len(self._arrivals) < self.limits.handshakes:
-            return
+            return True
         hosts = Counter(arrival.address.host for arrival in self._arrivals.values())
         (crowded, _), *_rest = hosts.most_common(1)
-        oldest = next(a for a in self._arrivals.values() if a.address.host == crowded)
-        self._log.stranger("crowded_out", address=str(oldest.address), handshakes=len(self._arrivals))
-        self._forget(oldest)
+        theirs = [a for a in self._arrivals.values() if a.address.host == crowded]
+        idle = (a for a in theirs if a.farewell or not a.transport.bytes_received)
+        latest = time.monotonic() - SHAKE_SECONDS
+        begun = (a for a in theirs if a.since <= latest)
+        victim = next(idle, None) or next(begun, None)
+        if victim is None:
+            return False
+        self._log.stranger("crowded_out", address=str(victim.address), handshakes=len(self._arrivals))
+        self._forget(victim)
+        return True
 
     def _advance(self, sock: socket.socket, _events: int) -> None:
         arrival = self._arrivals[sock.fileno()]
@@ -125,6 +142,11 @@ class Arrivals:
         except (TrustError, StreamError) as error:
             self._log.stranger("unknown_peer", address=str(arrival.address), message=str(error))
             self._bid_farewell(sock, arrival)
+            return
+        except Exception as error:  # noqa: BLE001 - one connection must not cost the daemon all others
+            self._log("error", "internal", address=str(arrival.address), message=fault(error))
+            self._release(arrival)
+            transport.forsake()
             return
         if refusal is not None:
             self._refuse(transport, refusal)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from rdc.errors import UsageError
 from rdc.limits import SIZE_LIMIT, TIMEOUT_SECONDS
 from rdc.model.location import DEFAULT_PORT
 from rdc.model.settings import read_settings
+from rdc.records import dataclass, replace
 from rdc.transport.keys import KeyRing, key_directory
 
 if TYPE_CHECKING:
@@ -99,6 +99,19 @@ class DaemonConfig:
         return frozenset(
             name for name, known in self.keys.trusted.items() if any(each.pin == pin for each in known)
         )
+
+    @property
+    def overlaps(self) -> list[str]:
+        """A line for each two modules of which one lies in the other: whoever may write to one of them writes
+        to both, whatever the other's settings say."""
+        modules = sorted(self.modules.values(), key=lambda module: module.path)
+        return [
+            f"module '{inner.name}' lies in module '{outer.name}' ({outer.path}): what one of them allows, it"
+            " allows in the other"
+            for number, outer in enumerate(modules)
+            for inner in modules[number + 1 :]
+            if inner.path == outer.path or inner.path.startswith(outer.path.rstrip("/") + "/")
+        ]
 
 
 def read_config(path: Path, environ: Mapping[str, str]) -> DaemonConfig:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rdc.errors import ExitCode, RdcError, TrustError, UsageError
 from rdc.limits import CERTIFICATES_PER_NAME
+from rdc.records import dataclass
 from rdc.transport.keys import Certificate, is_key_name, read_key_file
 
 __all__ = ["DAYS", "KeyFacts", "describe", "distrust", "make_identity", "own_certificate", "pem", "trust"]

@@ -27,6 +27,9 @@ ACCEPTS = 32
 PAUSE_SECONDS = 1.0
 """Before the next accept after one that failed for want of descriptors or memory."""
 
+ROOM_SECONDS = 0.05
+"""Before the next look whether there is room for one more."""
+
 
 def bind(addresses: tuple[Address, ...]) -> list[socket.socket]:
     """Sockets that listen. Raises RdcError (10) naming the address, for one that is in use."""
@@ -65,18 +68,21 @@ def address_of(name: tuple[str, int]) -> Address:
 
 
 class Listeners:
-    """Hands each connection to `arrived`. What cannot be accepted for want of something waits a moment."""
+    """Hands each connection to `arrived` while `room` says that there is some. What cannot be accepted for
+    want of something waits a moment, in the kernel."""
 
     def __init__(
         self,
         sockets: list[socket.socket],
         selector: selectors.BaseSelector,
         log: Log,
+        room: Callable[[], bool],
         arrived: Callable[[socket.socket, Address], None],
     ) -> None:
         self._sockets = sockets
         self._selector = selector
         self._log = log
+        self._room = room
         self._arrived = arrived
         self._open = False
         self.due: float | None = None
@@ -89,11 +95,11 @@ class Listeners:
                 sock.setblocking(False)
                 self._selector.register(sock, selectors.EVENT_READ, self._accept)
 
-    def _pause(self) -> None:
+    def _pause(self, seconds: float) -> None:
         self._open = False
         for sock in self._sockets:
             self._selector.unregister(sock)
-        self.due = time.monotonic() + PAUSE_SECONDS
+        self.due = time.monotonic() + seconds
 
     def expire(self, now: float) -> None:
         if self.due is not None and self.due <= now:
@@ -115,12 +121,15 @@ class Listeners:
 
     def _accept(self, listener: socket.socket, _events: int) -> None:
         for _ in range(ACCEPTS):
+            if not self._room():
+                self._pause(ROOM_SECONDS)
+                return
             try:
                 sock, name = listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
                 self._log("error", "accept_failed", message=error.strerror)
-                self._pause()
+                self._pause(PAUSE_SECONDS)
                 return
             self._arrived(sock, address_of(name))

@@ -8,10 +8,11 @@ import os
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 from rdc.errors import printable
 
-__all__ = ["Log"]
+__all__ = ["Log", "fault"]
 
 LINE_BYTES = 4_000
 """Of a line at most: a write of up to PIPE_BUF (4,096) to a pipe is never mixed with another process's."""
@@ -61,6 +62,15 @@ class Log:
         self._lines += 1
         if self._lines <= STRANGER_LINES:
             self("warning", event, **fields)
+
+
+def fault(error: BaseException) -> str:
+    """An error that should not be and where it came from, on one line."""
+    import traceback
+
+    frames = traceback.extract_tb(error.__traceback__)[-4:]
+    places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
+    return f"{type(error).__name__}: {error} at {places}"
 
 
 def _plain(value: str | bytes | float) -> str | int | float:

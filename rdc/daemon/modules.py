@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, RdcError, TrustError, UsageError
@@ -13,6 +12,7 @@ from rdc.files.allowance import Allowance
 from rdc.files.confined import Root
 from rdc.model.entries import Kind
 from rdc.protocol.messages import Role
+from rdc.records import replace
 from rdc.session.serve import Admitted
 
 if TYPE_CHECKING:

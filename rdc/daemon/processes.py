@@ -7,8 +7,11 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from rdc.daemon.log import fault
+from rdc.limits import EXPIRY_NOTICE_DAYS
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from rdc.daemon.log import Log
@@ -69,14 +72,16 @@ class Processes:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, ours)
         self._running[pid] = _Running(visitor, time.monotonic() + seconds + STOP_SECONDS)
+        soon = visitor.days_left is not None and visitor.days_left < EXPIRY_NOTICE_DAYS
         self._log(
-            "info",
+            "warning" if soon else "info",
             "connect",
             session=visitor.session,
             peer=visitor.name,
             pin=visitor.pin,
             address=visitor.address,
             pid=pid,
+            key_days_left=visitor.days_left if soon else None,
             sessions=len(self._running),
         )
         return True
@@ -91,9 +96,7 @@ class Processes:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             code = work()
         except BaseException as error:  # noqa: BLE001 - whatever it is, this process ends here
-            self._log(
-                "error", "internal", session=visitor.session, message=f"{type(error).__name__}: {error}"
-            )
+            self._log("error", "internal", session=visitor.session, message=fault(error))
         finally:
             os._exit(int(code))
 

@@ -23,7 +23,7 @@ from rdc.daemon.processes import SIGNALS, STOP_SECONDS, Processes
 from rdc.daemon.session import Visitor, serve_session
 from rdc.daemon.slots import Slots
 from rdc.errors import ExitCode, RdcError, TrustError
-from rdc.transport.tls_trust import answering_context
+from rdc.transport.tls_trust import answering_context, days_until
 
 if TYPE_CHECKING:
     from rdc.daemon.config import Address, DaemonConfig
@@ -52,7 +52,9 @@ class Server:
         self._selector = selectors.DefaultSelector()
         context = answering_context(config.keys)
         self._arrivals = Arrivals(self._selector, log, context, config.limits, self._welcome)
-        self._listeners = Listeners(listeners, self._selector, log, self._arrivals.take)
+        self._listeners = Listeners(
+            listeners, self._selector, log, self._arrivals.make_room, self._arrivals.take
+        )
         self._processes = Processes(log)
         self._slots = Slots()
         self._sessions = 0
@@ -72,6 +74,7 @@ class Server:
         self._selector.register(reader, selectors.EVENT_READ, self._woken)
         self._listeners.start()
         before = self._catch_signals(writer.fileno())
+        self._warn()
         ready()
         # What is there now is shared with every session for good: the collector would write into all of it.
         gc.collect()
@@ -150,6 +153,7 @@ class Server:
         for name in config.modules:
             self._slots.know(name)
         ended = self._processes.end(lambda visitor: not config.names_of(visitor.pin))
+        self._warn()
         self._log(
             "info",
             "reloaded",
@@ -157,6 +161,10 @@ class Server:
             keys=len(config.keys.trusted),
             ended_sessions=ended,
         )
+
+    def _warn(self) -> None:
+        for line in self._config.overlaps:
+            self._log("warning", "overlap", message=line)
 
     # Sessions
 
@@ -173,7 +181,8 @@ class Server:
             busy = f"this key has {mine} sessions already; let one end, then try again"
         else:
             self._sessions += 1
-            visitor = Visitor(self._sessions, min(names), names, pin, str(address))
+            days = days_until(transport.peer_expires, time.time())
+            visitor = Visitor(self._sessions, min(names), names, pin, str(address), days)
             self._processes.begin(
                 visitor, lambda: self._serve(transport, visitor), seconds=limits.session_seconds
             )

@@ -32,10 +32,11 @@ _PACKAGES = (
 )
 
 _LATE = (
+    "_strptime",
+    "calendar",
     "concurrent.futures.thread",
     "difflib",
     "mmap",
-    "platformdirs.unix",
     "sqlite3",
     "tempfile",
     "traceback",

@@ -8,19 +8,20 @@ import signal
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.store import NoCatalog
 from rdc.chunking.params import SYNC_PARAMS
+from rdc.daemon.ending import EndableTransport, Ending
+from rdc.daemon.log import fault
 from rdc.daemon.modules import admit, requested_module
 from rdc.errors import ExitCode, RdcError
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Open, Role
+from rdc.records import dataclass
 from rdc.session.driver import run
 from rdc.session.serve import Admitted, answer, greeting
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from rdc.session.serve import Following
     from rdc.transport.tls import TlsTransport
 
-__all__ = ["Visitor", "bound", "guarded", "heed_signals", "serve_session"]
+__all__ = ["Visitor", "bound", "guarded", "serve_session"]
 
 LINGER_SECONDS = 2.0
 """How long what the peer still sends is taken and dropped, so that it gets to read why a session ended."""
@@ -62,11 +63,8 @@ class Visitor:
     names: frozenset[str]
     pin: str
     address: str
-
-
-class _EndedError(RdcError):
-    """The daemon ends this session; raised by signal handlers, wherever that is. Should something take it for
-    an error of its own and go on, the daemon kills the session STOP_SECONDS later."""
+    days_left: int | None
+    """Until the certificate expires; None: who knows."""
 
 
 class _Session:
@@ -115,7 +113,7 @@ class _Session:
         return admitted
 
     def fault(self, error: Exception) -> None:
-        self._log("error", "internal", session=self._visitor.session, message=_where(error))
+        self._log("error", "internal", session=self._visitor.session, message=fault(error))
 
 
 def guarded(conversation: Conversation[None], on_fault: Callable[[Exception], object]) -> Conversation[None]:
@@ -153,14 +151,16 @@ def serve_session(
     connection = Connection(False, greeting(SYNC_PARAMS))
     connection.decoded_limit = config.limits.decompressed
     session = _Session(visitor, config, slots, connection, log)
-    heed_signals(lambda: session.late)
+    ending = Ending(lambda: session.late)
+    ending.heed()
     signal.setitimer(signal.ITIMER_REAL, min(config.limits.open_seconds, config.limits.session_seconds))
     catalog = _catalog(config)
     signer = FileSigner(catalog=catalog, workers=config.limits.threads)
     code, message = ExitCode.OK, None
     try:
         conversation = guarded(answer(signer, session.admit, following), session.fault)
-        run(conversation, connection, transport, timeout=config.limits.idle_seconds)
+        endable = EndableTransport(transport, ending)
+        run(conversation, connection, endable, timeout=config.limits.idle_seconds)
     except RdcError as error:
         code, message = error.code, str(error)
     except MemoryError:
@@ -204,32 +204,6 @@ def _lower(what: int, soft: int, hard: int) -> None:
     resource.setrlimit(what, (min(soft, hard), hard))
 
 
-def heed_signals(late: Callable[[], str]) -> None:
-    """SIGTERM and the signals of this process's limits end the session in order, by an RdcError; `late` says
-    what it is when its time is over."""
-    reasons = {
-        signal.SIGTERM: (
-            "the daemon ended the session: it stops, or trusts this key no more",
-            ExitCode.INTERRUPTED,
-        ),
-        signal.SIGALRM: ("", ExitCode.BUSY),
-        signal.SIGXCPU: ("the session used more processor time than the daemon allows", ExitCode.BUSY),
-    }
-
-    def end(number: int, _frame: FrameType | None) -> None:
-        # Once: a second one would break into what ends the session in order.
-        for each in reasons:
-            signal.signal(each, signal.SIG_IGN)
-        text, code = reasons[signal.Signals(number)]
-        raise _EndedError(text or late(), code=code)
-
-    for number in reasons:
-        signal.signal(number, end)
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-
-
 def _catalog(config: DaemonConfig) -> SignatureStore:
     if config.catalog is None:
         return user_catalog(os.environ)
@@ -238,12 +212,3 @@ def _catalog(config: DaemonConfig) -> SignatureStore:
     from rdc.catalog.catalog import Catalog
 
     return Catalog(Path(config.catalog))
-
-
-def _where(error: Exception) -> str:
-    """The error and where it came from, on one line."""
-    import traceback
-
-    frames = traceback.extract_tb(error.__traceback__)[-4:]
-    places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
-    return f"{type(error).__name__}: {error} at {places}"

@@ -7,7 +7,6 @@ import os
 import resource
 import stat
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -19,6 +18,7 @@ from rdc.files.small import stage_small
 from rdc.files.source import identity_of
 from rdc.files.syscalls import rename_no_replace, syncfs
 from rdc.model.entries import Identity, Metadata, strings
+from rdc.records import replace
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

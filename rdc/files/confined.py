@@ -16,7 +16,6 @@ from rdc.files.failure import failure, refused
 from rdc.files.metadata import kind_of, set_on_name
 from rdc.files.packed import open_directory, read_packed, read_packed_inodes
 from rdc.files.path import check_name, check_path
-from rdc.files.removal import remove_tree
 from rdc.files.source import SourceFile, identity_of
 from rdc.files.temporary import temporary_name
 from rdc.limits import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES
@@ -313,10 +312,6 @@ class Root:
                 return False
             raise
         return True
-
-    def remove_tree(self, path: bytes, on_remove: Callable[[bytes], None]) -> None:
-        """Remove what is at `path` and everything below it; see rdc.files.removal."""
-        remove_tree(self, path, on_remove)
 
     def set_metadata(self, path: bytes, kind: Kind, metadata: Metadata, *, owner: bool) -> None:
         """Set mode, mtime (nanoseconds) and, with `owner`, uid and gid of an entry that must be of this kind.

@@ -7,8 +7,9 @@ import os
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from fcntl import ioctl
+
+from rdc.records import dataclass
 
 __all__ = ["Extent", "extents", "holes", "shared_bytes"]
 

@@ -66,6 +66,8 @@ def failure(error: OSError, path: bytes, shown: bytes, doing: str, *, reading: b
         )
     found = _FOUND.get(number, reason)
     advice = _ADVICE.get(number, "look at the file and its file system, then run again")
+    if reading and number == errno.EISDIR:
+        advice = "name a file, or run again where it was one a moment ago"
     kind = FileChangedError if reading and number in _REPLACED else FileError
     return kind(path, f"{name}: cannot {doing}: found {found}; {advice}")
 

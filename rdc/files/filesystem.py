@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from typing import TYPE_CHECKING
+
+from rdc.records import dataclass
+
+if TYPE_CHECKING:
+    import ctypes
 
 __all__ = ["ChangeTimes", "FileSystem", "file_system_of", "path_of", "type_of"]
 
@@ -94,6 +98,8 @@ def _fstatfs() -> ctypes._NamedFuncPointer | None:
     # Only Linux has the type as a number in the structure's first word.
     if not sys.platform.startswith("linux"):
         return None
+    import ctypes
+
     function = ctypes.CDLL(None, use_errno=True)["fstatfs"]
     function.argtypes = (ctypes.c_int, ctypes.c_char_p)
     function.restype = ctypes.c_int
@@ -102,6 +108,8 @@ def _fstatfs() -> ctypes._NamedFuncPointer | None:
 
 def type_of(fd: int) -> int:
     """f_type, 0 where it cannot be asked."""
+    import ctypes
+
     function = _fstatfs()
     buffer = ctypes.create_string_buffer(_STATFS_BYTES)
     if function is None or function(fd, buffer) != 0:

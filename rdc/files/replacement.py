@@ -106,16 +106,23 @@ class Replacement:
 
     def write(self, buffer: ReadableBuffer) -> None:
         """Append all of `buffer` (any contiguous buffer of bytes)."""
+        self._spend(memoryview(buffer).nbytes)
+        self.size += self._write_at(self.size, buffer)
+
+    def rewrite(self, offset: int, buffer: ReadableBuffer) -> None:
+        """Other bytes in place of those written at `offset`."""
+        self._write_at(offset, buffer)
+
+    def _write_at(self, offset: int, buffer: ReadableBuffer) -> int:
         view = memoryview(buffer)
-        left = view.nbytes
-        self._spend(left)
+        total = left = view.nbytes
         try:
             while True:
-                written = os.pwrite(self._fd, view, self.size)
-                self.size += written
+                written = os.pwrite(self._fd, view, offset)
+                offset += written
                 left -= written
                 if not left:
-                    return
+                    return total
                 view = view.cast("B")[written:]
         except OSError as error:
             self.abandon()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
+import struct
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ctypes
 
 __all__ = [
     "chmod_no_follow",
@@ -29,13 +33,9 @@ _RENAME_EXCHANGE = 2
 _FALLOC_FL_KEEP_SIZE = 1
 
 
-class _OpenHow(ctypes.Structure):
-    """struct open_how of openat2(2)."""
-
-    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
-
-
-_DIRECTORY_BENEATH = _OpenHow(
+# struct open_how of openat2(2): flags, mode, resolve.
+_DIRECTORY_BENEATH = struct.pack(
+    "=QQQ",
     os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC,
     0,
     _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS,
@@ -44,6 +44,8 @@ _DIRECTORY_BENEATH = _OpenHow(
 
 @cache
 def _libc() -> ctypes.CDLL:
+    import ctypes  # a walk needs none of these calls, and ctypes is slow to load
+
     return ctypes.CDLL(None, use_errno=True)
 
 
@@ -53,6 +55,8 @@ def _function(name: str, *arguments: type) -> ctypes._NamedFuncPointer | None:
         function = _libc()[name]
     except AttributeError:
         return None
+    import ctypes
+
     function.argtypes = arguments
     function.restype = ctypes.c_long if name == "syscall" else ctypes.c_int
     return function
@@ -60,32 +64,47 @@ def _function(name: str, *arguments: type) -> ctypes._NamedFuncPointer | None:
 
 @cache
 def _openat2() -> ctypes._NamedFuncPointer | None:
+    import ctypes
+
     return _function(
-        "syscall", ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(_OpenHow), ctypes.c_size_t
+        "syscall", ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t
     )
 
 
 @cache
 def _fchmodat2() -> ctypes._NamedFuncPointer | None:
+    import ctypes
+
     return _function("syscall", ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint, ctypes.c_int)
 
 
 @cache
 def _renameat2() -> ctypes._NamedFuncPointer | None:
+    import ctypes
+
     return _function("renameat2", ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
 
 
 @cache
 def _syncfs() -> ctypes._NamedFuncPointer | None:
+    import ctypes
+
     return _function("syncfs", ctypes.c_int)
 
 
 @cache
 def _fallocate() -> ctypes._NamedFuncPointer | None:
+    import ctypes
+
     return _function("fallocate", ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 
 
-def _fail(number: int) -> OSError:
+def _fail(number: int | None = None) -> OSError:
+    """`number` None: of the call that has just failed."""
+    if number is None:
+        import ctypes
+
+        number = ctypes.get_errno()
     return OSError(number, os.strerror(number))
 
 
@@ -97,9 +116,9 @@ def open_directory_beneath(directory: int, path: bytes) -> int:
     function = _openat2()
     if function is None:
         raise _fail(errno.ENOSYS)
-    fd = function(_OPENAT2, directory, path, _DIRECTORY_BENEATH, ctypes.sizeof(_OpenHow))
+    fd = function(_OPENAT2, directory, path, _DIRECTORY_BENEATH, len(_DIRECTORY_BENEATH))
     if fd < 0:
-        raise _fail(ctypes.get_errno())
+        raise _fail()
     return int(fd)
 
 
@@ -110,7 +129,7 @@ def chmod_no_follow(name: bytes, directory: int, mode: int) -> None:
     if function is None:
         raise _fail(errno.ENOSYS)
     if function(_FCHMODAT2, directory, name, mode, _AT_SYMLINK_NOFOLLOW) != 0:
-        raise _fail(ctypes.get_errno())
+        raise _fail()
 
 
 def rename_no_replace(old: bytes, new: bytes, directory: int) -> None:
@@ -135,7 +154,7 @@ def _rename(old: bytes, old_directory: int, new: bytes, new_directory: int, flag
     if function is None:
         raise _fail(errno.ENOSYS)
     if function(old_directory, old, new_directory, new, flags) != 0:
-        raise _fail(ctypes.get_errno())
+        raise _fail()
 
 
 def syncfs(fd: int) -> None:
@@ -144,7 +163,7 @@ def syncfs(fd: int) -> None:
     if function is None:
         raise _fail(errno.ENOSYS)
     if function(fd) != 0:
-        raise _fail(ctypes.get_errno())
+        raise _fail()
 
 
 def fallocate_keep_size(fd: int, length: int) -> None:
@@ -157,4 +176,4 @@ def fallocate_keep_size(fd: int, length: int) -> None:
     if function is None:
         raise _fail(errno.ENOSYS)
     if function(fd, _FALLOC_FL_KEEP_SIZE, 0, length) != 0:
-        raise _fail(ctypes.get_errno())
+        raise _fail()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from zlib import crc32
 
 __all__ = ["TEMPORARY_PATTERN", "TEMPORARY_RANGE", "is_temporary", "is_temporary_of", "temporary_name"]
 
@@ -37,4 +36,6 @@ def is_temporary_of(name: bytes, target: bytes) -> bool:
 
 
 def _mark(target: bytes) -> bytes:
+    from zlib import crc32
+
     return b"%08x" % crc32(target)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from fcntl import ioctl
+
+from rdc.records import dataclass
 
 __all__ = ["Volume", "volume_of"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
@@ -13,6 +12,7 @@ from rdc.files.facts import facts_of
 from rdc.files.failure import changed
 from rdc.instances.tree import is_below
 from rdc.model.instances import Place
+from rdc.records import dataclass, field
 
 if TYPE_CHECKING:
     from rdc.instances.tree import Tree

@@ -9,13 +9,13 @@ import base64
 import binascii
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from zlib import crc32
 
 from rdc.errors import FileError, printable
 from rdc.files.path import check_path
 from rdc.files.record_log import RecordLog, read_log
 from rdc.limits import JOURNAL_BYTES, PATH_BYTES
+from rdc.records import dataclass
 
 __all__ = ["Journal", "LinkRecord", "read_journal"]
 

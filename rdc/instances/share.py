@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
@@ -16,6 +15,7 @@ from rdc.files.volume import Volume, volume_of
 from rdc.instances.group import by_volume, choose_source
 from rdc.instances.release import Span, move, spans_to_move
 from rdc.model.instances import Action, Instance, Place, Sharing
+from rdc.records import dataclass, replace
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError
 from rdc.model.instances import DedupeReport
 from rdc.progress import Problem, Progressed
+from rdc.records import dataclass, field
 
 if TYPE_CHECKING:
     from rdc.instances.events import DedupeReporter

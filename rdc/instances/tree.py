@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.files.path import join
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

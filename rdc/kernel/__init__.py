@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         equal_rows,
         kernel_name,
         match_blocks,
+        match_runs,
         name_ranks,
         short_references,
     )
@@ -34,6 +35,7 @@ else:
     equal_rows = _module.equal_rows
     kernel_name = _module.kernel_name
     match_blocks = _module.match_blocks
+    match_runs = _module.match_runs
     name_ranks = _module.name_ranks
     short_references = _module.short_references
 
@@ -47,6 +49,7 @@ __all__ = [
     "equal_rows",
     "kernel_name",
     "match_blocks",
+    "match_runs",
     "name_ranks",
     "short_references",
 ]

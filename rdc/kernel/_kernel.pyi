@@ -36,6 +36,17 @@ def block_fingerprints(key: bytes, data: ReadableBuffer, size: int, width: int, 
 def match_blocks(
     key: bytes, base: ReadableBuffer, size: int, width: int, fingerprints: ReadableBuffer, /
 ) -> bytes: ...
+def match_runs(
+    key: bytes,
+    base: ReadableBuffer,
+    origin: int,
+    size: int,
+    width: int,
+    reach: int,
+    runs: ReadableBuffer,
+    fingerprints: ReadableBuffer,
+    /,
+) -> bytes: ...
 
 class TraitIndex:
     def __init__(self) -> None: ...
@@ -54,6 +65,7 @@ class TraitPairs:
         self, index: TraitIndex, min_matches: int, window: int, *, spanning: bool = False
     ) -> None: ...
     def step(self) -> list[tuple[int, int, int]] | None: ...
+    def strongest(self, most: int, /) -> tuple[bytes, int]: ...
     @property
     def flooded(self) -> int: ...
     @property

@@ -9,6 +9,7 @@
 #include <Python.h>
 
 #include "block_match.h"
+#include "block_runs.h"
 #include "cut_many.h"
 #include "cuts.h"
 #include "equal_rows.h"
@@ -537,6 +538,102 @@ done:
     return result;
 }
 
+/* Bytes of a run and of a place at most, so that no sum of theirs overflows, and of a reach. */
+#define RUN_LONGEST (UINT64_C(1) << 32)
+#define PLACE_HIGHEST (UINT64_C(1) << 63)
+#define REACH_LONGEST (1 << 20)
+
+/* The runs of a buffer of little-endian 64-bit numbers, and how many blocks of `size` bytes they have; NULL with an
+ * exception. */
+static rdc_run *read_runs(const Py_buffer *packed, Py_ssize_t size, size_t *blocks)
+{
+    const size_t count = (size_t)packed->len / 32;
+    rdc_run *runs = malloc(count ? count * sizeof *runs : 1);
+    if (!runs) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    *blocks = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *row = (const uint8_t *)packed->buf + 32 * i;
+        uint64_t field[4];
+        for (unsigned j = 0; j < 4; j++) {
+            field[j] = 0;
+            for (unsigned k = 0; k < 8; k++)
+                field[j] |= (uint64_t)row[8 * j + k] << 8 * k;
+        }
+        runs[i] = (rdc_run){field[0], field[1], field[2], field[3]};
+        if (field[0] > PLACE_HIGHEST || field[1] > RUN_LONGEST ||
+            (field[2] > PLACE_HIGHEST && field[2] != RDC_UNPLACED) ||
+            (field[3] > PLACE_HIGHEST && field[3] != RDC_UNPLACED)) {
+            PyErr_SetString(PyExc_ValueError, "runs: of at most 2^32 bytes, at places up to 2^63");
+            free(runs);
+            return NULL;
+        }
+        *blocks += field[1] / (uint64_t)size + (field[1] % (uint64_t)size != 0);
+    }
+    return runs;
+}
+
+static PyObject *match_runs(PyObject *module, PyObject *args)
+{
+    Py_buffer key, base, packed, fingerprints;
+    Py_ssize_t size, width, reach;
+    unsigned long long origin;
+    PyObject *result = NULL;
+    rdc_run *runs = NULL;
+    rdc_piece *found = NULL;
+    size_t blocks;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*Knnny*y*:match_runs", &key, &base, &origin, &size, &width, &reach, &packed,
+                          &fingerprints))
+        return NULL;
+    if (check_blocks(&key, size, width, fingerprints.len))
+        goto done;
+    if (reach < 0 || reach > REACH_LONGEST || packed.len % 32 || origin > PLACE_HIGHEST) {
+        PyErr_SetString(PyExc_ValueError, "runs: rows of 32 bytes, a reach of 0 to 2^20, an origin up to 2^63");
+        goto done;
+    }
+    runs = read_runs(&packed, size, &blocks);
+    if (!runs)
+        goto done;
+    if (blocks != (size_t)(fingerprints.len / width)) {
+        PyErr_Format(PyExc_ValueError, "runs of %zu blocks, %zd fingerprints", blocks, fingerprints.len / width);
+        goto done;
+    }
+    found = malloc(blocks ? blocks * sizeof *found : 1);
+    if (!found) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    int64_t count;
+    Py_BEGIN_ALLOW_THREADS
+    count = rdc_match_runs(key.buf, base.buf, (size_t)base.len, origin, (size_t)size, (unsigned)width, (size_t)reach,
+                           runs, (size_t)packed.len / 32, fingerprints.buf, found);
+    Py_END_ALLOW_THREADS
+    if (count < 0) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    result = PyBytes_FromStringAndSize(NULL, 24 * (Py_ssize_t)count);
+    if (!result)
+        goto done;
+    uint8_t *out = (uint8_t *)PyBytes_AS_STRING(result);
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t field[3] = {found[i].offset, found[i].place, found[i].length};
+        for (unsigned j = 0; j < 24; j++)
+            *out++ = (uint8_t)(field[j / 8] >> 8 * (j % 8));
+    }
+done:
+    free(found);
+    free(runs);
+    PyBuffer_Release(&key);
+    PyBuffer_Release(&base);
+    PyBuffer_Release(&packed);
+    PyBuffer_Release(&fingerprints);
+    return result;
+}
+
 static PyObject *names_of(int usable_only)
 {
     PyObject *list = PyList_New(0), *tuple = NULL;
@@ -594,6 +691,7 @@ static PyMethodDef functions[] = {
     {"equal_rows", equal_rows, METH_VARARGS, NULL},
     {"kernel_name", kernel_name, METH_NOARGS, NULL},
     {"match_blocks", match_blocks, METH_VARARGS, NULL},
+    {"match_runs", match_runs, METH_VARARGS, NULL},
     {"name_ranks", name_ranks, METH_VARARGS, NULL},
     {"short_references", (PyCFunction)(void (*)(void))short_references, METH_VARARGS | METH_KEYWORDS, NULL},
     {NULL, NULL, 0, NULL},

@@ -13,8 +13,8 @@
 void rdc_block_fingerprints(const uint8_t *key, const uint8_t *data, size_t length, size_t size, unsigned width,
                             uint8_t *out);
 
-/* For each of `count` fingerprints of blocks of exactly `size` bytes the offset in base where it fits: right behind the
- * block before it where that fits, else the first, else RDC_NOWHERE. 0, or -1 for want of memory. Time: linear in
+/* For each of `count` fingerprints of consecutive blocks of exactly `size` bytes the offset in base where it fits: as far
+ * behind the block found last as it is in the file where that fits, else the first, else RDC_NOWHERE. 0, or -1 for want of memory. Time: linear in
  * length + count * size, and a binary search among the fingerprints for the offsets that pass a filter. */
 int rdc_match_blocks(const uint8_t *key, const uint8_t *base, size_t length, size_t size, unsigned width,
                      const uint8_t *fingerprints, size_t count, uint64_t *out);

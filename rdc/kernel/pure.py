@@ -45,6 +45,7 @@ __all__ = [
     "equal_rows",
     "kernel_name",
     "match_blocks",
+    "match_runs",
     "name_ranks",
     "short_references",
 ]
@@ -413,8 +414,8 @@ def match_blocks(
     """Where in `base` blocks of exactly `size` bytes are: every offset is looked at, as zsync does.
 
     `fingerprints` as `block_fingerprints` makes them. The answer has a little-endian 64-bit offset for each:
-    right behind the match of the block before it, where it fits there (a long match stays one piece); else
-    the first that fits; else 2^64 - 1.
+    as far behind the block found last as it is in the file, where it fits there (what only changed here and
+    there stays in one place); else the first that fits; else 2^64 - 1.
     """
     packed = bytes(fingerprints)
     _check_blocks(key, size, width, len(packed))
@@ -424,9 +425,82 @@ def match_blocks(
     for offset, value in enumerate(values):
         first.setdefault(value, offset)
     found: list[int] = []
-    for at in range(0, len(packed), width):
-        value = int.from_bytes(packed[at : at + width], "little")
+    shift: int | None = None
+    for row in range(len(packed) // width):
+        value = int.from_bytes(packed[row * width : (row + 1) * width], "little")
         offset = first.get(value, _NOWHERE)
-        after = found[-1] + size if found and found[-1] != _NOWHERE else _NOWHERE
-        found.append(after if after < len(values) and values[after] == value else offset)
+        if offset != _NOWHERE:
+            after = -1 if shift is None else shift + row * size
+            if 0 <= after < len(values) and values[after] == value:
+                offset = after
+            shift = offset - row * size
+        found.append(offset)
     return struct.pack(f"<{len(found)}Q", *found)
+
+
+def match_runs(
+    key: bytes,
+    base: ReadableBuffer,
+    origin: int,
+    size: int,
+    width: int,
+    reach: int,
+    runs: ReadableBuffer,
+    fingerprints: ReadableBuffer,
+    /,
+) -> bytes:
+    """Which blocks of `size` bytes are in the base where their neighbours say, or near it.
+
+    `base`: the bytes from `origin` on. `runs`: little-endian 64-bit numbers, four a run: its offset in the
+    file, its length, where in the base what precedes it goes on, where what follows it begins (2^64 - 1:
+    unknown). `fingerprints`: of the blocks of each run, the last of which may be shorter. A block is tried
+    behind the piece found last, as far behind as it is in the file, or before what follows; a whole one then
+    at every offset up to `reach` from where what precedes the run, and what follows it, would have it, the
+    lowest first. The answer has three such numbers a piece: offset in the file, place in the base, length;
+    neighbours that go on in both are one. ValueError where counts do not add up.
+    """
+    data, packed, prints = bytes(base), bytes(runs), bytes(fingerprints)
+    _check_blocks(key, size, width, len(prints))
+    if not 0 <= reach <= 1 << 20 or len(packed) % 32 or origin > 1 << 63:
+        raise ValueError("runs: rows of 32 bytes, a reach of 0 to 2^20, an origin up to 2^63")
+    rows = list(struct.iter_unpack("<4Q", packed))
+    if any(
+        offset > 1 << 63 or length > 1 << 32 or any(1 << 63 < place != _NOWHERE for place in places)
+        for offset, length, *places in rows
+    ):
+        raise ValueError("runs: of at most 2^32 bytes, at places up to 2^63")
+    blocks = sum(-(-length // size) for _, length, _, _ in rows)
+    if blocks != len(prints) // width:
+        raise ValueError(f"runs of {blocks} blocks, {len(prints) // width} fingerprints")
+    hashed = _BlockHash(key)
+
+    def fits(place: int, length: int, value: int) -> bool:
+        start = place - origin
+        block = data[start : start + length] if start >= 0 else b""
+        return len(block) == length and hashed.value(hashed.sums(block, length)[0], width) == value
+
+    found: list[list[int]] = []
+    at_print = 0
+    for offset, length, before, behind in rows:
+        shift = None if before == _NOWHERE else before
+        for at in range(0, length, size):
+            value = int.from_bytes(prints[at_print : at_print + width], "little")
+            at_print += width
+            left, take = length - at, min(size, length - at)
+            ahead = None if before == _NOWHERE else before + at
+            back = None if behind == _NOWHERE or behind < left else behind - left
+            tried = [place for place in (None if shift is None else shift + at, back) if place is not None]
+            if take == size and reach:
+                for place in (ahead, back):
+                    if place is not None:
+                        tried += range(max(0, place - reach), place + reach + 1)
+            place = next((place for place in tried if fits(place, take, value)), None)
+            if place is None:
+                continue
+            shift = place - at
+            last = found[-1] if found else [0, 0, 0]
+            if found and last[0] + last[2] == offset + at and last[1] + last[2] == place:
+                last[2] += take
+            else:
+                found.append([offset + at, place, take])
+    return b"".join(struct.pack("<3Q", *piece) for piece in found)

@@ -1,4 +1,4 @@
-"""What trait_index.c and trait_pairs.c compute, in plain Python: this file defines the truth.
+"""What trait_index.c, trait_pairs.c and strongest_pairs.c compute, in plain Python, which defines the truth.
 
 A row is 19 bytes, little-endian: key u64 | size code u16 | traits, 9 bytes of twelve 6-bit samples.
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import heapq
 import struct
-from dataclasses import dataclass
+from array import array
 from typing import TYPE_CHECKING
 
 from rdc.kernel.constants import TRAIT_COUNT
 from rdc.limits import SIMILAR_FILES, SIMILAR_MATCHES
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +26,9 @@ ROW_BYTES = _ROW.size
 
 CLASS_FILES = 16
 """Files of equal traits that all stand in pairs; of a larger class only the smallest key does."""
+
+PAIR_KEYS = 1 << 30
+"""Keys of files in packed pairs are below it."""
 
 _STEP_PAIRS = 4096
 
@@ -196,6 +200,23 @@ class TraitPairs:
         end."""
         found = [pair for _, pair in zip(range(_STEP_PAIRS), self._pairs, strict=False)]
         return found or None
+
+    def strongest(self, most: int) -> tuple[bytes, int]:
+        """Of all pairs that are left, the `most` with most matches, and how many others there were.
+
+        Native-endian u64, ascending: traits that differ << 60 | smaller key << 30 | larger key; so equally
+        strong ones come by key. ValueError unless most >= 1, or for a key from 2^30 on.
+        """
+        if most < 1:
+            raise ValueError(f"the {most} strongest pairs: need 1 or more")
+        packed = []
+        while (found := self.step()) is not None:
+            for first, second, alike in found:
+                if second >= PAIR_KEYS:
+                    raise ValueError(f"pairs of keys from {PAIR_KEYS} on")
+                packed.append((TRAIT_COUNT - alike) << 60 | first << 30 | second)
+        packed.sort()
+        return array("Q", packed[:most]).tobytes(), max(0, len(packed) - most)
 
     def _search(self, classes: list[_Class], min_matches: int, window: int) -> Iterator[_Pair]:
         for one in classes:

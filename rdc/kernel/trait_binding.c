@@ -7,6 +7,7 @@
 #include "trait_binding.h"
 
 #include "form.h"
+#include "strongest_pairs.h"
 #include "trait_index.h"
 #include "trait_pairs.h"
 
@@ -334,6 +335,41 @@ static PyObject *pairs_step(PyObject *object, PyObject *ignored)
     return list;
 }
 
+/* All that is left, in one call: between steps it only looks whether Ctrl-C was pressed. */
+static PyObject *pairs_strongest(PyObject *object, PyObject *argument)
+{
+    TraitPairs *self = (TraitPairs *)object;
+    rdc_strongest strongest;
+    PyObject *result = NULL;
+    const Py_ssize_t most = PyLong_AsSsize_t(argument);
+    if (most == -1 && PyErr_Occurred())
+        return NULL;
+    if (most < 1)
+        return PyErr_Format(PyExc_ValueError, "the %zd strongest pairs: need 1 or more", most);
+    if (rdc_strongest_start(&strongest, (size_t)most))
+        return PyErr_NoMemory();
+    while (self->more) {
+        self->more = rdc_pairs_step(&self->pairs);
+        if (self->more < 0) {
+            self->more = 0;
+            PyErr_NoMemory();
+            goto done;
+        }
+        if (rdc_strongest_add(&strongest, self->pairs.pair, self->pairs.found)) {
+            PyErr_Format(PyExc_ValueError, "pairs of keys from %llu on", (unsigned long long)RDC_PAIR_KEYS);
+            goto done;
+        }
+        if (PyErr_CheckSignals())
+            goto done;
+    }
+    rdc_strongest_finish(&strongest);
+    result = Py_BuildValue("(y#K)", (const char *)strongest.pair, (Py_ssize_t)(strongest.count * sizeof *strongest.pair),
+                           (unsigned long long)strongest.left_out);
+done:
+    rdc_strongest_end(&strongest);
+    return result;
+}
+
 static PyObject *pairs_flooded(PyObject *object, void *ignored)
 {
     (void)ignored;
@@ -348,6 +384,7 @@ static PyObject *pairs_skipped(PyObject *object, void *ignored)
 
 static PyMethodDef pairs_methods[] = {
     {"step", pairs_step, METH_NOARGS, NULL},
+    {"strongest", pairs_strongest, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

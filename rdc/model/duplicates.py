@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from rdc.model.sync import FilterRule
+from rdc.records import dataclass
 
 __all__ = ["DuplicateFile", "DuplicateGroup", "DuplicateOptions", "DuplicateOrder", "DuplicateSummary"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from array import array
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
+
+from rdc.records import dataclass, replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from rdc.errors import ExitCode
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from array import array

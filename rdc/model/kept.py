@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 
 from rdc.model.entries import little_endian, little_endian_integers
+from rdc.records import dataclass
 
 __all__ = ["EVERYTHING", "GRANULARITIES", "Kept", "granularity_of"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from rdc.errors import UsageError
+from rdc.records import dataclass
 
 __all__ = ["DEFAULT_PORT", "Location", "RemoteShell", "parse_location"]
 

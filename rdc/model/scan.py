@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from rdc.errors import ExitCode
 from rdc.model.sync import FilterRule
+from rdc.records import dataclass, field
 
 __all__ = [
     "DEFAULT_LEVELS",

@@ -6,15 +6,14 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TypeVar
 
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits import SETTINGS_BYTES
+from rdc.records import dataclass
 
-__all__ = ["Table", "config_directory", "read_settings", "read_size"]
+__all__ = ["Table", "read_settings", "read_size"]
 
 T = TypeVar("T")
 
@@ -160,16 +159,7 @@ class _File:
         return without + 1
 
 
-def config_directory(environ: Mapping[str, str]) -> Path | None:
-    """$XDG_CONFIG_HOME/rdc, or $HOME/.config/rdc; None where neither is set."""
-    base = environ.get("XDG_CONFIG_HOME", "")
-    if os.path.isabs(base):
-        return Path(base) / "rdc"
-    home = environ.get("HOME", "")
-    return Path(home) / ".config" / "rdc" if os.path.isabs(home) else None
-
-
-def read_settings(path: Path) -> Table | None:
+def read_settings(path: str | os.PathLike[str]) -> Table | None:
     """The file's top table; None where nothing is at `path`. Raises UsageError or RdcError (11)."""
     import tomllib
 
@@ -187,7 +177,7 @@ def read_settings(path: Path) -> Table | None:
         raise UsageError(f"{path}: more than {SETTINGS_BYTES} bytes of settings; rdc takes no more")
     try:
         text = data.decode().replace("\r\n", "\n")
-        return Table(_File(str(path), text), (), tomllib.loads(text))
+        return Table(_File(os.fspath(path), text), (), tomllib.loads(text))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{path}:{line}: expected UTF-8, found other bytes") from error

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rdc.model.sync import FilterRule
+from rdc.records import dataclass
 
 __all__ = [
     "Resemblance",

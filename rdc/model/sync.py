@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 
 from rdc.errors import ExitCode
+from rdc.records import dataclass, field
 
 __all__ = ["FilterRule", "MessageCost", "Purpose", "RuleAction", "SyncOptions", "SyncReport"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from rdc.model.sync import SyncOptions
+from rdc.records import dataclass, field
 
 __all__ = [
     "Disconnected",

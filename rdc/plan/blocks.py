@@ -1,15 +1,16 @@
 """The search below the chunk: which blocks of unknown chunks to ask for, and what a base has of them.
 
 A gap is a maximal run of unknown chunks. It is looked for in a window of the base, between what is known on
-either side of it. Blocks that match become copies; between the matches smaller blocks are asked for. Nothing
-found here is certain: every chunk that blocks go into is compared with its reference.
+either side of it. Blocks that match become copies; between the matches smaller blocks are asked for. Long
+gaps are regions, with steps of their own. Nothing found here is certain: every chunk that blocks go into is
+compared with its reference.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections import deque
 from itertools import accumulate
 from operator import mul
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,17 +18,19 @@ from typing import TYPE_CHECKING, TypeAlias
 from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan.descent import ByteRange, Copy, Fetch, Literal, Patch, Repeat, Reuse, ReuseChunk
 from rdc.plan.order import Found, strays
+from rdc.plan.questions import NOWHERE, Ask, Find, fingerprint_width
+from rdc.plan.region_search import RegionQuestion, RegionSearch
+from rdc.plan.regions import REGION_BYTES, UNPLACED, Window, sliced
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rdc.plan.descent import Part
+    from rdc.plan.regions import Near, Region
     from rdc.signature.tree import SignatureTree
 
 __all__ = ["NOWHERE", "Ask", "BlockSearch", "Find", "Window"]
-
-NOWHERE = (1 << 64) - 1
-"""Offset of a block that was not found, as the kernel says it."""
 
 LADDERS = ((), (256,), (1024, 128), (1024, 256, 64))
 """Bytes of a block, from the first question about a long gap down, by the rounds there are for it.
@@ -55,40 +58,21 @@ STRAY_LOOK = 4 << 10
 """Bytes of a search that one call costs besides: what is spent on blocks out of order stays below what their
 windows took, whatever fingerprints come."""
 
-CERTAINTY_BITS = 10
-"""One file in 2^10 at most may be deceived by a fingerprint: it is then described once more in full."""
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Bytes offset to offset + length of a base."""
-
-    base: int
-    offset: int
-    length: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Blocks of `size` bytes of these ranges (whose ends may be shorter), fingerprints of `width` bytes."""
-
-    ranges: tuple[ByteRange, ...]
-    size: int
-    width: int
-
-
-Find: TypeAlias = "Callable[[Window, int, int, bytes], Sequence[int]]"
-"""(window, size, width, fingerprints) -> the offset in the base of each block, or NOWHERE."""
-
 
 class _Gap:
-    __slots__ = ("copies", "end", "offset", "windows")
+    __slots__ = ("before", "behind", "copies", "end", "offset", "regions", "windows")
 
-    def __init__(self, offset: int, length: int, windows: tuple[Window, ...]) -> None:
+    def __init__(
+        self, offset: int, length: int, windows: tuple[Window, ...], before: int, behind: int
+    ) -> None:
+        """`before`, `behind`: places in the windows' base of what precedes and what follows, or UNPLACED."""
         self.offset = offset
         self.end = offset + length
         self.windows = windows
+        self.before = before
+        self.behind = behind
         self.copies: list[_Match] = []
+        self.regions: tuple[Region, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +93,16 @@ class _Open:
     step: int
 
 
+class _Blocks:
+    """Blocks of gaps that a question is about."""
+
+    __slots__ = ("ask", "opened")
+
+    def __init__(self, ask: Ask, opened: list[_Open]) -> None:
+        self.ask = ask
+        self.opened = opened
+
+
 class BlockSearch:
     """All gaps of one file. Send `asks()`, take each answer with `take`, until nothing is asked any more."""
 
@@ -118,30 +112,45 @@ class BlockSearch:
         self._rounds = max(0, rounds)
         self._sizes: tuple[int, ...] = LADDERS[max(0, min(rounds, len(LADDERS) - 1))]
         self._gaps = list(_gaps(parts, bases))
-        self._open = [
-            _Open(gap, gap.offset, gap.end - gap.offset, self._first_step(gap))
-            for gap in self._gaps
-            if gap.windows and self._sizes
-        ]
-        self._asked: list[tuple[Ask, list[_Open]]] = []
+        self._open: list[_Open] = []
+        self._regions = RegionSearch(rounds)
+        for gap in self._gaps:
+            if not gap.windows or not self._sizes:
+                continue
+            if gap.end - gap.offset >= REGION_BYTES:
+                size = bases[gap.windows[0].base].size
+                gap.regions = sliced(gap.offset, gap.end, gap.windows, gap.before, gap.behind, size)
+                self._regions.regions += gap.regions
+            else:
+                self._open.append(_Open(gap, gap.offset, gap.end - gap.offset, self._first_step(gap)))
+        self._asked: deque[_Blocks | RegionQuestion] = deque()
 
     def begin(self, size: int, width: int) -> None:
         """Fingerprints of the whole file, one gap, come unasked: they are to be taken next."""
         self._sizes = (size, *(step for step in FURTHER[min(self._rounds, len(FURTHER) - 1)] if step < size))
-        self._open = []
+        self._open, self._regions = [], RegionSearch(0)
         opened = [_Open(gap, gap.offset, gap.end - gap.offset, 0) for gap in self._gaps]
-        self._asked.append((Ask(tuple(ByteRange(o.offset, o.length) for o in opened), size, width), opened))
+        ask = Ask(tuple(ByteRange(o.offset, o.length) for o in opened), size, width)
+        self._asked.append(_Blocks(ask, opened))
 
     def asks(self) -> list[Ask]:
         """The next questions, to be answered in this order; none: all that can be found was."""
         opened, self._open = self._open, []
         for step, size in enumerate(self._sizes):
             self._batch(size, [found for found in opened if found.step == step])
-        return [ask for ask, _ in self._asked]
+        self._asked += self._regions.questions()
+        return [asked.ask for asked in self._asked]
 
-    def take(self, fingerprints: bytes, find: Find) -> bool:
+    def take(self, fingerprints: bytes, find: Find, near: Near) -> bool:
         """Takes the answer to the oldest question; True when it was the last."""
-        ask, opened = self._asked.pop(0)
+        asked = self._asked.popleft()
+        if isinstance(asked, _Blocks):
+            self._take_blocks(asked.ask, asked.opened, fingerprints, find)
+        else:
+            asked.take(fingerprints, find, near)
+        return not self._asked
+
+    def _take_blocks(self, ask: Ask, opened: list[_Open], fingerprints: bytes, find: Find) -> None:
         at = first = 0
         while first < len(opened):
             # Neighbours of one gap are looked for together: each window is read once.
@@ -154,11 +163,16 @@ class BlockSearch:
                 stop += 1
             self._match(ask, opened[first:stop], blobs, find)
             first = stop
-        return not self._asked
 
     def parts(self) -> tuple[Part, ...]:
         """The recipe with what was found put in."""
-        matches = [match for gap in self._gaps for match in sorted(gap.copies, key=lambda m: m.offset)]
+        matches = []
+        for gap in self._gaps:
+            matches += sorted(gap.copies, key=lambda m: m.offset)
+            for region in gap.regions:
+                numbers = iter(region.pieces)
+                for offset, place, length in zip(numbers, numbers, numbers, strict=True):
+                    matches.append(_Match(offset, Copy(region.base, place, length)))
         return _patched(self._parts, 0, matches, [match.offset for match in matches])
 
     def _first_step(self, gap: _Gap) -> int:
@@ -183,9 +197,8 @@ class BlockSearch:
         pairs = sum(
             -(-found.length // size) * sum(window.length for window in found.gap.windows) for found in batch
         )
-        width = min(8, max(4, -(-(pairs.bit_length() + CERTAINTY_BITS) // 8)))
         ranges = tuple(ByteRange(found.offset, found.length) for found in batch)
-        self._asked.append((Ask(ranges, size, width), batch))
+        self._asked.append(_Blocks(Ask(ranges, size, fingerprint_width(pairs)), batch))
 
     def _match(self, ask: Ask, opened: list[_Open], blobs: list[bytes], find: Find) -> None:
         gap, size, width = opened[0].gap, ask.size, ask.width
@@ -365,19 +378,23 @@ def _gap(
 ) -> _Gap:
     """The window is linear in the gap's own length, so that no recipe makes the search of a file long."""
     base, start = before
+    goes_on, behind = start, UNPLACED
     if after is None or after[0] != base:
         after = (base, bases[base].size)
+    else:
+        behind = after[1]
     start, stop = max(0, start - MARGIN), min(bases[base].size, after[1] + MARGIN)
     most = 4 * held.length + 8 * MARGIN
     if start < stop <= start + most:
-        return _Gap(held.offset, held.length, (Window(base, start, stop - start),))
+        window = Window(base, start, stop - start)
+        return _Gap(held.offset, held.length, (window,), goes_on, behind)
     # Too far apart, or what follows here came before there: about either side of it.
     windows = []
     for begin in (start, max(0, stop - most // 2)):
         length = min(most // 2, bases[base].size - begin)
         if length > 0:
             windows.append(Window(base, begin, length))
-    return _Gap(held.offset, held.length, tuple(windows))
+    return _Gap(held.offset, held.length, tuple(windows), goes_on, behind)
 
 
 def _first_parts(parts: Sequence[Part], offset: int) -> Iterator[tuple[int, Part]]:
@@ -424,8 +441,11 @@ def _pieces(offset: int, length: int, matches: list[_Match], starts: list[int]) 
             pieces.append(Literal(match.offset - at))
             at = match.offset
         if stop > at:
-            skipped = at - match.offset
-            pieces.append(Copy(match.copy.base, match.copy.offset + skipped, stop - at))
+            if stop - at == match.copy.length:
+                pieces.append(match.copy)
+            else:
+                skipped = at - match.offset
+                pieces.append(Copy(match.copy.base, match.copy.offset + skipped, stop - at))
             at = stop
         row += 1
     return tuple(pieces)

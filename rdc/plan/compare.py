@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, IntFlag
 from typing import TYPE_CHECKING
 
 from rdc.model.entries import Kind
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

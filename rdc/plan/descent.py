@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rdc.errors import ProtocolError
 from rdc.limits import DESCENT_MAP_RECORDS
+from rdc.records import dataclass
 from rdc.signature.records import reference_column
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ class ReuseChunk:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A chunk of `length` bytes that no base has, `count` times over; `reference` checks what arrives."""
+    """A chunk of `length` bytes that no base has, `count` times over; `reference` checks what arrives. Empty
+    for the only chunk of a file, which the file's root checks."""
 
     reference: bytes
     length: int

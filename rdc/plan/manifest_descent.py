@@ -5,12 +5,12 @@ in the end.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
 from itertools import accumulate, compress
 from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TIER_NODES
+from rdc.records import dataclass, replace
 from rdc.tree.fold import GROUPS, Group
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ __all__ = ["Ask", "ManifestDescent", "first_tier"]
 ALL = Group.NAMES | Group.ATTRIBUTES | Group.MTIMES
 
 FIRST_NODES = 64
-"""The descent starts at the finest tier with at most so many nodes: they cost about 900 bytes and save one or
+"""The descent starts at the finest tier with at most so many nodes: they cost about 700 bytes and save one or
 two round trips."""
 
 FIRST_TIER = 2
-"""Above a quarter of a million entries the first tier may have more nodes instead, 14 bytes for each 4,096
+"""Above a quarter of a million entries the first tier may have more nodes instead, 11 bytes for each 4,096
 entries, so that four exchanges always suffice."""
 
 FEW_NODES = 8
@@ -37,7 +37,7 @@ FEW_NODES = 8
 another round trip would tell which columns are needed."""
 
 FIRST_NODES_MAX = 16_384
-"""Nodes of the first tier in any case: 230 KB, in one answer."""
+"""Nodes of the first tier in any case: 180 KB, in one answer."""
 
 
 def first_tier(entries: int) -> int:
@@ -76,7 +76,7 @@ class ManifestDescent:
     """Goes down the source's fold along what our own manifest lacks. Pure: `asks` out, answers in.
 
     Where names match, only differing column groups are followed. It goes down to the lowest tier whatever
-    differs: the references on the way cost 4 bytes (14 where names differ) for each 16 entries, and asking
+    differs: the references on the way cost 3 bytes (11 where names differ) for each 16 entries, and asking
     for entries earlier would save them where all differ, but cost several times as much where some do.
 
     A manifest that nobody has cannot make it ask for more: of each tier at most as many nodes are taken as

@@ -9,7 +9,8 @@ it is where one is found between its neighbours, which is a place hardly longer 
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+
+from rdc.records import dataclass
 
 __all__ = ["Found", "Stray", "strays"]
 

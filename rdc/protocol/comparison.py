@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from rdc.limits import (
@@ -31,6 +30,7 @@ from rdc.protocol.field_types import (
 )
 from rdc.protocol.fields import Blob, Column, Integer, Parts
 from rdc.protocol.ranges import Ranged, gaps_between
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-FINGERPRINT_WIDTHS = (4, 8)
+FINGERPRINT_WIDTHS = (3, 8)
 LEAF_WIDTH = 4
 """Bytes of a fingerprint that comes with a tree: a chunk has few blocks, and few places to look for them."""
 SHORTEN = 4
@@ -77,7 +77,7 @@ class RootAnswer(WireMessage):
 
     files: Files
     sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE)]
-    """One a file; none where files share references."""
+    """One a file with whole roots; none with references, which are of other sizes where roots are."""
     roots: Annotated[bytes, Blob(REFERENCE_WIDTHS[0], ROOT_BYTES * FILES_PER_MESSAGE)]
     """As many bytes a file, or a group of files, as were asked for, in the order of `files`."""
     group: Annotated[int, Integer(1, FILES_PER_GROUP)] = 1
@@ -91,15 +91,20 @@ class RootAnswer(WireMessage):
     def width(self) -> int:
         return len(self.roots) // self.references
 
+    @property
+    def whole(self) -> bool:
+        """These are roots, and no references to them."""
+        return self.group == 1 and self.width == ROOT_BYTES
+
     def root(self, row: int) -> bytes:
         """The reference of a file, or of the group with this number."""
         return self.roots[row * self.width : (row + 1) * self.width]
 
     def check(self) -> str | None:
-        if len(self.sizes) != (len(self.files) if self.group == 1 else 0):
-            return f"sizes: {len(self.sizes)} for {len(self.files)} files"
         if len(self.roots) % self.references or not REFERENCE_WIDTHS[0] <= self.width <= ROOT_BYTES:
             return f"roots: {len(self.roots)} bytes for {len(self.files)} files"
+        if len(self.sizes) != (len(self.files) if self.whole else 0):
+            return f"sizes: {len(self.sizes)} for {len(self.files)} files"
         return None
 
 
@@ -141,7 +146,7 @@ class TreeAnswer(WireMessage):
     height: Level
     mtime_ns: Mtime
     records: Annotated[bytes, Blob(0, RECORDS_BYTES)]
-    """Opaque here: the signature format says what they hold."""
+    """Opaque here: the signature format says what they hold. Empty where fingerprints do."""
     fingerprints: Annotated[bytes, Blob(0, RECORDS_BYTES)] = b""
     """Of a file of one chunk where `block` asked for them: keyed, LEAF_WIDTH bytes a block, in order."""
 

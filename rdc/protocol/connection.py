@@ -5,8 +5,6 @@ Their fault raises ProtocolError or IncompatiblePeerError; ours raises LocalProt
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgpack  # type: ignore[import-untyped]
 
 from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, RdcError, StreamError, printable
@@ -66,6 +64,7 @@ from rdc.protocol.messages import (
     encode_parts,
 )
 from rdc.protocol.states import NEEDS, RECALLS, TRANSITIONS, Illegal, State
+from rdc.records import dataclass
 
 __all__ = ["MAGIC", "Connection", "LocalProtocolError", "Received"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from rdc.limits import DATA_BYTES, FILES_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
@@ -10,6 +9,7 @@ from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import DIGEST_BYTES, Digest, Failure, Files, Line, Mtime, Ordinal, Size
 from rdc.protocol.fields import Blob, Column, Content, Flag
 from rdc.protocol.ranges import Ranged, gaps_between
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

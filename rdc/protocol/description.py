@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from rdc.limits import FRAME_BYTES, ORDINAL_LIMIT, TIER_NODES, TOP_NODES
@@ -13,6 +12,7 @@ from rdc.protocol.field_types import Count, GroupSet, Level, Ordinal, Root, Size
 from rdc.protocol.fields import Blob, Column, Flag, Gaps, KeptCode, Member, MetadataItems, Path
 from rdc.protocol.listings import ListingColumns
 from rdc.protocol.rows import RowColumns, Rows
+from rdc.records import dataclass
 
 __all__ = [
     "ListingEnd",

@@ -6,7 +6,6 @@ A codec's unpack() raises ValueError with the reason; the message registry adds 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -16,6 +15,7 @@ from rdc.model.entries import Metadata
 from rdc.model.kept import GRANULARITIES, Kept
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.columns import pack_column, pack_gaps, unpack_column, unpack_gaps
+from rdc.records import dataclass
 
 __all__ = [
     "Blob",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rdc.limits import FRAME_BYTES, ROUND_LIMIT
 from rdc.protocol.byte_queue import ByteQueue
 from rdc.protocol.varint import decode_varint, encode_varint
+from rdc.records import dataclass
 
 __all__ = ["Frame", "FrameReader", "frame_head"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import Failure, Line
 from rdc.protocol.fields import Blob, Flag, Integer, KeptCode, Member, Options, Path, Text
+from rdc.records import dataclass
 
 __all__ = ["Describe", "Hello", "Open", "Opened", "PROTOCOL_VERSION", "Refused", "Role"]
 

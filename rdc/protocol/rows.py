@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, compress
 
 from rdc.limits import NAME_BYTES, PATH_BYTES, ROWS_PER_PART, SIZE_LIMIT
@@ -11,6 +10,7 @@ from rdc.model.entries import Kind, PackedListing
 from rdc.protocol.columns import decode_fixed, increasing
 from rdc.protocol.fields import of_items
 from rdc.protocol.listings import KINDS, MODE_LIMIT
+from rdc.records import dataclass
 
 __all__ = ["ALL_GROUPS", "ATTRIBUTES", "MTIMES", "NAMES", "RowColumns", "Rows", "Segment"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from rdc.protocol.columns import increasing
 from rdc.protocol.field_types import Count, Line, Ordinal, Size
 from rdc.protocol.fields import Blob, Flag, Gaps, Integer, Member, MetadataItems, Path
 from rdc.protocol.listings import ListingColumns
+from rdc.records import dataclass
 
 __all__ = ["Changed", "Condition", "Follow", "Renamed", "SourceState", "Turn", "TurnEnd", "Watch"]
 

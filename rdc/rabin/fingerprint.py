@@ -14,9 +14,9 @@ linear: mix before ranking or sampling.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 
 from rdc.rabin.polynomial import degree, power_of_x, remainder, remainder_of_product
+from rdc.records import dataclass, field
 
 __all__ = ["Fingerprint", "SlidingWindow", "byte_table"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError, printable
 from rdc.instances.events import DedupeEvent
 from rdc.model.instances import Action, DedupeReport, Instance
 from rdc.progress import Problem, Progressed
+from rdc.records import dataclass
 from rdc.report.sizes import counted, size_text
 
 if TYPE_CHECKING:

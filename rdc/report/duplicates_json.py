@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from rdc.records import asdict
+from rdc.report.json_events import path_fields
 from rdc.report.survey_json import SurveyJson, Value
-from rdc.report.sync_json import path_fields
 
 if TYPE_CHECKING:
     from rdc.errors import ExitCode
@@ -20,7 +20,7 @@ class DuplicatesJson(SurveyJson):
 
     def group(self, group: DuplicateGroup) -> None:
         files = [_file(file) for file in group.files]
-        self.emit("group", {"size": group.size, "waste": group.waste, "files": files})
+        self.queue("group", {"size": group.size, "waste": group.waste, "files": files})
 
     def finish_groups(self, summary: DuplicateSummary, code: ExitCode) -> None:
         self.finish(asdict(summary), code)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rdc.progress import Event, PlanKnown, Progressed
+from rdc.records import dataclass
 from rdc.report.sizes import size_text
 
 __all__ = ["PHASES", "ProgressTrack", "Standing", "detail_text", "standing_text"]

@@ -6,8 +6,8 @@ import json
 from typing import TypeAlias
 
 from rdc.model.scan import Bin, LevelSummary, ScanReport
+from rdc.report.json_events import path_fields
 from rdc.report.scan_headline import headline
-from rdc.report.sync_json import path_fields
 
 __all__ = ["SCHEMA", "Json", "scan_document", "scan_json"]
 

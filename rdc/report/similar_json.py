@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from rdc.records import asdict
+from rdc.report.json_events import path_fields
 from rdc.report.survey_json import SurveyJson, Value
-from rdc.report.sync_json import path_fields
 
 if TYPE_CHECKING:
     from rdc.errors import ExitCode
@@ -19,13 +19,13 @@ class SimilarJson(SurveyJson):
     """`group`, `match` and `folders` besides the events of every survey."""
 
     def group(self, group: SimilarGroup) -> None:
-        self.emit("group", {"bytes": group.bytes, "files": [_file(file) for file in group.files]})
+        self.queue("group", {"bytes": group.bytes, "files": [_file(file) for file in group.files]})
 
     def match(self, file: SimilarFile) -> None:
-        self.emit("match", _file(file))
+        self.queue("match", _file(file))
 
     def folders(self, pair: SimilarFolders) -> None:
-        self.emit(
+        self.queue(
             "folders",
             {
                 "overlap": round(pair.overlap, 4),

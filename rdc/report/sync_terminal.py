@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError, printable
 from rdc.model.sync import SyncReport
 from rdc.progress import Event, ItemChanged, Problem
+from rdc.records import dataclass
 from rdc.report.sizes import counted, exact_text, size_text
 
 if TYPE_CHECKING:

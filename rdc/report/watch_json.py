@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rdc.errors import RdcError
 from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchEvent, WatchReport
 from rdc.progress import Event
-from rdc.report.sync_json import SyncJson, json_line
+from rdc.report.sync_json import SyncJson
 
 __all__ = ["WatchJson"]
 
@@ -20,10 +20,6 @@ class WatchJson:
         self, write: Callable[[str], None], flush: Callable[[], None], clock: Callable[[], float]
     ) -> None:
         """`clock` gives seconds that never go back."""
-        self._write = write
-        self._flush = flush
-        self._clock = clock
-        self._began = clock()
         self._sync = SyncJson(write, flush, clock)
 
     def start(self) -> None:
@@ -33,8 +29,9 @@ class WatchJson:
         self._sync(event)
 
     def tell(self, event: WatchEvent) -> None:
+        tell = self._sync.tell
         if isinstance(event, InStep):
-            line = json_line(
+            tell(
                 "in_step",
                 whole=event.whole,
                 files=event.files,
@@ -45,30 +42,25 @@ class WatchJson:
                 seconds=round(event.seconds, 3),
             )
         elif isinstance(event, Halted):
-            line = json_line("halted", message=event.reason)
+            tell("halted", message=event.reason)
         elif isinstance(event, Resumed):
-            line = json_line("resumed")
+            tell("resumed")
         elif isinstance(event, Limited):
-            line = json_line("limited", message=event.reason, seconds=event.seconds)
+            tell("limited", message=event.reason, seconds=event.seconds)
         elif isinstance(event, Disconnected):
-            line = json_line("disconnected", message=event.reason, seconds=round(event.seconds, 3))
-        self._write(line)
-        self._flush()
+            tell("disconnected", message=event.reason, seconds=round(event.seconds, 3))
 
     def finish(self, report: WatchReport) -> None:
-        self._write(
-            json_line(
-                "stopped",
-                turns=report.turns,
-                changed=report.changed,
-                deleted=report.deleted,
-                bytes_sent=report.bytes_sent,
-                bytes_received=report.bytes_received,
-                errors=report.errors,
-                seconds=round(self._clock() - self._began, 3),
-            )
+        self._sync.tell(
+            "stopped",
+            turns=report.turns,
+            changed=report.changed,
+            deleted=report.deleted,
+            bytes_sent=report.bytes_sent,
+            bytes_received=report.bytes_received,
+            errors=report.errors,
+            seconds=self._sync.seconds,
         )
-        self._flush()
 
     def fail(self, error: RdcError) -> None:
         self._sync.fail(error)

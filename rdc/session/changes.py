@@ -7,7 +7,6 @@ else changed is found out when it is named, all others when the whole trees are 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, printable
@@ -16,6 +15,7 @@ from rdc.model.entries import EMPTY_LISTING, Kind, Listing, strings
 from rdc.plan.itemize import RENAMING
 from rdc.progress import ItemChanged, Problem
 from rdc.protocol.messages import Changed, Done, Renamed, TurnEnd
+from rdc.records import replace
 from rdc.session.deletion import Deletion
 from rdc.session.directories import Announced, Directories, writing_code
 from rdc.session.driver import Receive, Send

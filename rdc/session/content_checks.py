@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
-from rdc.limits import FILES_PER_MESSAGE
+from rdc.limits import FILES_PER_GROUP, FILES_PER_MESSAGE
 from rdc.protocol.messages import RootRequest
 from rdc.session.driver import Send
 from rdc.session.file_queue import FileQueue
-from rdc.signature.records import SHORT_REFERENCE_BYTES, group_references, root_reference
+from rdc.signature.records import group_references, root_reference
 
 if TYPE_CHECKING:
     from rdc.protocol.messages import RootAnswer
@@ -24,8 +25,12 @@ ALIKE_FILES = 32
 where a tree's top has 60 bytes: a round trip or two more for those that differ."""
 
 GROUP_FILES = 16
-"""Of so many files at first by one reference: half a byte a file, and 8 bytes for those of groups that
-differ. Where one in a hundred differs, 1.7 bytes a file in place of 8."""
+"""Of so many files at least at first by one reference: 0.4 bytes a file, and 6 bytes for those of groups that
+differ. Where one in a hundred differs, 1.3 bytes a file in place of 6."""
+
+REFERENCE_BYTES = 6
+"""Of a root, or of a group of them. Each is compared with one other: that a million files which differ all
+show is certain but for 2^-28."""
 
 FILES_PER_CHECK = 1024
 """Files in one such request: the far side signs the next while this one compares."""
@@ -66,19 +71,27 @@ class ContentChecks:
             files = self._demanded.drained(FILES_PER_MESSAGE)
             self._asked.update(files)
             yield Send(RootRequest(files), round_)
-        if len(self._alike) < ALIKE_FILES:
+        if planned and len(self._alike) < ALIKE_FILES:
             for file in self._alike:
                 self._descents.add(file)
             self._alike.clear()
-        while self._alike:
+        group = self._group() if planned else 0
+        while self._alike and planned:
             files = self._alike.drained(FILES_PER_CHECK)
             self._asked.update(files)
             self._touched.update(files)
-            yield Send(RootRequest(files, SHORT_REFERENCE_BYTES, GROUP_FILES), round_)
+            yield Send(RootRequest(files, REFERENCE_BYTES, group), round_)
         while self._suspects:
             files = self._suspects.drained(FILES_PER_MESSAGE)
             self._asked.update(files)
-            yield Send(RootRequest(files, SHORT_REFERENCE_BYTES), round_)
+            yield Send(RootRequest(files, REFERENCE_BYTES), round_)
+
+    def _group(self) -> int:
+        """Files to a reference where half as many differ in content alone as differ in size: both questions
+        then cost the same."""
+        alike = len(self._alike)
+        differing = max(0, self._context.landing.planned - alike) // 2 + 1
+        return max(GROUP_FILES, min(isqrt(alike // differing), FILES_PER_GROUP))
 
     def take(self, message: RootAnswer, round_: int) -> Conversation[None]:
         context = self._context
@@ -88,7 +101,8 @@ class ContentChecks:
         for row, file in enumerate(message.files):
             self._asked.discard(file)
             entry = context.entries.entry(file)
-            root = self._roots.pop(file, None) or (yield from self._root(file, message.sizes[row], round_))
+            size = message.sizes[row] if message.sizes else None
+            root = self._roots.pop(file, None) or (yield from self._root(file, size, round_))
             if root is not None:
                 root = root_reference(root, context.secret, message.width)
             touched = file in self._touched

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from rdc.errors import printable
+from rdc.records import dataclass
 from rdc.session.rebuild import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES
@@ -28,11 +28,6 @@ class Stage(IntEnum):
 
     SHORT = 0
     FULL = 1
-
-    @property
-    def width(self) -> int:
-        """Bytes of a reference."""
-        return SHORT_REFERENCE_BYTES if self is Stage.SHORT else DIGEST_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +73,16 @@ class DescendingFile:
         "size",
         "sources",
         "stage",
+        "width",
     )
 
-    def __init__(self, file: int, path: bytes, estimate: int) -> None:
+    def __init__(self, file: int, path: bytes, estimate: int, width: int = SHORT_REFERENCE_BYTES) -> None:
         self.file = file
         self.path = path
         self.estimate = estimate
         """Bytes that its trees take in memory."""
+        self.width = width
+        """Bytes of a reference."""
         self.stage = Stage.SHORT
         self.held: list[HeldFile] = []
         """Its bases: the version at its path first, if there is one."""
@@ -105,6 +103,10 @@ class DescendingFile:
         self.root = b""
         self.size = 0
         self.metadata: Metadata | None = None
+
+    def escalate(self) -> None:
+        """From here on with whole digests."""
+        self.stage, self.width = Stage.FULL, DIGEST_BYTES
 
     def release(self) -> None:
         """Gives back what the present attempt holds open."""

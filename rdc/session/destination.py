@@ -8,7 +8,6 @@ descent find the directories to be compared, from which on both ways are one.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, printable
@@ -25,6 +24,7 @@ from rdc.protocol.messages import (
     TopTier,
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
+from rdc.records import dataclass, replace
 from rdc.session.deletion import Deletion
 from rdc.session.directories import Announced, Directories, writing_code
 from rdc.session.discovery import discover, next_message
@@ -35,7 +35,6 @@ from rdc.session.settlement import Settlement
 from rdc.session.tally import Tally
 from rdc.session.transfer import Transfers
 from rdc.session.transfer_context import TransferContext
-from rdc.session.vanished import Vanished
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
 
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from rdc.session.news import News
     from rdc.session.place import Place
     from rdc.session.settlement import Settlements
+    from rdc.session.vanished import Vanished
     from rdc.tree.filters import FilterList
 
 __all__ = ["Destination"]
@@ -268,8 +268,14 @@ class Destination:
         self._directories.give_up()
         deletes = len(self._directories.extra) if self._options.delete else 0
         extra = self._directories.extra
+
+        def vanished() -> Vanished:
+            from rdc.session.vanished import Vanished
+
+            return Vanished(self._root, self._filters, extra, self._kept)
+
         self._transfers.plan_known(
-            lambda: Vanished(self._root, self._filters, extra, self._kept),
+            vanished,
             rename=self._directories.may_delete(totals.entries, totals.read_errors),
         )
         self._news.report(PlanKnown(self._landing.planned, self._tally.total_bytes, deletes))

@@ -7,7 +7,6 @@ every directory that was touched, deepest first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, printable
@@ -16,6 +15,7 @@ from rdc.model.entries import Kind, Listing, Metadata
 from rdc.plan.compare import Change, Decision, Difference, compare, difference
 from rdc.plan.itemize import itemize
 from rdc.progress import ItemChanged, Problem
+from rdc.records import dataclass, replace
 from rdc.session.rights import lend_rights
 from rdc.tree.walk import join
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
-from rdc.plan.manifest_descent import ManifestDescent
 from rdc.protocol.messages import RowsPart, RowsRequest, TierAnswer, TierRequest, TopTier
 from rdc.session.driver import Receive, Send
-from rdc.tree.fold import Fold
 
 if TYPE_CHECKING:
     from rdc.model.kept import Kept
@@ -44,6 +42,10 @@ def discover(
     What comes out is as true as short references are different: the caller compares the digest of the whole.
     Where a collision is noticed, `into` stays empty. `top`: the topmost nodes come unasked.
     """
+    # Most runs end before this: the manifests are equal, or small enough to come whole.
+    from rdc.plan.manifest_descent import ManifestDescent
+    from rdc.tree.fold import Fold
+
     descent = ManifestDescent(Fold(own, kept), entries, secret, owner=kept.owner)
     # Both sides fold at the same time: the source when it has told its manifest, and we meanwhile.
     descent.prepare()

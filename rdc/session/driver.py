@@ -11,7 +11,6 @@ import select
 import time
 from collections import deque
 from collections.abc import Generator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Generic, NoReturn, TypeAlias, TypeVar
 
@@ -19,6 +18,7 @@ from rdc.errors import ExitCode, ProtocolError, RdcError, StreamError
 from rdc.limits import INBOUND_BYTES
 from rdc.protocol.connection import Connection, Received
 from rdc.protocol.messages import Message, Refused
+from rdc.records import dataclass
 from rdc.session.bandwidth import TokenBucket
 from rdc.session.heartbeat import BEATS, Heartbeat
 from rdc.transport.base import Exchange, Transport, Waitable, timed_out

@@ -5,6 +5,7 @@ What goes wrong on this short way is repeated once with whole digests, then once
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, ProtocolError, printable
@@ -31,16 +32,17 @@ from rdc.session.file_queue import FileQueue
 from rdc.session.gaps import Gaps
 from rdc.session.rebuild import Base, MismatchError, Rebuild
 from rdc.signature.digests import DIGEST_BYTES
-from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records
+from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records, reference_width, whole_chunk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rdc.model.entries import Identity
     from rdc.protocol.messages import BlockAnswer, Data, Literals, NodeAnswer, TreeAnswer
     from rdc.session.driver import Conversation
     from rdc.session.transfer_context import TransferContext
     from rdc.session.whole_files import WholeFiles
+    from rdc.signature.records import NodeRecords
 
 __all__ = ["FileDescents"]
 
@@ -55,7 +57,7 @@ FEW_BYTES = 64 << 10
 LEAF_BLOCK = 1024
 """Bytes of the first blocks asked for, together with a file's tree."""
 
-LEAF_REQUEST = TreeRequest((0,), Stage.SHORT.width, LEAF_BLOCK)
+LEAF_REQUEST = TreeRequest((0,), SHORT_REFERENCE_BYTES, LEAF_BLOCK)
 
 
 class FileDescents:
@@ -95,7 +97,8 @@ class FileDescents:
     def pump(self, round_: int) -> Conversation[None]:
         """Begins as many of those that wait as there is room for."""
         context = self._context
-        starting = []
+        starting: dict[int, list[int]] = {}
+        mean = context.signer.params.mean
         while self._waiting and (
             not self._descending
             or (len(self._descending) < TREES_IN_FLIGHT and self._estimates < TREES_IN_FLIGHT_BYTES)
@@ -103,17 +106,19 @@ class FileDescents:
             file = self._waiting.popleft()
             entry = context.entries.entry(file)
             # About 50 bytes a chunk on each side, and as much again for the lookup.
-            estimate = 4096 + entry.size // int(context.signer.params.mean) * 100
-            self._descending[file] = DescendingFile(file, entry.path, estimate)
+            estimate = 4096 + entry.size // int(mean) * 100
+            width = reference_width(entry.size, mean)
+            self._descending[file] = DescendingFile(file, entry.path, estimate, width)
             self._estimates += estimate
-            starting.append(file)
+            starting.setdefault(width, []).append(file)
         if starting:
-            for first in range(0, len(starting), FILES_PER_MESSAGE):
-                files = tuple(sorted(starting[first : first + FILES_PER_MESSAGE]))
-                yield Send(TreeRequest(files, Stage.SHORT.width, LEAF_BLOCK), round_)
+            for width, wanted in starting.items():
+                for first in range(0, len(wanted), FILES_PER_MESSAGE):
+                    files = tuple(sorted(wanted[first : first + FILES_PER_MESSAGE]))
+                    yield Send(TreeRequest(files, width, LEAF_BLOCK), round_)
             # The source signs its versions now, so ours are signed at the same time.
             yield Flush()
-            for file in starting:
+            for file in chain(*starting.values()):
                 yield from self._sign_bases(self._descending[file], round_)
                 context.tally.compared(context.entries.entry(file).size)
 
@@ -188,11 +193,17 @@ class FileDescents:
             self._context.landing.same(message.file, state.metadata)
             self._context.tally.advance(message.size)
             return
-        width = state.stage.width
         trees = [held.tree for held in state.held]
-        state.descent = Descent(trees, self._context.secret, width, message.size)
-        state.descent.start(message.height, decode_records(message.records, width))
+        state.descent = Descent(trees, self._context.secret, state.width, message.size)
+        state.descent.start(message.height, self._top(state, message))
         yield from self._ask(state, round_, message.fingerprints)
+
+    def _top(self, state: DescendingFile, message: TreeAnswer) -> NodeRecords:
+        if message.records or not message.fingerprints:
+            return decode_records(message.records, state.width)
+        if message.height or message.size > self._context.signer.params.max_size:
+            raise ProtocolError(f"a tree of file {message.file}, of {message.size} bytes, without records")
+        return whole_chunk(message.size)
 
     def _sign_bases(self, state: DescendingFile, round_: int) -> Conversation[None]:
         """The old version first, then what an interrupted run left of the new one, then other files."""
@@ -224,7 +235,7 @@ class FileDescents:
         state = self._descending.get(message.file)
         if state is None or state.descent is None:
             raise ProtocolError(f"nodes of file {message.file} that were not asked for")
-        records = [decode_records(data, state.stage.width) for data in message.records]
+        records = [decode_records(data, state.width) for data in message.records]
         if state.descent.answer(message.level, message.nodes, records):
             yield from self._ask(state, round_)
 
@@ -238,7 +249,7 @@ class FileDescents:
         if asking:
             for i in range(0, len(asking), NODES_PER_MESSAGE):
                 nodes = tuple(asking[i : i + NODES_PER_MESSAGE])
-                yield Send(NodeRequest(state.file, descent.level, nodes, state.stage.width), round_)
+                yield Send(NodeRequest(state.file, descent.level, nodes, state.width), round_)
             return
         state.parts, state.descent = descent.recipe(), None
         if state.stage is Stage.SHORT:
@@ -306,11 +317,17 @@ class FileDescents:
             state.open_requests += 1
             yield Send(RangeRequest.of(state.file, ranges, pack=True), round_)
             return
+        yield from self._ask_data(state, ranges, round_)
+        if not ranges:
+            yield from self._conclude(state, round_)
+
+    @staticmethod
+    def _ask_data(
+        state: DescendingFile, ranges: Sequence[tuple[int, int]], round_: int
+    ) -> Conversation[None]:
         for i in range(0, len(ranges), RANGES_PER_MESSAGE):
             state.open_requests += 1
             yield Send(RangeRequest.of(state.file, tuple(ranges[i : i + RANGES_PER_MESSAGE])), round_)
-        if not ranges:
-            yield from self._conclude(state, round_)
 
     def _may_pack(self, state: DescendingFile, ranges: list[tuple[int, int]]) -> bool:
         if not self._context.pack or len(ranges) > RANGES_PER_MESSAGE:
@@ -370,7 +387,7 @@ class FileDescents:
                 temporary,
                 state.parts,
                 bases,
-                self._reference(state.stage),
+                self._reference(state.width),
                 Spool,
             )
             state.rebuild.start()
@@ -391,11 +408,9 @@ class FileDescents:
             state.outgrown = True
             self._context.leftovers.remove(leftover.path)
 
-    def _reference(self, stage: Stage) -> Callable[[bytes], bytes]:
-        if stage is Stage.SHORT:
-            return lambda digest: short_references(
-                self._context.secret, digest, DIGEST_BYTES, SHORT_REFERENCE_BYTES
-            )
+    def _reference(self, width: int) -> Callable[[bytes], bytes]:
+        if width < DIGEST_BYTES:
+            return lambda digest: short_references(self._context.secret, digest, DIGEST_BYTES, width)
         return lambda digest: digest
 
     def _conclude(self, state: DescendingFile, round_: int) -> Conversation[None]:
@@ -403,6 +418,11 @@ class FileDescents:
         if not state.failed:
             try:
                 rebuild = self._build(state)
+                if wrong := rebuild.mend():
+                    yield from self._ask_data(
+                        state, [(found.offset, found.length) for found in wrong], round_
+                    )
+                    return
                 rebuild.finish(state.root)
             except MismatchError:
                 state.failed = True
@@ -432,8 +452,8 @@ class FileDescents:
         if state.outgrown:
             state.held = [held for held in state.held if held is not state.leftover]
         if state.stage is Stage.SHORT:
-            state.stage = Stage.FULL
-            yield Send(TreeRequest((state.file,), state.stage.width), round_)
+            state.escalate()
+            yield Send(TreeRequest((state.file,), state.width), round_)
         else:
             self._fetch_whole(state)
 

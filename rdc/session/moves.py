@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.files.move import Moved, make_durable, move_file
+from rdc.records import dataclass
 from rdc.session.identities import Identities
 
 if TYPE_CHECKING:

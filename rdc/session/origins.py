@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from array import array
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -20,6 +19,7 @@ from rdc.errors import FileError, ProtocolError
 from rdc.files.filesystem import path_of
 from rdc.limits import BASES_PER_FILE, SIGNED_KIN
 from rdc.protocol.messages import DigestRequest, TraitsRequest
+from rdc.records import dataclass
 from rdc.session.descending_file import HeldFile
 from rdc.session.driver import Flush, Send
 from rdc.session.file_queue import FileQueue

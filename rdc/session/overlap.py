@@ -21,8 +21,10 @@ def check_overlap(source: bytes, destination: bytes, filters: FilterList, *, del
     """
     if not os.path.isdir(source) or (not source.endswith(b"/") and os.path.islink(source)):
         return  # a file, or a link that is copied as such
-    top = os.path.realpath(source)
-    target = os.path.realpath(destination)
+    try:
+        top, target = os.path.realpath(source), os.path.realpath(destination)
+    except OSError:
+        return  # the working directory is gone: nothing can be made in it, and what fails is told elsewhere
     name = b"" if _content_only(source) else os.path.basename(source)
     if name:
         target = os.path.join(target, name)

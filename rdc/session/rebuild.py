@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
 from typing import TYPE_CHECKING
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from rdc.errors import FileError, RdcError, printable
-from rdc.plan.descent import Copy, Fetch, Literal, Patch, Repeat, Reuse, ReuseChunk
+from rdc.plan.descent import ByteRange, Copy, Fetch, Literal, Patch, Repeat, Reuse, ReuseChunk
+from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder
 from rdc.signature.digests import DIGEST_BYTES
 
@@ -114,11 +115,22 @@ class Base:
     tree: SignatureTree
 
 
+@dataclass(frozen=True, slots=True)
+class _Wrong:
+    """A chunk that was written as blocks made it, which is not what its reference names."""
+
+    offset: int
+    length: int
+    reference: bytes
+
+
 class Rebuild:
     """Writes `temporary` from a recipe. `push` literal bytes in file order; `finish` compares the root.
 
     Every byte written was hashed in memory on its way: base chunks against the base's signature, literals
-    against their references, and all of them together against the wanted 32-byte root.
+    against their references, and all of them together against the wanted 32-byte root. Chunks put together
+    from blocks that were not what their fingerprints promised are `wrong`: after `mend` their right bytes are
+    to be pushed.
     """
 
     def __init__(
@@ -137,10 +149,16 @@ class Rebuild:
         self.reused_bytes = 0
         self._bases = bases
         self._reference = reference
+        self._params = params
+        self._column = column
         self._builder = TreeBuilder(params, column)
         self._inbox = bytearray()
         self._offsets: dict[int, array[int]] = {}
         self._run: Generator[None] | None = self._write(parts)
+        self._wrong: list[_Wrong] = []
+        self._mended: dict[int, bytes] | None = None
+        """Digests of the chunks that were wrong, by offset in the file."""
+        self._repeating = False
 
     def start(self) -> None:
         """Writes up to the first literal. Raises MismatchError when the base is not what was signed."""
@@ -156,8 +174,47 @@ class Rebuild:
         """Raises MismatchError unless exactly the promised file was written."""
         if self._run is not None or self._inbox:
             raise self._mismatch("its literals do not fill its gaps")
-        if self._builder.finish().root != root:
+        tree = self._builder.finish()
+        if self._mended:
+            tree = self._mended_tree(tree, self._mended)
+        if tree.root != root:
             raise self._mismatch("the rebuilt content does not have the announced root")
+
+    def mend(self) -> tuple[ByteRange, ...]:
+        """The ranges of the chunks that are wrong, once everything is written; their bytes are to be pushed,
+        in order. None: all is well, or was mended before."""
+        if self._run is not None or not self._wrong or self._mended is not None:
+            return ()
+        self._mended = {}
+        self._run = self._mend(self._mended)
+        return tuple(ByteRange(wrong.offset, wrong.length) for wrong in self._wrong)
+
+    def _mend(self, mended: dict[int, bytes]) -> Generator[None]:
+        for wrong in self._wrong:
+            while len(self._inbox) < wrong.length:
+                yield
+            chunk = bytes(self._inbox[: wrong.length])
+            del self._inbox[: wrong.length]
+            mended[wrong.offset] = self._named(chunk, wrong.reference)
+            self.temporary.rewrite(wrong.offset, chunk)
+
+    def _mended_tree(self, tree: SignatureTree, mended: dict[int, bytes]) -> SignatureTree:
+        """The tree of what is written now; its chunks are as long as before."""
+        builder = TreeBuilder(self._params, self._column)
+        level, at, offsets = tree.levels[0], 0, list(mended)
+        for row in range(level.records):
+            digest, length = level.digest(row), level.lengths[row]
+            # A run of equal chunks, of which some may have been wrong.
+            stop = at + length * level.counts[row]
+            for offset in offsets[bisect_left(offsets, at) : bisect_left(offsets, stop)]:
+                if offset > at:
+                    builder.repeat(digest, length, (offset - at) // length)
+                builder.repeat(mended[offset], length, 1)
+                at = offset + length
+            if stop > at:
+                builder.repeat(digest, length, (stop - at) // length)
+            at = stop
+        return builder.finish()
 
     def _step(self) -> None:
         if self._run is not None:
@@ -185,19 +242,28 @@ class Rebuild:
             yield
         chunk = bytes(self._inbox[: part.length])
         del self._inbox[: part.length]
+        self._put(chunk, self._named(chunk, part.reference), part.count)
+
+    def _named(self, chunk: bytes, reference: bytes) -> bytes:
+        """The digest of a chunk that arrived."""
         digest = blake3(chunk).digest()
-        if self._reference(digest) != part.reference:
+        if reference and self._reference(digest) != reference:
             raise self._mismatch("a chunk that arrived is not the one its reference names")
-        self._put(chunk, digest, part.count)
+        return digest
 
     def _patch(self, part: Patch) -> Generator[None]:
         wanted = sum(piece.length for piece in part.pieces if isinstance(piece, Literal))
         while len(self._inbox) < wanted:
             yield
-        pieces, at = [], 0
+        pieces: list[bytes | memoryview] = []
+        at = 0
+        near, start = self._surroundings(part)
         for piece in part.pieces:
             if isinstance(piece, Copy):
-                pieces.append(self._bases[piece.base].source.pread(piece.offset, piece.length))
+                if near:
+                    pieces.append(near[piece.offset - start : piece.offset - start + piece.length])
+                else:
+                    pieces.append(self._bases[piece.base].source.pread(piece.offset, piece.length))
                 self.reused_bytes += piece.length * part.count
             else:
                 pieces.append(bytes(self._inbox[at : at + piece.length]))
@@ -205,13 +271,27 @@ class Rebuild:
         del self._inbox[:wanted]
         chunk = b"".join(pieces)
         digest = blake3(chunk).digest()
-        if self._reference(digest) != part.reference:
-            raise self._mismatch("a chunk put together from blocks is not the one its reference names")
+        if part.reference and self._reference(digest) != part.reference:
+            if part.count > 1 or self._repeating:
+                raise self._mismatch("a chunk put together from blocks is not the one its reference names")
+            self._wrong.append(_Wrong(self.temporary.size, part.length, part.reference))
         self._put(chunk, digest, part.count)
 
+    def _surroundings(self, part: Patch) -> tuple[memoryview, int]:
+        """What a base has from the first of a chunk's copies to the last, and where it begins there: one read
+        for hundreds of pieces of rebuilt code. Nothing, where they lie elsewhere."""
+        copies = [piece for piece in part.pieces if isinstance(piece, Copy)]
+        start = min((copy.offset for copy in copies), default=0)
+        stop = max((copy.offset + copy.length for copy in copies), default=0)
+        if len(copies) < 2 or stop - start > 4 * part.length or len({copy.base for copy in copies}) > 1:
+            return memoryview(b""), 0
+        return memoryview(self._bases[copies[0].base].source.pread(start, stop - start)), start
+
     def _repeat(self, part: Repeat) -> Generator[None]:
-        start = self.temporary.size
+        start, outside = self.temporary.size, self._repeating
+        self._repeating = True
         yield from self._write(part.parts)
+        self._repeating = outside
         # The rest of the run is what was just written and checked; it is read back in pieces and hashed again
         # by the chunks of its first appearance.
         pieces = list(self._chunk_lengths(part.parts))

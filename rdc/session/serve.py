@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from rdc import __version__
@@ -12,12 +11,11 @@ from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Follow, Hello, Open, Opened, Role, Start, Watch
+from rdc.records import dataclass
 from rdc.session.destination import Destination
 from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE, keeps, open_destination, wants_listing
-from rdc.session.source import Source, SourceTree
-from rdc.session.standing import Standing
 from rdc.tree.filters import FilterList
 
 if TYPE_CHECKING:
@@ -92,6 +90,8 @@ def answer(
     filters = FilterList(options.rules)
     news = News(None, items=options.items)
     if open_.role is Role.SOURCE:
+        from rdc.session.source import Source, SourceTree
+
         tree = SourceTree.open(path, site)
         try:
             yield Send(Opened(None, False), round_)
@@ -115,6 +115,8 @@ def answer(
     yield Send(Describe(whole, kept), round_)
     received = yield Receive()
     if received is not None and isinstance(received.message, Watch):
+        from rdc.session.standing import Standing
+
         standing = Standing(
             path,
             site,
@@ -129,6 +131,7 @@ def answer(
         return
     if received is None or not isinstance(received.message, Start):
         raise ProtocolError("expected Start")
+
     place = open_destination(path, received.message, dry_run=options.dry_run, site=site)
     try:
         half = Destination(

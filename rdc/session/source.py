@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict, deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -15,7 +14,6 @@ from rdc.kernel import block_fingerprints
 from rdc.limits import DATA_BYTES, NODES_PER_ANSWER, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
 from rdc.model.kept import Kept
-from rdc.plan.context import context_ranges
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import (
     NO_TRAITS,
@@ -46,6 +44,7 @@ from rdc.protocol.messages import (
     TreeRequest,
 )
 from rdc.protocol.packed import pack
+from rdc.records import dataclass
 from rdc.session.description import Description
 from rdc.session.driver import Flush, Press, Receive, Send
 from rdc.session.file_sender import FileSender
@@ -54,7 +53,7 @@ from rdc.session.place import ANYWHERE
 from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from rdc.catalog.signer import FileSigner
     from rdc.files.confined import Root
@@ -75,6 +74,9 @@ SIGNED_OBJECT_BYTES = 2048
 HARD_BYTES = 1 << 20
 """Literals of one file from which on they are compressed hard: a descent took its time over them, and they
 are most of what is sent. A compressor that starts anew, which is what it takes, costs 20 ms."""
+
+CLOSE_BYTES = 4 << 10
+"""Bytes between two ranges that are read rather than made a reason for another system call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +276,7 @@ class Source:
             roots.append(root)
         if files:
             references = group_references(roots, self._secret, message.width, message.group)
-            told = tuple(sizes) if message.group == 1 else ()
+            told = tuple(sizes) if message.group == 1 and message.width > SHORT_REFERENCE_BYTES else ()
             yield Send(RootAnswer(tuple(files), told, references, message.group), round_)
 
     def _root(self, file: int, source: SourceFile) -> bytes:
@@ -319,7 +321,9 @@ class Source:
                 data = source.pread(0, tree.size)
                 fingerprints = block_fingerprints(self._secret, data, asked.block_of(tree.size), LEAF_WIDTH)
                 source.check_unchanged()
-        records = encode_records(tree.top, range(tree.top.records), self._secret, asked.width)
+        records = b""
+        if not fingerprints:
+            records = encode_records(tree.top, range(tree.top.records), self._secret, asked.width)
         mtime = self._news_of_mtime(file, signed.identity)
         answer = TreeAnswer(file, tree.size, tree.root, tree.height, mtime, records, fingerprints)
         yield Send(answer, round_)
@@ -344,15 +348,17 @@ class Source:
             yield Send(NodeAnswer(message.file, message.level, nodes, records), round_)
 
     def _send_blocks(self, message: BlockRequest, round_: int) -> Conversation[None]:
-        fingerprints = bytearray()
-        # A read holds whole blocks, so that only a range's end has a shorter one.
-        span = DATA_BYTES // message.size * message.size
+        fingerprints, held = bytearray(), bytearray()
+        size, width = message.size, message.width
         with self._opened_again(message) as source:
-            for offset, length in message.ranges:
-                for at in range(offset, offset + length, span):
-                    data = source.pread(at, min(span, offset + length - at))
-                    fingerprints += block_fingerprints(self._secret, data, message.size, message.width)
+            # What is named at a time holds whole blocks, so that only a range's end has a shorter one.
+            for piece, ends in _contents(source, message.ranges, DATA_BYTES // size * size):
+                held += piece
+                if (ends and len(held) % size) or len(held) >= DATA_BYTES:
+                    fingerprints += block_fingerprints(self._secret, held, size, width)
+                    held = bytearray()
             source.check_unchanged()
+        fingerprints += block_fingerprints(self._secret, held, size, width)
         yield Send(BlockAnswer(message.file, bytes(fingerprints)), round_)
 
     def _send_ranges(self, message: RangeRequest, round_: int) -> Conversation[None]:
@@ -364,16 +370,12 @@ class Source:
             yield Press(hard=True)
         held = bytearray()
         with self._opened_again(message) as source:
-            for offset, length in message.ranges:
-                at, end = offset, offset + length
-                while at < end:
-                    part = source.pread(at, min(DATA_BYTES - len(held), end - at))
-                    held += part
-                    at += len(part)
-                    if len(held) == DATA_BYTES:
-                        yield Send(Data(message.file, bytes(held)), round_)
-                        yield from self._listen()
-                        held.clear()
+            for piece, _ in _contents(source, message.ranges, DATA_BYTES):
+                held += piece
+                if len(held) >= DATA_BYTES:
+                    yield Send(Data(message.file, bytes(held[:DATA_BYTES])), round_)
+                    yield from self._listen()
+                    del held[:DATA_BYTES]
             source.check_unchanged()
         if held:
             yield Send(Data(message.file, bytes(held)), round_)
@@ -381,6 +383,8 @@ class Source:
         yield Send(FileEnd(message.file, sum(message.lengths)), round_)
 
     def _packed(self, message: RangeRequest) -> Literals:
+        from rdc.plan.context import context_ranges
+
         with self._opened_again(message) as source:
             literals = b"".join(source.pread(offset, length) for offset, length in message.ranges)
             known = context_ranges(message.ranges, source.size)
@@ -434,3 +438,29 @@ class Source:
         signed = self._signed.pop(file, None)
         if signed is not None:
             self._signed_bytes -= signed.bytes
+
+
+def _contents(
+    source: SourceFile, ranges: Sequence[tuple[int, int]], most: int
+) -> Iterator[tuple[memoryview, bool]]:
+    """What a file has in these ranges, in pieces of at most `most` bytes, and whether a range ends with each.
+    Ranges that are close together are read at once."""
+    row = 0
+    while row < len(ranges):
+        start, length = ranges[row]
+        first, end = row, start + length
+        row += 1
+        for at in range(start, end - most, most):
+            yield memoryview(source.pread(at, most)), False
+            start = at + most
+        ranges_end = end
+        while row < len(ranges):
+            offset, length = ranges[row]
+            if offset - end > CLOSE_BYTES or offset + length - start > most:
+                break
+            end = offset + length
+            row += 1
+        view = memoryview(source.pread(start, end - start))
+        yield view[: ranges_end - start], True
+        for offset, length in ranges[first + 1 : row]:
+            yield view[offset - start : offset - start + length], True

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import replace
-from pathlib import Path
+import time
 from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
@@ -19,20 +18,18 @@ from rdc.errors import (
     TrustError,
     UsageError,
 )
-from rdc.limits import DAEMON_TIMEOUT_SECONDS
+from rdc.limits import DAEMON_TIMEOUT_SECONDS, EXPIRY_NOTICE_DAYS
 from rdc.model.location import DEFAULT_PORT, Location, RemoteShell, parse_location
 from rdc.model.sync import SyncOptions, SyncReport
-from rdc.progress import silent
+from rdc.progress import Problem, silent
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Describe, Hello, Open, Opened, Role, Start
-from rdc.session.destination import Destination
+from rdc.records import replace
 from rdc.session.driver import Pace, Receive, Send, run
-from rdc.session.local import LocalLink
 from rdc.session.news import News
 from rdc.session.overlap import check_overlap
 from rdc.session.place import keeps, keeps_owner, open_destination, wants_listing
 from rdc.session.serve import answer, greeting
-from rdc.session.source import Source, SourceTree
 from rdc.tree.filters import FilterList
 
 if TYPE_CHECKING:
@@ -42,6 +39,8 @@ if TYPE_CHECKING:
     from rdc.progress import Reporter
     from rdc.protocol.messages import Done
     from rdc.session.driver import Conversation
+    from rdc.session.local import LocalLink
+    from rdc.session.source import SourceTree
     from rdc.transport.base import Transport
     from rdc.transport.stdio import ChildTransport
     from rdc.transport.tls import TlsTransport
@@ -63,7 +62,7 @@ def sync(
     shell: RemoteShell | None = None,
     reporter: Reporter = silent,
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
-    keys: Path | None = None,
+    keys: str | os.PathLike[str] | None = None,
 ) -> SyncReport:
     """Brings `destination` up to `source`, as `rdc sync` does.
 
@@ -125,6 +124,9 @@ class _Run:
     def here(self) -> SyncReport:
         """Both ends in this process: the source answers from a thread of its own, so that both sides read
         and hash at the same time."""
+        from rdc.session.local import LocalLink
+        from rdc.session.source import SourceTree
+
         # A mistake in SRC is this side's to tell, not the far side's.
         SourceTree.open(self._source.path).root.close()
         check_overlap(self._source.path, self._destination.path, self._filters, delete=self._options.delete)
@@ -148,18 +150,25 @@ class _Run:
 
         return self._remote(lambda: ChildTransport(argv), explained)
 
-    def by_daemon(self, host: str, port: int, keys: Path | None) -> SyncReport:
+    def by_daemon(self, host: str, port: int, keys: str | os.PathLike[str] | None) -> SyncReport:
         """The other end is a daemon. What is counted are all bytes of the TCP connection's content."""
+        from pathlib import Path
+
         from rdc.transport.keys import KeyRing, key_directory
         from rdc.transport.tls_dial import connect
+        from rdc.transport.tls_trust import days_until
 
-        ring = KeyRing.read(key_directory(os.environ) if keys is None else keys)
+        ring = KeyRing.read(key_directory(os.environ) if keys is None else Path(keys))
         peers = ring.peers(host, port, default_port=DEFAULT_PORT)
         self._options = replace(self._options, timeout=self._options.timeout or DAEMON_TIMEOUT_SECONDS)
         transports: list[TlsTransport] = []
 
         def dial() -> TlsTransport:
             transports.append(connect(host, port, ring, peers))
+            days = days_until(transports[0].peer_expires, time.time())
+            if days is not None and days < EXPIRY_NOTICE_DAYS:
+                line = f"{host}: its certificate expires in {days} days; it needs a new one, trusted here"
+                self._news.report(Problem(ExitCode.OK, b"", line))
             return transports[0]
 
         def explained(error: RdcError, _: TlsTransport) -> RdcError:
@@ -172,6 +181,8 @@ class _Run:
     def _remote(self, dial: Callable[[], W], explained: Callable[[RdcError, W], RdcError]) -> SyncReport:
         with contextlib.ExitStack() as stack:
             if self._source.host is None:
+                from rdc.session.source import SourceTree
+
                 # Before anything is started: a typing error should not ask for a password.
                 tree = SourceTree.open(self._source.path)
                 stack.callback(tree.root.close)
@@ -200,6 +211,9 @@ class _Run:
         if received is None or not isinstance(received.message, Start):
             raise ProtocolError("expected Start")
         start = received.message
+        # Each of the two halves is half of what there is to load.
+        from rdc.session.destination import Destination
+
         place = open_destination(self._destination.path, start, dry_run=self._options.dry_run)
         try:
             half = Destination(
@@ -232,6 +246,8 @@ class _Run:
     def _send(self, tree: SourceTree) -> Conversation[Done]:
         """The far side is the destination."""
         yield from self._open(Role.DESTINATION, self._destination.path)
+        from rdc.session.source import Source
+
         # Contents are compared by listing; anything else the destination may want by manifest.
         offer = None if self._options.checksum else self._owner_there
         half = Source(

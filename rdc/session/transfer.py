@@ -7,7 +7,7 @@ rebuilt.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rdc.errors import ProtocolError, printable
 from rdc.files.replacement import KEEP_BYTES
@@ -25,25 +25,41 @@ from rdc.protocol.messages import (
     TraitsAnswer,
     TreeAnswer,
 )
-from rdc.session.content_checks import ContentChecks
-from rdc.session.file_descents import FileDescents
-from rdc.session.moves import Moves
-from rdc.session.origins import Origins
-from rdc.session.whole_files import WholeFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.protocol.connection import Received
+    from rdc.session.content_checks import ContentChecks
     from rdc.session.driver import Conversation
+    from rdc.session.file_descents import FileDescents
+    from rdc.session.origins import Origins
     from rdc.session.transfer_context import TransferContext
     from rdc.session.vanished import Vanished
+    from rdc.session.whole_files import WholeFiles
 
 __all__ = ["Transfers"]
+
+P = TypeVar("P")
 
 WHOLE_BYTES = 1024
 """Changed files up to this size come whole: compressed hardly longer than a root and fingerprints, and round
 trips sooner."""
+
+
+class _Part(Generic[P]):
+    """A part of the transfers, loaded and made when it first has something to do: most runs need one or two
+    of the four, and loading all takes longer than what many runs do with them."""
+
+    def __init__(self, make: Callable[[], P]) -> None:
+        self._make = make
+        self.made: P | None = None
+        """None: it never had anything to do."""
+
+    def __call__(self) -> P:
+        if self.made is None:
+            self.made = self._make()
+        return self.made
 
 
 class Transfers:
@@ -52,33 +68,54 @@ class Transfers:
     def __init__(self, context: TransferContext) -> None:
         self._context = context
         self.tally = context.tally
-        self._wholes = WholeFiles(context)
-        self._descents = FileDescents(context, self._wholes)
-        self._checks = ContentChecks(context, self._descents)
-        self._moves = Moves(context)
-        self._origins = Origins(context, self._descents, self._wholes, self._moves)
+        self._wholes = _Part(self._make_wholes)
+        self._descents = _Part(self._make_descents)
+        self._checks = _Part(self._make_checks)
+        self._origins = _Part(self._make_origins)
         self._planned = False
+
+    def _make_wholes(self) -> WholeFiles:
+        from rdc.session.whole_files import WholeFiles
+
+        return WholeFiles(self._context)
+
+    def _make_descents(self) -> FileDescents:
+        from rdc.session.file_descents import FileDescents
+
+        return FileDescents(self._context, self._wholes())
+
+    def _make_checks(self) -> ContentChecks:
+        from rdc.session.content_checks import ContentChecks
+
+        return ContentChecks(self._context, self._descents())
+
+    def _make_origins(self) -> Origins:
+        from rdc.session.moves import Moves
+        from rdc.session.origins import Origins
+
+        return Origins(self._context, self._descents(), self._wholes(), Moves(self._context))
 
     @property
     def idle(self) -> bool:
-        return self._checks.idle and self._origins.idle and self._descents.idle and self._wholes.idle
+        parts = (self._checks.made, self._origins.made, self._descents.made, self._wholes.made)
+        return all(part is None or part.idle for part in parts)
 
     def check(self, file: int) -> None:
         """Compare the content of a file that both sides have, then go on as needed."""
-        self._checks.demand(file)
+        self._checks().demand(file)
 
     def update(self, file: int, *, same_size: bool = False) -> None:
         """Bring the content of a file up to date from the version at its path; `same_size`: as listed."""
         size = self._context.entries.entry(file).size
         self.tally.total_bytes += size
         if size <= WHOLE_BYTES and not same_size:
-            self._wholes.add(file)
+            self._wholes().add(file)
             return
         self.tally.compare_bytes += size
         if same_size:
-            self._checks.touched(file)
+            self._checks().touched(file)
         else:
-            self._descents.add(file)
+            self._descents().add(file)
 
     def create(self, file: int, path: bytes, size: int) -> None:
         """Fetch a file that is not here: what an interrupted run did not get of it, or what no other file
@@ -88,63 +125,69 @@ class Transfers:
             if self._planned or not self._context.seeks:
                 self._context.landing.rehearse(file)
             else:
-                self._origins.seek(file)
+                self._origins().seek(file)
         elif size > KEEP_BYTES and self._context.leftovers.of(path) is not None:
             self.tally.compare_bytes += size
-            self._descents.add(file)
+            self._descents().add(file)
         elif self._context.seeks and not self._planned:
-            self._origins.seek(file)
+            self._origins().seek(file)
         else:
-            self._wholes.add(file)
+            self._wholes().add(file)
 
     def plan_known(self, vanished: Callable[[], Vanished], *, rename: bool) -> None:
         """Everything is listed: how much there is to compare is known. `vanished`: files here that the source
         does not have; with `rename` they will be deleted."""
         self._planned = True
-        if self._origins.waiting:
-            self._origins.plan(vanished(), rename=rename)
+        origins = self._origins.made
+        if origins is not None and origins.waiting:
+            origins.plan(vanished(), rename=rename)
         self.tally.plan_known()
 
     def pump(self, round_: int) -> Conversation[None]:
         """Sends what may be asked for now. Whole files come while the rest is still listed."""
-        yield from self._checks.pump(round_, planned=self._planned)
-        if self._planned:
-            yield from self._origins.pump(round_)
-            yield from self._descents.pump(round_)
-        yield from self._wholes.pump(round_)
+        if self._checks.made is not None:
+            yield from self._checks.made.pump(round_, planned=self._planned)
+        if self._planned and self._origins.made is not None:
+            yield from self._origins.made.pump(round_)
+        if self._planned and self._descents.made is not None:
+            yield from self._descents.made.pump(round_)
+        if self._wholes.made is not None:
+            yield from self._wholes.made.pump(round_)
 
     def move(self, spare: Callable[[bytes], None], round_: int) -> Conversation[None]:
         """Renames what was only moved, now that deletions begin; in a dry run tells `spare` what would be."""
-        yield from self._origins.move(spare, round_)
+        if self._origins.made is not None:
+            yield from self._origins.made.move(spare, round_)
 
     def take(self, received: Received) -> Conversation[None]:
         """Takes one answer."""
         message, round_ = received.message, received.round + 1
         if isinstance(message, Data):
-            if not self._descents.take_data(message):
-                self._wholes.take_data(message)
+            if not (self._descents.made is not None and self._descents.made.take_data(message)):
+                self._wholes().take_data(message)
         elif isinstance(message, Literals):
-            yield from self._descents.take_literals(message, round_)
+            yield from self._descents().take_literals(message, round_)
         elif isinstance(message, FileBatch):
-            self._wholes.take_batch(message)
+            self._wholes().take_batch(message)
         elif isinstance(message, FileEnd):
-            if not (yield from self._descents.take_end(message.file, round_)):
+            descents = self._descents.made
+            if descents is None or not (yield from descents.take_end(message.file, round_)):
                 if message.digest:
-                    self._wholes.take_end(message)
-                else:
-                    self._descents.expire(message.file)
+                    self._wholes().take_end(message)
+                elif descents is not None:
+                    descents.expire(message.file)
         elif isinstance(message, TreeAnswer):
-            yield from self._descents.take_tree(message, round_)
+            yield from self._descents().take_tree(message, round_)
         elif isinstance(message, NodeAnswer):
-            yield from self._descents.take_nodes(message, round_)
+            yield from self._descents().take_nodes(message, round_)
         elif isinstance(message, BlockAnswer):
-            yield from self._descents.take_blocks(message, round_)
+            yield from self._descents().take_blocks(message, round_)
         elif isinstance(message, RootAnswer):
-            yield from self._checks.take(message, round_)
+            yield from self._checks().take(message, round_)
         elif isinstance(message, DigestAnswer):
-            yield from self._origins.take_digest(message, round_)
+            yield from self._origins().take_digest(message, round_)
         elif isinstance(message, TraitsAnswer):
-            yield from self._origins.take_traits(message, round_)
+            yield from self._origins().take_traits(message, round_)
         elif isinstance(message, FileFailed):
             self._take_failure(message)
         else:
@@ -152,15 +195,20 @@ class Transfers:
 
     def close(self) -> None:
         """Gives everything back. What came of unfinished files stays for the next run to go on from."""
-        self._descents.close()
-        self._wholes.close()
+        for part in (self._descents.made, self._wholes.made):
+            if part is not None:
+                part.close()
 
     def _take_failure(self, message: FileFailed) -> None:
         file = message.file
-        if not self._descents.take_failure(file):
-            if self._descents.expire(file):
+        descents, checks, origins = self._descents.made, self._checks.made, self._origins.made
+        if descents is None or not descents.take_failure(file):
+            if descents is not None and descents.expire(file):
                 return
-            if not (self._checks.take_failure(file) or self._origins.take_failure(file)):
-                self._wholes.take_failure(file)
+            if not (
+                (checks is not None and checks.take_failure(file))
+                or (origins is not None and origins.take_failure(file))
+            ):
+                self._wholes().take_failure(file)
         path = self._context.entries.entry(file).path
         self._context.news.report(Problem(message.code, path, printable(message.message)))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError
 from rdc.progress import Problem
+from rdc.records import dataclass, replace
 from rdc.session.driver import Flush
 
 if TYPE_CHECKING:

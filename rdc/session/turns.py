@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.limits import GONE_BYTES
 from rdc.model.entries import EMPTY_LISTING
 from rdc.protocol.listings import slice_listing
 from rdc.protocol.messages import Changed, Done, Renamed, Turn, TurnEnd, Watch
+from rdc.records import dataclass
 from rdc.session.driver import Receive, Send
 from rdc.session.source import Source
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import eq, mul
 from typing import TYPE_CHECKING, Protocol
@@ -14,6 +13,7 @@ from rdc.chunking.chunker import Chunker
 from rdc.errors import UsageError
 from rdc.kernel import Cutter, Winnower
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
+from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES, node_digest, root_digest
 from rdc.signature.tree import Level, SignatureTree
 

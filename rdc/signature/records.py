@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -11,6 +10,7 @@ from rdc.errors import ProtocolError
 from rdc.kernel import short_references
 from rdc.limits import NODE_RECORDS_MAX, SIZE_LIMIT
 from rdc.protocol.varint import decode_varint, encode_varint
+from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
 
 if TYPE_CHECKING:
@@ -25,11 +25,25 @@ __all__ = [
     "encode_records",
     "group_references",
     "reference_column",
+    "reference_width",
+    "whole_chunk",
     "root_reference",
 ]
 
 SHORT_REFERENCE_BYTES = 8
 """Widest keyed reference; a wider one is the whole digest."""
+
+
+SHORTEST_REFERENCE_BYTES = 4
+CERTAINTY_BITS = 20
+"""One file in 2^20 at most has a node taken for another, and is described once more in full."""
+
+
+def reference_width(size: int, mean: float) -> int:
+    """Bytes of a reference of which every one of a file of `size` bytes, in chunks of `mean`, can be looked
+    for among as many: two different ones agree with probability 2^-CERTAINTY_BITS at most."""
+    pairs = 2 * (int(size / mean) + 1).bit_length()
+    return min(SHORT_REFERENCE_BYTES, max(SHORTEST_REFERENCE_BYTES, -(-(pairs + CERTAINTY_BITS) // 8)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +54,11 @@ class NodeRecords:
     references: tuple[bytes, ...]
     lengths: tuple[int, ...]
     counts: tuple[int, ...]
+
+
+def whole_chunk(size: int) -> NodeRecords:
+    """The records of a file of `size` bytes that is one chunk, without a reference to it."""
+    return NodeRecords(0, (b"",), (size,), (1,))
 
 
 def reference_column(level: Level, key: bytes, width: int, rows: range | None = None) -> bytes:

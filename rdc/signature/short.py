@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import eq
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from rdc.kernel import cut_many
 from rdc.kernel.naming import name_parts
 from rdc.limits import NODE_RECORDS_MAX
+from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder, one_chunk_tree
 from rdc.signature.digests import DIGEST_BYTES, ROOT_KEY
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
 
 if TYPE_CHECKING:

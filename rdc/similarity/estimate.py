@@ -9,7 +9,8 @@ all there could be - features are 64-bit numbers - both are 2^-b, and with b = 6
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from rdc.records import dataclass
 
 __all__ = ["Accidents", "Estimate", "accidents", "probability_of_matches"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.kernel import TraitIndex
 from rdc.limits import SIMILAR_BATCH, SIZE_LIMIT
+from rdc.records import dataclass
 from rdc.similarity.pairs import SimilarPairs
 from rdc.similarity.saved import read_index, write_index
 from rdc.similarity.traits import TRAITS_BYTES, Traits, estimate_of

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from rdc.kernel.constants import TRAIT_COUNT
+from rdc.records import dataclass
 from rdc.similarity.estimate import Estimate, accidents
 
 __all__ = ["TRAITS_BYTES", "Traits", "estimate_of"]

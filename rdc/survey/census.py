@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, chain, repeat
 from operator import sub
 from typing import TYPE_CHECKING
 
 from rdc.kernel.survey import Folder
+from rdc.records import dataclass
 from rdc.survey.compression import CompressionSample, expected_shift, sample_size
 from rdc.survey.levels import (
     FILE_LEVEL,

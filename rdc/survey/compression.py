@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from array import array
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rdc.kernel.survey import select_chunks
+from rdc.records import dataclass
 from rdc.survey.tally import Z95
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ unless the catalog knows it.
 from __future__ import annotations
 
 import contextlib
+import os
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.limits import SIZE_LIMIT
@@ -22,6 +22,7 @@ from rdc.model.duplicates import (
 )
 from rdc.model.entries import Kind
 from rdc.progress import silent
+from rdc.records import dataclass
 from rdc.survey.content import BATCHED_BYTES, DIGEST_BYTES, END_BYTES, UNKNOWN, ContentReader, Keyed
 from rdc.survey.equality import Groups, equal_groups
 from rdc.survey.gathering import gather
@@ -65,30 +66,28 @@ class Duplicates:
             starts.append(starts[-1] + count)
         for number in self._ordered(starts):
             rows = self._groups.members[starts[number] : starts[number + 1]]
-            yield DuplicateGroup(self._files.sizes[rows[0]], tuple([self._file(row) for row in rows]))
+            shown = self._files.all_shown(rows)
+            if self._names is None:
+                files = map(DuplicateFile, shown)
+            else:
+                links = [tuple(self._files.all_shown(self._names.of(row))) for row in rows]
+                files = map(DuplicateFile, shown, links)
+            yield DuplicateGroup(self._files.sizes[rows[0]], tuple(files))
 
     def _ordered(self, starts: array[int]) -> Sequence[int]:
-        sizes, members, counts = self._files.sizes, self._groups.members, self._groups.counts
-
-        def rank(number: int) -> tuple[int, int]:
-            """What comes first has the least; ties in the order of paths."""
-            first, count = members[starts[number]], counts[number]
-            size = sizes[first]
-            weight = {
-                DuplicateOrder.WASTE: size * (count - 1),
-                DuplicateOrder.SIZE: size,
-                DuplicateOrder.COUNT: count,
-                DuplicateOrder.PATH: 0,
-            }[self._order]
-            return -weight, first
-
-        return sorted(range(len(counts)), key=rank)
-
-    def _file(self, row: int) -> DuplicateFile:
-        if self._names is None:
-            return DuplicateFile(self._files.shown(row))
-        others = self._names.of(row)
-        return DuplicateFile(self._files.shown(row), tuple([self._files.shown(other) for other in others]))
+        """The greatest weight first, ties in the order of paths."""
+        sizes, counts = self._files.sizes, self._groups.counts
+        firsts = [self._groups.members[start] for start in starts[:-1]]
+        weights: Sequence[int]
+        if self._order is DuplicateOrder.WASTE:
+            weights = [sizes[first] * (count - 1) for first, count in zip(firsts, counts, strict=True)]
+        elif self._order is DuplicateOrder.SIZE:
+            weights = [sizes[first] for first in firsts]
+        elif self._order is DuplicateOrder.COUNT:
+            weights = counts
+        else:
+            weights = [0] * len(firsts)
+        return sorted(range(len(firsts)), key=lambda number: (-weights[number], firsts[number]))
 
 
 def find_duplicates(
@@ -242,7 +241,7 @@ class _Search:
 
         with opened_catalog(self._catalog, self._report) as store:
             # Asking about each file costs as much as reading a small one.
-            yield store if isinstance(store, Catalog) and store.database.path.exists() else None
+            yield store if isinstance(store, Catalog) and os.path.exists(store.database.path) else None
 
     def _verified(self, groups: Groups) -> Groups:
         from rdc.survey.comparison import Comparison

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.kernel import equal_rows
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

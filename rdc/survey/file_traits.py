@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.kernel import Cutter
+from rdc.records import dataclass
 from rdc.survey.content import BATCHED_BYTES, DIGEST_BYTES, Keyed
 from rdc.survey.equality import equal_groups
 from rdc.survey.hard_links import OtherNames

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.model.entries import Kind, strings
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     import os
@@ -164,6 +164,13 @@ class FileColumns:
         """As a person reaches it."""
         return self.place(row).shown + self.name(row)
 
+    def all_shown(self, rows: Sequence[int]) -> list[bytes]:
+        """The same of many."""
+        names, ends, starts, places = self._names, self._ends, self._starts, self._places
+        return [
+            places[bisect_right(starts, row) - 1].shown + names[ends[row] : ends[row + 1] - 1] for row in rows
+        ]
+
     def wanted(self, rows: Sequence[int]) -> array[int]:
         """Typecode 'Q': device, inode and size of each, as they were listed."""
         column = array("Q", bytes(24 * len(rows)))
@@ -184,10 +191,11 @@ class FileColumns:
             order = sorted(
                 range(len(window)), key=array("Q", map(self.inodes.__getitem__, window)).__getitem__
             )
+            sizes = [min(self.sizes[row], each) for row in window]
             part: list[int] = []
             held = 0
             for at in order:
-                size = min(self.sizes[window[at]], each)
+                size = sizes[at]
                 if part and (len(part) == most_files or held + size > most_bytes):
                     yield self._batch(root, [window[i] for i in part], [paths[i] for i in part])
                     part, held = [], 0

@@ -6,10 +6,10 @@ import random
 import sys
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.model.entries import Kind, strings
+from rdc.records import dataclass
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:

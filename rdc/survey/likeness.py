@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.model.scan import SimilarGroup
+from rdc.records import dataclass
 from rdc.signature.short import NO_TRAITS, TRAITS_BYTES
 from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.traits import estimate_of

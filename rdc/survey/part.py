@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from array import array
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -12,6 +11,7 @@ from rdc.errors import ExitCode, UsageError, printable
 from rdc.files.output import write_output
 from rdc.limits import SCAN_PROBLEMS
 from rdc.model.scan import FIXED_LEVELS, ScanOptions, ScanProblem
+from rdc.records import dataclass
 from rdc.similarity.traits import TRAITS_BYTES
 from rdc.survey.compression import SAMPLE_CHUNKS
 from rdc.survey.levels import FINE_PARAMS, FOLD_MAX, FOLD_MIN, FOLDED, FOLLOWED

@@ -74,7 +74,7 @@ call a file for nothing."""
 
 
 def scan(
-    paths: Sequence[str | bytes | os.PathLike[str]],
+    paths: str | bytes | os.PathLike[str] | Sequence[str | bytes | os.PathLike[str]],
     options: ScanOptions = ScanOptions(),  # noqa: B008 - frozen
     *,
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
@@ -82,7 +82,7 @@ def scan(
     stopped: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
 ) -> ScanReport:
-    """Measure what deduplication and compression would save below `paths`.
+    """Measure what deduplication and compression would save below `paths`, or below the one path given.
 
     `catalog` is asked before a file is read and told afterwards. `stopped` is asked between pieces of work
     whether to end with what is done; `clock` gives seconds that never go back. Raises UsageError; what goes
@@ -90,6 +90,8 @@ def scan(
     """
     from rdc.survey.summary import report_of
 
+    if isinstance(paths, (str, bytes, os.PathLike)):
+        paths = [paths]  # a string is a sequence too, of which '/' would be one
     return report_of(survey(paths, options, catalog=catalog, reporter=reporter, stopped=stopped, clock=clock))
 
 

@@ -9,7 +9,6 @@ comparisons, and one of files that only seem similar a bounded number for each.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.kernel.constants import TRAIT_COUNT
@@ -17,8 +16,10 @@ from rdc.limits import SIMILAR_PAIRS
 from rdc.model.entries import Kind
 from rdc.model.similar import SimilarFile, SimilarGroup, SimilarOptions, SimilarSummary
 from rdc.progress import silent
+from rdc.records import dataclass
 from rdc.similarity.estimate import probability_of_matches
 from rdc.similarity.index import SimilarityIndex
+from rdc.similarity.pairs import keys_of
 from rdc.similarity.traits import Traits
 from rdc.survey.chunk_sets import ChunkSets
 from rdc.survey.content import ContentReader
@@ -175,15 +176,12 @@ def find_similar(
     rows = read.traits.rows
     index = _index(read)
     matches = least_matches(len(index))
-    candidates = _Candidates()
     found = index.pairs(matches)
-    for pair in found:
-        candidates.add(pair.matches, pair.first, pair.second)
+    candidates, left_out = found.strongest(SIMILAR_PAIRS)
     sets, forest, edges = ChunkSets(reporter), _Forest(), []
     vain, pairs_of = bytearray(len(rows)), bytearray(len(rows))
     compared = failed = 0
-    left_out = candidates.left_out
-    for first, second in candidates.strongest_first():
+    for first, second in map(keys_of, candidates):
         known = forest.top(first) == forest.top(second)
         if known and (not more_pairs or max(pairs_of[first], pairs_of[second]) >= PAIRS_A_FILE):
             continue
@@ -265,26 +263,3 @@ def _index(read: ReadFiles) -> SimilarityIndex:
     traits = map(read.traits.of, range(len(rows)))
     index.add_many(range(len(rows)), traits, map(read.files.sizes.__getitem__, rows))
     return index
-
-
-class _Candidates:
-    """Pairs by how many traits agree, eight bytes each; of too many the strongest."""
-
-    def __init__(self) -> None:
-        self._packed = array("Q")
-        self.left_out = 0
-
-    def add(self, matches: int, first: int, second: int) -> None:
-        # Places have 26 bits: SIMILAR_FILES.
-        self._packed.append((TRAIT_COUNT - matches) << 60 | first << 30 | second)
-        if len(self._packed) >= 2 * SIMILAR_PAIRS:
-            self._drop_weakest()
-
-    def strongest_first(self) -> Iterator[tuple[int, int]]:
-        self._drop_weakest()
-        for packed in self._packed:
-            yield packed >> 30 & 0x3FFF_FFFF, packed & 0x3FFF_FFFF
-
-    def _drop_weakest(self) -> None:
-        self.left_out += max(0, len(self._packed) - SIMILAR_PAIRS)
-        self._packed = array("Q", sorted(self._packed)[:SIMILAR_PAIRS])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from operator import lt
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rdc.catalog.small_files import SmallFiles, sign_small
 from rdc.errors import FileError
 from rdc.files.extents import holes, shared_bytes
+from rdc.records import dataclass
 from rdc.survey.census import CountedFiles
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from rdc.errors import ExitCode, RdcError
+from rdc.records import dataclass
 
 __all__ = ["Exchange", "Transport", "Waitable", "timed_out"]
 

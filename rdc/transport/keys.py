@@ -16,12 +16,12 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from rdc.errors import TrustError, printable
 from rdc.limits import CERTIFICATES_PER_NAME, KEY_FILE_BYTES, TRUSTED_KEYS
-from rdc.model.settings import config_directory
+from rdc.model.home import config_directory
+from rdc.records import dataclass
 
 __all__ = ["Certificate", "KeyRing", "VARIABLE", "is_key_name", "key_directory", "read_key_file"]
 
@@ -92,7 +92,7 @@ def key_directory(environ: Mapping[str, str]) -> Path:
     directory = config_directory(environ)
     if directory is None:
         raise TrustError(f"there is no home directory to look for keys in; name a directory with {VARIABLE}")
-    return directory / "keys"
+    return Path(directory) / "keys"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import subprocess
 import sys
 from collections.abc import Sequence
 
@@ -53,6 +52,8 @@ class ChildTransport(PipeTransport):
     """
 
     def __init__(self, argv: Sequence[str]) -> None:
+        import subprocess  # the far side is nobody's parent, and need not load it
+
         try:
             self._child = subprocess.Popen(
                 list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
@@ -76,6 +77,8 @@ class ChildTransport(PipeTransport):
     def wait(self, timeout: float | None = None) -> int | None:
         """The exit status, after up to `timeout` seconds (EXIT_SECONDS by default); None when it still runs.
         After an end of the stream this tells why."""
+        import subprocess
+
         timeout = EXIT_SECONDS if timeout is None else timeout
         if not self._ends_within(timeout):
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -7,6 +7,7 @@ every byte on the wire is counted, and a connection whose handshake is done can 
 from __future__ import annotations
 
 import contextlib
+import math
 import select
 import socket
 import ssl
@@ -112,6 +113,15 @@ class TlsTransport:
         if der is None:
             raise TrustError("the far side showed no certificate")
         return pin_of(der)
+
+    @property
+    def peer_expires(self) -> float:
+        """When the certificate that the far side has shown expires, in seconds since 1970."""
+        shown = self._tls.getpeercert() or {}
+        try:
+            return ssl.cert_time_to_seconds(str(shown.get("notAfter")))
+        except ValueError:
+            return math.inf  # a date that only OpenSSL can read
 
     def check_pin(self, pins: Iterable[str]) -> str:
         """The far side's pin, which is one of `pins`. Raises TrustError."""

@@ -8,6 +8,7 @@ be one that can sign others, and those were never trusted.
 
 from __future__ import annotations
 
+import math
 import ssl
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from rdc.errors import RdcError, StreamError, TrustError
 if TYPE_CHECKING:
     from rdc.transport.keys import Certificate, KeyRing
 
-__all__ = ["answering_context", "dialling_context", "explained"]
+__all__ = ["answering_context", "days_until", "dialling_context", "explained"]
 
 
 def answering_context(ring: KeyRing) -> ssl.SSLContext:
@@ -57,6 +58,12 @@ def _context(protocol: int, ring: KeyRing, trusted: Iterable[Certificate]) -> ss
         except ssl.SSLError as error:
             raise TrustError(f"{certificate.pin}: not a certificate: {error.reason}") from error
     return context
+
+
+def days_until(expiry: float, now: float) -> int | None:
+    """Whole days from `now` to the expiry of a certificate, both in seconds since 1970; None for one that has
+    none."""
+    return None if math.isinf(expiry) else int((expiry - now) // 86_400)
 
 
 def explained(error: ssl.SSLError, *, shaken: bool) -> RdcError:

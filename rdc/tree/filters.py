@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from rdc.errors import UsageError
 from rdc.limits import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES
 from rdc.model.sync import FilterRule, RuleAction
+from rdc.records import dataclass, field
 from rdc.tree.wildcards import compile_wildcards, is_wild
 
 __all__ = ["FilterList"]

@@ -8,7 +8,6 @@ each column group, so that a tree in which only mtimes changed sends only mtimes
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from enum import IntFlag
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from blake3 import blake3
 
 from rdc.kernel import Winnower, name_ranks, short_references
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,8 +48,10 @@ class Group(IntFlag):
         Names are looked up among all nodes of a level; the others are compared with one candidate only. The
         whole manifest's root is compared in the end, so a collision costs a repetition and no more.
         """
-        return 6 if self is Group.NAMES else 4
+        return _WIDTHS[self]
 
+
+_WIDTHS = {Group.NAMES: 5, Group.ATTRIBUTES: 3, Group.MTIMES: 3, Group.WHOLE: 4}
 
 GROUPS = (Group.NAMES, Group.ATTRIBUTES, Group.MTIMES)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.model.entries import Kind, PackedInodes, PackedListing, strings
 from rdc.progress import Problem
+from rdc.records import dataclass
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from rdc.model.entries import Kind, Listing, Metadata, PackedListing, strings
+from rdc.records import dataclass, replace
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ import errno
 import os
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from watchdog.observers.inotify_c import InotifyConstants as Inotify
@@ -21,6 +20,7 @@ from watchdog.observers.inotify_c import InotifyFD, inotify_add_watch
 
 from rdc.errors import FileError
 from rdc.limits import TOUCHED_DIRECTORIES
+from rdc.records import dataclass
 from rdc.tree.walk import join
 from rdc.watch.mounts import MountBell
 

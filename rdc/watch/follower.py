@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from rdc.errors import FileError, ProtocolError
 from rdc.model.entries import Kind
 from rdc.model.watch import Halted, InStep, Limited, Resumed
 from rdc.progress import PlanKnown
+from rdc.records import dataclass, replace
 from rdc.session.changes import UNEXPECTED
 from rdc.session.driver import Idle
 from rdc.session.turns import TurnSource

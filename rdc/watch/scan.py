@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError
@@ -12,6 +11,7 @@ from rdc.limits import RETRIED_FILES
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
 from rdc.protocol.messages import Renamed
+from rdc.records import dataclass
 from rdc.session.turns import Changes, DirectoryChange
 from rdc.tree.walk import PackedWalk, join
 from rdc.watch.record import difference

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rdc.model.entries import Kind, strings
+from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

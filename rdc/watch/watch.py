@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
@@ -17,6 +16,7 @@ from rdc.model.watch import Disconnected, Halted, InStep, Resumed, WatchReport
 from rdc.progress import Problem
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Hello, Open, Opened, Role
+from rdc.records import replace
 from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.overlap import check_overlap
 from rdc.session.serve import greeting

@@ -1,0 +1,177 @@
+/* block_runs.c - blocks that are looked for where their neighbours say: a fingerprint meets few candidates, so it can
+ * be short. */
+#include "block_runs.h"
+
+#include <stdlib.h>
+
+#include "block_hash.h"
+
+typedef struct {
+    block_hash hash;
+    const uint8_t *base;
+    uint64_t origin, length; /* the base's bytes origin to origin + length */
+    size_t size, reach;
+    uint64_t mask;
+} sought;
+
+/* Low halves of the fingerprints of all whole blocks of the base from `first` on. */
+typedef struct {
+    uint32_t *low;
+    size_t room, count;
+    uint64_t first;
+    int filled;
+} window;
+
+static int fits(const sought *s, uint64_t place, uint64_t length)
+{
+    return place >= s->origin && place - s->origin <= s->length && length <= s->length - (place - s->origin);
+}
+
+static int matches(const sought *s, uint64_t place, size_t length, uint64_t value)
+{
+    return fits(s, place, length) &&
+           (block_value(&s->hash, s->base + (place - s->origin), length) & s->mask) == value;
+}
+
+/* Of blocks that begin at `start` - reach to `end` + reach, as far as they are in the base. */
+static int fill(const sought *s, window *w, uint64_t start, uint64_t end)
+{
+    uint64_t first = start > s->reach ? start - s->reach : 0;
+    if (first < s->origin)
+        first = s->origin;
+    w->filled = 1;
+    w->count = 0;
+    w->first = first;
+    if (!fits(s, first, s->size))
+        return 0;
+    const uint64_t last = s->origin + s->length - s->size, most = end + s->reach;
+    const size_t count = (size_t)((most < last ? most : last) - first + 1);
+    if (most < first)
+        return 0;
+    if (count > w->room) {
+        uint32_t *grown = realloc(w->low, count * sizeof *grown);
+        if (!grown)
+            return -1;
+        w->low = grown;
+        w->room = count;
+    }
+    const uint8_t *data = s->base + (first - s->origin);
+    uint64_t v = s->hash.start;
+    for (size_t i = 0; i < s->size; i++)
+        v = enter(&s->hash, v, data[i]);
+    for (size_t i = 0;; i++) {
+        w->low[i] = (uint32_t)(canonical(v) & s->mask);
+        if (i + 1 == count)
+            break;
+        v = slide(&s->hash, v, data[i + s->size], data[i]);
+    }
+    w->count = count;
+    return 0;
+}
+
+/* The first place in the window, at most reach from `place`, that fits. */
+static uint64_t first_near(const sought *s, const window *w, uint64_t place, uint64_t value)
+{
+    const uint64_t from = place > s->reach ? place - s->reach : 0, to = place + s->reach;
+    const uint32_t low = (uint32_t)value;
+    if (!w->count || to < w->first || from >= w->first + w->count)
+        return RDC_UNPLACED;
+    size_t i = from > w->first ? (size_t)(from - w->first) : 0;
+    size_t stop = (size_t)(to - w->first) + 1;
+    if (stop > w->count)
+        stop = w->count;
+    while (i < stop) {
+        /* Eight at a time, without a branch for each. */
+        if (stop - i >= 8) {
+            unsigned any = 0;
+            for (unsigned j = 0; j < 8; j++)
+                any |= w->low[i + j] == low;
+            if (!any) {
+                i += 8;
+                continue;
+            }
+        }
+        const size_t end = stop - i >= 8 ? i + 8 : stop;
+        for (; i < end; i++)
+            if (w->low[i] == low && matches(s, w->first + i, s->size, value))
+                return w->first + i;
+    }
+    return RDC_UNPLACED;
+}
+
+typedef struct {
+    rdc_piece *piece;
+    size_t count;
+} pieces;
+
+static void add(pieces *found, uint64_t offset, uint64_t place, uint64_t length)
+{
+    if (found->count) {
+        rdc_piece *last = &found->piece[found->count - 1];
+        if (last->offset + last->length == offset && last->place + last->length == place) {
+            last->length += length;
+            return;
+        }
+    }
+    found->piece[found->count++] = (rdc_piece){offset, place, length};
+}
+
+/* Everything in one run; -1 for want of memory. */
+static int match_run(const sought *s, const rdc_run *run, const uint8_t *fingerprints, unsigned width, window *before,
+                     window *behind, pieces *found)
+{
+    uint64_t shift = run->before; /* of the piece found last: place - (its distance from the run's start), mod 2^64 */
+    int shifted = run->before != RDC_UNPLACED;
+    before->filled = behind->filled = 0;
+    for (uint64_t at = 0; at < run->length; at += s->size, fingerprints += width) {
+        const uint64_t value = fingerprint_at(fingerprints, width), left = run->length - at;
+        const size_t length = left < s->size ? (size_t)left : s->size;
+        const int anchored = run->behind != RDC_UNPLACED && run->behind >= left;
+        uint64_t place = RDC_UNPLACED;
+        if (shifted && matches(s, shift + at, length, value))
+            place = shift + at;
+        else if (anchored && matches(s, run->behind - left, length, value))
+            place = run->behind - left;
+        else if (s->reach && length == s->size) {
+            if (run->before != RDC_UNPLACED) {
+                if (!before->filled && fill(s, before, run->before + at, run->before + run->length))
+                    return -1;
+                place = first_near(s, before, run->before + at, value);
+            }
+            if (place == RDC_UNPLACED && anchored && run->behind - left != run->before + at) {
+                if (!behind->filled && fill(s, behind, run->behind - left, run->behind))
+                    return -1;
+                place = first_near(s, behind, run->behind - left, value);
+            }
+        }
+        if (place == RDC_UNPLACED)
+            continue;
+        add(found, run->offset + at, place, length);
+        shift = place - at;
+        shifted = 1;
+    }
+    return 0;
+}
+
+int64_t rdc_match_runs(const uint8_t *key, const uint8_t *base, size_t base_length, uint64_t origin, size_t size,
+                       unsigned width, size_t reach, const rdc_run *runs, size_t count, const uint8_t *fingerprints,
+                       rdc_piece *out)
+{
+    sought s = {.base = base,
+                .origin = origin,
+                .length = base_length,
+                .size = size,
+                .reach = reach,
+                .mask = fingerprint_mask(width)};
+    window before = {0}, behind = {0};
+    pieces found = {out, 0};
+    int failed = 0;
+    block_hash_start(&s.hash, key, size);
+    for (size_t i = 0; i < count && !failed; i++) {
+        failed = match_run(&s, &runs[i], fingerprints, width, &before, &behind, &found);
+        fingerprints += (runs[i].length / size + (runs[i].length % size != 0)) * width;
+    }
+    free(before.low);
+    free(behind.low);
+    return failed ? -1 : (int64_t)found.count;
+}

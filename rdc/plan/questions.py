@@ -1,0 +1,39 @@
+"""What is asked about content below the chunk: fingerprints of the blocks of some ranges of a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from rdc.records import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rdc.plan.descent import ByteRange
+    from rdc.plan.regions import Window
+
+__all__ = ["NOWHERE", "Ask", "Find", "fingerprint_width"]
+
+NOWHERE = (1 << 64) - 1
+"""Offset of a block that was not found, as the kernel says it."""
+
+CERTAINTY_BITS = 10
+"""One file in 2^10 at most may be deceived by a fingerprint: a chunk of it then comes once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Blocks of `size` bytes of these ranges (whose ends may be shorter), fingerprints of `width` bytes."""
+
+    ranges: tuple[ByteRange, ...]
+    size: int
+    width: int
+
+
+Find: TypeAlias = "Callable[[Window, int, int, bytes], Sequence[int]]"
+"""(window, size, width, fingerprints) -> the offset in the base of each block, or NOWHERE."""
+
+
+def fingerprint_width(pairs: int, least: int = 4, certainty: int = CERTAINTY_BITS) -> int:
+    """Bytes of a fingerprint, where so many pairs of blocks are compared."""
+    return min(8, max(least, -(-(pairs.bit_length() + certainty) // 8)))

@@ -1,0 +1,130 @@
+"""The questions about a file's regions, and what becomes of the answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
+from rdc.plan.descent import ByteRange
+from rdc.plan.questions import NOWHERE, Ask, fingerprint_width
+from rdc.plan.regions import RUNS_MOST, ladder
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Iterator, Sequence
+
+    from rdc.plan.questions import Find
+    from rdc.plan.regions import Near, Region, Step
+
+__all__ = ["RegionQuestion", "RegionSearch"]
+
+CERTAINTY_BITS = 3
+"""One question in 2^3 at most may be deceived by a fingerprint, a chunk then comes once more; small questions
+are far less often, since fingerprints have whole bytes."""
+
+
+class _Everywhere:
+    """A part of a region, whose blocks are looked for once those of all parts are there."""
+
+    __slots__ = ("ask", "fingerprints", "last", "region")
+
+    def __init__(self, ask: Ask, region: Region, fingerprints: bytearray, last: bool) -> None:
+        self.ask = ask
+        self.region = region
+        self.fingerprints = fingerprints
+        self.last = last
+
+    def take(self, fingerprints: bytes, find: Find, _near: Near) -> None:
+        self.fingerprints += fingerprints
+        if self.last:
+            _look_everywhere(self.region, self.ask, bytes(self.fingerprints), find)
+            self.fingerprints.clear()
+
+
+class _Nearby:
+    """Runs of a region."""
+
+    __slots__ = ("ask", "region", "runs", "step")
+
+    def __init__(self, ask: Ask, region: Region, runs: array[int], step: Step) -> None:
+        self.ask = ask
+        self.region = region
+        self.runs = runs
+        self.step = step
+
+    def take(self, fingerprints: bytes, _find: Find, near: Near) -> None:
+        found = near(self.region.base, self.step, self.ask.width, self.runs, fingerprints)
+        self.region.add(found)
+
+
+RegionQuestion: TypeAlias = _Everywhere | _Nearby
+
+
+class RegionSearch:
+    """All regions of one file, one step of the ladder after the other."""
+
+    def __init__(self, rounds: int) -> None:
+        self._steps = ladder(rounds)
+        self.regions: list[Region] = []
+
+    def questions(self) -> Iterator[RegionQuestion]:
+        """Those of the next step."""
+        if not self._steps:
+            return
+        step, *later = self._steps
+        self._steps = tuple(later)
+        left = RUNS_MOST
+        for region in self.regions:
+            if step.everywhere:
+                yield from _everywhere(region, step)
+            else:
+                runs = region.runs(step, left)
+                left -= len(runs) // 4
+                yield from _nearby(region, runs, step)
+
+
+def _everywhere(region: Region, step: Step) -> Iterator[_Everywhere]:
+    blocks = (region.end - region.offset) // step.size
+    width = fingerprint_width(blocks * sum(window.length for window in region.windows), 5, CERTAINTY_BITS)
+    fingerprints = bytearray()
+    for first in range(0, blocks, BLOCKS_PER_MESSAGE):
+        count = min(BLOCKS_PER_MESSAGE, blocks - first)
+        part = ByteRange(region.offset + first * step.size, count * step.size)
+        yield _Everywhere(Ask((part,), step.size, width), region, fingerprints, first + count == blocks)
+
+
+def _look_everywhere(region: Region, ask: Ask, fingerprints: bytes, find: Find) -> None:
+    """What the first window has is taken from there."""
+    places: Sequence[int] = ()
+    for window in region.windows:
+        if window.length < ask.size:
+            continue
+        more = find(window, ask.size, ask.width, fingerprints)
+        if places:
+            more = [new if old == NOWHERE else old for old, new in zip(places, more, strict=True)]
+        places = more
+    region.place(ask.size, places)
+
+
+def _nearby(region: Region, runs: array[int], step: Step) -> Iterator[_Nearby]:
+    """Questions about runs, as many in each as a message may have."""
+    candidates = 2 * (2 * step.reach + 1)
+    least = 4 if step.reach else 3
+    ranges: list[ByteRange] = []
+    first = blocks = 0
+    numbers = iter(runs)
+    for row, (offset, length, _, _) in enumerate(zip(numbers, numbers, numbers, numbers, strict=True)):
+        more = -(-length // step.size)
+        if ranges and (blocks + more > BLOCKS_PER_MESSAGE or len(ranges) == RANGES_PER_MESSAGE):
+            ask = Ask(tuple(ranges), step.size, fingerprint_width(blocks * candidates, least, CERTAINTY_BITS))
+            yield _Nearby(ask, region, runs[4 * first : 4 * row], step)
+            ranges, first, blocks = [], row, 0
+        ranges.append(ByteRange(offset, length))
+        blocks += more
+    if ranges:
+        yield _Nearby(
+            Ask(tuple(ranges), step.size, fingerprint_width(blocks * candidates, least, CERTAINTY_BITS)),
+            region,
+            runs[4 * first :],
+            step,
+        )

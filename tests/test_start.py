@@ -1,0 +1,129 @@
+"""What a start of rdc loads, counted: each module costs every run its time, on both sides of a sync."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+# Audit events tell what is compiled: modules have the name of their file, what runs by exec has another.
+SCRIPT = """
+import sys
+compiled = []
+def note(event, arguments):
+    if event == "compile" and not str(arguments[1]).endswith(".py"):
+        compiled.append(str(arguments[1]))
+sys.addaudithook(note)
+before = set(sys.modules)
+from rdc.cli.main import run
+from rdc.cli.environment import process_environment
+code = run(sys.argv[2:], process_environment())
+loaded = sorted(set(sys.modules) - before)
+import json
+with open(sys.argv[1], "w") as file:
+    json.dump({"code": code, "modules": loaded, "compiled": len(compiled)}, file)
+"""
+
+SLOW = {
+    "asyncio",
+    "concurrent.futures",
+    "cryptography",
+    "dataclasses",
+    "hashlib",
+    "inspect",
+    "json",
+    "pathlib",
+    "random",
+    "rich",
+    "shutil",
+    "sqlite3",
+    "ssl",
+    "subprocess",
+    "tempfile",
+    "tomllib",
+    "urllib",
+    "watchdog",
+    "zstandard",
+}
+"""No module of these is for a run that does nothing of what it is there for."""
+
+
+@dataclass(frozen=True)
+class Start:
+    code: int
+    modules: list[str]
+    """Loaded by the run, beyond what Python itself needs."""
+    compiled: int
+    """Pieces of code that were compiled from text made on the way."""
+
+    @property
+    def own(self) -> int:
+        return sum(name.partition(".")[0] == "rdc" for name in self.modules)
+
+
+def started(place: Path, *words: object) -> Start:
+    account = place / "account"
+    command = [sys.executable, "-I", "-c", SCRIPT, str(account), *map(str, words)]
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(place / "home")}
+    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environ, check=True)
+    return Start(**json.loads(account.read_text()))
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Path, Path]:
+    for name in ("source", "destination"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(b"the same")
+    times = (tmp_path / "source" / "file").stat()
+    os.utime(tmp_path / "destination" / "file", ns=(times.st_atime_ns, times.st_mtime_ns))
+    return tmp_path / "source", tmp_path / "destination"
+
+
+def check(start: Start, *, modules: int, own: int, compiled: int, heavy: set[str] = SLOW) -> None:
+    assert not heavy & set(start.modules)
+    assert len(start.modules) <= modules, start.modules
+    assert start.own <= own, [name for name in start.modules if name.startswith("rdc")]
+    assert start.compiled <= compiled
+
+
+def test_the_version(tmp_path: Path) -> None:
+    start = started(tmp_path, "--version")
+    assert start.code == 0
+    check(start, modules=50, own=14, compiled=8, heavy=SLOW | {"threading", "msgpack", "blake3", "ctypes"})
+
+
+def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -> None:
+    source, destination = places
+    start = started(tmp_path, "sync", f"{source}/", f"{destination}/")
+    assert start.code == 0
+    # What transfers files, cuts them and looks for similar ones is for runs that have something to do.
+    idle = {"rdc.session.file_descents", "rdc.session.origins", "rdc.session.whole_files", "rdc.similarity"}
+    idle |= {"rdc.chunking.chunker", "rdc.plan.descent", "rdc.plan.blocks", "rdc.signature.build"}
+    check(start, modules=190, own=130, compiled=40, heavy=SLOW | idle)
+
+
+def test_the_far_side_of_a_sync_up_to_the_hello(tmp_path: Path) -> None:
+    start = started(tmp_path, "serve", "--stdio")
+    assert start.code == 12
+    later = {"rdc.session.source", "rdc.session.destination", "rdc.tree.manifest", "rdc.kernel"}
+    check(start, modules=145, own=84, compiled=20, heavy=SLOW | later)
+
+
+def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[Path, Path]) -> None:
+    start = started(tmp_path, "sync", "-e", "false", f"{places[0]}/", "host:x")
+    assert start.code == 12
+    later = {"rdc.session.destination", "rdc.session.local", "rdc.session.transfer"}
+    check(start, modules=180, own=115, compiled=30, heavy=(SLOW | later) - {"subprocess"})
+
+
+@pytest.mark.parametrize("verb", ["dupes", "similar"])
+def test_a_search(tmp_path: Path, places: tuple[Path, Path], verb: str) -> None:
+    start = started(tmp_path, verb, places[0])
+    assert start.code == 0
+    session = {"rdc.session", "rdc.protocol", "msgpack"}
+    check(start, modules=135, own=82, compiled=25, heavy=(SLOW | session) - {"json"})

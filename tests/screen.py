@@ -83,6 +83,8 @@ class Terminal:
                 try:
                     self._held += os.read(self._fd, 65_536)
                 except OSError:  # the program has ended
+                    self.screen.feed(self._held.decode())
+                    self._held = b""
                     assert condition(self.screen), (self.screen.lines, self.screen.bottom)
                     return
                 # A sequence may come in pieces, and so may a character.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from rdc.cli.environment import Environment
@@ -159,7 +160,7 @@ def _perform(request: _Request, environment: Environment, watcher: Watcher) -> E
                 report=output.report,
                 tell=output.tell,
                 catalog=catalog,
-                keys=request.sync.keys,
+                keys=None if request.sync.keys is None else Path(request.sync.keys),
             )
         output.finish(report)
     return ExitCode.OK

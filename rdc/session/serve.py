@@ -130,6 +130,7 @@ def answer(
         return
     if received is None or not isinstance(received.message, Start):
         raise ProtocolError("expected Start")
+    from rdc.session.destination import Destination
 
     place = open_destination(path, received.message, dry_run=options.dry_run, site=site)
     try:

@@ -278,6 +278,8 @@ class _Standard:
         found: dict[str, Any] = vars(dataclasses.make_dataclass(cls.__name__, columns))[
             "__dataclass_fields__"
         ]
+        # Once: dataclasses.replace asks for them three times a call.
+        cls.__dataclass_fields__ = found  # type: ignore[attr-defined]
         return found
 
 

@@ -109,7 +109,7 @@ def test_each_option_in_the_text_exists() -> None:
     known |= set(
         re.findall(r"--?[a-z0][\w-]*", "".join(verb.help_text() for verb in main.verbs().values()))
     ) | {"--version", "--man"}
-    for script in ("bench_sync.py", "bench_scan.py", "bench_dedupe.py"):
+    for script in ("bench_sync.py", "bench_scan.py", "bench_dedupe.py", "bench_watch.py"):
         known |= set(re.findall(r'"(--[a-z-]+)"', (TOP / "scripts" / script).read_text()))
     text = re.sub(r"-c '[^']*'|ssh -p", "", README)
     used = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text, re.IGNORECASE)) - {"-avn"}

@@ -728,9 +728,9 @@ def test_a_request_is_over_with_its_last_answer(case: tuple[str, Message, list[M
 WRONG: list[tuple[Message, list[Message]]] = [
     (RootRequest((1,)), [TreeAnswer(1, 0, ROOT, 0, None, b"")]),
     (RootRequest((1,)), [RootAnswer((2,), (0,), ROOT)]),
-    (RootRequest((1,)), [RootAnswer((1,), (0,), ROOT[:8])]),
+    (RootRequest((1,)), [RootAnswer((1,), (), ROOT[:8])]),
     (RootRequest((1,), 8), [RootAnswer((1,), (0,), ROOT)]),
-    (RootRequest((1, 2), 8, 2), [RootAnswer((1, 2), (0, 0), bytes(16))]),
+    (RootRequest((1, 2), 8, 2), [RootAnswer((1, 2), (), bytes(16))]),
     (RootRequest((1, 2), 8, 3), [RootAnswer((1, 2), (), bytes(8), 2)]),
     (RootRequest((1, 2, 3), 8), [RootAnswer((1, 2, 3), (), bytes(16), 2)]),
     (RootRequest((1, 2)), [RootAnswer((1,), (0,), ROOT), RootAnswer((1,), (0,), ROOT)]),
@@ -739,7 +739,7 @@ WRONG: list[tuple[Message, list[Message]]] = [
     (DigestRequest((1, 2)), [FileFailed(3, LOST, "")]),
     (DigestRequest((1, 2)), [FileFailed(1, LOST, ""), FileFailed(1, LOST, "")]),
     (TraitsRequest((1,)), [DigestAnswer(ROOT)]),
-    (TraitsRequest((1,)), [RootAnswer((1,), (0,), ROOT[:8])]),
+    (TraitsRequest((1,)), [RootAnswer((1,), (), ROOT[:8])]),
     (TraitsRequest((1,)), [TraitsAnswer((2,), (0,), ROOT[:8], bytes(9))]),
     (
         TraitsRequest((1, 2)),

@@ -157,7 +157,8 @@ def test_what_is_wrong_in_a_region_comes_once_more(
     literals = run.done.literal_bytes
     assert counts(run)["TreeAnswer"] == 1
     assert run.done.round_trips <= 10 + (width < 8)
-    assert counts(run)["FileEnd"] == (1 if width == 8 else 2)
+    # Of one byte so much may match that nothing is taken, and all comes at once.
+    assert counts(run)["FileEnd"] in {8: (1,), 3: (2,), 1: (1, 2)}[width]
     least, most = {8: (10_000, 20_000), 3: (20_000, 299_999), 1: (300_000, 350_000)}[width]
     assert least <= literals <= most
 

@@ -21,7 +21,7 @@ def used_bytes(connection: sqlite3.Connection) -> int:
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()
     (size,) = connection.execute("PRAGMA page_size").fetchone()
-    return (pages - free) * size  # type: ignore[no-any-return]
+    return int((pages - free) * size)
 
 
 def shrink(connection: sqlite3.Connection, max_bytes: int, keep: float = KEEP) -> int:

@@ -2,7 +2,7 @@
 
 Each pair runs with the mtimes as they are and with fresh ones (every file of the old version touched). The
 bytes are those of both directions, as a counting stand-in for ssh saw them; CPU is user and system time of
-both sides and of the stand-in, some 0.1 s. OLD is copied to --scratch first. Beside them stand the patches
+both sides. OLD is copied to --scratch first. Beside them stand the patches
 that zstd and xdelta3 make of both versions as tars, where these programs are installed.
 """
 
@@ -66,7 +66,7 @@ def measured(
     if stats and tool == "rdc":
         print(done.stdout.decode(), file=sys.stderr)
     counted = json.loads(account.read_text())
-    return counted["up"], counted["down"], spent, int(trips[1]) if trips else None
+    return counted["up"], counted["down"], spent - counted["relay_cpu"], int(trips[1]) if trips else None
 
 
 def _cpu_seconds() -> float:

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import random
+import select
 import signal
 import subprocess
 import threading
@@ -59,7 +60,10 @@ class Lane:
         left = memoryview(data)
         try:
             while left:
-                left = left[os.write(self._write_fd, left) :]
+                try:
+                    left = left[os.write(self._write_fd, left) :]
+                except BlockingIOError:  # rsync sets this for its end of the pipe, which is ours as well
+                    select.select((), (self._write_fd,), ())
         except BrokenPipeError:
             return  # as with ssh: what nobody reads any more is dropped
 

@@ -44,7 +44,7 @@ class HeldFile:
     """All of it, where it is small and there was room to keep it."""
 
     def open(self, root: Root) -> SourceFile:
-        """MismatchError when it has changed since it was signed; of what is in memory, `check` says that."""
+        """MismatchError when it changed since it was signed; `check` says that of what is in memory."""
         if self.content:
             return HeldContent(root, self.path, self.identity, self.content)
         if self.kept is not None:

@@ -10,8 +10,8 @@ from blake3 import blake3
 
 from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, printable
 from rdc.files.keeping import kept_by
-from rdc.kernel import block_fingerprints
 from rdc.files.source import HeldContent
+from rdc.kernel import block_fingerprints
 from rdc.limits import (
     DATA_BYTES,
     HELD_CONTENT_BYTES,
@@ -463,8 +463,7 @@ class Source:
         return signed
 
     def _sign_whole(self, file: int, source: SourceFile) -> tuple[_Signed, bytes]:
-        """As `_sign`, and the content where the file is small; that is remembered with the tree while there is
-        room."""
+        """As `_sign`, and the content where the file is small: remembered with the tree while there is room."""
         if source.size > HELD_FILE_BYTES:
             return self._sign(file, source), b""
         spans: list[bytes] = []

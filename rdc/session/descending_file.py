@@ -56,7 +56,7 @@ class HeldFile:
         return source
 
     def check(self, root: Root) -> None:
-        """MismatchError when what `open` gives from memory is no more what is at the path: a new version is to
+        """MismatchError when what `open` gives from memory is no more at the path: a new version is to
         be made from what it replaces."""
         if self.content and root.identity(self.path) != self.identity:
             raise self._changed()

@@ -463,7 +463,7 @@ class Source:
         return signed
 
     def _sign_whole(self, file: int, source: SourceFile) -> tuple[_Signed, bytes]:
-        """As `_sign`, and the content where the file is small: remembered with the tree while there is room."""
+        """As `_sign`, and the content of a small file: remembered with the tree while there is room."""
         if source.size > HELD_FILE_BYTES:
             return self._sign(file, source), b""
         spans: list[bytes] = []

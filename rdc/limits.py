@@ -45,6 +45,7 @@ __all__ = [
     "WINNOW_MAX_LIMIT",
     "BLOCK_BYTES",
     "DATA_BYTES",
+    "EQUAL_ROOTS",
     "FILES_PER_GROUP",
     "FILES_PER_MESSAGE",
     "FRAME_BYTES",
@@ -214,6 +215,10 @@ files may have been: beyond, a moved file is fetched like any other."""
 SIGNED_KIN = 32_768
 """Of these, how many keep root and traits once they were read, about 400 bytes each: others are read
 again."""
+
+EQUAL_ROOTS = 65_536
+"""Files under way by descent whose root is remembered, about 130 bytes each, so that others with the same
+content wait for them instead of being fetched as well. Beyond, equal files are fetched each."""
 
 BASES_PER_FILE = 3
 """Files beside the one at its path that a file may be rebuilt from: each is read and looked through."""

@@ -28,6 +28,7 @@ from rdc.protocol.messages import NodeRequest, RangeRequest, TreeRequest
 from rdc.protocol.packed import unpack
 from rdc.session.descending_file import DescendingFile, HeldFile, Stage
 from rdc.session.driver import Flush, Send
+from rdc.session.equals import Equals
 from rdc.session.file_queue import FileQueue
 from rdc.session.gaps import Gaps
 from rdc.session.rebuild import Base, MismatchError, Rebuild
@@ -72,11 +73,12 @@ class FileDescents:
         self._kept = 0
         """Bases that are kept open."""
         self._bases: dict[int, tuple[bytes, ...]] = {}
+        self._equals = Equals(context)
         self._stale: dict[int, int] = {}  # answers to range requests still to come for files given up
 
     @property
     def idle(self) -> bool:
-        return not (self._waiting or self._descending or self._stale)
+        return not (self._waiting or self._descending or self._stale or self._equals)
 
     def add(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
         """Have this file brought up to date, from the version at its path and from the files at `bases`."""
@@ -84,14 +86,17 @@ class FileDescents:
             self._bases[file] = bases
         self._waiting.append(file)
 
-    def copy(self, file: int, held: HeldFile, round_: int) -> Conversation[None]:
-        """Makes a file that is new here from one that has its content, its whole root says so."""
-        entry = self._context.entries.entry(file)
-        state = DescendingFile(file, entry.path, 0)
+    def copy(
+        self, file: int, held: HeldFile, round_: int, *, mtime_ns: int | None = None
+    ) -> Conversation[None]:
+        """Makes a file from one here that has its content, its whole root says so. `mtime_ns`: in place of
+        the listed one."""
+        state = DescendingFile(file, self._context.entries.entry(file).path, 0)
         self._descending[file] = state
         state.held = [held]
         state.parts = (Reuse(0, 0, held.tree.levels[0].records, held.tree.size, 1),)
-        state.root, state.size, state.metadata = held.tree.root, held.tree.size, entry.metadata
+        state.root, state.size = held.tree.root, held.tree.size
+        state.metadata = self._context.metadata(file, mtime_ns)
         yield from self._conclude(state, round_)
 
     def pump(self, round_: int) -> Conversation[None]:
@@ -121,6 +126,18 @@ class FileDescents:
             for file in chain(*starting.values()):
                 yield from self._sign_bases(self._descending[file], round_)
                 context.tally.compared(context.entries.entry(file).size)
+
+        elif self._equals and not self._descending and self._wholes.idle:
+            yield from self._copy_equals(round_)
+
+    def _copy_equals(self, round_: int) -> Conversation[None]:
+        """What was fetched for another path."""
+        for copied in self._equals.drained():
+            held = yield from self._equals.held(copied, round_)
+            if held is None:
+                self._wholes.add(copied.file)
+            else:
+                yield from self.copy(copied.file, held, round_, mtime_ns=copied.mtime_ns)
 
     def take_data(self, message: Data) -> bool:
         """Takes literals; False when this file does not come by descent."""
@@ -192,6 +209,11 @@ class FileDescents:
             self._finish(state)
             self._context.landing.same(message.file, state.metadata)
             self._context.tally.advance(message.size)
+            return
+        if state.stage is Stage.SHORT and self._equals.waits(
+            message.file, message.size, message.root, message.mtime_ns
+        ):
+            self._finish(state)
             return
         trees = [held.tree for held in state.held]
         state.descent = Descent(trees, self._context.secret, state.width, message.size)

@@ -14,6 +14,8 @@ from rdc.files.spool import Spool
 from rdc.kernel import short_references
 from rdc.limits import (
     FILES_PER_MESSAGE,
+    HELD_CONTENT_BYTES,
+    HELD_FILE_BYTES,
     KEPT_BASES,
     NODES_PER_MESSAGE,
     PACKED_BYTES,
@@ -72,6 +74,8 @@ class FileDescents:
         self._estimates = 0
         self._kept = 0
         """Bases that are kept open."""
+        self._contents_bytes = 0
+        """Of bases that are kept in memory."""
         self._bases: dict[int, tuple[bytes, ...]] = {}
         self._equals = Equals(context)
         self._stale: dict[int, int] = {}  # answers to range requests still to come for files given up
@@ -113,7 +117,8 @@ class FileDescents:
             # About 50 bytes a chunk on each side, and as much again for the lookup.
             estimate = 4096 + entry.size // int(mean) * 100
             width = reference_width(entry.size, mean)
-            self._descending[file] = DescendingFile(file, entry.path, estimate, width)
+            state = self._descending[file] = DescendingFile(file, entry.path, estimate, width)
+            state.listed_size = entry.size
             self._estimates += estimate
             starting.setdefault(width, []).append(file)
         if starting:
@@ -124,8 +129,9 @@ class FileDescents:
             # The source signs its versions now, so ours are signed at the same time.
             yield Flush()
             for file in chain(*starting.values()):
-                yield from self._sign_bases(self._descending[file], round_)
-                context.tally.compared(context.entries.entry(file).size)
+                state = self._descending[file]
+                yield from self._sign_bases(state, round_)
+                context.tally.compared(state.listed_size)
 
         elif self._equals and not self._descending and self._wholes.idle:
             yield from self._copy_equals(round_)
@@ -229,7 +235,7 @@ class FileDescents:
 
     def _sign_bases(self, state: DescendingFile, round_: int) -> Conversation[None]:
         """The old version first, then what an interrupted run left of the new one, then other files."""
-        size = self._context.entries.entry(state.file).size
+        size = state.listed_size
         leftover = self._context.leftovers.of(state.path)
         state.leftover = None
         for path in (state.path, leftover, *self._bases.get(state.file, ())):
@@ -237,12 +243,20 @@ class FileDescents:
                 continue
             try:
                 with self._context.root.open_read(path) as source:
+                    spans: list[bytes] = []
+                    if (
+                        source.size <= HELD_FILE_BYTES
+                        and self._contents_bytes + source.size <= HELD_CONTENT_BYTES
+                    ):
+                        source.on_span = spans.append
                     tree = yield from self._context.sign(source, size, round_)
-                    keeps = path not in (state.path, leftover) and self._will_go(path)
+                    content = b"".join(spans)  # nothing of a file that the catalog knew
+                    keeps = not content and path not in (state.path, leftover) and self._will_go(path)
                     kept = source.again() if keeps else None
             except FileError:
                 continue  # one base fewer
-            state.held.append(HeldFile(path, source.identity, tree, kept))
+            state.held.append(HeldFile(path, source.identity, tree, kept, content))
+            self._contents_bytes += len(content)
             self._kept += kept is not None
             if path == leftover:
                 state.leftover = state.held[-1]
@@ -396,6 +410,8 @@ class FileDescents:
             bases = []
             for held in state.held:
                 try:
+                    if held.path == state.path:
+                        held.check(self._context.root)
                     source = held.open(self._context.root)
                 except MismatchError:
                     self._drop_bases(state)
@@ -417,6 +433,7 @@ class FileDescents:
 
     def _drop_bases(self, state: DescendingFile) -> None:
         for held in state.held:
+            self._contents_bytes -= len(held.content)
             if held.kept is not None:
                 held.kept.close()
                 self._kept -= 1
@@ -472,6 +489,7 @@ class FileDescents:
     def _escalate(self, state: DescendingFile, round_: int) -> Conversation[None]:
         state.release()
         if state.outgrown:
+            self._contents_bytes -= len(state.leftover.content) if state.leftover is not None else 0
             state.held = [held for held in state.held if held is not state.leftover]
         if state.stage is Stage.SHORT:
             state.escalate()

@@ -159,3 +159,17 @@ def test_literals_that_are_not_those_asked_for_are_fetched_again(
     run = sync_in_turns(source, destination)
     assert describe(read_tree(source), read_tree(destination)) == []
     assert run.done.literal_bytes == len(NEW)
+
+
+def test_literals_with_little_known_around_them_come_in_the_stream(tmp_path: Path) -> None:
+    """There those of other files help them: files of which hardly anything is left may be alike."""
+    lines = [b"    line %d of it\n" % i for i in range(400)]
+    files = {f"f{i}": b"".join(random.Random(i).sample(lines, 300)) for i in range(20)}
+    source = write_tree(tmp_path / "source", tree({k: v.replace(b"    ", b"\t") for k, v in files.items()}))
+    before = tree({name: File(content, 0o644, 1) for name, content in files.items()})
+    destination = write_tree(tmp_path / "destination", before)
+    run = sync_in_turns(source, destination, SyncOptions(fsync=False))
+    assert describe(read_tree(source), read_tree(destination)) == []
+    found = {cost.name: cost.count for cost in run.done.by_kind}
+    assert found["FileEnd"] == len(files)
+    assert "Literals" not in found

@@ -36,8 +36,11 @@
 #define MIN(a, b) _mm512_min_epu8(a, b)
 #define HALVED(v) _mm512_srli_epi16(v, 4)
 #define NIBBLE(table, v) _mm512_shuffle_epi8(_mm512_broadcast_i32x4(QUARTER(table)), AND(v, _mm512_set1_epi8(15)))
-#define PLACE(v, mask) _mm512_and_si512(_mm512_srli_epi32(v, 3), _mm512_set1_epi32((int)(mask)))
-#define HITS(bits, found) (uint64_t) _mm512_test_epi8_mask(bits, found)
+#define PLACE(v, mask) _mm512_and_si512(_mm512_srli_epi32(v, 6), _mm512_set1_epi32((int)(mask)))
+#define OR(a, b) _mm512_or_si512(a, b)
+#define EIGHTHS(v) _mm512_srli_epi16(v, 3)
+#define HAS(all, some) (uint64_t) _mm512_cmpeq_epi8_mask(AND(all, some), some)
+#define ANY(v) (uint64_t) _mm512_test_epi8_mask(v, v)
 
 /* A product's byte k: the matrix's byte 7 - i says which bits of the factor add up to bit i. */
 typedef struct {

@@ -17,10 +17,11 @@
  * LOW(a, b), HIGH(a, b)    in each group the lower, the upper halves' bytes by turns
  * MAP, MAKE(map, table), INDEX, SPLIT(v), PRODUCT(map, k, index)    a product's byte k
  * BIT_OF(v)    1 << the three lowest bits, in each byte
- * PLACE(v, mask)    v >> 3 & mask, in words of 32 bits
+ * PLACE(v, mask)    v >> 6 & mask, in words of 32 bits; EIGHTHS(v) v >> 3 in bytes with anything above
+ * OR(a, b), HAS(all, some)    a mask of the lanes where all bits of some are set in all
  * AND(a, b), MIN(a, b), HALVED(v)    of unsigned bytes; the high halves of bytes with anything above them
  * NIBBLE(table, v)    the table's byte (of 16) at each byte's low half
- * HITS(bits, found)    a mask of the lanes where both have a bit in common
+ * ANY(v)    a mask of the lanes that are not 0
  */
 
 #define TILE 16
@@ -149,7 +150,7 @@ FN void NAME(tile_by_bits)(const NAME(maps) * maps, V v[8], const uint8_t in[TIL
         NAME(step)(maps, v, LOAD(in[i]));
         for (int k = 0; k < 8; k++)
             STORE(plane[i][k], v[k]);
-        STORE(bit[i], BIT_OF(v[0]));
+        STORE(bit[i], OR(BIT_OF(v[0]), BIT_OF(EIGHTHS(v[0]))));
         NAME(words)(v, word);
         for (int m = 0; m < 4; m++)
             STORE(place[i] + m * (W / 4), PLACE(word[m], mask));
@@ -162,7 +163,7 @@ FN void NAME(tile_by_bits)(const NAME(maps) * maps, V v[8], const uint8_t in[TIL
                 for (int e = 0; e < 4; e++)
                     ((volatile uint8_t *)found[i])[LANE_OF(m, group, e)] = bits[place[i][WORD_OF(m, group, e)]];
     for (int i = 0; i < TILE; i++)
-        hits[i] = HITS(LOAD(bit[i]), LOAD(found[i]));
+        hits[i] = HAS(LOAD(found[i]), LOAD(bit[i]));
 }
 
 FN void NAME(tile_by_sieve)(const NAME(maps) * maps, V v[8], const uint8_t in[TILE][W], const uint8_t first[TILE][W],
@@ -177,7 +178,7 @@ FN void NAME(tile_by_sieve)(const NAME(maps) * maps, V v[8], const uint8_t in[TI
             const V byte = LOAD(plane[i][k]);
             passed = MIN(passed, AND(NIBBLE(filter->sieve[k], byte), BIT_OF(HALVED(byte))));
         }
-        hits[i] = HITS(passed, passed);
+        hits[i] = ANY(passed);
         NAME(drop)(maps, v, LOAD(first[i]));
     }
 }

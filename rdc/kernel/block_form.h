@@ -14,7 +14,8 @@
 
 /* A set of values that lets others pass as well. */
 typedef struct {
-    /* A bit each, by its lowest bits. */
+    /* Two bits each in one byte: the lowest three bits of a value say which, the next three the other, those above them
+     * the byte. */
     uint8_t *bits;
     uint64_t places; /* bytes, a power of two, less one */
     /* Where there are few: of byte k < planes of a value the low four bits choose a byte of sieve[k], the next three a bit
@@ -25,15 +26,21 @@ typedef struct {
 
 static inline void filter_add(block_filter *filter, uint64_t value)
 {
-    filter->bits[value >> 3 & filter->places] |= (uint8_t)(1 << (value & 7));
+    filter->bits[value >> 6 & filter->places] |= (uint8_t)(1 << (value & 7) | 1 << (value >> 3 & 7));
     for (unsigned k = 0; k < RDC_PLANES && k < filter->planes; k++)
         filter->sieve[k][value >> 8 * k & 15] |= (uint8_t)(1 << (value >> (8 * k + 4) & 7));
 }
 
-/* In the lowest bit: whether the bits let it pass. */
+/* In the lowest bit: whether its first bit is set, and both. */
 static inline unsigned filter_look(const block_filter *filter, uint64_t value)
 {
-    return filter->bits[value >> 3 & filter->places] >> (value & 7);
+    return filter->bits[value >> 6 & filter->places] >> (value & 7);
+}
+
+static inline unsigned filter_look_twice(const block_filter *filter, uint64_t value)
+{
+    const unsigned byte = filter->bits[value >> 6 & filter->places];
+    return byte >> (value & 7) & byte >> (value >> 3 & 7);
 }
 
 /* Called for all values that were added to the filter, and some others, in any order, and perhaps more than once. */

@@ -47,8 +47,8 @@ typedef struct {
     target *last;
 } search;
 
-/* Bytes of the filter's bits: one of 128 offsets passes it by chance, up to the size that most second-level caches have. With
- * more than 32,768 fingerprints it is one of 64 at most. */
+/* Bytes of the filter's bits: three of a thousand offsets pass them by chance, up to the size that most second-level caches
+ * have. With 65,536 fingerprints it is six of a thousand. */
 #define FILTER_MIN 512
 #define FILTER_MAX (1 << 19)
 #define BYTES_A_TARGET 16
@@ -161,7 +161,7 @@ static int search_start(search *s, const uint8_t *fingerprints, size_t count, un
     s->mask = fingerprint_mask(width);
     const size_t cleared = bytes + (buckets + 1) * sizeof *s->start;
     uint8_t *const memory = malloc(cleared + count * sizeof *s->targets);
-    s->filter = (block_filter){memory, (bytes - 1) & s->mask >> 3, planes_for(count, width), {{0}}};
+    s->filter = (block_filter){memory, (bytes - 1) & s->mask >> 6, planes_for(count, width), {{0}}};
     if (!memory)
         return -1;
     memset(memory, 0, cleared);

@@ -30,8 +30,11 @@
 #define NIBBLE(table, v) vqtbl1q_u8(LOAD(table), AND(v, vdupq_n_u8(15)))
 #define BIT_OF(v) vshlq_u8(vdupq_n_u8(1), vreinterpretq_s8_u8(AND(v, vdupq_n_u8(7))))
 #define PLACE(v, mask) \
-    vreinterpretq_u8_u32(vandq_u32(vshrq_n_u32(vreinterpretq_u32_u8(v), 3), vdupq_n_u32(mask)))
-#define HITS(bits, found) neon_hits(vtstq_u8(bits, found))
+    vreinterpretq_u8_u32(vandq_u32(vshrq_n_u32(vreinterpretq_u32_u8(v), 6), vdupq_n_u32(mask)))
+#define OR(a, b) vorrq_u8(a, b)
+#define EIGHTHS(v) vshrq_n_u8(v, 3)
+#define HAS(all, some) neon_mask(vceqq_u8(AND(all, some), some))
+#define ANY(v) neon_mask(vtstq_u8(v, v))
 
 typedef struct {
     uint8_t half[8][2][16];
@@ -50,7 +53,7 @@ static void neon_map_of(neon_map *map, const uint64_t table[256])
         }
 }
 
-FN uint64_t neon_hits(V all)
+FN uint64_t neon_mask(V all)
 {
     if (!vmaxvq_u8(all))
         return 0;

@@ -44,7 +44,7 @@ void rdc_scan_plain(block_value value, const block_hash *hash, const uint8_t *ba
         if (__builtin_expect(looks & 1, 0)) {
             const uint64_t now[LANES] = {v0, v1, v2, v3};
             for (size_t lane = 0; lane < LANES; lane++)
-                if (filter_look(filter, now[lane]) & 1)
+                if (filter_look_twice(filter, now[lane]) & 1)
                     hit(search, now[lane], start[lane] + i);
         }
         v0 = leave(hash, v0, w0[i]);

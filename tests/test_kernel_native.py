@@ -13,7 +13,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 KERNEL = ROOT / "rdc" / "kernel"
 # What has a driver of its own, or only works for a binding.
-OTHERS = re.compile(r".*binding\.c|(block_.*|gap_search)\.c|name_(lanes|avx.*)\.c|chunk_table\.c|fold_chunks\.c")
+OTHERS = re.compile(
+    r".*binding\.c|(block_.*|gap_search)\.c|name_(lanes|avx.*)\.c|chunk_table\.c|fold_chunks\.c"
+)
 SOURCES = sorted(str(p) for p in KERNEL.glob("*.c") if not OTHERS.fullmatch(p.name))
 BLOCKS = sorted(str(p) for p in KERNEL.glob("block_*.c"))
 DRIVEN = {

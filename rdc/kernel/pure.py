@@ -29,6 +29,7 @@ from rdc.kernel.constants import (
     reflected_table,
     trait_mix,
 )
+from rdc.kernel.pure_code_targets import absolute_targets, relative_targets
 from rdc.kernel.pure_similarity import TraitIndex, TraitPairs
 from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINNOW_MAX_LIMIT
 
@@ -40,6 +41,7 @@ __all__ = [
     "TraitIndex",
     "TraitPairs",
     "Winnower",
+    "absolute_targets",
     "block_fingerprints",
     "cut_many",
     "equal_rows",
@@ -47,6 +49,7 @@ __all__ = [
     "match_blocks",
     "match_runs",
     "name_ranks",
+    "relative_targets",
     "short_references",
 ]
 

@@ -20,6 +20,7 @@ from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
     Changed,
+    Code,
     Condition,
     Data,
     Describe,
@@ -380,7 +381,7 @@ class Connection:
                 self._ledger.ask(message)
             case (
                 RootAnswer() | DigestAnswer() | TraitsAnswer() | TreeAnswer() | NodeAnswer() | BlockAnswer()
-                | Data() | FileBatch() | FileEnd() | FileFailed() | Literals()
+                | Data() | FileBatch() | FileEnd() | FileFailed() | Literals() | Code()
             ):  # fmt: skip
                 self._ledger.answer(message)
             case Done() if self.outstanding:

@@ -14,6 +14,7 @@ from rdc.files.replacement import KEEP_BYTES
 from rdc.progress import Problem
 from rdc.protocol.messages import (
     BlockAnswer,
+    Code,
     Data,
     DigestAnswer,
     FileBatch,
@@ -162,7 +163,9 @@ class Transfers:
     def take(self, received: Received) -> Conversation[None]:
         """Takes one answer."""
         message, round_ = received.message, received.round + 1
-        if isinstance(message, Data):
+        if isinstance(message, Code):
+            self._descents().take_data(message)
+        elif isinstance(message, Data):
             if not (self._descents.made is not None and self._descents.made.take_data(message)):
                 self._wholes().take_data(message)
         elif isinstance(message, Literals):

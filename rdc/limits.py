@@ -208,6 +208,13 @@ SOURCE_TREES_BYTES = 64 << 20
 """Bytes of signature trees a source remembers between a request and the next: those of 20 GB of files. More
 are signed again when they are asked about."""
 
+HELD_CONTENT_BYTES = 32 << 20
+"""Content of small files that each side keeps in memory between what it is asked about them, so that none is
+opened five times: of a release of Linux half of what is compared. Files beyond are opened anew each time."""
+
+HELD_FILE_BYTES = 64 << 10
+"""Of one file: below, opening it and closing it again takes longer than reading it."""
+
 VANISHED_FILES = 1 << 20
 """Files that only a destination has, remembered with name, size and mtime (about 80 bytes each) as what new
 files may have been: beyond, a moved file is fetched like any other."""

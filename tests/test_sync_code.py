@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.kernel import absolute_targets
+from rdc.kernel import absolute_targets, pure, pure_gaps
 from rdc.limits import DATA_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Code, Data, Role
@@ -152,7 +152,9 @@ def test_chunks_that_were_wrong_are_mended_with_code(tmp_path: Path, monkeypatch
         rows = range(len(fingerprints) // width)
         return b"".join((bytes if row % 16 < 8 else b"\xff".__mul__)(8) for row in rows)
 
+    monkeypatch.setattr(pure, "match_blocks", found)
     monkeypatch.setattr(gaps_module, "match_blocks", found)
+    monkeypatch.setattr(gaps_module, "search_gaps", pure_gaps.search_gaps)
     run = synced(*places(tmp_path, program(5, 3_000)))
     sent = {cost.name: cost.count for cost in run.done.by_kind}
     assert (sent["TreeAnswer"], sent["FileEnd"], sent["Code"]) == (1, 2, 2)

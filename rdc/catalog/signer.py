@@ -32,6 +32,9 @@ WORKERS_MAX = 4
 SHARED_BYTES = 4 << 20
 """Bytes from which on one file's work is shared between threads: below, handing over costs what it saves."""
 
+WHOLE_BYTES = 512 << 10
+"""Files up to this size are read at once: a span of a longer one has as many."""
+
 HOLE_WORTH = 1 << 20
 """Bytes that must be missing from a file before it is asked for its holes: reading so many zeros costs as
 much as a few system calls."""
@@ -90,7 +93,7 @@ class FileSigner:
         from rdc.signature.build import TreeBuilder, sign
 
         began = self.catalog.now()
-        if source.size <= self.params.max_size:
+        if source.size <= max(WHOLE_BYTES, self.params.max_size):
             tree = sign(source.whole(), self.params)
         else:
             from rdc.files.spool import Spool

@@ -84,6 +84,11 @@ class FileDescents:
     def idle(self) -> bool:
         return not (self._waiting or self._descending or self._stale or self._equals)
 
+    @property
+    def waits(self) -> bool:
+        """There may be something for `pump` to do."""
+        return bool(self._waiting or self._equals)
+
     def add(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
         """Have this file brought up to date, from the version at its path and from the files at `bases`."""
         if bases:

@@ -60,7 +60,7 @@ from rdc.session.place import ANYWHERE
 from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rdc.catalog.signer import FileSigner
     from rdc.files.confined import Root
@@ -235,7 +235,12 @@ class Source:
         message, round_ = received.message, received.round + 1
         if self._news.take(message):
             return
-        if isinstance(message, TierRequest):
+        if isinstance(message, BlockRequest):
+            yield from self._answer(message.file, self._send_blocks(message, round_), round_)
+        elif isinstance(message, RangeRequest):
+            yield from self._answer(message.file, self._send_ranges(message, round_), round_)
+            self._forget(message.file)
+        elif isinstance(message, TierRequest):
             yield from self._description.send_tier(message, round_)
         elif isinstance(message, RowsRequest):
             yield from self._description.send_rows(message, round_)
@@ -249,25 +254,18 @@ class Source:
             yield from self._send_traits(message, round_)
         elif isinstance(message, TreeRequest):
             for file in message.files:
-                yield from self._answer(file, round_, lambda f: self._send_tree(f, message, round_))
+                yield from self._answer(file, self._send_tree(file, message, round_), round_)
         elif isinstance(message, NodeRequest):
-            yield from self._answer(message.file, round_, lambda _: self._send_nodes(message, round_))
-        elif isinstance(message, BlockRequest):
-            yield from self._answer(message.file, round_, lambda _: self._send_blocks(message, round_))
-        elif isinstance(message, RangeRequest):
-            yield from self._answer(message.file, round_, lambda _: self._send_ranges(message, round_))
-            self._forget(message.file)
+            yield from self._answer(message.file, self._send_nodes(message, round_), round_)
         elif isinstance(message, FileRequest):
             yield from self._sender.send(message.files, round_)
         else:
             raise ProtocolError(f"a source was sent {type(message).__name__}")
 
-    def _answer(
-        self, file: int, round_: int, answer: Callable[[int], Conversation[None]]
-    ) -> Conversation[None]:
+    def _answer(self, file: int, answer: Conversation[None], round_: int) -> Conversation[None]:
         """One file's failure is an answer, not the end of the session."""
         try:
-            yield from answer(file)
+            yield from answer
         except FileError as error:
             self._forget(file)
             yield Send(FileFailed(file, error.code, str(error)), round_)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import eq, mul
 from typing import TYPE_CHECKING, Protocol
 
 from blake3 import blake3
 
-from rdc.chunking.chunker import Chunker
+from rdc.chunking.chunker import name_pieces
 from rdc.errors import UsageError
 from rdc.kernel import Cutter, Winnower
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
@@ -171,28 +171,68 @@ class _LevelBuilder:
 class TreeBuilder:
     """Builds a SignatureTree from chunks in order. Between calls it holds a few records a level.
 
-    `column` makes the columns that the levels' records are kept in: about 49 bytes a chunk.
+    `column` makes the columns that the levels' records are kept in: about 49 bytes a chunk. So many records
+    as cannot make two nodes are kept as they come, which spares most files the levels.
     """
 
     def __init__(self, params: ChunkParams, column: Callable[[], Column] = MemoryColumn) -> None:
         self._params = params
         self._column = column
-        self._levels = [_LevelBuilder(0, column)]
+        self._digests: list[bytes] = []
+        self._lengths: list[int] = []
+        self._counts: list[int] = []
+        self._levels: list[_LevelBuilder] = []
+        """None while the records are few, and in the three lists."""
         self.size = 0
 
     def add(self, digests: list[bytes], lengths: list[int]) -> None:
         """Takes the next chunks: 32-byte digests and lengths in bytes, one each."""
         self.size += sum(lengths)
+        if not self._levels:
+            if len(self._digests) + len(digests) <= NODE_RECORDS_MAX:
+                for digest, length in zip(digests, lengths, strict=True):
+                    self._append(digest, length)
+                return
+            self._begin()
         self._cascade(0, _Items(digests, lengths, [0] * len(digests)))
 
     def repeat(self, digest: bytes, length: int, count: int) -> None:
         """Takes a run of `count` >= 1 equal chunks in constant time."""
         self.add([digest], [length])
-        self._levels[0].repeat(count - 1)
+        if self._levels:
+            self._levels[0].repeat(count - 1)
+        else:
+            self._counts[-1] += count - 1
         self.size += length * (count - 1)
+
+    def _append(self, digest: bytes, length: int) -> None:
+        if self._digests and self._digests[-1] == digest:
+            self._counts[-1] += 1
+            return
+        self._digests.append(digest)
+        self._lengths.append(length)
+        self._counts.append(1)
+
+    def _begin(self) -> None:
+        """There are too many for the lists."""
+        self._levels.append(_LevelBuilder(0, self._column))
+        for digest, length, count in zip(self._digests, self._lengths, self._counts, strict=True):
+            self._cascade(0, _Items([digest], [length], [0]))
+            self._levels[0].repeat(count - 1)
+        self._digests, self._lengths, self._counts = [], [], []
+
+    def _one_level(self, traits: bytes) -> SignatureTree:
+        """The tree of as few records as no winnowing parts."""
+        digests = memoryview(b"".join(self._digests))
+        lengths, counts = memoryview(array("Q", self._lengths)), memoryview(array("Q", self._counts))
+        root = root_digest(self._params.id, self.size, 0, digests, lengths, counts)
+        level = Level(digests, lengths, counts, _NO_STARTS, memoryview(bytes(len(lengths))))
+        return SignatureTree(root, self.size, self._params, (level,), traits)
 
     def finish(self, traits: bytes = b"") -> SignatureTree:
         """The tree of all that was added; the builder is used up."""
+        if not self._levels:
+            return self._one_level(traits)
         level = 0
         while level < len(self._levels):
             self._cascade(level + 1, self._levels[level].finish())
@@ -214,13 +254,14 @@ class TreeBuilder:
 
 def sign(data: Buffer, params: ChunkParams) -> SignatureTree:
     """The signature tree of `data`."""
-    with memoryview(data).cast("B") as view:
-        if 0 < len(view) <= params.max_size:
-            return _sign_chunk(view, params)
-    chunker, builder = Chunker(params), TreeBuilder(params)
-    for columns in (chunker.feed_columns(data), chunker.finish_columns()):
-        builder.add(columns.digests, columns.lengths)
-    return builder.finish(chunker.traits())
+    view = memoryview(data).cast("B")
+    if 0 < len(view) <= params.max_size:
+        return _sign_chunk(view, params)
+    cutter, builder = Cutter(params.min_size, params.max_size), TreeBuilder(params)
+    ends = cutter.feed(view) + cutter.finish()
+    columns = name_pieces([view[start:end] for start, end in pairwise([0, *ends])])
+    builder.add(columns.digests, columns.lengths)
+    return builder.finish(cutter.traits())
 
 
 def _sign_chunk(chunk: memoryview, params: ChunkParams) -> SignatureTree:

@@ -9,17 +9,16 @@ compared with its reference.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections import deque
 from typing import TYPE_CHECKING
 
-from rdc.plan.descent import ByteRange, Copy, Fetch, Literal, Patch, Repeat
+from rdc.kernel.pieces import tile_range
+from rdc.plan.descent import ByteRange, Fetch, Patch, Pieces, Repeat
 from rdc.plan.gaps import Gap, gaps_of
 from rdc.plan.open_ranges import OpenRanges
 from rdc.plan.questions import NOWHERE, Ask, Find, fingerprint_width
 from rdc.plan.region_search import RegionQuestion, RegionSearch
 from rdc.plan.regions import REGION_BYTES, Window, sliced
-from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -172,24 +171,14 @@ class BlockSearch:
 
     def parts(self) -> tuple[Part, ...]:
         """The recipe with what was found put in."""
-        matches = []
+        copies = array("Q")
         for gap in self._gaps:
             for pieces in (gap.pieces, *(region.pieces for region in gap.regions)):
-                numbers = iter(pieces)
-                for offset, place, length in zip(numbers, numbers, numbers, strict=True):
-                    matches.append(_Match(offset, Copy(gap.base, place, length)))
-        return _patched(self._parts, 0, matches, [match.offset for match in matches])
+                copies += _copies(gap.base, pieces)
+        return _patched(self._parts, 0, copies)
 
     def _first_step(self, gap: Gap) -> int:
         return 0 if gap.end - gap.offset >= LONG_GAP else min(1, len(self._sizes) - 1)
-
-
-@dataclass(frozen=True, slots=True)
-class _Match:
-    """`copy` is what the file has at `offset`."""
-
-    offset: int
-    copy: Copy
 
 
 def _all_of(gap: Gap) -> array[int]:
@@ -224,45 +213,24 @@ def _search_anywhere(
     return array("Q", (number for span in outcome.ranges for number in span))
 
 
-def _patched(
-    parts: Sequence[Part], offset: int, matches: list[_Match], starts: list[int]
-) -> tuple[Part, ...]:
+def _copies(base: int, pieces: array[int]) -> array[int]:
+    """The kernel's rows of pieces as rows of copies."""
+    offsets = pieces[0::3]
+    rows = array("Q", [base]) * (4 * len(offsets))
+    rows[0::4], rows[2::4], rows[3::4] = offsets, pieces[1::3], pieces[2::3]
+    return rows
+
+
+def _patched(parts: Sequence[Part], offset: int, copies: array[int]) -> tuple[Part, ...]:
+    """`copies`: the kernel's rows of all that was found."""
     found: list[Part] = []
     for part in parts:
         if isinstance(part, Repeat):
-            found.append(Repeat(_patched(part.parts, offset, matches, starts), part.length, part.count))
+            found.append(Repeat(_patched(part.parts, offset, copies), part.length, part.count))
         elif isinstance(part, Fetch):
-            pieces = _pieces(offset, part.length, matches, starts)
-            if any(isinstance(piece, Copy) for piece in pieces):
-                found.append(Patch(part.reference, part.length, part.count, pieces))
-            else:
-                found.append(part)
+            pieces = Pieces(tile_range(copies, offset, part.length))
+            found.append(Patch(part.reference, part.length, part.count, pieces) if pieces.copies else part)
         else:
             found.append(part)
         offset += part.length * part.count
     return tuple(found)
-
-
-def _pieces(offset: int, length: int, matches: list[_Match], starts: list[int]) -> tuple[Copy | Literal, ...]:
-    """Copies and literals that tile bytes offset to offset + length."""
-    pieces: list[Copy | Literal] = []
-    at, end = offset, offset + length
-    row = max(0, bisect_right(starts, offset) - 1)
-    while at < end:
-        if row == len(matches) or matches[row].offset >= end:
-            pieces.append(Literal(end - at))
-            break
-        match = matches[row]
-        stop = min(end, match.offset + match.copy.length)
-        if match.offset > at:
-            pieces.append(Literal(match.offset - at))
-            at = match.offset
-        if stop > at:
-            if stop - at == match.copy.length:
-                pieces.append(match.copy)
-            else:
-                skipped = at - match.offset
-                pieces.append(Copy(match.copy.base, match.copy.offset + skipped, stop - at))
-            at = stop
-        row += 1
-    return tuple(pieces)

@@ -79,6 +79,8 @@ class FileSigner:
     def read(self, source: SourceFile, *, shared: bool = True) -> SignatureTree:
         """As `sign`, without a look into the catalog, which is told. With `shared`, other threads may help:
         not when one of them is the caller, since they would wait for each other."""
+        if source.size <= WHOLE_BYTES:
+            return self._read_whole(source)
         work = self.reading(source, shared=shared)
         try:
             while True:
@@ -89,18 +91,25 @@ class FileSigner:
 
     def reading(self, source: SourceFile, *, shared: bool = True) -> Generator[int, None, SignatureTree]:
         """As `read`, step by step. Closing it early stops the threads."""
-        # Loaded with the first file that is read: in most runs none is.
-        from rdc.signature.build import TreeBuilder, sign
+        if source.size <= WHOLE_BYTES:
+            return self._read_whole(source)
+        from rdc.files.spool import Spool
+        from rdc.signature.build import TreeBuilder
 
         began = self.catalog.now()
-        if source.size <= max(WHOLE_BYTES, self.params.max_size):
-            tree = sign(source.whole(), self.params)
-        else:
-            from rdc.files.spool import Spool
+        builder = TreeBuilder(self.params, Spool)
+        traits = yield from self._chunking(source, builder, shared=shared)
+        tree = builder.finish(traits)
+        source.check_unchanged()
+        self.catalog.put(source, tree, began)
+        return tree
 
-            builder = TreeBuilder(self.params, Spool)
-            traits = yield from self._chunking(source, builder, shared=shared)
-            tree = builder.finish(traits)
+    def _read_whole(self, source: SourceFile) -> SignatureTree:
+        # Loaded with the first file that is read: in most runs none is.
+        from rdc.signature.build import sign
+
+        began = self.catalog.now()
+        tree = sign(source.whole(), self.params)
         source.check_unchanged()
         self.catalog.put(source, tree, began)
         return tree

@@ -119,11 +119,9 @@ class SourceTree:
 class _Signed:
     tree: SignatureTree
     identity: Identity
-
-    @property
-    def bytes(self) -> int:
-        """What remembering it takes: small files are many, and mostly objects."""
-        return self.tree.memory + SIGNED_OBJECT_BYTES
+    memory: int
+    """What remembering it takes: small files are many, and mostly objects."""
+    path: bytes
 
 
 class Source:
@@ -420,7 +418,7 @@ class Source:
     def _opened_again(self, message: BlockRequest | RangeRequest) -> SourceFile:
         """The file that the ranges are of, if it is still the one that was signed and has them all."""
         signed = self._signed.get(message.file)
-        path = self._entry(message.file).path
+        path = self._entry(message.file).path if signed is None else signed.path
         content = self._contents.get(message.file)
         source: SourceFile
         if signed is not None and content is not None:
@@ -453,9 +451,10 @@ class Source:
         if kept is not None and kept.identity == source.identity:
             return kept
         self._forget(file)
-        signed = _Signed(self._signer.sign(source), source.identity)
+        tree = self._signer.sign(source)
+        signed = _Signed(tree, source.identity, tree.memory + SIGNED_OBJECT_BYTES, source.path)
         self._signed[file] = signed
-        self._signed_bytes += signed.bytes
+        self._signed_bytes += signed.memory
         while self._signed_bytes > SOURCE_TREES_BYTES and len(self._signed) > 1:
             self._forget(next(iter(self._signed)))
         return signed
@@ -480,7 +479,7 @@ class Source:
     def _forget(self, file: int) -> None:
         signed = self._signed.pop(file, None)
         if signed is not None:
-            self._signed_bytes -= signed.bytes
+            self._signed_bytes -= signed.memory
         self._contents_bytes -= len(self._contents.pop(file, b""))
 
 

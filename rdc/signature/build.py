@@ -24,9 +24,12 @@ if TYPE_CHECKING:
 
     from rdc.chunking.params import ChunkParams
 
+FOLD_CHUNKS = 256
+"""Chunks that are folded at a time: a call for each costs more than finding and naming it."""
+
 _ONE = (1).to_bytes(8, "little")
 
-__all__ = ["Column", "MemoryColumn", "TreeBuilder", "one_chunk_tree", "sign"]
+__all__ = ["FOLD_CHUNKS", "Column", "MemoryColumn", "TreeBuilder", "one_chunk_tree", "sign"]
 
 
 class Column(Protocol):
@@ -169,70 +172,66 @@ class _LevelBuilder:
 
 
 class TreeBuilder:
-    """Builds a SignatureTree from chunks in order. Between calls it holds a few records a level.
+    """Builds a SignatureTree from chunks in order. Between calls it holds up to FOLD_CHUNKS chunks, and a few
+    records a level.
 
-    `column` makes the columns that the levels' records are kept in: about 49 bytes a chunk. So many records
-    as cannot make two nodes are kept as they come, which spares most files the levels.
+    `column` makes the columns that the levels' records are kept in: about 49 bytes a chunk.
     """
 
     def __init__(self, params: ChunkParams, column: Callable[[], Column] = MemoryColumn) -> None:
         self._params = params
         self._column = column
+        self._levels: list[_LevelBuilder] = []
+        """None until chunks are folded: most files have fewer than that takes."""
         self._digests: list[bytes] = []
         self._lengths: list[int] = []
-        self._counts: list[int] = []
-        self._levels: list[_LevelBuilder] = []
-        """None while the records are few, and in the three lists."""
         self.size = 0
 
     def add(self, digests: list[bytes], lengths: list[int]) -> None:
         """Takes the next chunks: 32-byte digests and lengths in bytes, one each."""
         self.size += sum(lengths)
-        if not self._levels:
-            if len(self._digests) + len(digests) <= NODE_RECORDS_MAX:
-                for digest, length in zip(digests, lengths, strict=True):
-                    self._append(digest, length)
-                return
-            self._begin()
-        self._cascade(0, _Items(digests, lengths, [0] * len(digests)))
+        self._digests += digests
+        self._lengths += lengths
+        if len(self._digests) >= FOLD_CHUNKS:
+            self._fold()
 
     def repeat(self, digest: bytes, length: int, count: int) -> None:
         """Takes a run of `count` >= 1 equal chunks in constant time."""
         self.add([digest], [length])
-        if self._levels:
+        if count > 1:
+            self._fold()
             self._levels[0].repeat(count - 1)
-        else:
-            self._counts[-1] += count - 1
-        self.size += length * (count - 1)
+            self.size += length * (count - 1)
 
-    def _append(self, digest: bytes, length: int) -> None:
-        if self._digests and self._digests[-1] == digest:
-            self._counts[-1] += 1
-            return
-        self._digests.append(digest)
-        self._lengths.append(length)
-        self._counts.append(1)
-
-    def _begin(self) -> None:
-        """There are too many for the lists."""
-        self._levels.append(_LevelBuilder(0, self._column))
-        for digest, length, count in zip(self._digests, self._lengths, self._counts, strict=True):
-            self._cascade(0, _Items([digest], [length], [0]))
-            self._levels[0].repeat(count - 1)
-        self._digests, self._lengths, self._counts = [], [], []
+    def _fold(self) -> None:
+        digests, lengths = self._digests, self._lengths
+        self._digests, self._lengths = [], []
+        if not self._levels:
+            self._levels.append(_LevelBuilder(0, self._column))
+        self._cascade(0, _Items(digests, lengths, [0] * len(digests)))
 
     def _one_level(self, traits: bytes) -> SignatureTree:
-        """The tree of as few records as no winnowing parts."""
-        digests = memoryview(b"".join(self._digests))
-        lengths, counts = memoryview(array("Q", self._lengths)), memoryview(array("Q", self._counts))
-        root = root_digest(self._params.id, self.size, 0, digests, lengths, counts)
-        level = Level(digests, lengths, counts, _NO_STARTS, memoryview(bytes(len(lengths))))
+        """The tree of chunks that are too few for two nodes: winnowing parts no fewer than that."""
+        digests: list[bytes] = []
+        lengths, counts = array("Q"), array("Q")
+        for digest, length in zip(self._digests, self._lengths, strict=True):
+            if digests and digests[-1] == digest:
+                counts[-1] += 1
+                continue
+            digests.append(digest)
+            lengths.append(length)
+            counts.append(1)
+        names = memoryview(b"".join(digests))
+        lasting, repeated = memoryview(lengths), memoryview(counts)
+        root = root_digest(self._params.id, self.size, 0, names, lasting, repeated)
+        level = Level(names, lasting, repeated, _NO_STARTS, memoryview(bytes(len(digests))))
         return SignatureTree(root, self.size, self._params, (level,), traits)
 
     def finish(self, traits: bytes = b"") -> SignatureTree:
         """The tree of all that was added; the builder is used up."""
-        if not self._levels:
+        if not self._levels and len(self._digests) <= NODE_RECORDS_MAX:
             return self._one_level(traits)
+        self._fold()
         level = 0
         while level < len(self._levels):
             self._cascade(level + 1, self._levels[level].finish())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+from operator import floordiv
 from typing import TYPE_CHECKING, Annotated
 
 from rdc.limits import (
@@ -29,7 +31,7 @@ from rdc.protocol.field_types import (
     Width,
 )
 from rdc.protocol.fields import Blob, Column, Integer, Parts
-from rdc.protocol.ranges import Ranged, gaps_between
+from rdc.protocol.ranges import Ranged, columns_of
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
@@ -199,12 +201,13 @@ class BlockRequest(Ranged, WireMessage):
     @classmethod
     def of(cls, file: int, ranges: Sequence[tuple[int, int]], size: int, width: int) -> BlockRequest:
         """From increasing, disjoint (offset, length) pairs."""
-        return cls(file, gaps_between(ranges), tuple(length for _, length in ranges), size, width)
+        return cls(file, *columns_of(ranges), size, width)
 
     @property
     def blocks(self) -> int:
         """How many fingerprints answer it."""
-        return sum(-(-length // self.size) for length in self.lengths)
+        less: int = sum(map(floordiv, self.lengths, repeat(-self.size)))
+        return -less  # each length was rounded up
 
     def check(self) -> str | None:
         problem = self.check_ranges()

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
+from itertools import accumulate
+from operator import mul, sub
 from typing import TYPE_CHECKING
 
 from rdc.kernel.pieces import tile_range
@@ -61,11 +63,9 @@ class _Blocks:
         self.step = step
         self.blocks = opened.blocks(size)
         if not width:
-            pairs = row = 0
-            for gap, count in zip(opened.gaps, opened.counts, strict=True):
-                pairs += gap.looked * (self.blocks[row + count] - self.blocks[row])
-                row += count
-            width = fingerprint_width(pairs)
+            ends = [self.blocks[row] for row in accumulate(opened.counts, initial=0)]
+            looked = [gap.looked for gap in opened.gaps]
+            width = fingerprint_width(sum(map(mul, looked, map(sub, ends[1:], ends))))
         self.ask = Ask(opened.ranges, size, width)
 
     def together(self) -> Iterator[tuple[list[Gap], slice]]:
@@ -125,8 +125,10 @@ class BlockSearch:
     def asks(self) -> list[Ask]:
         """The next questions, to be answered in this order; none: all that can be found was."""
         for step, size in enumerate(self._sizes):
-            opened, self._open[step] = self._open[step], OpenRanges()
-            self._asked += [_Blocks(part, size, step) for part in opened.messages(size)]
+            opened = self._open[step]
+            if opened.ranges:
+                self._open[step] = OpenRanges()
+                self._asked += [_Blocks(part, size, step) for part in opened.messages(size)]
         self._asked += self._regions.questions()
         return [asked.ask for asked in self._asked]
 
@@ -154,15 +156,18 @@ class BlockSearch:
             if not _plain(gaps[0]):
                 opened.add(gaps[0], _search_anywhere(gaps[0], size, width, smaller, ranges, prints, find))
                 continue
-            table, known = array("Q"), array("Q")
+            numbers: list[int] = []
+            known = array("Q")
             for gap, count in zip(gaps, counts, strict=True):
-                (window,) = gap.windows
-                table.extend((window.offset, window.length, count, len(gap.pieces) // 3))
+                window = gap.windows[0]
+                numbers += (window.offset, window.length, count, len(gap.pieces) // 3)
                 known += gap.pieces
+            table = array("Q", numbers)
             answer = search(gaps[0].base, size, width, smaller, table, ranges, known, prints)
-            numbers, found, left = (array("Q", rows) for rows in answer)
+            found, left = array("Q", answer[1]), array("Q", answer[2])
             at = at_left = 0
-            for gap, pieces, spans in zip(gaps, numbers[0::2], numbers[1::2], strict=True):
+            pairs = iter(array("Q", answer[0]))
+            for gap, pieces, spans in zip(gaps, pairs, pairs, strict=True):
                 gap.pieces = found[at : at + 3 * pieces]
                 opened.add(gap, left[at_left : at_left + 2 * spans])
                 at += 3 * pieces

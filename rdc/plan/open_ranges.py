@@ -43,11 +43,17 @@ class OpenRanges:
         """How many blocks of `size` bytes precede each range, and how many there are in all."""
         return list(accumulate((-(-length // size) for length in self.ranges[1::2]), initial=0))
 
+    def fits(self, size: int) -> bool:
+        """Whether one message may ask for all of it."""
+        return len(self.ranges) <= 2 * RANGES_PER_MESSAGE and (
+            sum(self.ranges[1::2]) // size + len(self.ranges) // 2 <= BLOCKS_PER_MESSAGE
+            or self.blocks(size)[-1] <= BLOCKS_PER_MESSAGE
+        )
+
     def messages(self, size: int) -> Iterator[OpenRanges]:
         """The same in parts, each of as many ranges and blocks as one message may have."""
-        if len(self.ranges) <= 2 * RANGES_PER_MESSAGE and self.blocks(size)[-1] <= BLOCKS_PER_MESSAGE:
-            if self.ranges:
-                yield self
+        if self.fits(size):
+            yield self
             return
         short = self._cut(size * BLOCKS_PER_MESSAGE)
         blocks, ends = short.blocks(size), list(accumulate(short.counts))

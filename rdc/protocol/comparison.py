@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import repeat
-from operator import floordiv
 from typing import TYPE_CHECKING, Annotated
 
 from rdc.limits import (
@@ -206,8 +204,8 @@ class BlockRequest(Ranged, WireMessage):
     @property
     def blocks(self) -> int:
         """How many fingerprints answer it."""
-        less: int = sum(map(floordiv, self.lengths, repeat(-self.size)))
-        return -less  # each length was rounded up
+        size = self.size
+        return sum([-(-length // size) for length in self.lengths])
 
     def check(self) -> str | None:
         problem = self.check_ranges()

@@ -12,8 +12,8 @@ __all__ = ["pack", "unpack"]
 
 SEARCH_LOG = 6
 """log2 of the places looked at for a match, in a table with as many entries as there are bytes: 0.5 % fewer
-bytes than level 9, whose table is as large for any piece, in 67 to 80 % of its time, 0.08 ms a piece; level 6 has
-3 % more bytes, in as long (measured on releases of Linux and Django)."""
+bytes than level 9, whose table is as large for any piece, in 67 to 80 % of its time, 0.08 ms a piece. Level 6
+takes as long for 3 % more bytes (measured on releases of Linux and Django)."""
 
 TABLE_LOG = 17
 """log2 of the entries of such a table at most: half a megabyte."""

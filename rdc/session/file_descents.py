@@ -262,7 +262,9 @@ class FileDescents:
                         and self._contents_bytes + source.size <= HELD_CONTENT_BYTES
                     ):
                         source.on_span = spans.append
-                    tree = yield from self._context.sign(source, size, round_)
+                    # One of another size is no version that could stay.
+                    passing = path == state.path and source.size != size
+                    tree = yield from self._context.sign(source, size, round_, passing=passing)
                     content = b"".join(spans)  # nothing of a file that the catalog knew
                     keeps = not content and path not in (state.path, leftover) and self._will_go(path)
                     kept = source.again() if keeps else None

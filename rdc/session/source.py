@@ -50,6 +50,7 @@ from rdc.protocol.messages import (
     TreeAnswer,
     TreeRequest,
 )
+from rdc.protocol.origins import COARSE_BELOW, COARSE_FROM
 from rdc.protocol.packed import pack
 from rdc.records import dataclass
 from rdc.session.description import Description
@@ -58,6 +59,7 @@ from rdc.session.file_sender import FileSender
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE
 from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
+from rdc.similarity.coarse import coarse_traits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -303,11 +305,13 @@ class Source:
             yield Send(DigestAnswer(digest.digest()), round_)
 
     def _send_traits(self, message: TraitsRequest, round_: int) -> Conversation[None]:
-        files, sizes, roots, traits = [], [], bytearray(), bytearray()
+        files, sizes, roots, traits, coarse = [], [], bytearray(), bytearray(), bytearray()
         for file in message.files:
             try:
                 with self._open(file) as source:
                     tree = self._sign(file, source).tree
+                    near = COARSE_FROM <= tree.size < COARSE_BELOW
+                    larger = coarse_traits(source.pread(0, tree.size)) if near else b""
             except FileError as error:
                 yield Send(FileFailed(file, error.code, str(error)), round_)
                 continue
@@ -315,8 +319,11 @@ class Source:
             sizes.append(tree.size)
             roots += root_reference(tree.root, self._secret, SHORT_REFERENCE_BYTES)
             traits += tree.traits or NO_TRAITS
+            if near:
+                coarse += larger or NO_TRAITS
         if files:
-            yield Send(TraitsAnswer(tuple(files), tuple(sizes), bytes(roots), bytes(traits)), round_)
+            columns = bytes(roots), bytes(traits), bytes(coarse)
+            yield Send(TraitsAnswer(tuple(files), tuple(sizes), *columns), round_)
 
     def _send_tree(self, file: int, asked: TreeRequest, round_: int) -> Conversation[None]:
         fingerprints = b""

@@ -8,7 +8,7 @@ from rdc.limits import DATA_BYTES, FILES_PER_MESSAGE, PACKED_BYTES, RANGES_PER_M
 from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import DIGEST_BYTES, Digest, Failure, Files, Line, Mtime, Ordinal, Size
 from rdc.protocol.fields import Blob, Column, Content, Flag
-from rdc.protocol.ranges import Ranged, gaps_between
+from rdc.protocol.ranges import Ranged, columns_of
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class RangeRequest(Ranged, WireMessage):
     @classmethod
     def of(cls, file: int, ranges: Sequence[tuple[int, int]], *, pack: bool = False) -> RangeRequest:
         """From increasing, disjoint (offset, length) pairs."""
-        return cls(file, gaps_between(ranges), tuple(length for _, length in ranges), pack)
+        return cls(file, *columns_of(ranges), pack)
 
     def check(self) -> str | None:
         if self.pack and sum(self.lengths) > PACKED_BYTES:

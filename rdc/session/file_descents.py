@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, ProtocolError, printable
 from rdc.files.replace import Replacement
+from rdc.files.source import HeldContent
 from rdc.files.spool import Spool
 from rdc.kernel import short_references
 from rdc.limits import (
@@ -26,8 +27,9 @@ from rdc.limits import (
 from rdc.plan.context import context_ranges, known_pieces
 from rdc.plan.descent import Descent, Fetch, Reuse, literal_ranges
 from rdc.protocol.comparison import LEAF_WIDTH
-from rdc.protocol.messages import NodeRequest, RangeRequest, TreeRequest
+from rdc.protocol.messages import Code, NodeRequest, RangeRequest, TreeRequest
 from rdc.protocol.packed import unpack
+from rdc.session.code import Places, restored
 from rdc.session.descending_file import DescendingFile, HeldFile, Stage
 from rdc.session.driver import Flush, Send
 from rdc.session.equals import Equals
@@ -64,6 +66,9 @@ they go into the stream, where those of other files help more: 11 % of a source 
 LEAF_BLOCK = 1024
 """Bytes of the first blocks asked for, together with a file's tree."""
 
+READ_WHOLE_BYTES = 1 << 20
+"""A base up to this size is in memory while the new version is made from it."""
+
 LEAF_REQUEST = TreeRequest((0,), SHORT_REFERENCE_BYTES, LEAF_BLOCK)
 
 
@@ -87,6 +92,11 @@ class FileDescents:
     @property
     def idle(self) -> bool:
         return not (self._waiting or self._descending or self._stale or self._equals)
+
+    @property
+    def waits(self) -> bool:
+        """There may be something for `pump` to do."""
+        return bool(self._waiting or self._equals)
 
     def add(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
         """Have this file brought up to date, from the version at its path and from the files at `bases`."""
@@ -149,7 +159,7 @@ class FileDescents:
             else:
                 yield from self.copy(copied.file, held, round_, mtime_ns=copied.mtime_ns)
 
-    def take_data(self, message: Data) -> bool:
+    def take_data(self, message: Data | Code) -> bool:
         """Takes literals; False when this file does not come by descent."""
         state = self._descending.get(message.file)
         if state is None:
@@ -157,7 +167,7 @@ class FileDescents:
         if not state.failed:
             try:
                 rebuild = self._build(state)
-                rebuild.push(message.payload)
+                rebuild.push(self._content(state, message))
                 self._outgrow(state, rebuild.temporary.size)
                 self._context.tally.arriving(rebuild.temporary.size)
             except MismatchError:
@@ -166,6 +176,15 @@ class FileDescents:
                 self._context.problem(state.path, error)
                 self._finish(state)
         return True
+
+    @staticmethod
+    def _content(state: DescendingFile, message: Data | Code) -> bytes | bytearray | memoryview:
+        if state.places is None:
+            raise ProtocolError(f"literals of file {message.file} that were not asked for")
+        if isinstance(message, Code):
+            return restored(message.payload, state.places.take(len(message.payload)))
+        state.places.skip(len(message.payload))
+        return message.payload
 
     def take_end(self, file: int, round_: int) -> Conversation[bool]:
         """All literals of one request are here; False when this file does not come by descent."""
@@ -355,6 +374,7 @@ class FileDescents:
         ranges = [(found.offset, found.length) for found in literal_ranges(state.parts)]
         if ranges and self._may_pack(state, ranges):
             state.open_requests += 1
+            state.places = Places(ranges)
             yield Send(RangeRequest.of(state.file, ranges, pack=True), round_)
             return
         yield from self._ask_data(state, ranges, round_)
@@ -365,6 +385,7 @@ class FileDescents:
     def _ask_data(
         state: DescendingFile, ranges: Sequence[tuple[int, int]], round_: int
     ) -> Conversation[None]:
+        state.places = Places(ranges)
         for i in range(0, len(ranges), RANGES_PER_MESSAGE):
             state.open_requests += 1
             yield Send(RangeRequest.of(state.file, tuple(ranges[i : i + RANGES_PER_MESSAGE])), round_)
@@ -423,6 +444,11 @@ class FileDescents:
                 except MismatchError:
                     self._drop_bases(state)
                     raise
+                if HELD_FILE_BYTES < source.size <= READ_WHOLE_BYTES and len(state.held) == 1:
+                    # Most of it is going to be copied, in pieces.
+                    with source:
+                        content = source.pread(0, source.size)
+                    source = HeldContent(self._context.root, held.path, held.identity, content)
                 state.sources.append(source)
                 bases.append(Base(source, held.tree))
             temporary = Replacement(self._context.root, state.path, expected_size=state.size)

@@ -44,9 +44,9 @@ FURTHER = ((), (128,), (256, 64))
 LONG_GAP = 2 << 10
 """Bytes of a gap that is worth the first size; a shorter one starts with the second."""
 
-TOGETHER_BYTES = 1 << 20
-"""Bytes of windows that are looked through in one call: what they take in memory, and half of a second-level
-cache."""
+TOGETHER_BYTES = 256 << 10
+"""Bytes of windows that are read and looked through in one call: in a second-level
+cache meanwhile."""
 
 WINDOW_BYTES = 8 << 20
 """Bytes of a window that is read at once. Those of gaps, which are shorter than a region, have an eighth."""

@@ -14,7 +14,7 @@ from rdc.records import dataclass
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Data", "FileBatch", "FileEnd", "FileFailed", "FileRequest", "Literals", "RangeRequest"]
+__all__ = ["Code", "Data", "FileBatch", "FileEnd", "FileFailed", "FileRequest", "Literals", "RangeRequest"]
 
 
 @wire(12)
@@ -63,6 +63,15 @@ class FileRequest(WireMessage):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Data(WireMessage):
     """S: the next bytes of a file or of its ranges."""
+
+    file: Ordinal
+    payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]
+
+
+@wire(36)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Code(WireMessage):
+    """S: the next bytes of a file's ranges, machine code with absolute targets."""
 
     file: Ordinal
     payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]

@@ -186,7 +186,7 @@ class Rebuild:
         """Writes up to the first literal. Raises MismatchError when the base is not what was signed."""
         self._step()
 
-    def push(self, payload: bytes | memoryview) -> None:
+    def push(self, payload: bytes | bytearray | memoryview) -> None:
         """Takes the next literal bytes. Raises MismatchError as soon as a chunk is wrong."""
         self.literal_bytes += len(payload)
         self._inbox += payload

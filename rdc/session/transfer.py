@@ -108,8 +108,9 @@ class Transfers:
         """Compare the content of a file that both sides have, then go on as needed."""
         self._checks().demand(file)
 
-    def update(self, file: int, *, same_size: bool = False) -> None:
-        """Bring the content of a file up to date from the version at its path; `same_size`: as listed."""
+    def update(self, file: int, bases: tuple[bytes, ...] = (), *, same_size: bool = False) -> None:
+        """Bring the content of a file up to date from the version at its path, and from the files at `bases`;
+        `same_size`: as listed."""
         size = self._context.entries.entry(file).size
         self.tally.total_bytes += size
         if size <= WHOLE_BYTES and not same_size:
@@ -119,11 +120,11 @@ class Transfers:
         if same_size:
             self._checks().touched(file)
         else:
-            self._descents().add(file)
+            self._descents().add(file, bases)
 
-    def create(self, file: int, path: bytes, size: int) -> None:
+    def create(self, file: int, path: bytes, size: int, bases: tuple[bytes, ...] = ()) -> None:
         """Fetch a file that is not here: what an interrupted run did not get of it, or what no other file
-        here has, or all of it."""
+        here has, or all of it. `bases`: files that seem to have its content."""
         self.tally.total_bytes += size
         if self._context.dry:
             if self._planned or not self._context.seeks:
@@ -132,9 +133,12 @@ class Transfers:
                 self._origins().seek(file)
         elif size > KEEP_BYTES and self._context.leftovers.of(path) is not None:
             self.tally.compare_bytes += size
-            self._descents().add(file)
+            self._descents().add(file, bases)
         elif self._context.seeks and not self._planned:
-            self._origins().seek(file)
+            self._origins().seek(file, bases)
+        elif bases:
+            self.tally.compare_bytes += size
+            self._descents().add(file, bases)
         else:
             self._wholes().add(file)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity, Metadata
     from rdc.plan.descent import ByteRange, Descent, Part
+    from rdc.session.code import Places
     from rdc.session.gaps import Gaps
     from rdc.session.rebuild import Rebuild
     from rdc.signature.tree import SignatureTree
@@ -77,12 +78,14 @@ class DescendingFile:
         "held",
         "known",
         "leftover",
+        "listed",
         "listed_size",
         "metadata",
         "open_requests",
         "outgrown",
         "parts",
         "path",
+        "places",
         "rebuild",
         "root",
         "size",
@@ -96,8 +99,9 @@ class DescendingFile:
         self.path = path
         self.estimate = estimate
         """Bytes that its trees take in memory."""
+        self.listed: Metadata | None = None
         self.listed_size = 0
-        """Bytes of the new version, as it was listed."""
+        """Metadata and bytes of the new version, as it was listed."""
         self.width = width
         """Bytes of a reference."""
         self.stage = Stage.SHORT
@@ -109,6 +113,8 @@ class DescendingFile:
         self.parts: tuple[Part, ...] = ()
         self.known: tuple[ByteRange, ...] = ()
         """What literals that are on their way are packed with."""
+        self.places: Places | None = None
+        """Where literals that are on their way belong."""
         self.gaps: Gaps | None = None
         self.open_requests = 0
         """Answers to come: of blocks, then of ranges."""
@@ -132,6 +138,6 @@ class DescendingFile:
         for source in self.sources:
             source.close()
         self.sources = []
-        self.rebuild = self.descent = self.gaps = None
+        self.rebuild = self.descent = self.gaps = self.places = None
         self.parts = ()
         self.failed = False

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, ProtocolError, printable
 from rdc.files.replace import Replacement
+from rdc.files.source import HeldContent
 from rdc.files.spool import Spool
 from rdc.kernel import short_references
 from rdc.limits import (
@@ -26,8 +27,9 @@ from rdc.limits import (
 from rdc.plan.context import context_ranges, known_pieces
 from rdc.plan.descent import Descent, Fetch, Reuse, literal_ranges
 from rdc.protocol.comparison import LEAF_WIDTH
-from rdc.protocol.messages import NodeRequest, RangeRequest, TreeRequest
+from rdc.protocol.messages import Code, NodeRequest, RangeRequest, TreeRequest
 from rdc.protocol.packed import unpack
+from rdc.session.code import Places, restored
 from rdc.session.descending_file import DescendingFile, HeldFile, Stage
 from rdc.session.driver import Flush, Send
 from rdc.session.equals import Equals
@@ -35,7 +37,7 @@ from rdc.session.file_queue import FileQueue
 from rdc.session.gaps import Gaps
 from rdc.session.rebuild import Base, MismatchError, Rebuild
 from rdc.signature.digests import DIGEST_BYTES
-from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records, reference_width, whole_chunk
+from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records, reference_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from rdc.session.driver import Conversation
     from rdc.session.transfer_context import TransferContext
     from rdc.session.whole_files import WholeFiles
-    from rdc.signature.records import NodeRecords
 
 __all__ = ["FileDescents"]
 
@@ -63,6 +64,9 @@ they go into the stream, where those of other files help more: 11 % of a source 
 
 LEAF_BLOCK = 1024
 """Bytes of the first blocks asked for, together with a file's tree."""
+
+READ_WHOLE_BYTES = 1 << 20
+"""A base up to this size is in memory while the new version is made from it."""
 
 LEAF_REQUEST = TreeRequest((0,), SHORT_REFERENCE_BYTES, LEAF_BLOCK)
 
@@ -87,6 +91,11 @@ class FileDescents:
     @property
     def idle(self) -> bool:
         return not (self._waiting or self._descending or self._stale or self._equals)
+
+    @property
+    def waits(self) -> bool:
+        """There may be something for `pump` to do."""
+        return bool(self._waiting or self._equals)
 
     def add(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
         """Have this file brought up to date, from the version at its path and from the files at `bases`."""
@@ -122,7 +131,7 @@ class FileDescents:
             estimate = 4096 + entry.size // int(mean) * 100
             width = reference_width(entry.size, mean)
             state = self._descending[file] = DescendingFile(file, entry.path, estimate, width)
-            state.listed_size = entry.size
+            state.listed, state.listed_size = entry.metadata, entry.size
             self._estimates += estimate
             starting.setdefault(width, []).append(file)
         if starting:
@@ -149,7 +158,7 @@ class FileDescents:
             else:
                 yield from self.copy(copied.file, held, round_, mtime_ns=copied.mtime_ns)
 
-    def take_data(self, message: Data) -> bool:
+    def take_data(self, message: Data | Code) -> bool:
         """Takes literals; False when this file does not come by descent."""
         state = self._descending.get(message.file)
         if state is None:
@@ -157,7 +166,7 @@ class FileDescents:
         if not state.failed:
             try:
                 rebuild = self._build(state)
-                rebuild.push(message.payload)
+                rebuild.push(self._content(state, message))
                 self._outgrow(state, rebuild.temporary.size)
                 self._context.tally.arriving(rebuild.temporary.size)
             except MismatchError:
@@ -166,6 +175,15 @@ class FileDescents:
                 self._context.problem(state.path, error)
                 self._finish(state)
         return True
+
+    @staticmethod
+    def _content(state: DescendingFile, message: Data | Code) -> bytes | bytearray | memoryview:
+        if state.places is None:
+            raise ProtocolError(f"literals of file {message.file} that were not asked for")
+        if isinstance(message, Code):
+            return restored(message.payload, state.places.take(len(message.payload)))
+        state.places.skip(len(message.payload))
+        return message.payload
 
     def take_end(self, file: int, round_: int) -> Conversation[bool]:
         """All literals of one request are here; False when this file does not come by descent."""
@@ -207,7 +225,9 @@ class FileDescents:
         if state is None:
             raise ProtocolError(f"a tree of file {message.file} that was not asked for")
         state.root, state.size = message.root, message.size
-        state.metadata = self._context.metadata(message.file, message.mtime_ns)
+        state.metadata = state.listed
+        if message.mtime_ns is not None or state.listed is None:
+            state.metadata = self._context.metadata(message.file, message.mtime_ns)
         if not state.held:
             yield from self._sign_bases(state, round_)
         if not state.held:
@@ -225,17 +245,19 @@ class FileDescents:
         ):
             self._finish(state)
             return
+        if message.fingerprints and not message.records:
+            if message.height or message.size > self._context.signer.params.max_size:
+                raise ProtocolError(
+                    f"a tree of file {message.file}, of {message.size} bytes, without records"
+                )
+            # One chunk, without a reference to compare.
+            state.parts = (Fetch(b"", message.size, 1),)
+            yield from self._search(state, round_, message.fingerprints)
+            return
         trees = [held.tree for held in state.held]
         state.descent = Descent(trees, self._context.secret, state.width, message.size)
-        state.descent.start(message.height, self._top(state, message))
+        state.descent.start(message.height, decode_records(message.records, state.width))
         yield from self._ask(state, round_, message.fingerprints)
-
-    def _top(self, state: DescendingFile, message: TreeAnswer) -> NodeRecords:
-        if message.records or not message.fingerprints:
-            return decode_records(message.records, state.width)
-        if message.height or message.size > self._context.signer.params.max_size:
-            raise ProtocolError(f"a tree of file {message.file}, of {message.size} bytes, without records")
-        return whole_chunk(message.size)
 
     def _sign_bases(self, state: DescendingFile, round_: int) -> Conversation[None]:
         """The old version first, then what an interrupted run left of the new one, then other files."""
@@ -253,7 +275,9 @@ class FileDescents:
                         and self._contents_bytes + source.size <= HELD_CONTENT_BYTES
                     ):
                         source.on_span = spans.append
-                    tree = yield from self._context.sign(source, size, round_)
+                    # One of another size is no version that could stay.
+                    passing = path == state.path and source.size != size
+                    tree = yield from self._context.sign(source, size, round_, passing=passing)
                     content = b"".join(spans)  # nothing of a file that the catalog knew
                     keeps = not content and path not in (state.path, leftover) and self._will_go(path)
                     kept = source.again() if keeps else None
@@ -292,24 +316,29 @@ class FileDescents:
                 yield Send(NodeRequest(state.file, descent.level, nodes, state.width), round_)
             return
         state.parts, state.descent = descent.recipe(), None
-        if state.stage is Stage.SHORT:
-            # A message and its answer are two rounds; the literals take two more, and Done the last.
-            unknown = sum(found.length for found in literal_ranges(state.parts))
-            few = len(self._descending) <= FEW_FILES and unknown <= FEW_BYTES
-            trips = ROUND_TRIPS_FOR_FEW if few else ROUND_TRIPS
-            rounds = max(0, (2 * trips - 2 - round_) // 2)
-            state.gaps = Gaps(
-                state.file, self._context.root, self._context.secret, state.parts, state.held, rounds
-            )
-            known = state.parts[0] if len(state.parts) == 1 else None
-            if fingerprints and isinstance(known, Fetch) and known.count == 1:
-                self._begin_below(state, state.gaps, fingerprints)
-            if state.failed:
-                yield from self._escalate(state, round_)
-            else:
-                yield from self._ask_below(state, state.gaps, round_)
-        else:
+        yield from self._search(state, round_, fingerprints)
+
+    def _search(self, state: DescendingFile, round_: int, fingerprints: bytes) -> Conversation[None]:
+        """What is below the chunks that no base has."""
+        if state.stage is not Stage.SHORT:
             yield from self._ask_ranges(state, round_)
+            return
+        few = (
+            len(self._descending) <= FEW_FILES
+            and sum(found.length for found in literal_ranges(state.parts)) <= FEW_BYTES
+        )
+        trips = ROUND_TRIPS_FOR_FEW if few else ROUND_TRIPS
+        # A message and its answer are two rounds; the literals take two more, and Done the last.
+        rounds = max(0, (2 * trips - 2 - round_) // 2)
+        context = self._context
+        state.gaps = Gaps(state.file, context.root, context.secret, state.parts, state.held, rounds)
+        known = state.parts[0] if len(state.parts) == 1 else None
+        if fingerprints and isinstance(known, Fetch) and known.count == 1:
+            self._begin_below(state, state.gaps, fingerprints)
+        if state.failed:
+            yield from self._escalate(state, round_)
+        else:
+            yield from self._ask_below(state, state.gaps, round_)
 
     def _begin_below(self, state: DescendingFile, gaps: Gaps, fingerprints: bytes) -> None:
         block = LEAF_REQUEST.block_of(state.size)
@@ -355,6 +384,7 @@ class FileDescents:
         ranges = [(found.offset, found.length) for found in literal_ranges(state.parts)]
         if ranges and self._may_pack(state, ranges):
             state.open_requests += 1
+            state.places = Places(ranges)
             yield Send(RangeRequest.of(state.file, ranges, pack=True), round_)
             return
         yield from self._ask_data(state, ranges, round_)
@@ -365,6 +395,7 @@ class FileDescents:
     def _ask_data(
         state: DescendingFile, ranges: Sequence[tuple[int, int]], round_: int
     ) -> Conversation[None]:
+        state.places = Places(ranges)
         for i in range(0, len(ranges), RANGES_PER_MESSAGE):
             state.open_requests += 1
             yield Send(RangeRequest.of(state.file, tuple(ranges[i : i + RANGES_PER_MESSAGE])), round_)
@@ -423,6 +454,11 @@ class FileDescents:
                 except MismatchError:
                     self._drop_bases(state)
                     raise
+                if HELD_FILE_BYTES < source.size <= READ_WHOLE_BYTES and len(state.held) == 1:
+                    # Most of it is going to be copied, in pieces.
+                    with source:
+                        content = source.pread(0, source.size)
+                    source = HeldContent(self._context.root, held.path, held.identity, content)
                 state.sources.append(source)
                 bases.append(Base(source, held.tree))
             temporary = Replacement(self._context.root, state.path, expected_size=state.size)

@@ -122,7 +122,7 @@ def test_a_base_that_changes_after_it_was_signed_is_compared_anew(
     trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, mutate: Callable[[Path], None]
 ) -> None:
     sign = FileDescents._sign_bases
-    mutated = []
+    mutated: list[bool] = []
 
     def signing(self: FileDescents, state: object, round_: int) -> object:
         yield from sign(self, state, round_)  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from rdc.files.confined import Root
+    from rdc.files.opened import OpenedFiles
     from rdc.files.replacement import Replacement
     from rdc.model.entries import Identity, Metadata, PackedListing
     from rdc.session.news import News
@@ -77,6 +78,38 @@ class Landing:
             return
         entry = self._entries.entry(file)
         self.settle(entry.path, entry.metadata if metadata is None else metadata, decision)
+
+    def settle_many(self, files: Sequence[int], opened: OpenedFiles, rows: Sequence[int]) -> list[int]:
+        """As `same` for each of these files, which are these rows of `opened` and were read there. Returns
+        those that were changed since, of which nothing is said and nothing was done."""
+        from rdc.files.opened import CHANGED, SETTLED
+
+        decisions = [self._decisions.pop(file) for file in files]
+        known = [number for number, found in enumerate(decisions) if found is not None and found.difference]
+        if len(known) < len(files):
+            files, rows = [files[number] for number in known], [rows[number] for number in known]
+        if not files:
+            return []
+        if self._dry:
+            outcomes = bytes([SETTLED]) * len(files)
+        else:
+            outcomes = opened.settle(rows, files, self._entries, owner=self._owner)
+        changed = []
+        paths = self._entries.paths(files) if self._news.lists_items else [b""] * len(files)
+        for number, file, outcome, path in zip(known, files, outcomes, paths, strict=True):
+            decision = decisions[number]
+            if decision is None:
+                continue
+            if outcome == SETTLED:
+                self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=False, new=False), path))
+                continue
+            self._decisions.put(file, decision.change, decision.difference)
+            if outcome == CHANGED:
+                changed.append(file)
+            else:
+                # Singly it is done, or fails by name.
+                self.same(file, None)
+        return changed
 
     def settle(self, path: bytes, metadata: Metadata, decision: Decision) -> None:
         """Sets the metadata of a file whose content stays."""

@@ -113,7 +113,7 @@ class Transfers:
             return
         self.tally.compare_bytes += size
         if same_size:
-            self._checks().touched(file)
+            self._checks().touched((file,))
         else:
             self._descents().add(file)
 

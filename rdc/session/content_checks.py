@@ -66,10 +66,10 @@ class ContentChecks:
     def idle(self) -> bool:
         return not (self._demanded or self._alike or self._suspects or self._asked)
 
-    def demand(self, file: int) -> None:
-        """The user wants the contents of this file compared; its whole root is."""
-        self._context.tally.compare_bytes += self._context.entries.entry(file).size
-        self._demanded.append(file)
+    def demand(self, files: Sequence[int]) -> None:
+        """The user wants the contents of these files compared; their whole roots are."""
+        self._context.tally.compare_bytes += sum(self._context.entries.sizes_of(files))
+        self._demanded.extend(files)
 
     def touched(self, files: Sequence[int]) -> None:
         """These files have another mtime and the same size; they are counted as to be fetched already."""

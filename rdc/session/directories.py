@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
+    from rdc.plan.compare import Comparison
     from rdc.protocol.messages import Start
     from rdc.session.deletion import Deletion
     from rdc.session.landing import Landing
@@ -110,10 +111,15 @@ class Directories:
         comparison = compare(
             listing, held, kept=self._kept, checksum=self._options.checksum, doubtful=doubtful
         )
-        changing = comparison.decisions or (self._options.delete and comparison.extra)
+        changing = comparison or (self._options.delete and comparison.extra)
         lent = bool(changing) and not self._options.dry_run and lend_rights(self._root, path)
         touched = directory.touched or lent
         decisions = {decision.row: decision for decision in comparison.decisions}
+        singly = self._options.dry_run and not self._options.checksum
+        if singly:
+            # Told at once, and so in the order of their names.
+            time = Difference.TIME
+            decisions.update({row: Decision(Change.CONTENT, row, -1, time) for row in comparison.touched})
         links = listing.links() if decisions else {}
         # Most entries of most directories need nothing: no step for those.
         for row in sorted(decisions.keys() | set(listing.rows_of(Kind.DIRECTORY))):
@@ -122,12 +128,15 @@ class Directories:
                 touched = self._directory(entry, listing.metadata(row), decision) or touched
             elif decision is not None:
                 touched = self._entry(first + row, entry, listing, links, decision) or touched
+        if not singly:
+            self._many(first, listing, comparison)
+        touched = touched or bool(comparison.touched or comparison.checked)
         if comparison.extra and not (path == b"" and self._start.only):
             self.surplus = True
             if self._options.delete or len(self.extra) < VANISHED_FILES:
                 self.extra += [(join(path, held.names[row]), held.kinds[row]) for row in comparison.extra]
             touched = touched or self._options.delete
-        if touched or decisions:
+        if touched or comparison:
             self.changed.add(path)
         if touched:
             self._touched.append((path, directory.metadata))
@@ -186,14 +195,32 @@ class Directories:
             return False
         self._landing.decide(file, decision)
         if decision.change is Change.CHECK:
-            self._transfers.check(file)
+            self._transfers.check((file,))
         elif decision.change is not Change.CONTENT:
             self._transfers.create(file, path, listing.sizes[decision.row])
         elif self._options.dry_run:
             self._landing.rehearse(file)
         else:
-            self._transfers.update(file, same_size=not decision.difference & Difference.SIZE)
+            size = listing.sizes[decision.row]
+            if decision.difference & Difference.SIZE:
+                self._transfers.update(file, size)
+            else:
+                self._transfers.touch((file,), size)
         return True
+
+    def _many(self, first: int, listing: Listing, comparison: Comparison) -> None:
+        """Starts what the files need that a comparison does not name one by one."""
+        touched, checked = (
+            [first + row for row in rows] for rows in (comparison.touched, comparison.checked)
+        )
+        if self._options.checksum:
+            self._landing.decide_many(touched, Change.CHECK, Difference.TIME)
+            self._transfers.check(touched)
+        elif touched:
+            self._landing.decide_many(touched, Change.CONTENT, Difference.TIME)
+            self._transfers.touch(touched, sum([listing.sizes[row] for row in comparison.touched]))
+        self._landing.decide_many(checked, Change.CHECK, Difference.NONE)
+        self._transfers.check(checked)
 
     def _symlink(self, path: bytes, target: bytes, metadata: Metadata, decision: Decision) -> bool:
         moved = decision.change is not Change.METADATA

@@ -20,12 +20,11 @@ from rdc.session.rights import lend_rights
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from rdc.files.confined import Root
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
-    from rdc.plan.compare import Comparison
     from rdc.protocol.messages import Start
     from rdc.session.deletion import Deletion
     from rdc.session.landing import Landing
@@ -128,8 +127,7 @@ class Directories:
                 touched = self._directory(entry, listing.metadata(row), decision) or touched
             elif decision is not None:
                 touched = self._entry(first + row, entry, listing, links, decision) or touched
-        if not singly:
-            self._many(first, listing, comparison)
+        self._many(first, listing, () if singly else comparison.touched, comparison.checked)
         touched = touched or bool(comparison.touched or comparison.checked)
         if comparison.extra and not (path == b"" and self._start.only):
             self.surplus = True
@@ -208,17 +206,17 @@ class Directories:
                 self._transfers.touch((file,), size)
         return True
 
-    def _many(self, first: int, listing: Listing, comparison: Comparison) -> None:
+    def _many(
+        self, first: int, listing: Listing, touched_rows: Sequence[int], checked_rows: Sequence[int]
+    ) -> None:
         """Starts what the files need that a comparison does not name one by one."""
-        touched, checked = (
-            [first + row for row in rows] for rows in (comparison.touched, comparison.checked)
-        )
+        touched, checked = ([first + row for row in rows] for rows in (touched_rows, checked_rows))
         if self._options.checksum:
             self._landing.decide_many(touched, Change.CHECK, Difference.TIME)
             self._transfers.check(touched)
         elif touched:
             self._landing.decide_many(touched, Change.CONTENT, Difference.TIME)
-            self._transfers.touch(touched, sum([listing.sizes[row] for row in comparison.touched]))
+            self._transfers.touch(touched, sum([listing.sizes[row] for row in touched_rows]))
         self._landing.decide_many(checked, Change.CHECK, Difference.NONE)
         self._transfers.check(checked)
 

@@ -2,8 +2,9 @@
 
 Each pair runs with the mtimes as they are and with fresh ones (every file of the old version touched). The
 bytes are those of both directions, as a counting stand-in for ssh saw them; CPU is user and system time of
-both sides. OLD is copied to --scratch first. Beside them stand the patches
-that zstd and xdelta3 make of both versions as tars, where these programs are installed.
+both sides, and of the far one alone, medians of --runs. OLD is copied to --scratch first; rdc's catalog is
+empty. Beside them stand the patches that zstd and xdelta3 make of both versions as tars, where these programs
+are installed.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import median
 
 TOP = Path(__file__).resolve().parent.parent
 RELAY = TOP / "tests" / "relay_ssh.py"
@@ -43,6 +45,7 @@ class Row:
     up: int
     down: int
     cpu_seconds: float
+    far_cpu_seconds: float = 0.0
     round_trips: int | None = None
 
     @property
@@ -50,9 +53,9 @@ class Row:
         return self.up + self.down
 
 
-def measured(
-    tool: str, source: Path, destination: Path, account: Path, stats: bool
-) -> tuple[int, int, float, int | None]:
+def measured(pair: str, mtimes: str, tool: str, source: Path, destination: Path, stats: bool) -> Row:
+    account, catalogs = destination.parent / "account", destination.parent / "catalogs"
+    shutil.rmtree(catalogs, ignore_errors=True)
     relay = f"{sys.executable} {RELAY} --account {account}"
     ends = [f"{source}/", f"far:{destination}/"]
     if tool == "rdc":
@@ -60,13 +63,16 @@ def measured(
     else:
         argv = [*tool.split(), "-e", relay, *ends]
     before = _cpu_seconds()
-    done = subprocess.run(argv, stdout=subprocess.PIPE, cwd=TOP, check=True)
+    environment = os.environ | {"XDG_CACHE_HOME": str(catalogs)}
+    done = subprocess.run(argv, stdout=subprocess.PIPE, cwd=TOP, env=environment, check=True)
     spent = _cpu_seconds() - before
     trips = re.search(rb"^Round trips: +([0-9,]+)$", done.stdout, re.MULTILINE)
     if stats and tool == "rdc":
         print(done.stdout.decode(), file=sys.stderr)
     counted = json.loads(account.read_text())
-    return counted["up"], counted["down"], spent - counted["relay_cpu"], int(trips[1]) if trips else None
+    own, far = counted["relay_cpu"], counted["cpu"]
+    round_trips = int(trips[1]) if trips else None
+    return Row(pair, mtimes, tool, counted["up"], counted["down"], spent - own, far, round_trips)
 
 
 def _cpu_seconds() -> float:
@@ -114,31 +120,44 @@ def differences(one: Path, other: Path) -> str:
 
 
 def compare(
-    old: Path, new: Path, scratch: Path, tools: Sequence[str], mtimes: Sequence[str], stats: bool
+    old: Path, new: Path, scratch: Path, tools: Sequence[str], mtimes: Sequence[str], runs: int, stats: bool
 ) -> list[Row]:
+    """A row for each tool and way of mtimes; the tools run in turns."""
     rows = []
     pair = f"{old.parent.name} {old.name} > {new.name}"
+    destination = scratch / "destination"
     for how in mtimes:
-        for tool in tools:
-            destination = scratch / "destination"
-            shutil.rmtree(destination, ignore_errors=True)
-            subprocess.run(["cp", "-a", old, destination], check=True)
-            if how == "fresh":
-                touch(destination)
-            up, down, cpu, trips = measured(tool, new, destination, scratch / "account", stats)
-            found = differences(new, destination)
-            if found:
-                raise SystemExit(f"{tool}, {pair}: the trees differ afterwards:\n{found[:500]}")
-            rows.append(Row(pair, how, tool, up, down, cpu, trips))
-            if sys.stderr.isatty():
-                print(f"{pair}, {how}, {tool}: {up + down:,}", file=sys.stderr)
+        seen: dict[str, list[Row]] = {tool: [] for tool in tools}
+        for _ in range(runs):
+            for tool in tools:
+                shutil.rmtree(destination, ignore_errors=True)
+                subprocess.run(["cp", "-a", old, destination], check=True)
+                if how == "fresh":
+                    touch(destination)
+                seen[tool].append(measured(pair, how, tool, new, destination, stats))
+                found = differences(new, destination)
+                if found:
+                    raise SystemExit(f"{tool}, {pair}: the trees differ afterwards:\n{found[:500]}")
+        rows += map(typical, seen.values())
     return rows
+
+
+def typical(runs: Sequence[Row]) -> Row:
+    """The run of median bytes, the medians of CPU, and the most round trips."""
+    middle = sorted(runs, key=lambda row: row.wire)[len(runs) // 2]
+    trips = [row.round_trips for row in runs if row.round_trips is not None]
+    return replace(
+        middle,
+        cpu_seconds=median(row.cpu_seconds for row in runs),
+        far_cpu_seconds=median(row.far_cpu_seconds for row in runs),
+        round_trips=max(trips, default=None),
+    )
 
 
 def table(rows: list[Row]) -> str:
     lines = [
         f"{'pair':34} {'mtimes':7} {'tool':28} {'up':>12} {'down':>12} {'wire':>12} {'to -z':>7}"
-        f" {'CPU, s':>7}  trips"
+        f" {'CPU, s':>7} {'far':>6}  trips"
     ]
     for row in rows:
         compressed = [r.wire for r in rows if (r.pair, r.mtimes) == (row.pair, row.mtimes) and "-z" in r.tool]
@@ -148,7 +167,7 @@ def table(rows: list[Row]) -> str:
             continue
         lines.append(
             f"{row.pair:34} {row.mtimes:7} {row.tool:28} {row.up:12,} {row.down:12,} {row.wire:12,} {ratio}"
-            f" {row.cpu_seconds:7.2f}  {row.round_trips or ''}"
+            f" {row.cpu_seconds:7.2f} {row.far_cpu_seconds:6.2f}  {row.round_trips or ''}"
         )
     return "\n".join(lines)
 
@@ -160,6 +179,7 @@ def main() -> None:
     every = (*TOOLS, *DELTAS)
     parser.add_argument("--tool", action="append", choices=every, help="only this one; may be repeated")
     parser.add_argument("--mtimes", choices=("kept", "fresh"), help="only these")
+    parser.add_argument("--runs", type=int, default=1, help="of each tool (default: 1)")
     parser.add_argument("--stats", action="store_true", help="rdc's own summary on stderr")
     parser.add_argument("--scratch", type=Path, help="where the copies go (default: a temporary directory)")
     given = parser.parse_args()
@@ -171,7 +191,7 @@ def main() -> None:
         for old, new in zip(given.trees[::2], given.trees[1::2], strict=True):
             pair = (old.resolve(), new.resolve(), Path(scratch))
             asked = given.tool or every
-            rows += compare(*pair, [tool for tool in asked if tool in TOOLS], mtimes, given.stats)
+            rows += compare(*pair, [tool for tool in asked if tool in TOOLS], mtimes, given.runs, given.stats)
             rows += deltas(*pair, [tool for tool in asked if tool in DELTAS])
     if given.json:
         for row in rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -127,3 +128,19 @@ def test_a_search(tmp_path: Path, places: tuple[Path, Path], verb: str) -> None:
     assert start.code == 0
     session = {"rdc.session", "rdc.protocol", "msgpack"}
     check(start, modules=135, own=82, compiled=25, heavy=(SLOW | session) - {"json"})
+
+
+def test_an_interrupt_while_rdc_is_loaded_prints_no_traceback(tmp_path: Path) -> None:
+    hook = (
+        "import os, signal, sys\n"
+        "def note(event, arguments):\n"
+        "    if event == 'import' and arguments[0] == 'rdc.cli.main':\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.addaudithook(note)\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(hook)
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    for argv in ([sys.executable, "-m", "rdc"], [str(Path(sys.executable).with_name("rdc"))]):
+        ended = subprocess.run([*argv, "--version"], env=environment, capture_output=True, check=False)
+        assert ended.returncode == -signal.SIGINT
+        assert ended.stdout + ended.stderr == b""

@@ -12,7 +12,7 @@ import pytest
 
 from rdc import kernel
 from rdc.errors import ProtocolError
-from rdc.kernel import pure
+from rdc.kernel import pure, pure_gaps
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import BlockAnswer, Data, Message, TreeAnswer, TreeRequest
 from rdc.session import gaps as gaps_module
@@ -91,6 +91,13 @@ def test_ranges_longer_than_a_message_arrive_whole(tmp_path: Path) -> None:
     assert found["Data"] == 3  # of 512 KiB
 
 
+def finding(monkeypatch: pytest.MonkeyPatch, match: Callable[[bytes, bytes, int, int, bytes], bytes]) -> None:
+    """Blocks are found where `match` says."""
+    monkeypatch.setattr(pure, "match_blocks", match)
+    monkeypatch.setattr(gaps_module, "match_blocks", match)
+    monkeypatch.setattr(gaps_module, "search_gaps", pure_gaps.search_gaps)
+
+
 def colliding(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Only so many bytes of a fingerprint say anything; the others are zeros."""
 
@@ -112,7 +119,7 @@ def colliding(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
         short = narrow(prints, width)
         return kernel.match_runs(key, base, origin, size, min(width, most), reach, runs, short)
 
-    monkeypatch.setattr(gaps_module, "match_blocks", match)
+    finding(monkeypatch, match)
     monkeypatch.setattr(gaps_module, "match_runs", near)
     monkeypatch.setattr(source_module, "block_fingerprints", fingerprints)
 
@@ -121,7 +128,7 @@ def test_every_fingerprint_collides(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Of two bits they match nearly everywhere: wrong chunks are noticed, and the files come all the same."""
     value = pure._BlockHash.value
     monkeypatch.setattr(pure._BlockHash, "value", lambda self, total, width: value(self, total, 1) & 3)
-    monkeypatch.setattr(gaps_module, "match_blocks", pure.match_blocks)
+    finding(monkeypatch, pure.match_blocks)
     monkeypatch.setattr(source_module, "block_fingerprints", pure.block_fingerprints)
     names = ("tiny", "small", "one chunk")
     source, destination = places(tmp_path, {n: OLD[n] for n in names}, {n: NEW[n] for n in names})
@@ -169,7 +176,7 @@ def test_wrong_chunks_among_equal_ones(tmp_path: Path, monkeypatch: pytest.Monke
     def first(key: bytes, base: bytes, size: int, width: int, fingerprints: bytes) -> bytes:
         return bytes(8) * (len(fingerprints) // width)
 
-    monkeypatch.setattr(gaps_module, "match_blocks", first)
+    finding(monkeypatch, first)
     rng = random.Random(5)
     old = rng.randbytes(400_000)
     new = b"".join(old[at : at + 999] + b"?" for at in range(0, len(old), 1000))
@@ -233,10 +240,11 @@ def test_a_wrong_root_of_one_chunk_reaches_no_file(tmp_path: Path, monkeypatch: 
 
 def test_one_wrong_block_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def one_off(key: bytes, base: bytes, size: int, width: int, fingerprints: bytes) -> bytes:
-        found = pure.match_blocks(key, base, size, width, fingerprints)
+        found = match(key, base, size, width, fingerprints)
         return b"\1" + found[1:] if found[:1] == b"\0" else found
 
-    monkeypatch.setattr(gaps_module, "match_blocks", one_off)
+    match = kernel.match_blocks
+    finding(monkeypatch, one_off)
     source, destination = places(tmp_path, {"f": OLD["small"]}, {"f": NEW["small"]})
     run = synced(source, destination)
     assert (counts(run)["TreeAnswer"], counts(run)["RangeRequest"]) == (2, 2)
@@ -268,7 +276,7 @@ def test_the_base_changes_underneath(
         return match(key, base, size, width, fingerprints)
 
     match = kernel.match_blocks
-    monkeypatch.setattr(gaps_module, "match_blocks", changing)
+    finding(monkeypatch, changing)
     run = run_sync(source, destination, SyncOptions(fsync=False))
     assert calls >= at
     assert litter(read_tree(destination)) == []

@@ -10,18 +10,12 @@ import pytest
 
 from rdc.errors import ExitCode
 from tests.syncing import command
-from tests.watching import Churn, Watching, eventually
+from tests.watching import Churn, Watching, eventually, small_tree
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    source = tmp_path / "src"
-    (source / "d" / "e").mkdir(parents=True)
-    for number in range(20):
-        (source / "d" / f"f{number}").write_bytes(b"%d" % number * 500)
-    (source / "top").write_bytes(b"top")
-    (source / "d" / "e" / "deep").write_bytes(os.urandom(30_000))
-    return source
+    return small_tree(tmp_path / "src")
 
 
 @pytest.fixture

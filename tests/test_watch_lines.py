@@ -10,20 +10,14 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode
-from tests.watching import Churn, DaemonLine, ShellLine, Watching
+from tests.watching import Churn, DaemonLine, ShellLine, Watching, small_tree
 
 LINES = ["to a daemon", "from a daemon", "from a shell"]
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    source = tmp_path / "far" / "src"
-    (source / "d" / "e").mkdir(parents=True)
-    for number in range(20):
-        (source / "d" / f"f{number}").write_bytes(b"%d" % number * 500)
-    (source / "top").write_bytes(b"top")
-    (source / "d" / "e" / "deep").write_bytes(os.urandom(30_000))
-    return source
+    return small_tree(tmp_path / "far" / "src")
 
 
 @pytest.fixture

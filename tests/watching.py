@@ -20,7 +20,7 @@ from tests.daemons import certificate, key_directory, root_option
 from tests.syncing import FAR, RDC
 from tests.trees import describe, read_tree
 
-__all__ = ["Churn", "DaemonLine", "Line", "ShellLine", "Watching", "eventually"]
+__all__ = ["Churn", "DaemonLine", "Line", "ShellLine", "Watching", "eventually", "small_tree"]
 
 PATIENCE = 20.0
 """Seconds after which what was waited for will not come."""
@@ -32,6 +32,16 @@ def eventually(condition: Callable[[], bool], what: Callable[[], str]) -> None:
     while not condition():
         assert time.monotonic() < end, what()
         time.sleep(0.02)
+
+
+def small_tree(source: Path) -> Path:
+    """Makes a source of some files in three directories."""
+    (source / "d" / "e").mkdir(parents=True)
+    for number in range(20):
+        (source / "d" / f"f{number}").write_bytes(b"%d" % number * 500)
+    (source / "top").write_bytes(b"top")
+    (source / "d" / "e" / "deep").write_bytes(os.urandom(30_000))
+    return source
 
 
 class Line(Protocol):

@@ -47,6 +47,18 @@ def match_runs(
     fingerprints: ReadableBuffer,
     /,
 ) -> bytes: ...
+def search_gaps(
+    key: bytes,
+    windows: ReadableBuffer,
+    size: int,
+    width: int,
+    smaller: int,
+    gaps: ReadableBuffer,
+    ranges: ReadableBuffer,
+    pieces: ReadableBuffer,
+    fingerprints: ReadableBuffer,
+    /,
+) -> tuple[bytes, bytes, bytes]: ...
 
 class TraitIndex:
     def __init__(self) -> None: ...

@@ -13,6 +13,7 @@
 #include "cut_many.h"
 #include "cuts.h"
 #include "equal_rows.h"
+#include "gap_binding.h"
 #include "name_ranks.h"
 #include "siphash.h"
 #include "trait_binding.h"
@@ -705,7 +706,8 @@ PyMODINIT_FUNC PyInit__kernel(void)
     PyObject *module = PyModule_Create(&definition);
     PyObject *cutter = PyType_FromSpec(&cutter_spec), *winnower = PyType_FromSpec(&winnower_spec);
     if (!module || !cutter || !winnower || PyModule_AddObjectRef(module, "Cutter", cutter) ||
-        PyModule_AddObjectRef(module, "Winnower", winnower) || rdc_add_trait_types(module))
+        PyModule_AddObjectRef(module, "Winnower", winnower) || rdc_add_trait_types(module) ||
+        rdc_add_gap_functions(module))
         Py_CLEAR(module);
     Py_XDECREF(cutter);
     Py_XDECREF(winnower);

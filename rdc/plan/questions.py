@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Callable, Sequence
 
     from rdc.plan.descent import ByteRange
     from rdc.plan.regions import Window
 
-__all__ = ["NOWHERE", "Ask", "Find", "fingerprint_width"]
+__all__ = ["NOWHERE", "Ask", "Find", "Search", "fingerprint_width"]
 
 NOWHERE = (1 << 64) - 1
 """Offset of a block that was not found, as the kernel says it."""
@@ -32,6 +33,12 @@ class Ask:
 
 Find: TypeAlias = "Callable[[Window, int, int, bytes], Sequence[int]]"
 """(window, size, width, fingerprints) -> the offset in the base of each block, or NOWHERE."""
+
+Search: TypeAlias = (
+    "Callable[[int, int, int, int, array[int], array[int], array[int], bytes], tuple[bytes, ...]]"
+)
+"""(base, size, width, smaller, gaps, ranges, pieces, fingerprints) -> (counts, pieces, ranges), all but
+the base as the kernel's `search_gaps` has them."""
 
 
 def fingerprint_width(pairs: int, least: int = 4, certainty: int = CERTAINTY_BITS) -> int:

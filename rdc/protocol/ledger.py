@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from typing import Protocol, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
 from rdc.protocol.messages import (
@@ -39,6 +40,9 @@ from rdc.protocol.messages import (
 )
 from rdc.protocol.states import Illegal
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = ["Answer", "Ledger", "Request"]
 
 Request: TypeAlias = (
@@ -64,7 +68,7 @@ class Ledger:
         """Raises Illegal when too much is outstanding; a destination then waits for answers."""
         if len(self._pending) >= OUTSTANDING_REQUESTS:
             raise Illegal(f"more than {OUTSTANDING_REQUESTS} requests are unanswered")
-        pending = _pending(request)
+        pending = _PENDING[type(request)](request)
         if self._ordinals + pending.ordinals > OUTSTANDING_ORDINALS:
             raise Illegal(f"more than {OUTSTANDING_ORDINALS} requested files and nodes are unanswered")
         self._ordinals += pending.ordinals
@@ -178,7 +182,7 @@ class _Whole(_Files):
     def accept(self, answer: Answer) -> bool:
         if isinstance(answer, FileBatch) and self._current is None:
             return self.strike(*answer.files)
-        if not isinstance(answer, Data | FileEnd | FileFailed):
+        if not isinstance(answer, (Data, FileEnd, FileFailed)):
             raise Illegal("the oldest request asks for whole files")
         if self._current is None:
             if not self.has(answer.file):
@@ -211,7 +215,7 @@ class _Ranges:
         self.ordinals = 1
 
     def accept(self, answer: Answer) -> bool:
-        if not isinstance(answer, Data | Literals | FileEnd | FileFailed) or answer.file != self._file:
+        if not isinstance(answer, (Literals, Data, FileEnd, FileFailed)) or answer.file != self._file:
             raise Illegal(f"the oldest request asks for ranges of file {self._file}")
         if isinstance(answer, Literals) and not (self._pack and self._left == self._total):
             raise Illegal("packed literals that were not asked for, or after others")
@@ -236,7 +240,7 @@ class _Blocks:
         self.ordinals = 1
 
     def accept(self, answer: Answer) -> bool:
-        if not isinstance(answer, BlockAnswer | FileFailed) or answer.file != self._file:
+        if not isinstance(answer, (BlockAnswer, FileFailed)) or answer.file != self._file:
             raise Illegal(f"the oldest request asks for blocks of file {self._file}")
         if isinstance(answer, BlockAnswer) and len(answer.fingerprints) != self._bytes:
             raise Illegal(f"{len(answer.fingerprints)} bytes of fingerprints, {self._bytes} were asked for")
@@ -305,25 +309,15 @@ class _Rows:
         return not self._left
 
 
-def _pending(request: Request) -> _Pending:
-    match request:
-        case RootRequest():
-            return _Batch(request, RootAnswer)
-        case TreeRequest():
-            return _Batch(request, TreeAnswer)
-        case TraitsRequest():
-            return _Traits(request.files)
-        case DigestRequest():
-            return _Digest(request.files)
-        case FileRequest():
-            return _Whole(request.files)
-        case RangeRequest():
-            return _Ranges(request)
-        case BlockRequest():
-            return _Blocks(request)
-        case NodeRequest():
-            return _Nodes(request)
-        case TierRequest():
-            return _Tier(request)
-        case RowsRequest():
-            return _Rows(request)
+_PENDING: dict[type[Message], Callable[[Any], _Pending]] = {
+    BlockRequest: _Blocks,
+    RangeRequest: _Ranges,
+    NodeRequest: _Nodes,
+    RootRequest: partial(_Batch, wanted=RootAnswer),
+    TreeRequest: partial(_Batch, wanted=TreeAnswer),
+    TraitsRequest: lambda request: _Traits(request.files),
+    DigestRequest: lambda request: _Digest(request.files),
+    FileRequest: lambda request: _Whole(request.files),
+    TierRequest: _Tier,
+    RowsRequest: _Rows,
+}

@@ -11,6 +11,7 @@ from rdc.model.instances import Action, DedupeReport, Instance
 from rdc.progress import Problem, Progressed
 from rdc.records import dataclass
 from rdc.report.sizes import counted, size_text
+from rdc.report.trouble import Trouble
 
 if TYPE_CHECKING:
     from rdc.report.progress_bar import ProgressBar
@@ -47,7 +48,7 @@ class DedupeTerminal:
         self._style = style
         self._data = data
         self._talk = talk
-        self._bar = bar
+        self._trouble = Trouble(talk, bar, quiet=style.quiet)
 
     def start(self) -> None:
         """Nothing to say before the first event."""
@@ -57,9 +58,9 @@ class DedupeTerminal:
             if not self._style.quiet:
                 self._data(instance_line(event) + "\n")
         elif isinstance(event, Problem):
-            self._problem(event)
-        elif isinstance(event, Progressed) and self._bar is not None:
-            self._bar.follow(event)
+            self._trouble.tell(event)
+        elif isinstance(event, Progressed):
+            self._trouble.follow(event)
 
     def finish(self, report: DedupeReport, journal: bytes | None) -> None:
         self.close()
@@ -74,16 +75,7 @@ class DedupeTerminal:
         self.close()
 
     def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-    def _problem(self, event: Problem) -> None:
-        notice = event.code is ExitCode.OK
-        if notice and self._style.quiet:
-            return
-        line = f"rdc: {'note: ' if notice else ''}{printable(event.message)}"
-        if self._bar is None or not self._bar.line(line):
-            self._talk(line + "\n")
+        self._trouble.close()
 
 
 def instance_line(instance: Instance) -> str:

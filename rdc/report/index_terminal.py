@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, FileError, printable
+from rdc.errors import ExitCode, FileError
 from rdc.progress import Problem, Progressed
 from rdc.report.sizes import counted, size_text
+from rdc.report.trouble import Trouble
 
 if TYPE_CHECKING:
     from rdc.progress import Event
@@ -20,8 +21,7 @@ class IndexTerminal:
     """Counts and shows; `talk` writes whole lines to stderr."""
 
     def __init__(self, talk: Callable[[str], None], bar: ProgressBar | None) -> None:
-        self._talk = talk
-        self._bar = bar
+        self._trouble = Trouble(talk, bar)
         self._files = 0
         self._known = 0
         self._bytes = 0
@@ -32,18 +32,17 @@ class IndexTerminal:
     def report(self, event: Event, /) -> None:
         """A Reporter for the walk."""
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
-            self._problem(event.code, event.message)
+            self._problem(event)
 
     def signed(self, size: int, *, known: bool) -> None:
         self._files += 1
         self._known += known
         self._bytes += size
         self._bytes_read += 0 if known else size
-        if self._bar is not None:
-            self._bar.follow(Progressed("compare", self._bytes, None))
+        self._trouble.follow(Progressed("compare", self._bytes, None))
 
     def failed(self, error: FileError) -> None:
-        self._problem(error.code, str(error))
+        self._problem(Problem(error.code, error.path, str(error)))
 
     def summary(self, lost: int) -> str:
         read = self._files - self._known
@@ -54,14 +53,11 @@ class IndexTerminal:
         return text + (f", {lost:,} not kept" if lost else "")
 
     def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        self._trouble.close()
 
-    def _problem(self, code: ExitCode, message: str) -> None:
+    def _problem(self, event: Problem) -> None:
         self._failed += 1
         # What could not be read outweighs what went away by itself, as in a sync.
         if self.code is not ExitCode.PARTIAL:
-            self.code = code
-        line = f"rdc: {printable(message)}"
-        if self._bar is None or not self._bar.line(line):
-            self._talk(line + "\n")
+            self.code = event.code
+        self._trouble.tell(event)

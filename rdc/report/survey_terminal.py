@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, printable
+from rdc.errors import ExitCode
 from rdc.progress import Problem, Progressed
+from rdc.report.trouble import Trouble
 
 if TYPE_CHECKING:
     from rdc.progress import Event
@@ -24,19 +25,14 @@ class SurveyTerminal:
     """A Reporter; `talk` writes whole lines to stderr."""
 
     def __init__(self, talk: Callable[[str], None], bar: ProgressBar | None) -> None:
-        self._talk = talk
-        self._bar = bar
+        self._trouble = Trouble(talk, bar)
 
     def __call__(self, event: Event, /) -> None:
         if isinstance(event, Problem):
-            note = "note: " if event.code is ExitCode.OK else ""
-            line = f"rdc: {note}{printable(event.message)}"
-            if self._bar is None or not self._bar.line(line):
-                self._talk(line + "\n")
-        elif isinstance(event, Progressed) and self._bar is not None:
-            self._bar.follow(event)
+            self._trouble.tell(event)
+        elif isinstance(event, Progressed):
+            self._trouble.follow(event)
 
     def close(self) -> None:
         """Wipe the bar: the answer follows."""
-        if self._bar is not None:
-            self._bar.close()
+        self._trouble.close()

@@ -10,6 +10,7 @@ from rdc.model.sync import SyncReport
 from rdc.progress import Event, ItemChanged, Problem
 from rdc.records import dataclass
 from rdc.report.sizes import counted, exact_text, size_text
+from rdc.report.trouble import Trouble
 
 if TYPE_CHECKING:
     from rdc.report.progress_bar import ProgressBar
@@ -50,18 +51,17 @@ class SyncTerminal:
         self._style = style
         self._data = data
         self._talk = talk
-        self._bar = bar
+        self._trouble = Trouble(talk, bar, quiet=style.quiet)
 
     def start(self) -> None:
         """Nothing to say before the first event."""
 
     def __call__(self, event: Event, /) -> None:
-        if self._bar is not None:
-            self._bar.follow(event)
+        self._trouble.follow(event)
         if isinstance(event, ItemChanged):
             self._item(event)
         elif isinstance(event, Problem):
-            self._problem(event)
+            self._trouble.tell(event)
 
     def finish(self, report: SyncReport) -> None:
         self.close()
@@ -76,8 +76,7 @@ class SyncTerminal:
         self.close()
 
     def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        self._trouble.close()
 
     def _item(self, event: ItemChanged) -> None:
         if self._style.quiet:
@@ -86,14 +85,6 @@ class SyncTerminal:
             self._data(item_line(event) + "\n")
         elif self._style.names and (line := name_line(event)) is not None:
             self._data(line + "\n")
-
-    def _problem(self, event: Problem) -> None:
-        notice = event.code is ExitCode.OK
-        if notice and self._style.quiet:
-            return
-        line = f"rdc: {'note: ' if notice else ''}{printable(event.message)}"
-        if self._bar is None or not self._bar.line(line):
-            self._talk(line + "\n")
 
 
 def item_line(event: ItemChanged) -> str:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from rdc.errors import FileError, RdcError, printable
-from rdc.plan.descent import ByteRange, Copy, Fetch, Literal, Patch, Repeat, Reuse, ReuseChunk
+from rdc.kernel.pieces import put_tiles, tile_reads
+from rdc.plan.descent import ByteRange, Fetch, Patch, Repeat, Reuse, ReuseChunk
 from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder
 from rdc.signature.digests import DIGEST_BYTES
@@ -38,6 +39,10 @@ than this megabyte."""
 
 READ_BYTES = 1 << 20
 """Base bytes read, hashed and written at a time."""
+
+
+CLOSE_BYTES = 4 << 10
+"""Bytes of a base between two copies of one chunk that cost less to read than another system call."""
 
 
 class MismatchError(FileError):
@@ -252,24 +257,14 @@ class Rebuild:
         return digest
 
     def _patch(self, part: Patch) -> Generator[None]:
-        wanted = sum(piece.length for piece in part.pieces if isinstance(piece, Literal))
+        wanted, reads, sources = tile_reads(part.pieces.tiles, CLOSE_BYTES)
         while len(self._inbox) < wanted:
             yield
-        pieces: list[bytes | memoryview] = []
-        at = 0
-        near, start = self._surroundings(part)
-        for piece in part.pieces:
-            if isinstance(piece, Copy):
-                if near:
-                    pieces.append(near[piece.offset - start : piece.offset - start + piece.length])
-                else:
-                    pieces.append(self._bases[piece.base].source.pread(piece.offset, piece.length))
-                self.reused_bytes += piece.length * part.count
-            else:
-                pieces.append(bytes(self._inbox[at : at + piece.length]))
-                at += piece.length
+        held = self._read(array("Q", reads))
+        with memoryview(self._inbox) as inbox, inbox[:wanted] as literals:
+            chunk = put_tiles(sources, held, literals)
         del self._inbox[:wanted]
-        chunk = b"".join(pieces)
+        self.reused_bytes += (part.length - wanted) * part.count
         digest = blake3(chunk).digest()
         if part.reference and self._reference(digest) != part.reference:
             if part.count > 1 or self._repeating:
@@ -277,15 +272,15 @@ class Rebuild:
             self._wrong.append(_Wrong(self.temporary.size, part.length, part.reference))
         self._put(chunk, digest, part.count)
 
-    def _surroundings(self, part: Patch) -> tuple[memoryview, int]:
-        """What a base has from the first of a chunk's copies to the last, and where it begins there: one read
-        for hundreds of pieces of rebuilt code. Nothing, where they lie elsewhere."""
-        copies = [piece for piece in part.pieces if isinstance(piece, Copy)]
-        start = min((copy.offset for copy in copies), default=0)
-        stop = max((copy.offset + copy.length for copy in copies), default=0)
-        if len(copies) < 2 or stop - start > 4 * part.length or len({copy.base for copy in copies}) > 1:
-            return memoryview(b""), 0
-        return memoryview(self._bases[copies[0].base].source.pread(start, stop - start)), start
+    def _read(self, reads: array[int]) -> bytes:
+        """Bytes of the bases, one read behind the other: of rebuilt code one for hundreds of copies."""
+        numbers = iter(reads)
+        return b"".join(
+            [
+                self._bases[base].source.pread(offset, length)
+                for base, offset, length in zip(numbers, numbers, numbers, strict=True)
+            ]
+        )
 
     def _repeat(self, part: Repeat) -> Generator[None]:
         start, outside = self.temporary.size, self._repeating

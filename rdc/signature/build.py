@@ -24,9 +24,12 @@ if TYPE_CHECKING:
 
     from rdc.chunking.params import ChunkParams
 
+FOLD_CHUNKS = 256
+"""Chunks that are folded at a time: a call for each costs more than finding and naming it."""
+
 _ONE = (1).to_bytes(8, "little")
 
-__all__ = ["Column", "MemoryColumn", "TreeBuilder", "one_chunk_tree", "sign"]
+__all__ = ["FOLD_CHUNKS", "Column", "MemoryColumn", "TreeBuilder", "one_chunk_tree", "sign"]
 
 
 class Column(Protocol):
@@ -169,7 +172,8 @@ class _LevelBuilder:
 
 
 class TreeBuilder:
-    """Builds a SignatureTree from chunks in order. Between calls it holds a few records a level.
+    """Builds a SignatureTree from chunks in order. Between calls it holds up to FOLD_CHUNKS chunks, and a few
+    records a level.
 
     `column` makes the columns that the levels' records are kept in: about 49 bytes a chunk.
     """
@@ -178,21 +182,34 @@ class TreeBuilder:
         self._params = params
         self._column = column
         self._levels = [_LevelBuilder(0, column)]
+        self._digests: list[bytes] = []
+        self._lengths: list[int] = []
         self.size = 0
 
     def add(self, digests: list[bytes], lengths: list[int]) -> None:
         """Takes the next chunks: 32-byte digests and lengths in bytes, one each."""
         self.size += sum(lengths)
-        self._cascade(0, _Items(digests, lengths, [0] * len(digests)))
+        self._digests += digests
+        self._lengths += lengths
+        if len(self._digests) >= FOLD_CHUNKS:
+            self._fold()
 
     def repeat(self, digest: bytes, length: int, count: int) -> None:
         """Takes a run of `count` >= 1 equal chunks in constant time."""
         self.add([digest], [length])
-        self._levels[0].repeat(count - 1)
-        self.size += length * (count - 1)
+        if count > 1:
+            self._fold()
+            self._levels[0].repeat(count - 1)
+            self.size += length * (count - 1)
+
+    def _fold(self) -> None:
+        digests, lengths = self._digests, self._lengths
+        self._digests, self._lengths = [], []
+        self._cascade(0, _Items(digests, lengths, [0] * len(digests)))
 
     def finish(self, traits: bytes = b"") -> SignatureTree:
         """The tree of all that was added; the builder is used up."""
+        self._fold()
         level = 0
         while level < len(self._levels):
             self._cascade(level + 1, self._levels[level].finish())

@@ -106,7 +106,7 @@ def test_a_file_changed_after_it_was_read_is_compared_again(
     source, destination = make_pair(tmp_path, 60)
     wanted = read_tree(source)
     settle = OpenedFiles.settle
-    outcomes = []
+    outcomes: list[bytes] = []
 
     def meddling(self: OpenedFiles, *given: object, **named: object) -> bytes:
         if not outcomes:
@@ -150,7 +150,7 @@ def test_files_that_cannot_be_read_fail_alone(tmp_path: Path, monkeypatch: pytes
     """At the source when it is asked for their roots; a fifo has taken the place of one, another is gone."""
     source, destination = make_pair(tmp_path, 100)
     opened = OpenedFiles.__init__
-    meddled = []
+    meddled: list[int] = []
 
     def meddling(self: OpenedFiles, *given: object) -> None:
         if not meddled:

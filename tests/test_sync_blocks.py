@@ -12,7 +12,7 @@ import pytest
 
 from rdc import kernel
 from rdc.errors import ProtocolError
-from rdc.kernel import pure, pure_gaps
+from rdc.kernel import pure, pure_blocks, pure_gaps
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import BlockAnswer, Data, Message, TreeAnswer, TreeRequest
 from rdc.session import gaps as gaps_module
@@ -126,8 +126,7 @@ def colliding(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
 
 def test_every_fingerprint_collides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two bits they match nearly everywhere: wrong chunks are noticed, and the files come all the same."""
-    value = pure._BlockHash.value
-    monkeypatch.setattr(pure._BlockHash, "value", lambda self, total, width: value(self, total, 1) & 3)
+    monkeypatch.setattr(pure_blocks.BlockHash, "fingerprint", staticmethod(lambda value, width: value & 3))
     finding(monkeypatch, pure.match_blocks)
     monkeypatch.setattr(source_module, "block_fingerprints", pure.block_fingerprints)
     names = ("tiny", "small", "one chunk")

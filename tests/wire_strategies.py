@@ -132,11 +132,14 @@ hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
 def traits_answers(draw: st.DrawFn) -> TraitsAnswer:
     named = draw(files)
     count = len(named)
+    held = draw(st.lists(sizes | st.integers(20_000, 70_000), min_size=count, max_size=count))
+    near = sum(24_576 <= size < 65_536 for size in held)
     return TraitsAnswer(
         named,
-        tuple(draw(st.lists(sizes, min_size=count, max_size=count))),
+        tuple(held),
         draw(st.binary(min_size=8 * count, max_size=8 * count)),
         draw(st.binary(min_size=9 * count, max_size=9 * count)),
+        draw(st.binary(min_size=9 * near, max_size=9 * near)),
     )
 
 

@@ -8,6 +8,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "block_form.h"
 #include "block_match.h"
 #include "block_runs.h"
 #include "cut_many.h"
@@ -671,7 +672,7 @@ static PyObject *choose(PyObject *module, PyObject *name)
     const rdc_form *form = text ? find_form(text) : NULL;
     if (!form)
         return NULL;
-    if (!rdc_form_agrees(form))
+    if (!rdc_form_agrees(form) || !rdc_choose_blocks(text))
         return PyErr_Format(PyExc_RuntimeError, "kernel %s disagrees with the plain form on this machine", text);
     chosen = form;
     Py_RETURN_NONE;

@@ -204,7 +204,8 @@ class BlockRequest(Ranged, WireMessage):
     @property
     def blocks(self) -> int:
         """How many fingerprints answer it."""
-        return sum(-(-length // self.size) for length in self.lengths)
+        size = self.size
+        return sum([-(-length // size) for length in self.lengths])
 
     def check(self) -> str | None:
         problem = self.check_ranges()

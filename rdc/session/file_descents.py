@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, ProtocolError, printable
 from rdc.files.replace import Replacement
+from rdc.files.source import HeldContent
 from rdc.files.spool import Spool
 from rdc.kernel import short_references
 from rdc.limits import (
@@ -64,6 +65,9 @@ they go into the stream, where those of other files help more: 11 % of a source 
 LEAF_BLOCK = 1024
 """Bytes of the first blocks asked for, together with a file's tree."""
 
+READ_WHOLE_BYTES = 1 << 20
+"""A base up to this size is in memory while the new version is made from it."""
+
 LEAF_REQUEST = TreeRequest((0,), SHORT_REFERENCE_BYTES, LEAF_BLOCK)
 
 
@@ -87,6 +91,11 @@ class FileDescents:
     @property
     def idle(self) -> bool:
         return not (self._waiting or self._descending or self._stale or self._equals)
+
+    @property
+    def waits(self) -> bool:
+        """There may be something for `pump` to do."""
+        return bool(self._waiting or self._equals)
 
     def add(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
         """Have this file brought up to date, from the version at its path and from the files at `bases`."""
@@ -423,6 +432,11 @@ class FileDescents:
                 except MismatchError:
                     self._drop_bases(state)
                     raise
+                if HELD_FILE_BYTES < source.size <= READ_WHOLE_BYTES and len(state.held) == 1:
+                    # Most of it is going to be copied, in pieces.
+                    with source:
+                        content = source.pread(0, source.size)
+                    source = HeldContent(self._context.root, held.path, held.identity, content)
                 state.sources.append(source)
                 bases.append(Base(source, held.tree))
             temporary = Replacement(self._context.root, state.path, expected_size=state.size)

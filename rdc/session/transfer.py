@@ -97,8 +97,11 @@ class Transfers:
 
     @property
     def idle(self) -> bool:
-        parts = (self._checks.made, self._origins.made, self._descents.made, self._wholes.made)
-        return all(part is None or part.idle for part in parts)
+        # Asked after each message: what most of them are about comes first.
+        for part in (self._descents.made, self._wholes.made, self._checks.made, self._origins.made):
+            if part is not None and not part.idle:
+                return False
+        return True
 
     def check(self, files: Sequence[int]) -> None:
         """Compare the content of files that both sides have, then go on as needed."""
@@ -149,13 +152,13 @@ class Transfers:
 
     def pump(self, round_: int) -> Conversation[None]:
         """Sends what may be asked for now. Whole files come while the rest is still listed."""
-        if self._checks.made is not None:
+        if self._checks.made is not None and not self._checks.made.idle:
             yield from self._checks.made.pump(round_, planned=self._planned)
-        if self._planned and self._origins.made is not None:
+        if self._planned and self._origins.made is not None and not self._origins.made.idle:
             yield from self._origins.made.pump(round_)
-        if self._planned and self._descents.made is not None:
+        if self._planned and self._descents.made is not None and self._descents.made.waits:
             yield from self._descents.made.pump(round_)
-        if self._wholes.made is not None:
+        if self._wholes.made is not None and not self._wholes.made.idle:
             yield from self._wholes.made.pump(round_)
 
     def move(self, spare: Callable[[bytes], None], round_: int) -> Conversation[None]:
@@ -166,11 +169,15 @@ class Transfers:
     def take(self, received: Received) -> Conversation[None]:
         """Takes one answer."""
         message, round_ = received.message, received.round + 1
-        if isinstance(message, Data):
-            if not (self._descents.made is not None and self._descents.made.take_data(message)):
-                self._wholes().take_data(message)
+        if isinstance(message, BlockAnswer):
+            yield from self._descents().take_blocks(message, round_)
         elif isinstance(message, Literals):
             yield from self._descents().take_literals(message, round_)
+        elif isinstance(message, TreeAnswer):
+            yield from self._descents().take_tree(message, round_)
+        elif isinstance(message, Data):
+            if not (self._descents.made is not None and self._descents.made.take_data(message)):
+                self._wholes().take_data(message)
         elif isinstance(message, FileBatch):
             self._wholes().take_batch(message)
         elif isinstance(message, FileEnd):
@@ -180,12 +187,8 @@ class Transfers:
                     self._wholes().take_end(message)
                 elif descents is not None:
                     descents.expire(message.file)
-        elif isinstance(message, TreeAnswer):
-            yield from self._descents().take_tree(message, round_)
         elif isinstance(message, NodeAnswer):
             yield from self._descents().take_nodes(message, round_)
-        elif isinstance(message, BlockAnswer):
-            yield from self._descents().take_blocks(message, round_)
         elif isinstance(message, RootAnswer):
             yield from self._checks().take(message, round_)
         elif isinstance(message, DigestAnswer):

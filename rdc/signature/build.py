@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import eq, mul
 from typing import TYPE_CHECKING, Protocol
 
 from blake3 import blake3
 
-from rdc.chunking.chunker import Chunker
+from rdc.chunking.chunker import name_pieces
 from rdc.errors import UsageError
 from rdc.kernel import Cutter, Winnower
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
@@ -181,7 +181,8 @@ class TreeBuilder:
     def __init__(self, params: ChunkParams, column: Callable[[], Column] = MemoryColumn) -> None:
         self._params = params
         self._column = column
-        self._levels = [_LevelBuilder(0, column)]
+        self._levels: list[_LevelBuilder] = []
+        """None until chunks are folded: most files have fewer than that takes."""
         self._digests: list[bytes] = []
         self._lengths: list[int] = []
         self.size = 0
@@ -205,10 +206,31 @@ class TreeBuilder:
     def _fold(self) -> None:
         digests, lengths = self._digests, self._lengths
         self._digests, self._lengths = [], []
+        if not self._levels:
+            self._levels.append(_LevelBuilder(0, self._column))
         self._cascade(0, _Items(digests, lengths, [0] * len(digests)))
+
+    def _one_level(self, traits: bytes) -> SignatureTree:
+        """The tree of chunks that are too few for two nodes: winnowing parts no fewer than that."""
+        digests: list[bytes] = []
+        lengths, counts = array("Q"), array("Q")
+        for digest, length in zip(self._digests, self._lengths, strict=True):
+            if digests and digests[-1] == digest:
+                counts[-1] += 1
+                continue
+            digests.append(digest)
+            lengths.append(length)
+            counts.append(1)
+        names = memoryview(b"".join(digests))
+        lasting, repeated = memoryview(lengths), memoryview(counts)
+        root = root_digest(self._params.id, self.size, 0, names, lasting, repeated)
+        level = Level(names, lasting, repeated, _NO_STARTS, memoryview(bytes(len(digests))))
+        return SignatureTree(root, self.size, self._params, (level,), traits)
 
     def finish(self, traits: bytes = b"") -> SignatureTree:
         """The tree of all that was added; the builder is used up."""
+        if not self._levels and len(self._digests) <= NODE_RECORDS_MAX:
+            return self._one_level(traits)
         self._fold()
         level = 0
         while level < len(self._levels):
@@ -231,13 +253,14 @@ class TreeBuilder:
 
 def sign(data: Buffer, params: ChunkParams) -> SignatureTree:
     """The signature tree of `data`."""
-    with memoryview(data).cast("B") as view:
-        if 0 < len(view) <= params.max_size:
-            return _sign_chunk(view, params)
-    chunker, builder = Chunker(params), TreeBuilder(params)
-    for columns in (chunker.feed_columns(data), chunker.finish_columns()):
-        builder.add(columns.digests, columns.lengths)
-    return builder.finish(chunker.traits())
+    view = memoryview(data).cast("B")
+    if 0 < len(view) <= params.max_size:
+        return _sign_chunk(view, params)
+    cutter, builder = Cutter(params.min_size, params.max_size), TreeBuilder(params)
+    ends = cutter.feed(view) + cutter.finish()
+    columns = name_pieces([view[start:end] for start, end in pairwise([0, *ends])])
+    builder.add(columns.digests, columns.lengths)
+    return builder.finish(cutter.traits())
 
 
 def _sign_chunk(chunk: memoryview, params: ChunkParams) -> SignatureTree:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from rdc.kernel.naming import NAME_BYTES, name_parts
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
@@ -71,6 +70,8 @@ class Entry:
 
 def stamps(file_system: int, params: bytes, rows: Iterable[tuple[int, int, int, int, bytes]]) -> list[bytes]:
     """FileState.stamp of many files of one file system: inode, size, mtime, ctime and root of each."""
+    from rdc.kernel.naming import NAME_BYTES, name_parts
+
     pack = _STAMPED.pack
     messages = [
         pack(

@@ -100,12 +100,12 @@ class Honest:
             self.rounds += 1
             for row, ask in enumerate(asks):
                 end = 0
-                for found in ask.ranges:
-                    assert found.offset >= end and found.length
-                    end = found.offset + found.length
+                for offset, length in ask.pairs:
+                    assert offset >= end and length
+                    end = offset + length
                 answer = b"".join(
-                    block_fingerprints(KEY, self.target[r.offset : r.offset + r.length], ask.size, ask.width)
-                    for r in ask.ranges
+                    block_fingerprints(KEY, self.target[offset : offset + length], ask.size, ask.width)
+                    for offset, length in ask.pairs
                 )
                 self.fingerprint_bytes += len(answer)
                 assert search.take(answer, self.search, self.find, self.near) == (row + 1 == len(asks))

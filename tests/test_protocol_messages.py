@@ -18,6 +18,7 @@ from rdc.model.entries import Kind, Listing
 from rdc.protocol.listings import slice_listing
 from rdc.protocol.messages import (
     BlockRequest,
+    Code,
     Data,
     Describe,
     FileBatch,
@@ -107,7 +108,7 @@ values = st.recursive(
 def parted(message: Message) -> tuple[Any, bytes | None]:
     """The payload's fields, and the content behind them where there is any."""
     payload = encode(message)
-    if not isinstance(message, Data | FileBatch):
+    if not isinstance(message, Data | Code | FileBatch):
         return msgpack.unpackb(payload), None
     found = decode_varint(payload, 0, FRAME_BYTES, "a length")
     assert found is not None
@@ -272,7 +273,7 @@ def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
 
 
 def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
-    return joined(fields[:-1], fields[-1]) if kind in {Data, FileBatch} else joined(fields, None)
+    return joined(fields[:-1], fields[-1]) if kind in {Data, Code, FileBatch} else joined(fields, None)
 
 
 @pytest.mark.parametrize(
@@ -334,6 +335,8 @@ def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
         (RangeRequest, [0, column(1), column(0), False], "lengths: an item"),
         (RangeRequest, [0, column((1 << 63) - 1, width=8), column(1), False], "lengths: the last range"),
         (Data, [0, b""], "payload: 0 bytes"),
+        (Code, [0, b""], "payload: 0 bytes"),
+        (Code, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
         (Data, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
         (FileBatch, [column(0), column(1, 2), bytes(32), b"abc"], "sizes: 2 for 1"),
         (FileBatch, [column(0), column(2), bytes(32), b"abc"], "payload: 3 bytes for files of 2"),

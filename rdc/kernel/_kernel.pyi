@@ -1,6 +1,6 @@
 """The C kernel. Only rdc.kernel.choice imports it; rdc.kernel.pure documents what each name does."""
 
-from _typeshed import ReadableBuffer
+from _typeshed import ReadableBuffer, WriteableBuffer
 
 def built() -> tuple[str, ...]:
     """The forms compiled in, fastest first; "c" is always the last."""
@@ -12,6 +12,8 @@ def choose(form: str, /) -> None:
     """Make a usable form the default of Cutter. RuntimeError when it disagrees with "c" on a test block."""
 
 def kernel_name() -> str: ...
+def absolute_targets(content: WriteableBuffer, places: ReadableBuffer, /) -> int: ...
+def relative_targets(content: WriteableBuffer, places: ReadableBuffer, /) -> int: ...
 def cut_many(
     data: ReadableBuffer, sizes: ReadableBuffer, min_size: int, max_size: int, /
 ) -> tuple[bytes, bytes, bytes]: ...

@@ -30,6 +30,7 @@ from rdc.kernel.constants import (
     trait_mix,
 )
 from rdc.kernel.pure_blocks import block_fingerprints, match_blocks, match_runs
+from rdc.kernel.pure_code_targets import absolute_targets, relative_targets
 from rdc.kernel.pure_similarity import TraitIndex, TraitPairs
 from rdc.kernel.pure_siphash import siphash
 from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINNOW_MAX_LIMIT
@@ -42,6 +43,7 @@ __all__ = [
     "TraitIndex",
     "TraitPairs",
     "Winnower",
+    "absolute_targets",
     "block_fingerprints",
     "cut_many",
     "equal_rows",
@@ -49,6 +51,7 @@ __all__ = [
     "match_blocks",
     "match_runs",
     "name_ranks",
+    "relative_targets",
     "short_references",
 ]
 

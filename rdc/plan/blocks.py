@@ -15,7 +15,7 @@ from operator import mul, sub
 from typing import TYPE_CHECKING
 
 from rdc.kernel.pieces import tile_range
-from rdc.plan.descent import ByteRange, Fetch, Patch, Pieces, Repeat
+from rdc.plan.descent import Fetch, Patch, Pieces, Repeat
 from rdc.plan.gaps import Gap, gaps_of
 from rdc.plan.open_ranges import OpenRanges
 from rdc.plan.questions import NOWHERE, Ask, Find, fingerprint_width
@@ -44,9 +44,9 @@ FURTHER = ((), (128,), (256, 64))
 LONG_GAP = 2 << 10
 """Bytes of a gap that is worth the first size; a shorter one starts with the second."""
 
-TOGETHER_BYTES = 1 << 20
-"""Bytes of windows that are looked through in one call: what they take in memory, and half of a second-level
-cache."""
+TOGETHER_BYTES = 256 << 10
+"""Bytes of windows that are read and looked through in one call: in a second-level
+cache meanwhile."""
 
 WINDOW_BYTES = 8 << 20
 """Bytes of a window that is read at once. Those of gaps, which are shorter than a region, have an eighth."""
@@ -66,8 +66,7 @@ class _Blocks:
             ends = [self.blocks[row] for row in accumulate(opened.counts, initial=0)]
             looked = [gap.looked for gap in opened.gaps]
             width = fingerprint_width(sum(map(mul, looked, map(sub, ends[1:], ends))))
-        ranges = opened.ranges
-        self.ask = Ask(tuple(map(ByteRange, ranges[0::2], ranges[1::2])), size, width)
+        self.ask = Ask(opened.ranges, size, width)
 
     def together(self) -> Iterator[tuple[list[Gap], slice]]:
         """Gaps that are looked for in one call, with the rows of their ranges."""

@@ -316,7 +316,7 @@ def literal_ranges(parts: Sequence[Part], start: int = 0) -> Iterator[ByteRange]
     """
     ranges = array("Q")
     _add_ranges(ranges, parts, start)
-    return map(ByteRange, ranges[0::2], ranges[1::2])
+    return map(ByteRange._make, zip(ranges[0::2], ranges[1::2], strict=True))
 
 
 def _add_ranges(ranges: array[int], parts: Sequence[Part], offset: int) -> None:

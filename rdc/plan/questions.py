@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Sequence
 
-    from rdc.plan.descent import ByteRange
     from rdc.plan.regions import Window
 
 __all__ = ["NOWHERE", "Ask", "Find", "Search", "fingerprint_width"]
@@ -26,9 +25,15 @@ CERTAINTY_BITS = 10
 class Ask:
     """Blocks of `size` bytes of these ranges (whose ends may be shorter), fingerprints of `width` bytes."""
 
-    ranges: tuple[ByteRange, ...]
+    ranges: array[int]
+    """Two numbers each, offset in the file and length."""
     size: int
     width: int
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The ranges, (offset, length)."""
+        return list(zip(self.ranges[0::2], self.ranges[1::2], strict=True))
 
 
 Find: TypeAlias = "Callable[[Window, int, int, bytes], Sequence[int]]"

@@ -29,7 +29,7 @@ from rdc.protocol.field_types import (
     Width,
 )
 from rdc.protocol.fields import Blob, Column, Integer, Parts
-from rdc.protocol.ranges import Ranged, gaps_between
+from rdc.protocol.ranges import Ranged, columns_of
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class BlockRequest(Ranged, WireMessage):
     @classmethod
     def of(cls, file: int, ranges: Sequence[tuple[int, int]], size: int, width: int) -> BlockRequest:
         """From increasing, disjoint (offset, length) pairs."""
-        return cls(file, gaps_between(ranges), tuple(length for _, length in ranges), size, width)
+        return cls(file, *columns_of(ranges), size, width)
 
     @property
     def blocks(self) -> int:

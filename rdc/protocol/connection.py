@@ -20,6 +20,7 @@ from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
     Changed,
+    Code,
     Condition,
     Data,
     Describe,
@@ -73,7 +74,7 @@ _QUOTE_BYTES = 60
 
 _ANSWERS = (
     BlockAnswer, Literals, TreeAnswer, RootAnswer, DigestAnswer, TraitsAnswer, NodeAnswer, Data, FileBatch,
-    FileEnd, FileFailed,
+    FileEnd, FileFailed, Code,
 )  # fmt: skip
 _FILE_REQUESTS = (BlockRequest, RangeRequest, NodeRequest)
 _FILES_REQUESTS = (RootRequest, DigestRequest, TraitsRequest, TreeRequest, FileRequest)

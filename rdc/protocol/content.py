@@ -8,13 +8,13 @@ from rdc.limits import DATA_BYTES, FILES_PER_MESSAGE, PACKED_BYTES, RANGES_PER_M
 from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import DIGEST_BYTES, Digest, Failure, Files, Line, Mtime, Ordinal, Size
 from rdc.protocol.fields import Blob, Column, Content, Flag
-from rdc.protocol.ranges import Ranged, gaps_between
+from rdc.protocol.ranges import Ranged, columns_of
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Data", "FileBatch", "FileEnd", "FileFailed", "FileRequest", "Literals", "RangeRequest"]
+__all__ = ["Code", "Data", "FileBatch", "FileEnd", "FileFailed", "FileRequest", "Literals", "RangeRequest"]
 
 
 @wire(12)
@@ -33,7 +33,7 @@ class RangeRequest(Ranged, WireMessage):
     @classmethod
     def of(cls, file: int, ranges: Sequence[tuple[int, int]], *, pack: bool = False) -> RangeRequest:
         """From increasing, disjoint (offset, length) pairs."""
-        return cls(file, gaps_between(ranges), tuple(length for _, length in ranges), pack)
+        return cls(file, *columns_of(ranges), pack)
 
     def check(self) -> str | None:
         if self.pack and sum(self.lengths) > PACKED_BYTES:
@@ -63,6 +63,15 @@ class FileRequest(WireMessage):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Data(WireMessage):
     """S: the next bytes of a file or of its ranges."""
+
+    file: Ordinal
+    payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]
+
+
+@wire(36)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Code(WireMessage):
+    """S: the next bytes of a file's ranges, machine code with absolute targets."""
 
     file: Ordinal
     payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]

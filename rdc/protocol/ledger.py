@@ -15,6 +15,7 @@ from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
+    Code,
     Data,
     DigestAnswer,
     DigestRequest,
@@ -51,7 +52,7 @@ Request: TypeAlias = (
 )  # fmt: skip
 Answer: TypeAlias = (
     RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
-    | Literals | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
+    | Literals | Code | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
 )  # fmt: skip
 
 
@@ -215,11 +216,11 @@ class _Ranges:
         self.ordinals = 1
 
     def accept(self, answer: Answer) -> bool:
-        if not isinstance(answer, (Literals, Data, FileEnd, FileFailed)) or answer.file != self._file:
+        if not isinstance(answer, (Literals, Data, Code, FileEnd, FileFailed)) or answer.file != self._file:
             raise Illegal(f"the oldest request asks for ranges of file {self._file}")
         if isinstance(answer, Literals) and not (self._pack and self._left == self._total):
             raise Illegal("packed literals that were not asked for, or after others")
-        if isinstance(answer, Data):
+        if isinstance(answer, (Data, Code)):
             if len(answer.payload) > self._left:
                 raise Illegal(f"more than the {self._total} bytes asked for")
             self._left -= len(answer.payload)

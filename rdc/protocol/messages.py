@@ -21,7 +21,16 @@ from rdc.protocol.comparison import (
     TreeAnswer,
     TreeRequest,
 )
-from rdc.protocol.content import Data, FileBatch, FileEnd, FileFailed, FileRequest, Literals, RangeRequest
+from rdc.protocol.content import (
+    Code,
+    Data,
+    FileBatch,
+    FileEnd,
+    FileFailed,
+    FileRequest,
+    Literals,
+    RangeRequest,
+)
 from rdc.protocol.description import (
     ListingEnd,
     ListingPart,
@@ -46,6 +55,7 @@ __all__ = [
     "BlockAnswer",
     "BlockRequest",
     "Changed",
+    "Code",
     "Condition",
     "Data",
     "Describe",
@@ -105,6 +115,7 @@ Message: TypeAlias = (
     | Describe
     | Manifest
     | Literals
+    | Code
     | TierRequest
     | TierAnswer
     | TopTier

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity, Metadata
     from rdc.plan.descent import ByteRange, Descent, Part
+    from rdc.session.code import Places
     from rdc.session.gaps import Gaps
     from rdc.session.rebuild import Rebuild
     from rdc.signature.tree import SignatureTree
@@ -83,6 +84,7 @@ class DescendingFile:
         "outgrown",
         "parts",
         "path",
+        "places",
         "rebuild",
         "root",
         "size",
@@ -109,6 +111,8 @@ class DescendingFile:
         self.parts: tuple[Part, ...] = ()
         self.known: tuple[ByteRange, ...] = ()
         """What literals that are on their way are packed with."""
+        self.places: Places | None = None
+        """Where literals that are on their way belong."""
         self.gaps: Gaps | None = None
         self.open_requests = 0
         """Answers to come: of blocks, then of ranges."""
@@ -132,6 +136,6 @@ class DescendingFile:
         for source in self.sources:
             source.close()
         self.sources = []
-        self.rebuild = self.descent = self.gaps = None
+        self.rebuild = self.descent = self.gaps = self.places = None
         self.parts = ()
         self.failed = False

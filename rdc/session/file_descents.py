@@ -27,8 +27,9 @@ from rdc.limits import (
 from rdc.plan.context import context_ranges, known_pieces
 from rdc.plan.descent import Descent, Fetch, Reuse, literal_ranges
 from rdc.protocol.comparison import LEAF_WIDTH
-from rdc.protocol.messages import NodeRequest, RangeRequest, TreeRequest
+from rdc.protocol.messages import Code, NodeRequest, RangeRequest, TreeRequest
 from rdc.protocol.packed import unpack
+from rdc.session.code import Places, restored
 from rdc.session.descending_file import DescendingFile, HeldFile, Stage
 from rdc.session.driver import Flush, Send
 from rdc.session.equals import Equals
@@ -158,7 +159,7 @@ class FileDescents:
             else:
                 yield from self.copy(copied.file, held, round_, mtime_ns=copied.mtime_ns)
 
-    def take_data(self, message: Data) -> bool:
+    def take_data(self, message: Data | Code) -> bool:
         """Takes literals; False when this file does not come by descent."""
         state = self._descending.get(message.file)
         if state is None:
@@ -166,7 +167,7 @@ class FileDescents:
         if not state.failed:
             try:
                 rebuild = self._build(state)
-                rebuild.push(message.payload)
+                rebuild.push(self._content(state, message))
                 self._outgrow(state, rebuild.temporary.size)
                 self._context.tally.arriving(rebuild.temporary.size)
             except MismatchError:
@@ -175,6 +176,15 @@ class FileDescents:
                 self._context.problem(state.path, error)
                 self._finish(state)
         return True
+
+    @staticmethod
+    def _content(state: DescendingFile, message: Data | Code) -> bytes | bytearray | memoryview:
+        if state.places is None:
+            raise ProtocolError(f"literals of file {message.file} that were not asked for")
+        if isinstance(message, Code):
+            return restored(message.payload, state.places.take(len(message.payload)))
+        state.places.skip(len(message.payload))
+        return message.payload
 
     def take_end(self, file: int, round_: int) -> Conversation[bool]:
         """All literals of one request are here; False when this file does not come by descent."""
@@ -364,6 +374,7 @@ class FileDescents:
         ranges = [(found.offset, found.length) for found in literal_ranges(state.parts)]
         if ranges and self._may_pack(state, ranges):
             state.open_requests += 1
+            state.places = Places(ranges)
             yield Send(RangeRequest.of(state.file, ranges, pack=True), round_)
             return
         yield from self._ask_data(state, ranges, round_)
@@ -374,6 +385,7 @@ class FileDescents:
     def _ask_data(
         state: DescendingFile, ranges: Sequence[tuple[int, int]], round_: int
     ) -> Conversation[None]:
+        state.places = Places(ranges)
         for i in range(0, len(ranges), RANGES_PER_MESSAGE):
             state.open_requests += 1
             yield Send(RangeRequest.of(state.file, tuple(ranges[i : i + RANGES_PER_MESSAGE])), round_)

@@ -60,8 +60,7 @@ class Gaps:
         """Sends the next requests; how many there were. None: `parts` has all that can be found."""
         asks = self._search.asks()
         for ask in asks:
-            ranges = [(found.offset, found.length) for found in ask.ranges]
-            yield Send(BlockRequest.of(self._file, ranges, ask.size, ask.width), round_)
+            yield Send(BlockRequest.of(self._file, ask.pairs, ask.size, ask.width), round_)
         return len(asks)
 
     def begin(self, size: int, fingerprints: bytes) -> None:

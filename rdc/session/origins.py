@@ -119,6 +119,8 @@ class Origins:
         self._wholes = wholes
         self._moves = moves
         self._held_back = FileQueue()
+        self._hints: dict[int, tuple[bytes, ...]] = {}
+        """Files that new ones may be made from where nothing better is found."""
         self._vanished: Vanished | None = None
         self._rename = False
         self._likely: list[tuple[int, int]] = []
@@ -149,9 +151,11 @@ class Origins:
         """Files are held back."""
         return bool(self._held_back)
 
-    def seek(self, file: int) -> None:
-        """A file that nothing is at the path of."""
+    def seek(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
+        """A file that nothing is at the path of. `bases`: files that stay, and may have its content."""
         self._held_back.append(file)
+        if bases:
+            self._hints[file] = bases
 
     def plan(self, vanished: Vanished, *, rename: bool) -> None:
         """Everything is listed: sorts what was held back. `rename`: vanished files will be deleted, so that
@@ -174,8 +178,10 @@ class Origins:
                 self._large_sought |= entry.size >= COARSE_BELOW
                 self._unlikely.append(file)
             else:
-                self._fetch(file)
-                continue
+                bases = self._hints.get(file, ())
+                self._fetch(file, bases)
+                if not bases:
+                    continue
             tally.compare_bytes += entry.size
 
     def _likely_origin(self, vanished: Vanished, entry: Entry) -> int | None:
@@ -302,7 +308,7 @@ class Origins:
             else:
                 bases: tuple[bytes, ...] = ()
                 if not self._context.dry:
-                    bases = self._bases(entry, message.traits_of(at), coarse.get(at, b""))
+                    bases = self._bases(file, entry, message.traits_of(at), coarse.get(at, b""))
                 if not bases:
                     self._context.tally.compared(entry.size)
                 self._fetch(file, bases)
@@ -350,9 +356,9 @@ class Origins:
                 return row
         return None
 
-    def _bases(self, entry: Entry, traits: bytes, coarse: bytes) -> tuple[bytes, ...]:
-        """Paths of files that a new one may be made from, best first: vanished ones, then others that the
-        catalog knows. `coarse`: its traits as if it were larger, where it is hardly too small for that."""
+    def _bases(self, file: int, entry: Entry, traits: bytes, coarse: bytes) -> tuple[bytes, ...]:
+        """Paths of files that a new one may be made from, best first: vanished ones, others that the catalog
+        knows, then guesses. `coarse`: as if it were larger, where it is hardly too small for that."""
         vanished = self._vanished
         if vanished is None or entry.size < KIN_BYTES:
             return ()
@@ -367,6 +373,7 @@ class Origins:
                     SoughtFile(sought, entry.size, entry.path), BASES_PER_FILE - len(paths), MATCHES
                 )
                 paths.update(dict.fromkeys(kin.path for kin in known))
+        paths.update(dict.fromkeys(self._hints.get(file, ())[: BASES_PER_FILE - len(paths)]))
         return tuple(paths)
 
     def _kin_of(self, size: int, traits: bytes, coarse: bytes) -> list[int]:

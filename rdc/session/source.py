@@ -28,6 +28,7 @@ from rdc.protocol.messages import (
     NO_TRAITS,
     BlockAnswer,
     BlockRequest,
+    Code,
     Data,
     Describe,
     DigestAnswer,
@@ -55,6 +56,7 @@ from rdc.protocol.messages import (
 from rdc.protocol.origins import COARSE_BELOW, COARSE_FROM
 from rdc.protocol.packed import pack
 from rdc.records import dataclass
+from rdc.session.code import Places, has_code
 from rdc.session.description import Description
 from rdc.session.driver import Flush, Press, Receive, Send
 from rdc.session.file_sender import FileSender
@@ -426,16 +428,17 @@ class Source:
         if sum(message.lengths) >= HARD_BYTES:
             yield Press(hard=True)
         held = bytearray()
+        places = Places(message.ranges) if self._pack else None
         with self._opened_again(message) as source:
             for piece, _ in _contents(source, message.ranges, DATA_BYTES):
                 held += piece
                 if len(held) >= DATA_BYTES:
-                    yield Send(Data(message.file, bytes(held[:DATA_BYTES])), round_)
+                    yield Send(_data(message.file, held[:DATA_BYTES], places), round_)
                     yield from self._listen()
                     del held[:DATA_BYTES]
             source.check_unchanged()
         if held:
-            yield Send(Data(message.file, bytes(held)), round_)
+            yield Send(_data(message.file, held, places), round_)
         # Without a digest: the receiver knows the root.
         yield Send(FileEnd(message.file, sum(message.lengths)), round_)
 
@@ -519,6 +522,13 @@ class Source:
 
 def _no_file(file: int) -> ProtocolError:
     return ProtocolError(f"the far side asked for entry {file}, which is no listed regular file")
+
+
+def _data(file: int, content: bytearray, places: Places | None) -> Data | Code:
+    """The next bytes of ranges, as what is worth compressing if that is allowed (there are `places` then)."""
+    if places is not None and has_code(content, places.take(len(content))):
+        return Code(file, memoryview(content))
+    return Data(file, memoryview(content))
 
 
 def _contents(

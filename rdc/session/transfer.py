@@ -14,6 +14,7 @@ from rdc.files.replacement import KEEP_BYTES
 from rdc.progress import Problem
 from rdc.protocol.messages import (
     BlockAnswer,
+    Code,
     Data,
     DigestAnswer,
     FileBatch,
@@ -108,14 +109,15 @@ class Transfers:
         if files:
             self._checks().demand(files)
 
-    def update(self, file: int, size: int) -> None:
-        """Bring the content of a file up to date, which is to have `size`, from the version at its path."""
+    def update(self, file: int, size: int, bases: tuple[bytes, ...] = ()) -> None:
+        """Bring the content of a file up to date, which is to have `size`, from the version at its path, and
+        from the files at `bases`."""
         self.tally.total_bytes += size
         if size <= WHOLE_BYTES:
             self._wholes().add(file)
         else:
             self.tally.compare_bytes += size
-            self._descents().add(file)
+            self._descents().add(file, bases)
 
     def touch(self, files: Sequence[int], size: int) -> None:
         """The same for files that have the right size already, together `size`, but another mtime: they may
@@ -124,9 +126,9 @@ class Transfers:
         self.tally.compare_bytes += size
         self._checks().touched(files)
 
-    def create(self, file: int, path: bytes, size: int) -> None:
+    def create(self, file: int, path: bytes, size: int, bases: tuple[bytes, ...] = ()) -> None:
         """Fetch a file that is not here: what an interrupted run did not get of it, or what no other file
-        here has, or all of it."""
+        here has, or all of it. `bases`: files that seem to have its content."""
         self.tally.total_bytes += size
         if self._context.dry:
             if self._planned or not self._context.seeks:
@@ -135,9 +137,12 @@ class Transfers:
                 self._origins().seek(file)
         elif size > KEEP_BYTES and self._context.leftovers.of(path) is not None:
             self.tally.compare_bytes += size
-            self._descents().add(file)
+            self._descents().add(file, bases)
         elif self._context.seeks and not self._planned:
-            self._origins().seek(file)
+            self._origins().seek(file, bases)
+        elif bases:
+            self.tally.compare_bytes += size
+            self._descents().add(file, bases)
         else:
             self._wholes().add(file)
 
@@ -178,6 +183,8 @@ class Transfers:
         elif isinstance(message, Data):
             if not (self._descents.made is not None and self._descents.made.take_data(message)):
                 self._wholes().take_data(message)
+        elif isinstance(message, Code):
+            self._descents().take_data(message)
         elif isinstance(message, FileBatch):
             self._wholes().take_batch(message)
         elif isinstance(message, FileEnd):

@@ -21,6 +21,7 @@ from rdc.protocol.messages import (
     BlockRequest,
     Changed,
     Condition,
+    Correction,
     Data,
     Describe,
     DigestAnswer,
@@ -380,7 +381,7 @@ class Connection:
                 self._ledger.ask(message)
             case (
                 RootAnswer() | DigestAnswer() | TraitsAnswer() | TreeAnswer() | NodeAnswer() | BlockAnswer()
-                | Data() | FileBatch() | FileEnd() | FileFailed() | Literals()
+                | Data() | FileBatch() | FileEnd() | FileFailed() | Correction() | Literals()
             ):  # fmt: skip
                 self._ledger.answer(message)
             case Done() if self.outstanding:

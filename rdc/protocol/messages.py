@@ -21,7 +21,16 @@ from rdc.protocol.comparison import (
     TreeAnswer,
     TreeRequest,
 )
-from rdc.protocol.content import Data, FileBatch, FileEnd, FileFailed, FileRequest, Literals, RangeRequest
+from rdc.protocol.content import (
+    Correction,
+    Data,
+    FileBatch,
+    FileEnd,
+    FileFailed,
+    FileRequest,
+    Literals,
+    RangeRequest,
+)
 from rdc.protocol.description import (
     ListingEnd,
     ListingPart,
@@ -47,6 +56,7 @@ __all__ = [
     "BlockRequest",
     "Changed",
     "Condition",
+    "Correction",
     "Data",
     "Describe",
     "DigestAnswer",
@@ -105,6 +115,7 @@ Message: TypeAlias = (
     | Describe
     | Manifest
     | Literals
+    | Correction
     | TierRequest
     | TierAnswer
     | TopTier

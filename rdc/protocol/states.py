@@ -9,6 +9,7 @@ from rdc.protocol.messages import (
     BlockRequest,
     Changed,
     Condition,
+    Correction,
     Data,
     Describe,
     DigestAnswer,
@@ -86,7 +87,7 @@ _VIEWS = (TierAnswer, RowsPart)
 """Answers about a manifest: there is none while a listing goes on."""
 _ANSWERS = (
     RootAnswer, DigestAnswer, TraitsAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd,
-    FileFailed, Literals,
+    FileFailed, Literals, Correction,
 )  # fmt: skip
 _REQUESTS = (
     TierRequest, RowsRequest, RootRequest, DigestRequest, TraitsRequest, TreeRequest, NodeRequest,

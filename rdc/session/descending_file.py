@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity, Metadata
     from rdc.plan.descent import ByteRange, Descent, Part
+    from rdc.session.corrections import Corrections
     from rdc.session.gaps import Gaps
     from rdc.session.rebuild import Rebuild
     from rdc.signature.tree import SignatureTree
@@ -55,6 +56,7 @@ class DescendingFile:
     """One file between its TreeRequest and its end."""
 
     __slots__ = (
+        "corrections",
         "descent",
         "estimate",
         "failed",
@@ -93,6 +95,8 @@ class DescendingFile:
         self.known: tuple[ByteRange, ...] = ()
         """What literals that are on their way are packed with."""
         self.gaps: Gaps | None = None
+        self.corrections: Corrections | None = None
+        """What the source says of what was found, while its literals are asked for."""
         self.open_requests = 0
         """Answers to come: of blocks, then of ranges."""
         self.rebuild: Rebuild | None = None
@@ -115,6 +119,6 @@ class DescendingFile:
         for source in self.sources:
             source.close()
         self.sources = []
-        self.rebuild = self.descent = self.gaps = None
+        self.rebuild = self.descent = self.gaps = self.corrections = None
         self.parts = ()
         self.failed = False

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
     from rdc.plan.descent import Part
+    from rdc.session.corrections import Corrections
     from rdc.signature.build import Column
     from rdc.signature.tree import SignatureTree
 
@@ -142,7 +143,9 @@ class Rebuild:
         bases: Sequence[Base],
         reference: Callable[[bytes], bytes],
         column: Callable[[], Column],
+        corrections: Corrections | None = None,
     ) -> None:
+        """`corrections`: chunks put together from blocks wait until the source has said what of them is wrong."""
         self.path = path
         self.temporary = temporary
         self.literal_bytes = 0
@@ -151,6 +154,7 @@ class Rebuild:
         self._reference = reference
         self._params = params
         self._column = column
+        self._corrections = corrections
         self._builder = TreeBuilder(params, column)
         self._inbox = bytearray()
         self._offsets: dict[int, array[int]] = {}
@@ -253,7 +257,8 @@ class Rebuild:
 
     def _patch(self, part: Patch) -> Generator[None]:
         wanted = sum(piece.length for piece in part.pieces if isinstance(piece, Literal))
-        while len(self._inbox) < wanted:
+        corrections, end = self._corrections, self.temporary.size + part.length
+        while len(self._inbox) < wanted or (corrections is not None and corrections.settled < end):
             yield
         pieces: list[bytes | memoryview] = []
         at = 0
@@ -270,6 +275,10 @@ class Rebuild:
                 at += piece.length
         del self._inbox[:wanted]
         chunk = b"".join(pieces)
+        if corrections is not None:
+            chunk, corrected = corrections.amend(self.temporary.size, chunk)
+            self.reused_bytes -= corrected * part.count
+            self.literal_bytes += corrected
         digest = blake3(chunk).digest()
         if part.reference and self._reference(digest) != part.reference:
             if part.count > 1 or self._repeating:

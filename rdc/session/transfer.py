@@ -14,6 +14,7 @@ from rdc.files.replacement import KEEP_BYTES
 from rdc.progress import Problem
 from rdc.protocol.messages import (
     BlockAnswer,
+    Correction,
     Data,
     DigestAnswer,
     FileBatch,
@@ -165,6 +166,8 @@ class Transfers:
         if isinstance(message, Data):
             if not (self._descents.made is not None and self._descents.made.take_data(message)):
                 self._wholes().take_data(message)
+        elif isinstance(message, Correction):
+            self._descents().take_correction(message)
         elif isinstance(message, Literals):
             yield from self._descents().take_literals(message, round_)
         elif isinstance(message, FileBatch):

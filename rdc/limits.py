@@ -47,6 +47,7 @@ __all__ = [
     "WINNOW_MAX_LIMIT",
     "BLOCK_BYTES",
     "DATA_BYTES",
+    "EQUAL_ROOTS",
     "FILES_PER_GROUP",
     "FILES_PER_MESSAGE",
     "FRAME_BYTES",
@@ -216,6 +217,13 @@ SOURCE_TREES_BYTES = 64 << 20
 """Bytes of signature trees a source remembers between a request and the next: those of 20 GB of files. More
 are signed again when they are asked about."""
 
+HELD_CONTENT_BYTES = 32 << 20
+"""Content of small files that each side keeps in memory between what it is asked about them, so that none is
+opened five times: of a release of Linux half of what is compared. Files beyond are opened anew each time."""
+
+HELD_FILE_BYTES = 64 << 10
+"""Of one file: below, opening it and closing it again takes longer than reading it."""
+
 VANISHED_FILES = 1 << 20
 """Files that only a destination has, remembered with name, size and mtime (about 80 bytes each) as what new
 files may have been: beyond, a moved file is fetched like any other."""
@@ -223,6 +231,10 @@ files may have been: beyond, a moved file is fetched like any other."""
 SIGNED_KIN = 32_768
 """Of these, how many keep root and traits once they were read, about 400 bytes each: others are read
 again."""
+
+EQUAL_ROOTS = 65_536
+"""Files under way by descent whose root is remembered, about 130 bytes each, so that others with the same
+content wait for them instead of being fetched as well. Beyond, equal files are fetched each."""
 
 BASES_PER_FILE = 3
 """Files beside the one at its path that a file may be rebuilt from: each is read and looked through."""
@@ -294,7 +306,7 @@ BANDWIDTH_LEAST = 512
 
 BLOCK_SIZE_MIN = 16
 BLOCK_SIZE_MAX = 64 << 10
-"""Bytes of a block below the chunk: a fingerprint has 3 to 8 bytes, so that smaller blocks gain nothing."""
+"""Bytes of a block below the chunk: a fingerprint has 2 to 8 bytes, so that smaller blocks gain nothing."""
 
 BLOCKS_PER_MESSAGE = 65_536
 """Blocks whose fingerprints one answer holds: 512 KiB at 8 bytes each, half a frame."""

@@ -19,6 +19,7 @@ DRIVEN = {
     "compare": SOURCES,
     "similar": [str(KERNEL / "trait_index.c"), str(KERNEL / "trait_pairs.c")],
     "blocks": [str(KERNEL / "block_match.c")],
+    "pieces": [str(KERNEL / "pieces.c")],
 }
 FIXTURES = sorted(str(p) for p in (ROOT / "fixtures" / "kernel").glob("*.bin"))
 
@@ -55,7 +56,7 @@ def test_forms_agree_on_many_streams(tmp_path: Path) -> None:
     agreeing_forms(build(tmp_path, "-O2"), 1_000_000, 1000)
 
 
-@pytest.mark.parametrize("driver", ["similar", "blocks"])
+@pytest.mark.parametrize("driver", ["similar", "blocks", "pieces"])
 @pytest.mark.parametrize(
     "flags", [("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"), ("-O3",)]
 )

@@ -148,7 +148,7 @@ def test_pieces_that_go_on_are_one(drawn: list[tuple[int, int, int]]) -> None:
 
 def test_blocks_that_follow_each_other_are_one_piece() -> None:
     region = Region(10, 1 << 20, WINDOW, 0, UNPLACED)
-    region.place(4, [8, 12, UNPLACED, 16, 20, 100, UNPLACED])
+    region.place(4, array("Q", [8, 12, UNPLACED, 16, 20, 100, UNPLACED]))
     assert rows(region.pieces, 3) == [(10, 8, 8), (22, 16, 8), (30, 100, 4)]
 
 

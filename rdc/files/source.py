@@ -6,11 +6,15 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rdc.files.failure import changed, failure
 from rdc.model.entries import Identity, Metadata
 
-__all__ = ["SourceFile", "identity_of"]
+if TYPE_CHECKING:
+    from rdc.files.confined import Root
+
+__all__ = ["HeldContent", "SourceFile", "identity_of"]
 
 SPAN_BYTES = 1 << 20
 """Bytes a span: long enough that Python's cost for each vanishes, short enough to stay in the second-level
@@ -144,3 +148,35 @@ class SourceFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class HeldContent(SourceFile):
+    """A file that was read whole and is in memory since, so that its bytes are all of one moment. It has no
+    descriptor; whether it is still the one at its path is to be asked."""
+
+    __slots__ = ("_content", "_root")
+
+    def __init__(self, root: Root, path: bytes, identity: Identity, content: bytes) -> None:
+        self._root = root
+        self._path = path
+        self._content = content
+        self._fd = -1
+        self.identity = identity
+        self.size = len(content)
+
+    def pread(self, offset: int, length: int) -> bytes:
+        data = self._content[offset : offset + length]
+        if len(data) != length:
+            shown = self._root.shown(self._path)
+            raise changed(self._path, shown, f"{offset + length} bytes", f"{self.size}")
+        return data
+
+    def again(self) -> SourceFile:
+        return self
+
+    def check_unchanged(self) -> None:
+        """Raise FileChangedError unless the file at its path is still the one that was read."""
+        if self._root.identity(self._path) != self.identity:
+            raise changed(
+                self._path, self._root.shown(self._path), "the file that was read", "another or a changed one"
+            )

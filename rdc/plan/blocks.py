@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan.descent import ByteRange, Copy, Fetch, Literal, Patch, Repeat, Reuse, ReuseChunk
 from rdc.plan.order import Found, strays
-from rdc.plan.questions import NOWHERE, Ask, Find, fingerprint_width
+from rdc.plan.questions import NOWHERE, ORDERED_COST, Ask, Find, fingerprint_width
 from rdc.plan.region_search import RegionQuestion, RegionSearch
 from rdc.plan.regions import REGION_BYTES, UNPLACED, Window, sliced
 from rdc.records import dataclass
@@ -194,11 +194,14 @@ class BlockSearch:
             self._close(size, batch)
 
     def _close(self, size: int, batch: list[_Open]) -> None:
+        blocks = [-(-found.length // size) for found in batch]
         pairs = sum(
-            -(-found.length // size) * sum(window.length for window in found.gap.windows) for found in batch
+            count * sum(window.length for window in found.gap.windows)
+            for count, found in zip(blocks, batch, strict=True)
         )
         ranges = tuple(ByteRange(found.offset, found.length) for found in batch)
-        self._asked.append(_Blocks(Ask(ranges, size, fingerprint_width(pairs)), batch))
+        width = fingerprint_width(pairs // sum(blocks), ORDERED_COST)
+        self._asked.append(_Blocks(Ask(ranges, size, width), batch))
 
     def _match(self, ask: Ask, opened: list[_Open], blobs: list[bytes], find: Find) -> None:
         gap, size, width = opened[0].gap, ask.size, ask.width

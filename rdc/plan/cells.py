@@ -92,9 +92,15 @@ def cell_digests(secret: bytes, images: bytes, sizes: array[int]) -> bytes:
 def divided(
     ranges: Sequence[tuple[int, int]], cells: Sequence[int]
 ) -> Iterator[tuple[list[tuple[int, int]], list[int]]]:
-    """Ranges and cells as requests have them. No cell has ranges in two of them, since its digest is over what
-    is in none; a range may be cut for that. Each request has a range."""
+    """Ranges and cells as requests have them, each with a range if there are any.
+
+    No cell has ranges in two requests, since its digest is over what is in none; a range may be cut for that.
+    Cells that find no place are left out.
+    """
     left, row, col = list(ranges), 0, 0
+    while not left and col < len(cells):
+        yield [], list(cells[col : col + CELLS_PER_MESSAGE])
+        col += CELLS_PER_MESSAGE
     while row < len(left):
         stop = left[-1][0] + left[-1][1] + CELL_BYTES * CELLS_PER_MESSAGE
         if row + RANGES_PER_MESSAGE < len(left):

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
+from rdc.kernel.pieces import fill_places
 from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan.descent import ByteRange
-from rdc.plan.questions import NOWHERE, Ask, fingerprint_width
+from rdc.plan.questions import WRONG_COST, Ask, fingerprint_width
 from rdc.plan.regions import RUNS_MOST, ladder
 
 if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from rdc.plan.questions import Find
     from rdc.plan.regions import Near, Region, Step
 
 __all__ = ["RegionQuestion", "RegionSearch"]
-
-CERTAINTY_BITS = 3
-"""One question in 2^3 at most may be deceived by a fingerprint, a chunk then comes once more; small questions
-are far less often, since fingerprints have whole bytes."""
 
 
 class _Everywhere:
@@ -85,7 +84,7 @@ class RegionSearch:
 
 def _everywhere(region: Region, step: Step) -> Iterator[_Everywhere]:
     blocks = (region.end - region.offset) // step.size
-    width = fingerprint_width(blocks * sum(window.length for window in region.windows), 5, CERTAINTY_BITS)
+    width = fingerprint_width(sum(window.length for window in region.windows), WRONG_COST)
     fingerprints = bytearray()
     for first in range(0, blocks, BLOCKS_PER_MESSAGE):
         count = min(BLOCKS_PER_MESSAGE, blocks - first)
@@ -95,36 +94,24 @@ def _everywhere(region: Region, step: Step) -> Iterator[_Everywhere]:
 
 def _look_everywhere(region: Region, ask: Ask, fingerprints: bytes, find: Find) -> None:
     """What the first window has is taken from there."""
-    places: Sequence[int] = ()
+    places = array("Q")
     for window in region.windows:
         if window.length < ask.size:
             continue
-        more = find(window, ask.size, ask.width, fingerprints)
-        if places:
-            more = [new if old == NOWHERE else old for old, new in zip(places, more, strict=True)]
-        places = more
+        more = array("Q", find(window, ask.size, ask.width, fingerprints))
+        places = array("Q", fill_places(places, more, 0)) if places else more
     region.place(ask.size, places)
 
 
 def _nearby(region: Region, runs: array[int], step: Step) -> Iterator[_Nearby]:
     """Questions about runs, as many in each as a message may have."""
-    candidates = 2 * (2 * step.reach + 1)
-    least = 4 if step.reach else 3
-    ranges: list[ByteRange] = []
-    first = blocks = 0
-    numbers = iter(runs)
-    for row, (offset, length, _, _) in enumerate(zip(numbers, numbers, numbers, numbers, strict=True)):
-        more = -(-length // step.size)
-        if ranges and (blocks + more > BLOCKS_PER_MESSAGE or len(ranges) == RANGES_PER_MESSAGE):
-            ask = Ask(tuple(ranges), step.size, fingerprint_width(blocks * candidates, least, CERTAINTY_BITS))
-            yield _Nearby(ask, region, runs[4 * first : 4 * row], step)
-            ranges, first, blocks = [], row, 0
-        ranges.append(ByteRange(offset, length))
-        blocks += more
-    if ranges:
-        yield _Nearby(
-            Ask(tuple(ranges), step.size, fingerprint_width(blocks * candidates, least, CERTAINTY_BITS)),
-            region,
-            runs[4 * first :],
-            step,
-        )
+    width = fingerprint_width(2 * (2 * step.reach + 1), WRONG_COST)
+    offsets, lengths = runs[0::4], runs[1::4]
+    blocks = array("Q", accumulate((-(-length // step.size) for length in lengths), initial=0))
+    first = 0
+    while first < len(offsets):
+        stop = min(bisect_right(blocks, blocks[first] + BLOCKS_PER_MESSAGE) - 1, first + RANGES_PER_MESSAGE)
+        stop = min(max(stop, first + 1), len(offsets))
+        ranges = tuple(map(ByteRange, offsets[first:stop], lengths[first:stop]))
+        yield _Nearby(Ask(ranges, step.size, width), region, runs[4 * first : 4 * stop], step)
+        first = stop

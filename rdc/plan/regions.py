@@ -9,10 +9,11 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, TypeAlias
 
+from rdc.kernel.pieces import join_pieces, open_runs, place_blocks
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
 
 __all__ = [
     "REGION_BYTES",
@@ -113,49 +114,31 @@ class Region:
         self.pieces = array("Q")
         """Of what was found, in order: offset in the file, place in the base, length."""
 
-    def place(self, size: int, places: Sequence[int]) -> None:
+    def place(self, size: int, places: array[int]) -> None:
         """Takes where in the base the blocks of `size` bytes are, from the region's start on."""
-        pieces = self.pieces
-        go_on = UNPLACED
-        at = self.offset
-        for place in places:
-            if place == go_on != UNPLACED:
-                pieces[-1] += size
-                go_on += size
-            elif place == UNPLACED:
-                go_on = UNPLACED
-            else:
-                pieces.extend((at, place, size))
-                go_on = place + size
-            at += size
+        self.pieces = array("Q", place_blocks(self.offset, size, places))
 
     def add(self, found: array[int]) -> None:
-        """Takes pieces that lie between those that are there."""
-        if not found:
-            return
-        rows = [*_rows(self.pieces), *_rows(found)]
-        rows.sort()
-        joined = array("Q")
-        end = go_on = -1
-        for offset, place, length in rows:
-            if offset == end and place == go_on:
-                joined[-1] += length
-            else:
-                joined.extend((offset, place, length))
-            end, go_on = offset + length, place + length
-        self.pieces = joined
+        """Takes pieces, in order, that lie between those that are there."""
+        self.pieces = array("Q", join_pieces(self.pieces, found))
 
     def runs(self, step: Step, most: int) -> array[int]:
         """The runs of unknown bytes to ask about next, as the kernel has them: `most`, or one more."""
-        found = array("Q")
-        at, place = self.offset, self.before
-        for offset, begin, length in (*_rows(self.pieces), (self.end, self.behind, 0)):
-            if offset - at >= TAIL_BYTES:
-                if len(found) >= 4 * most:
-                    break
-                _open(found, at, offset, place, begin, step)
-            at, place = offset + length, begin + length
-        return found
+        return array(
+            "Q",
+            open_runs(
+                self.pieces,
+                self.offset,
+                self.end,
+                self.before,
+                self.behind,
+                step.size,
+                step.ends,
+                FAR_BYTES,
+                TAIL_BYTES,
+                most,
+            ),
+        )
 
 
 def sliced(
@@ -173,37 +156,3 @@ def sliced(
         back = behind if at + take == end else UNPLACED
         regions.append(Region(at, take, (window,), ahead, back))
     return tuple(regions)
-
-
-def _rows(pieces: array[int]) -> Iterator[tuple[int, int, int]]:
-    numbers = iter(pieces)
-    return zip(numbers, numbers, numbers, strict=True)
-
-
-def _open(found: array[int], start: int, end: int, before: int, behind: int, step: Step) -> None:
-    """The parts of one run that are worth asking about."""
-    length = end - start
-    if UNPLACED in (before, behind) or abs(behind - before - length) <= FAR_BYTES:
-        if length <= 2 * step.ends:
-            parts = [(start, end, before, behind)]
-        else:
-            head, tail = start + step.ends, end - step.ends
-            parts = [
-                (start, head, before, _less(behind, end - head)),
-                (tail, end, UNPLACED if before == UNPLACED else before + tail - start, behind),
-            ]
-            parts = [part for part, known in zip(parts, (before, behind), strict=True) if known != UNPLACED]
-    else:
-        reach = min(step.ends, length // 2)
-        parts = [(start, start + reach, before, UNPLACED), (end - reach, end, UNPLACED, behind)]
-    for begin, stop, ahead, back in parts:
-        rest = (stop - begin) % step.size
-        cut = rest if rest < TAIL_BYTES else 0
-        row = (begin, stop - cut - begin, ahead, _less(back, cut))
-        if row[1] > 0 and row[2:] != (UNPLACED, UNPLACED):
-            found.extend(row)
-
-
-def _less(place: int, length: int) -> int:
-    """So many bytes before a place, if that is in the base."""
-    return place - length if UNPLACED != place >= length else UNPLACED

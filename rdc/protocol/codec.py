@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 import msgpack  # type: ignore[import-untyped]
@@ -12,7 +13,7 @@ import msgpack  # type: ignore[import-untyped]
 from rdc import records
 from rdc.errors import ProtocolError
 from rdc.limits import FRAME_BYTES, MESSAGE_BYTES
-from rdc.protocol.fields import Codec, Content, of_type
+from rdc.protocol.fields import Codec, Content, Flag, Integer, Path, Word, of_type
 from rdc.protocol.varint import decode_varint, encode_varint
 
 __all__ = [
@@ -91,8 +92,63 @@ class _Shape:
         """The last field is Content."""
         return bool(self.fields) and isinstance(self.fields[-1][1], Content)
 
+    # A session of small files is thousands of messages of a few kinds: what depends on the kind alone is
+    # found out once, and a field of which nothing is to be asked costs no call.
+
+    @cached_property
+    def values(self) -> Callable[[WireMessage], list[Any]]:
+        """The fields of a message."""
+        names = [name for name, _ in self.fields]
+        if len(names) > 1:
+            get = attrgetter(*names)
+            return lambda message: list(get(message))
+        return lambda message: [getattr(message, name) for name in names]
+
+    @cached_property
+    def packers(self) -> tuple[tuple[int, Callable[[Any], object]], ...]:
+        """Fields that do not travel as they are, or are checked before."""
+        return tuple(
+            (row, codec.pack) for row, (_, codec) in enumerate(self.fields) if not isinstance(codec, _AS_IS)
+        )
+
+    @cached_property
+    def integers(self) -> tuple[tuple[int, int, int], ...]:
+        """Fields that are right if they are integers in these bounds."""
+        return tuple(
+            (row, codec.lowest, codec.highest)
+            for row, (_, codec) in enumerate(self.fields)
+            if isinstance(codec, Integer)
+        )
+
+    @cached_property
+    def unpackers(self) -> tuple[tuple[int, Callable[[object], Any]], ...]:
+        """All other fields."""
+        return tuple(
+            (row, codec.unpack)
+            for row, (_, codec) in enumerate(self.fields)
+            if not isinstance(codec, Integer)
+        )
+
+    @cached_property
+    def checks(self) -> bool:
+        """There is something between its fields to be checked."""
+        return self.message.check is not WireMessage.check
+
+
+_AS_IS = (Integer, Flag, Path, Word)
+"""Codecs that pack a value as it is."""
 
 _SHAPES: dict[int, _Shape] = {}
+
+_unpack = partial(
+    msgpack.unpackb,
+    use_list=False,
+    max_array_len=ARRAY_ITEMS,
+    max_map_len=MAP_KEYS,
+    max_str_len=MESSAGE_BYTES,
+    max_bin_len=FRAME_BYTES,
+    max_ext_len=0,
+)
 
 
 def wire(kind: int, keys: tuple[str, ...] | None = None) -> Callable[[M], M]:
@@ -134,10 +190,12 @@ def encode_parts(
 ) -> tuple[bytes, bytes | memoryview]:
     """The payload as what was made for it and the content that follows, which is the message's own."""
     shape = _SHAPES[message.kind]
-    problem = message.check()
+    problem = message.check() if shape.checks else None
     if problem is not None:
         raise ValueError(f"{message.name}.{problem}")
-    values: list[Any] = [codec.pack(getattr(message, name)) for name, codec in shape.fields]
+    values = shape.values(message)
+    for row, pack in shape.packers:
+        values[row] = pack(values[row])
     content = values.pop() if shape.content else b""
     payload: bytes = (packer or msgpack.Packer(use_bin_type=True)).pack(
         values if shape.keys is None else dict(zip(shape.keys, values, strict=True))
@@ -162,31 +220,28 @@ def decode_payload(kind: int, payload: bytes | memoryview) -> WireMessage:
     if shape.content:
         payload, content = _parted(name, memoryview(payload))
     try:
-        raw = msgpack.unpackb(
-            payload,
-            use_list=False,
-            object_hook=_no_map if shape.keys is None else None,
-            max_array_len=ARRAY_ITEMS,
-            max_map_len=MAP_KEYS,
-            max_str_len=MESSAGE_BYTES,
-            max_bin_len=FRAME_BYTES,
-            max_ext_len=0,
-        )
+        raw = _unpack(payload, object_hook=_no_map if shape.keys is None else None)
     except (ValueError, TypeError) as error:
         raise ProtocolError(
             f"the far side sent a {name} that is not msgpack within limits ({error})"
         ) from error
-    field = "payload"
+    row = -1
     try:
         values: list[Any] = list(_raw_values(shape, raw))
         if content is not None:
             values.append(content)
-        for row, (field, codec) in enumerate(shape.fields):  # noqa: B007 - named in the error below
-            values[row] = codec.unpack(values[row])
+        for row, lowest, highest in shape.integers:
+            value = values[row]
+            # type() and not isinstance(), for True; what is wrong, or may be None, is for the codec to say.
+            if type(value) is not int or not lowest <= value <= highest:
+                values[row] = shape.fields[row][1].unpack(value)
+        for row, unpack in shape.unpackers:
+            values[row] = unpack(values[row])
     except ValueError as error:
+        field = "payload" if row < 0 else shape.fields[row][0]
         raise ProtocolError(f"the far side sent a bad {name}.{field}: {error}") from error
     message = shape.message(*values)
-    problem = message.check()
+    problem = message.check() if shape.checks else None
     if problem is not None:
         raise ProtocolError(f"the far side sent a bad {name}.{problem}")
     return message

@@ -72,6 +72,13 @@ __all__ = ["MAGIC", "Connection", "LocalProtocolError", "Received"]
 MAGIC = b"RDC"
 _QUOTE_BYTES = 60
 
+_ANSWERS = (
+    BlockAnswer, Literals, TreeAnswer, RootAnswer, DigestAnswer, TraitsAnswer, NodeAnswer, Data, FileBatch,
+    FileEnd, FileFailed, Correction,
+)  # fmt: skip
+_FILE_REQUESTS = (BlockRequest, RangeRequest, NodeRequest)
+_FILES_REQUESTS = (RootRequest, DigestRequest, TraitsRequest, TreeRequest, FileRequest)
+
 
 class LocalProtocolError(RuntimeError):
     """This side was about to break the protocol: a bug in rdc, never the peer's doing."""
@@ -91,6 +98,13 @@ class _End:
         self.role = role
         self.state = State.GREETING
         self.highest_round = 0
+        self.allowed = TRANSITIONS[role][self.state]
+
+    def enter(self, state: State, role: Role | None = None) -> None:
+        self.role = self.role if role is None else role
+        self.state = state
+        self.allowed = TRANSITIONS[self.role][state]
+        """What it may say, and the states it is in then."""
 
 
 class Connection:
@@ -157,12 +171,13 @@ class Connection:
             ) from problem
         self._us.highest_round = max(self._us.highest_round, round)
         length = len(payload) + len(content)
-        head = frame_head(message.kind, round, length)
-        self._costs.sent.frame(message.name, len(head) + length)
+        head = frame_head(message.kind, round, length) + payload
         if content:
-            self._blocks_out.write_content(head + payload, content)
+            self._costs.sent.frame(message.name, len(head) + len(content))
+            self._blocks_out.write_content(head, content)
         else:
-            self._blocks_out.write(head, payload)
+            self._costs.sent.frame(message.name, len(head))
+            self._blocks_out.write(head)
 
     def beat(self) -> None:
         """Queue a sign of life: an empty block, which means nothing."""
@@ -326,9 +341,11 @@ class Connection:
 
     def _step(self, sender: _End, other: _End, message: Message) -> None:
         """Applies every rule on order to `message` of `sender`; after Illegal the session is over."""
-        after = TRANSITIONS[sender.role][sender.state].get(type(message))
+        after = sender.allowed.get(type(message))
         if after is None:
             raise Illegal("not allowed now")
+        if after is sender.state and self._passed(message):
+            return
         need = NEEDS.get(type(message))
         if need is not None and other.state is not need:
             raise Illegal(f"the other side is not yet in state {need.value}")
@@ -337,8 +354,8 @@ class Connection:
                 raise Illegal(f"{self.outstanding} requests are unanswered")
             case Describe():
                 if self._census.describe(message):
-                    other.state = State.SERVING
-                    sender.state = after
+                    other.enter(State.SERVING)
+                    sender.enter(after)
                     return
             case Follow() if self._follows or self._census.described:
                 raise Illegal("it came already, or after Describe")
@@ -373,37 +390,41 @@ class Connection:
                 self._census.top()
             case ListingEnd():
                 self._census.end(message)
-            case RootRequest() | DigestRequest() | TraitsRequest() | TreeRequest() | FileRequest():
-                self._listed(message.files[-1])
-                self._ledger.ask(message)
-            case NodeRequest() | RangeRequest() | BlockRequest():
-                self._listed(message.file)
-                self._ledger.ask(message)
-            case (
-                RootAnswer() | DigestAnswer() | TraitsAnswer() | TreeAnswer() | NodeAnswer() | BlockAnswer()
-                | Data() | FileBatch() | FileEnd() | FileFailed() | Correction() | Literals()
-            ):  # fmt: skip
-                self._ledger.answer(message)
             case Done() if self.outstanding:
                 raise Illegal(f"{self.outstanding} requests are unanswered")
             case Open() | Opened():
                 after = self._open(sender, other, message)
-        sender.state = after
+        sender.enter(after)
         before, recalled = RECALLS.get(type(message), (None, None))
         if recalled is not None and other.state is before:
             stays = self._stays and recalled is State.CLOSED
-            other.state = State.WATCHING if stays else recalled
+            other.enter(State.WATCHING if stays else recalled)
+
+    def _passed(self, message: Message) -> bool:
+        """Takes what is said about files, which most messages are, and changes nobody's state."""
+        if isinstance(message, _FILE_REQUESTS):
+            self._listed(message.file)
+            self._ledger.ask(message)
+        elif isinstance(message, _ANSWERS):
+            self._ledger.answer(message)
+        elif isinstance(message, _FILES_REQUESTS):
+            self._listed(message.files[-1])
+            self._ledger.ask(message)
+        else:
+            return False
+        return True
 
     def _open(self, sender: _End, other: _End, message: Open | Opened) -> State:
         if isinstance(message, Open) != ((sender is self._us) == self.dialler):
             raise Illegal("the dialler sends Open, the answerer Opened")
         if isinstance(message, Open):
-            sender.role, other.role = message.role.other, message.role
+            sender.enter(sender.state, message.role.other)
+            other.enter(other.state, message.role)
             self._census.may_offer = sender.role is Role.SOURCE
             self.role = self._us.role
         elif self.role is None:
             raise Illegal("there was no Open")
-        return TRANSITIONS[sender.role][sender.state][type(message)]
+        return sender.allowed[type(message)]
 
     def _listed(self, file: int) -> None:
         if file >= self._census.known:

@@ -37,7 +37,7 @@ __all__ = [
 @wire(12)
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RangeRequest(Ranged, WireMessage):
-    """D: these bytes of a file, in this order."""
+    """D: these bytes of a file, in this order; or none, where only claims are to be looked at."""
 
     file: Ordinal
     gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
@@ -64,6 +64,8 @@ class RangeRequest(Ranged, WireMessage):
     def check(self) -> str | None:
         if self.pack and sum(self.lengths) > PACKED_BYTES:
             return f"pack: {sum(self.lengths)} bytes, the limit is {PACKED_BYTES}"
+        if not self.lengths and (self.pack or not self.claims.cells):
+            return "lengths: none"
         return self.check_ranges()
 
 

@@ -80,17 +80,26 @@ class Lane:
 
     def frame(self, name: str, size: int) -> None:
         """A whole frame of `size` bytes."""
-        tally = self._tallies.setdefault(name, _Tally())
+        tally = self._tallies.get(name)
+        if tally is None:
+            tally = self._tallies[name] = _Tally()
         tally.count += 1
         tally.plain += size
-        self._frames.append(_Frame(tally, size))
-        self._settle()
+        frames = self._frames
+        if frames and frames[-1].tally is tally:
+            # Neighbours of a kind share what is shared as one.
+            frames[-1].left += size
+        else:
+            frames.append(_Frame(tally, size))
+        if self._blocks:
+            self._settle()
 
     def block(self, content: int, size: int) -> None:
         """A block of `size` bytes with the next `content` bytes of frames."""
         if content:
             self._blocks.append(_Block(content, size))
-            self._settle()
+            if self._frames:
+                self._settle()
 
     def _settle(self) -> None:
         frames, blocks = self._frames, self._blocks

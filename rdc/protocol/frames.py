@@ -48,7 +48,10 @@ class FrameReader:
 
     def next(self) -> Frame | None:
         """The next whole frame, or None when more bytes are needed; ProtocolError past a limit."""
-        buffer = self._queue.head(HEAD_BYTES)
+        queue = self._queue
+        if not len(queue):
+            return None
+        buffer = queue.head(HEAD_BYTES)
         head = decode_varint(buffer, 0, FRAME_BYTES, "a frame length")
         if head is None:
             return None
@@ -61,7 +64,6 @@ class FrameReader:
             return None
         round_number, position = head
         end = position + length
-        if len(self._queue) < end:
+        if len(queue) < end:
             return None
-        self._queue.skip(position)
-        return Frame(kind, round_number, self._queue.take(length), end)
+        return Frame(kind, round_number, memoryview(queue.take(end))[position:], end)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
-from typing import Protocol, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
 from rdc.protocol.messages import (
@@ -41,6 +42,9 @@ from rdc.protocol.messages import (
 )
 from rdc.protocol.states import Illegal
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 __all__ = ["Answer", "Ledger", "Request"]
 
 Request: TypeAlias = (
@@ -66,7 +70,7 @@ class Ledger:
         """Raises Illegal when too much is outstanding; a destination then waits for answers."""
         if len(self._pending) >= OUTSTANDING_REQUESTS:
             raise Illegal(f"more than {OUTSTANDING_REQUESTS} requests are unanswered")
-        pending = _pending(request)
+        pending = _PENDING[type(request)](request)
         if self._ordinals + pending.ordinals > OUTSTANDING_ORDINALS:
             raise Illegal(f"more than {OUTSTANDING_ORDINALS} requested files and nodes are unanswered")
         self._ordinals += pending.ordinals
@@ -180,7 +184,7 @@ class _Whole(_Files):
     def accept(self, answer: Answer) -> bool:
         if isinstance(answer, FileBatch) and self._current is None:
             return self.strike(*answer.files)
-        if not isinstance(answer, Data | FileEnd | FileFailed):
+        if not isinstance(answer, (Data, FileEnd, FileFailed)):
             raise Illegal("the oldest request asks for whole files")
         if self._current is None:
             if not self.has(answer.file):
@@ -217,7 +221,7 @@ class _Ranges:
 
     def accept(self, answer: Answer) -> bool:
         if (
-            not isinstance(answer, Data | Correction | Literals | FileEnd | FileFailed)
+            not isinstance(answer, (Literals, Data, FileEnd, Correction, FileFailed))
             or answer.file != self._file
         ):
             raise Illegal(f"the oldest request asks for ranges of file {self._file}")
@@ -254,7 +258,7 @@ class _Blocks:
         self.ordinals = 1
 
     def accept(self, answer: Answer) -> bool:
-        if not isinstance(answer, BlockAnswer | FileFailed) or answer.file != self._file:
+        if not isinstance(answer, (BlockAnswer, FileFailed)) or answer.file != self._file:
             raise Illegal(f"the oldest request asks for blocks of file {self._file}")
         if isinstance(answer, BlockAnswer) and len(answer.fingerprints) != self._bytes:
             raise Illegal(f"{len(answer.fingerprints)} bytes of fingerprints, {self._bytes} were asked for")
@@ -323,25 +327,15 @@ class _Rows:
         return not self._left
 
 
-def _pending(request: Request) -> _Pending:
-    match request:
-        case RootRequest():
-            return _Batch(request, RootAnswer)
-        case TreeRequest():
-            return _Batch(request, TreeAnswer)
-        case TraitsRequest():
-            return _Traits(request.files)
-        case DigestRequest():
-            return _Digest(request.files)
-        case FileRequest():
-            return _Whole(request.files)
-        case RangeRequest():
-            return _Ranges(request)
-        case BlockRequest():
-            return _Blocks(request)
-        case NodeRequest():
-            return _Nodes(request)
-        case TierRequest():
-            return _Tier(request)
-        case RowsRequest():
-            return _Rows(request)
+_PENDING: dict[type[Message], Callable[[Any], _Pending]] = {
+    BlockRequest: _Blocks,
+    RangeRequest: _Ranges,
+    NodeRequest: _Nodes,
+    RootRequest: partial(_Batch, wanted=RootAnswer),
+    TreeRequest: partial(_Batch, wanted=TreeAnswer),
+    TraitsRequest: lambda request: _Traits(request.files),
+    DigestRequest: lambda request: _Digest(request.files),
+    FileRequest: lambda request: _Whole(request.files),
+    TierRequest: _Tier,
+    RowsRequest: _Rows,
+}

@@ -7,8 +7,14 @@ from rdc.errors import ProtocolError
 __all__ = ["decode_varint", "encode_varint"]
 
 
+_SHORT = [bytes((value,)) for value in range(0x80)]
+"""Of one byte, as round numbers and most lengths are."""
+
+
 def encode_varint(value: int) -> bytes:
     """`value` (>= 0) in groups of seven bits, lowest first, bit 7 set on all bytes but the last."""
+    if value < len(_SHORT):
+        return _SHORT[value]
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -25,6 +31,10 @@ def decode_varint(
     Raises ProtocolError for more than `limit` and for forms with needless trailing zero groups, as soon as
     the bytes at hand show it: a sender cannot make the receiver wait for an integer without end.
     """
+    if start < len(buffer):
+        first = buffer[start]
+        if first < 0x80 and first <= limit:
+            return first, start + 1
     value = shift = 0
     for position in range(start, len(buffer)):
         byte = buffer[position]

@@ -1,4 +1,4 @@
-"""The source's half of claims: which cells a destination takes to be other than they are, and what they are."""
+"""The source's half of claims: in which cells a destination takes a file to be other than it is."""
 
 from __future__ import annotations
 

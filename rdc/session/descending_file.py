@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from rdc.errors import printable
+from rdc.files.source import HeldContent
 from rdc.records import dataclass
 from rdc.session.rebuild import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
@@ -40,16 +41,29 @@ class HeldFile:
     tree: SignatureTree
     kept: SourceFile | None = None
     """Open since then: its path is going to be another file's."""
+    content: bytes = b""
+    """All of it, where it is small and there was room to keep it."""
 
     def open(self, root: Root) -> SourceFile:
-        """MismatchError when it has changed since it was signed."""
+        """MismatchError when it changed since it was signed; `check` says that of what is in memory."""
+        if self.content:
+            return HeldContent(root, self.path, self.identity, self.content)
         if self.kept is not None:
             return self.kept.again()
         source = root.open_read(self.path)
         if source.identity != self.identity:
             source.close()
-            raise MismatchError(self.path, f"{printable(self.path)}: the old file changed while it was used")
+            raise self._changed()
         return source
+
+    def check(self, root: Root) -> None:
+        """MismatchError when what `open` gives from memory is no more at the path: a new version is to
+        be made from what it replaces."""
+        if self.content and root.identity(self.path) != self.identity:
+            raise self._changed()
+
+    def _changed(self) -> MismatchError:
+        return MismatchError(self.path, f"{printable(self.path)}: the old file changed while it was used")
 
 
 class DescendingFile:
@@ -65,6 +79,7 @@ class DescendingFile:
         "held",
         "known",
         "leftover",
+        "listed_size",
         "metadata",
         "open_requests",
         "outgrown",
@@ -83,6 +98,8 @@ class DescendingFile:
         self.path = path
         self.estimate = estimate
         """Bytes that its trees take in memory."""
+        self.listed_size = 0
+        """Bytes of the new version, as it was listed."""
         self.width = width
         """Bytes of a reference."""
         self.stage = Stage.SHORT
@@ -112,13 +129,18 @@ class DescendingFile:
         """From here on with whole digests."""
         self.stage, self.width = Stage.FULL, DIGEST_BYTES
 
-    def release(self) -> None:
-        """Gives back what the present attempt holds open."""
+    def restart(self) -> None:
+        """What was written goes; it is to be written again from the same parts."""
         if self.rebuild is not None:
             self.rebuild.temporary.abandon()
         for source in self.sources:
             source.close()
         self.sources = []
-        self.rebuild = self.descent = self.gaps = self.corrections = None
+        self.rebuild = None
+
+    def release(self) -> None:
+        """Gives back what the present attempt holds open."""
+        self.restart()
+        self.descent = self.gaps = self.corrections = None
         self.parts = ()
         self.failed = False

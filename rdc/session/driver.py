@@ -150,13 +150,16 @@ class _Runner(Generic[T]):
         """
         if self._command is None:
             self._reply(None)
+        connection = self.connection
         while not self.over:
-            match self._command:
-                case Send(message, round_number):
-                    if self.connection.pending >= PENDING_HIGH:
-                        return
-                    self.connection.send(message, round_number)
-                    self._reply(None)
+            command = self._command
+            if command.__class__ is Send:  # first and without a match: most commands are
+                if connection.pending >= PENDING_HIGH:
+                    return
+                connection.send(command.message, command.round)
+                self._reply(None)
+                continue
+            match command:
                 case Flush():
                     self.connection.flush()
                     if self.connection.pending and not polled:

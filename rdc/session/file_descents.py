@@ -17,6 +17,8 @@ from rdc.limits import (
     CELLS_PER_ANSWER,
     CELLS_PER_MESSAGE,
     FILES_PER_MESSAGE,
+    HELD_CONTENT_BYTES,
+    HELD_FILE_BYTES,
     KEPT_BASES,
     NODES_PER_MESSAGE,
     PACKED_BYTES,
@@ -34,6 +36,7 @@ from rdc.protocol.packed import unpack
 from rdc.session.corrections import Corrections
 from rdc.session.descending_file import DescendingFile, HeldFile, Stage
 from rdc.session.driver import Flush, Send
+from rdc.session.equals import Equals
 from rdc.session.file_queue import FileQueue
 from rdc.session.gaps import Gaps
 from rdc.session.rebuild import Base, MismatchError, Rebuild
@@ -78,12 +81,15 @@ class FileDescents:
         self._estimates = 0
         self._kept = 0
         """Bases that are kept open."""
+        self._contents_bytes = 0
+        """Of bases that are kept in memory."""
         self._bases: dict[int, tuple[bytes, ...]] = {}
+        self._equals = Equals(context)
         self._stale: dict[int, int] = {}  # answers to range requests still to come for files given up
 
     @property
     def idle(self) -> bool:
-        return not (self._waiting or self._descending or self._stale)
+        return not (self._waiting or self._descending or self._stale or self._equals)
 
     def add(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
         """Have this file brought up to date, from the version at its path and from the files at `bases`."""
@@ -91,14 +97,17 @@ class FileDescents:
             self._bases[file] = bases
         self._waiting.append(file)
 
-    def copy(self, file: int, held: HeldFile, round_: int) -> Conversation[None]:
-        """Makes a file that is new here from one that has its content, its whole root says so."""
-        entry = self._context.entries.entry(file)
-        state = DescendingFile(file, entry.path, 0)
+    def copy(
+        self, file: int, held: HeldFile, round_: int, *, mtime_ns: int | None = None
+    ) -> Conversation[None]:
+        """Makes a file from one here that has its content, its whole root says so. `mtime_ns`: in place of
+        the listed one."""
+        state = DescendingFile(file, self._context.entries.entry(file).path, 0)
         self._descending[file] = state
         state.held = [held]
         state.parts = (Reuse(0, 0, held.tree.levels[0].records, held.tree.size, 1),)
-        state.root, state.size, state.metadata = held.tree.root, held.tree.size, entry.metadata
+        state.root, state.size = held.tree.root, held.tree.size
+        state.metadata = self._context.metadata(file, mtime_ns)
         yield from self._conclude(state, round_)
 
     def pump(self, round_: int) -> Conversation[None]:
@@ -115,7 +124,8 @@ class FileDescents:
             # About 50 bytes a chunk on each side, and as much again for the lookup.
             estimate = 4096 + entry.size // int(mean) * 100
             width = reference_width(entry.size, mean)
-            self._descending[file] = DescendingFile(file, entry.path, estimate, width)
+            state = self._descending[file] = DescendingFile(file, entry.path, estimate, width)
+            state.listed_size = entry.size
             self._estimates += estimate
             starting.setdefault(width, []).append(file)
         if starting:
@@ -126,8 +136,21 @@ class FileDescents:
             # The source signs its versions now, so ours are signed at the same time.
             yield Flush()
             for file in chain(*starting.values()):
-                yield from self._sign_bases(self._descending[file], round_)
-                context.tally.compared(context.entries.entry(file).size)
+                state = self._descending[file]
+                yield from self._sign_bases(state, round_)
+                context.tally.compared(state.listed_size)
+
+        elif self._equals and not self._descending and self._wholes.idle:
+            yield from self._copy_equals(round_)
+
+    def _copy_equals(self, round_: int) -> Conversation[None]:
+        """What was fetched for another path."""
+        for copied in self._equals.drained():
+            held = yield from self._equals.held(copied, round_)
+            if held is None:
+                self._wholes.add(copied.file)
+            else:
+                yield from self.copy(copied.file, held, round_, mtime_ns=copied.mtime_ns)
 
     def take_data(self, message: Data) -> bool:
         """Takes literals; False when this file does not come by descent."""
@@ -204,6 +227,11 @@ class FileDescents:
             self._context.landing.same(message.file, state.metadata)
             self._context.tally.advance(message.size)
             return
+        if state.stage is Stage.SHORT and self._equals.waits(
+            message.file, message.size, message.root, message.mtime_ns
+        ):
+            self._finish(state)
+            return
         trees = [held.tree for held in state.held]
         state.descent = Descent(trees, self._context.secret, state.width, message.size)
         state.descent.start(message.height, self._top(state, message))
@@ -218,7 +246,7 @@ class FileDescents:
 
     def _sign_bases(self, state: DescendingFile, round_: int) -> Conversation[None]:
         """The old version first, then what an interrupted run left of the new one, then other files."""
-        size = self._context.entries.entry(state.file).size
+        size = state.listed_size
         leftover = self._context.leftovers.of(state.path)
         state.leftover = None
         for path in (state.path, leftover, *self._bases.get(state.file, ())):
@@ -226,12 +254,20 @@ class FileDescents:
                 continue
             try:
                 with self._context.root.open_read(path) as source:
+                    spans: list[bytes] = []
+                    if (
+                        source.size <= HELD_FILE_BYTES
+                        and self._contents_bytes + source.size <= HELD_CONTENT_BYTES
+                    ):
+                        source.on_span = spans.append
                     tree = yield from self._context.sign(source, size, round_)
-                    keeps = path not in (state.path, leftover) and self._will_go(path)
+                    content = b"".join(spans)  # nothing of a file that the catalog knew
+                    keeps = not content and path not in (state.path, leftover) and self._will_go(path)
                     kept = source.again() if keeps else None
             except FileError:
                 continue  # one base fewer
-            state.held.append(HeldFile(path, source.identity, tree, kept))
+            state.held.append(HeldFile(path, source.identity, tree, kept, content))
+            self._contents_bytes += len(content)
             self._kept += kept is not None
             if path == leftover:
                 state.leftover = state.held[-1]
@@ -327,6 +363,12 @@ class FileDescents:
         if not ranges:
             yield from self._conclude(state, round_)
             return
+        yield from self._ask_claiming(state, ranges, round_)
+
+    def _ask_claiming(
+        self, state: DescendingFile, ranges: list[tuple[int, int]], round_: int
+    ) -> Conversation[None]:
+        """These ranges, and whether what blocks were found for is right."""
         try:
             claims = self._claims(state, ranges)
         except FileError:
@@ -341,6 +383,8 @@ class FileDescents:
             state.corrections.ask(request)
             state.open_requests += 1
             yield Send(request, round_)
+        if not state.open_requests:
+            yield from self._conclude(state, round_)
 
     def _claims(self, state: DescendingFile, ranges: Sequence[tuple[int, int]]) -> dict[int, bytes]:
         """Digests of what was put together from blocks, by cell. FileError when a base has changed."""
@@ -374,7 +418,9 @@ class FileDescents:
             yield Send(RangeRequest.of(state.file, tuple(ranges[i : i + RANGES_PER_MESSAGE])), round_)
 
     def _may_pack(self, state: DescendingFile, ranges: list[tuple[int, int]], cells: int) -> bool:
-        if not self._context.pack or len(ranges) > RANGES_PER_MESSAGE or cells > CELLS_PER_MESSAGE:
+        if not (self._context.pack and ranges):
+            return False
+        if len(ranges) > RANGES_PER_MESSAGE or cells > CELLS_PER_MESSAGE:
             return False
         if sum(length for _, length in ranges) > PACKED_BYTES:
             return False
@@ -434,6 +480,8 @@ class FileDescents:
             bases = []
             for held in state.held:
                 try:
+                    if held.path == state.path:
+                        held.check(self._context.root)
                     source = held.open(self._context.root)
                 except MismatchError:
                     self._drop_bases(state)
@@ -456,6 +504,7 @@ class FileDescents:
 
     def _drop_bases(self, state: DescendingFile) -> None:
         for held in state.held:
+            self._contents_bytes -= len(held.content)
             if held.kept is not None:
                 held.kept.close()
                 self._kept -= 1
@@ -479,6 +528,11 @@ class FileDescents:
         if not state.failed:
             try:
                 rebuild = self._build(state)
+                if state.corrections is None and rebuild.deceived(state.root):
+                    # Every block was found, so that nothing was asked for.
+                    state.restart()
+                    yield from self._ask_claiming(state, [], round_)
+                    return
                 if wrong := rebuild.mend():
                     yield from self._ask_data(
                         state, [(found.offset, found.length) for found in wrong], round_
@@ -511,6 +565,7 @@ class FileDescents:
     def _escalate(self, state: DescendingFile, round_: int) -> Conversation[None]:
         state.release()
         if state.outgrown:
+            self._contents_bytes -= len(state.leftover.content) if state.leftover is not None else 0
             state.held = [held for held in state.held if held is not state.leftover]
         if state.stage is Stage.SHORT:
             state.escalate()

@@ -6,8 +6,8 @@ from array import array
 from typing import TYPE_CHECKING
 
 from rdc.kernel import match_blocks, match_runs
+from rdc.kernel.pieces import fill_places, run_spans
 from rdc.plan.blocks import NOWHERE, BlockSearch
-from rdc.plan.regions import UNPLACED
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import BlockRequest
 from rdc.session.driver import Send
@@ -30,6 +30,9 @@ sorted anew, a hundred thousand of them in 10 ms."""
 
 SPAN_BYTES = 1 << 20
 """Bytes of a base read at a time for runs that lie close to each other, longer ones aside."""
+
+CLOSE_BYTES = 16 << 10
+"""Bytes between two such runs that cost less to read than another search costs to begin."""
 
 
 class Gaps:
@@ -97,11 +100,8 @@ class Gaps:
         # Spans overlap by a block less one byte: no offset is left out, and none looked at twice.
         for at in range(window.offset, end - size + 1, SEARCH_BYTES):
             data = source.pread(at, min(SEARCH_BYTES + size - 1, end - at))
-            places = array("Q")
-            places.frombytes(match_blocks(self._secret, data, size, width, wanted))
-            for row, place in enumerate(places):
-                if place != NOWHERE and found[row] == NOWHERE:
-                    found[row] = at + place
+            places = match_blocks(self._secret, data, size, width, wanted)
+            found = array("Q", fill_places(found, places, at))
         return found
 
     def _near(
@@ -109,31 +109,14 @@ class Gaps:
     ) -> array[int]:
         """Runs whose surroundings in the base are close to each other are looked for together."""
         found = array("Q")
-        numbers = iter(runs)
-        first = at = blocks = start = stop = 0
-
-        def look(last: int) -> None:
-            data = source.pread(start, min(stop, source.size) - start) if start < source.size else b""
-            part, prints = runs[4 * first : 4 * last], wanted[at : at + blocks * width]
-            found.frombytes(
-                match_runs(self._secret, data, start, step.size, width, step.reach, part.tobytes(), prints)
-            )
-
-        for row, (_, length, before, behind) in enumerate(
-            zip(numbers, numbers, numbers, numbers, strict=True)
-        ):
-            low = min(before, max(0, behind - length) if behind != UNPLACED else before)
-            low = max(0, low - step.reach)
-            high = max(before + length if before != UNPLACED else 0, behind if behind != UNPLACED else 0)
-            high += step.reach + step.size
-            if row > first and max(stop, high) - min(start, low) > SPAN_BYTES:
-                look(row)
-                at += blocks * width
-                first, blocks = row, 0
-            if row == first:
-                start, stop = low, high
-            start, stop = min(start, low), max(stop, high)
-            blocks += -(-length // step.size)
-        if blocks:
-            look(len(runs) // 4)
+        first = at = 0
+        numbers = iter(array("Q", run_spans(runs, step.size, step.reach, CLOSE_BYTES, SPAN_BYTES)))
+        for count, start, stop, blocks in zip(numbers, numbers, numbers, numbers, strict=True):
+            stop = min(stop, source.size)  # noqa: PLW2901 - what a run may need beyond is in no base
+            data = source.pread(start, stop - start) if start < stop else b""
+            part = runs[4 * first : 4 * (first + count)]
+            prints = wanted[at : at + blocks * width]
+            found.frombytes(match_runs(self._secret, data, start, step.size, width, step.reach, part, prints))
+            first += count
+            at += blocks * width
         return found

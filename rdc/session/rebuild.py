@@ -145,7 +145,7 @@ class Rebuild:
         column: Callable[[], Column],
         corrections: Corrections | None = None,
     ) -> None:
-        """`corrections`: chunks put together from blocks wait until the source has said what of them is wrong."""
+        """`corrections`: what the source says of chunks put together from blocks, which wait for it."""
         self.path = path
         self.temporary = temporary
         self.literal_bytes = 0
@@ -160,6 +160,8 @@ class Rebuild:
         self._offsets: dict[int, array[int]] = {}
         self._run: Generator[None] | None = self._write(parts)
         self._wrong: list[_Wrong] = []
+        self._unnamed: tuple[bytes, int] | None = None
+        """Digest and length of a chunk that was put together and that only the root names."""
         self._mended: dict[int, bytes] | None = None
         """Digests of the chunks that were wrong, by offset in the file."""
         self._repeating = False
@@ -183,6 +185,14 @@ class Rebuild:
             tree = self._mended_tree(tree, self._mended)
         if tree.root != root:
             raise self._mismatch("the rebuilt content does not have the announced root")
+
+    def deceived(self, root: bytes) -> bool:
+        """Whether a chunk that was put together is wrong, once everything is written."""
+        if self._run is not None or self._unnamed is None:
+            return bool(self._wrong)
+        builder = TreeBuilder(self._params, self._column)
+        builder.repeat(*self._unnamed, 1)
+        return builder.finish().root != root
 
     def mend(self) -> tuple[ByteRange, ...]:
         """The ranges of the chunks that are wrong, once everything is written; their bytes are to be pushed,
@@ -284,6 +294,8 @@ class Rebuild:
             if part.count > 1 or self._repeating:
                 raise self._mismatch("a chunk put together from blocks is not the one its reference names")
             self._wrong.append(_Wrong(self.temporary.size, part.length, part.reference))
+        if not part.reference:
+            self._unnamed = (digest, part.length)
         self._put(chunk, digest, part.count)
 
     def _surroundings(self, part: Patch) -> tuple[memoryview, int]:

@@ -10,8 +10,15 @@ from blake3 import blake3
 
 from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, printable
 from rdc.files.keeping import kept_by
+from rdc.files.source import HeldContent
 from rdc.kernel import block_fingerprints
-from rdc.limits import DATA_BYTES, NODES_PER_ANSWER, SOURCE_TREES_BYTES
+from rdc.limits import (
+    DATA_BYTES,
+    HELD_CONTENT_BYTES,
+    HELD_FILE_BYTES,
+    NODES_PER_ANSWER,
+    SOURCE_TREES_BYTES,
+)
 from rdc.model.entries import Kind
 from rdc.model.kept import Kept
 from rdc.protocol.claims import CELL_BYTES
@@ -149,6 +156,9 @@ class Source:
         self._heard: deque[Received] = deque()
         self._signed: OrderedDict[int, _Signed] = OrderedDict()
         self._signed_bytes = 0
+        self._contents: dict[int, bytes] = {}
+        """Of signed files that are small, as they were then, while there is room."""
+        self._contents_bytes = 0
 
     def run(self, heard: Received | None = None) -> Conversation[Done]:
         """Describes the tree as it is asked to, answers, and ends with the destination's account. `heard`: a
@@ -316,17 +326,21 @@ class Source:
 
     def _send_tree(self, file: int, asked: TreeRequest, round_: int) -> Conversation[None]:
         fingerprints = b""
-        with self._open(file) as source:
-            signed = self._sign(file, source)
+        entry = self._entry(file)
+        with self._tree.root.open_read(entry.path) as source:
+            signed, content = self._sign_whole(file, source)
             tree = signed.tree
             if asked.block and 0 < tree.size <= self._signer.params.max_size:
-                data = source.pread(0, tree.size)
+                data = content or source.pread(0, tree.size)
+                if not content:
+                    source.check_unchanged()
                 fingerprints = block_fingerprints(self._secret, data, asked.block_of(tree.size), LEAF_WIDTH)
-                source.check_unchanged()
         records = b""
         if not fingerprints:
             records = encode_records(tree.top, range(tree.top.records), self._secret, asked.width)
-        mtime = self._news_of_mtime(file, signed.identity)
+        # Of what was read, where it is not the listed one any more.
+        found = signed.identity.mtime_ns
+        mtime = None if entry.metadata.mtime_ns == found else found
         answer = TreeAnswer(file, tree.size, tree.root, tree.height, mtime, records, fingerprints)
         yield Send(answer, round_)
 
@@ -352,9 +366,22 @@ class Source:
     def _send_blocks(self, message: BlockRequest, round_: int) -> Conversation[None]:
         fingerprints, held = bytearray(), bytearray()
         size, width = message.size, message.width
+        ranges = message.ranges
+        content = self._contents.get(message.file, b"")
+        if sum(ranges[-1]) <= len(content):
+            # As it was when it was signed, which is what was asked about.
+            for offset, length in ranges:
+                held += content[offset : offset + length]
+                if len(held) % size:
+                    fingerprints += block_fingerprints(self._secret, held, size, width)
+                    held = bytearray()
+            if held:
+                fingerprints += block_fingerprints(self._secret, held, size, width)
+            yield Send(BlockAnswer(message.file, bytes(fingerprints)), round_)
+            return
         with self._opened_again(message) as source:
             # What is named at a time holds whole blocks, so that only a range's end has a shorter one.
-            for piece, ends in _contents(source, message.ranges, DATA_BYTES // size * size):
+            for piece, ends in _contents(source, ranges, DATA_BYTES // size * size):
                 held += piece
                 if (ends and len(held) % size) or len(held) >= DATA_BYTES:
                     fingerprints += block_fingerprints(self._secret, held, size, width)
@@ -404,13 +431,18 @@ class Source:
         """The file that the ranges are of, if it is still the one that was signed and has them all."""
         signed = self._signed.get(message.file)
         path = self._entry(message.file).path
-        source = self._open(message.file)
-        offset, length = message.ranges[-1]
+        content = self._contents.get(message.file)
+        source: SourceFile
+        if signed is not None and content is not None:
+            source = HeldContent(self._tree.root, path, signed.identity, content)
+        else:
+            source = self._tree.root.open_read(path)
+        end = sum(message.gaps) + sum(message.lengths)
         if isinstance(message, RangeRequest) and message.claims.cells:
-            length = max(length, message.claims.cells[-1] * CELL_BYTES + 1 - offset)
+            end = max(end, message.claims.cells[-1] * CELL_BYTES + 1)
         if signed is not None and source.identity != signed.identity:
             why = "changed while it was synced"
-        elif offset + length > source.size:
+        elif end > source.size:
             why = "shorter than when it was signed"
         else:
             return source
@@ -427,10 +459,6 @@ class Source:
     def _open(self, file: int) -> SourceFile:
         return self._tree.root.open_read(self._entry(file).path)
 
-    def _news_of_mtime(self, file: int, identity: Identity) -> int | None:
-        """The mtime of what was read, where it is not the listed one any more."""
-        return None if self._entry(file).metadata.mtime_ns == identity.mtime_ns else identity.mtime_ns
-
     def _sign(self, file: int, source: SourceFile) -> _Signed:
         """The file's tree, remembered within bounds: the destination asks about few files at a time."""
         kept = self._signed.get(file)
@@ -444,10 +472,28 @@ class Source:
             self._forget(next(iter(self._signed)))
         return signed
 
+    def _sign_whole(self, file: int, source: SourceFile) -> tuple[_Signed, bytes]:
+        """As `_sign`, and the content of a small file: remembered with the tree while there is room."""
+        if source.size > HELD_FILE_BYTES:
+            return self._sign(file, source), b""
+        spans: list[bytes] = []
+        source.on_span = spans.append
+        signed = self._sign(file, source)
+        content = b"".join(spans)
+        if not content and source.size:
+            # Its tree was known.
+            content = source.pread(0, source.size)
+            source.check_unchanged()
+        if file not in self._contents and self._contents_bytes + len(content) <= HELD_CONTENT_BYTES:
+            self._contents[file] = content
+            self._contents_bytes += len(content)
+        return signed, content
+
     def _forget(self, file: int) -> None:
         signed = self._signed.pop(file, None)
         if signed is not None:
             self._signed_bytes -= signed.bytes
+        self._contents_bytes -= len(self._contents.pop(file, b""))
 
 
 def _contents(

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TransferContext"]
 
+QUIET_BYTES = 1 << 20
+"""A file up to this size is signed before anybody could want to know how far that is."""
+
 
 @dataclass(frozen=True, slots=True)
 class TransferContext:
@@ -67,6 +70,12 @@ class TransferContext:
     def sign(self, source: SourceFile, size: int, round_: int) -> Conversation[SignatureTree]:
         """The signature of a file held here; while it is read, the user is told how far that is, in terms of
         the new version's `size`."""
+        if source.size <= QUIET_BYTES:
+            tree = self.signer.sign(source)
+            if self.news.waits:
+                yield from self.news.tell(round_)
+                yield Flush()
+            return tree
         work = self.signer.signing(source)
         try:
             while True:
@@ -76,7 +85,7 @@ class TransferContext:
                     yield from self.news.tell(round_)
                     yield Flush()
         except StopIteration as stop:
-            tree: SignatureTree = stop.value
-            return tree
+            signed: SignatureTree = stop.value
+            return signed
         finally:
             work.close()

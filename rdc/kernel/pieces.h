@@ -1,0 +1,79 @@
+/*
+ * pieces.h - rows of what was found of a file in its bases: merged, the runs between them, chunks tiled with them.
+ *
+ * pure_pieces.py defines every function. Offsets, places and lengths end at RDC_END at most, so that no sum of two
+ * overflows; what does not is refused with -1, as are rows out of order. No function reads or writes more than it says.
+ */
+#ifndef RDC_PIECES_H
+#define RDC_PIECES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "block_runs.h"
+
+#define RDC_END (UINT64_MAX >> 1)
+
+/* Base of a tile that no base has. */
+#define RDC_LITERAL UINT64_MAX
+
+/* Runs [the one after the last span's, + count) are looked for in bytes start to stop of the base; blocks in them. */
+typedef struct {
+    uint64_t count, start, stop, blocks;
+} rdc_span;
+
+/* `length` bytes of the file at `offset` that `base` has at `place`. */
+typedef struct {
+    uint64_t offset, base, place, length;
+} rdc_copy;
+
+/* The next `length` bytes of a chunk: at `place` of `base`, or of the literals. */
+typedef struct {
+    uint64_t base, place, length;
+} rdc_tile;
+
+/* Bytes offset to offset + length of a file, or of a base. */
+typedef struct {
+    uint64_t offset, length;
+} rdc_range;
+
+/* What decides which parts of a run are asked about; `far`, `tail`: see pure_pieces.py. */
+typedef struct {
+    uint64_t size, ends, far, tail;
+} rdc_opening;
+
+/* Where `places` has none, that of `more`, `shift` further on. `out` has room for `count`. */
+int64_t rdc_fill_places(const uint64_t *places, const uint64_t *more, size_t count, uint64_t shift, uint64_t *out);
+
+/* `out` has room for `count` pieces. */
+int64_t rdc_place_blocks(uint64_t offset, uint64_t size, const uint64_t *places, size_t count, rdc_piece *out);
+
+/* `out` has room for both. */
+int64_t rdc_join_pieces(const rdc_piece *first, size_t firsts, const rdc_piece *second, size_t seconds, rdc_piece *out);
+
+/* `out` has room for 2 (count + 1) runs or for most + 1, whichever is less. */
+int64_t rdc_open_runs(const rdc_piece *pieces, size_t count, uint64_t start, uint64_t end, uint64_t before,
+                      uint64_t behind, const rdc_opening *opening, uint64_t most, rdc_run *out);
+
+/* `out` has room for `count` spans. */
+int64_t rdc_run_spans(const rdc_run *runs, size_t count, uint64_t size, uint64_t reach, uint64_t close, uint64_t most,
+                      rdc_span *out);
+
+/* `out`, NULL only to count, has room for as many as that says. */
+int64_t rdc_tile_range(const rdc_copy *copies, size_t count, uint64_t offset, uint64_t length, rdc_tile *out);
+
+/* `out` has room for `count` ranges. */
+int64_t rdc_literal_ranges(const rdc_tile *tiles, size_t count, uint64_t offset, rdc_range *out);
+
+/* `reads` (base, offset, length) and `sources` (a tile's bytes in what is read, or RDC_LITERAL) have room for `count`
+ * rows each. Sets *literals to the bytes of literals. How many reads; -2 for want of memory. */
+int64_t rdc_tile_reads(const rdc_tile *tiles, size_t count, uint64_t close, rdc_tile *reads, rdc_range *sources,
+                       uint64_t *literals);
+
+/* How many bytes `sources` make of `held` bytes and exactly `literals`, or -1. */
+int64_t rdc_tiled_bytes(const rdc_range *sources, size_t count, uint64_t held, uint64_t literals);
+
+/* Puts them together, after rdc_tiled_bytes said that `out` has room. */
+void rdc_put_tiles(const rdc_range *sources, size_t count, const uint8_t *held, const uint8_t *literals, uint8_t *out);
+
+#endif

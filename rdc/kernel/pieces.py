@@ -1,0 +1,51 @@
+"""Rows of what was found of a file in its bases: in C where it is built, else as pure_pieces defines them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rdc.kernel.choice import chosen_module
+
+if TYPE_CHECKING:
+    from rdc.kernel._pieces import (
+        fill_places,
+        join_pieces,
+        literal_ranges,
+        open_runs,
+        place_blocks,
+        put_tiles,
+        run_spans,
+        tile_range,
+        tile_reads,
+    )
+else:
+    # The choice of the kernel decides here as well: a demand for "pure" is one for all of it.
+    if chosen_module().kernel_name() == "pure":
+        from rdc.kernel import pure_pieces as _module
+    else:
+        from rdc.kernel import _pieces as _module
+    fill_places = _module.fill_places
+    join_pieces = _module.join_pieces
+    literal_ranges = _module.literal_ranges
+    open_runs = _module.open_runs
+    place_blocks = _module.place_blocks
+    put_tiles = _module.put_tiles
+    run_spans = _module.run_spans
+    tile_range = _module.tile_range
+    tile_reads = _module.tile_reads
+
+__all__ = [
+    "LITERAL",
+    "fill_places",
+    "join_pieces",
+    "literal_ranges",
+    "open_runs",
+    "place_blocks",
+    "put_tiles",
+    "run_spans",
+    "tile_range",
+    "tile_reads",
+]
+
+LITERAL = (1 << 64) - 1
+"""Base of a tile that no base has, and source of its bytes."""

@@ -1,0 +1,257 @@
+/*
+ * pieces_binding.c - rdc.kernel._pieces: rows of pieces as a Python module; rdc/kernel/pure_pieces.py documents each
+ * name.
+ *
+ * Rows are native 64-bit numbers. The interpreter's lock is held: one call takes microseconds, a whole region's a
+ * millisecond.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "pieces.h"
+
+/* Anything but a number of 64 bits is a ValueError: nothing wraps. */
+static int number(PyObject *object, void *out)
+{
+    const unsigned long long value = PyLong_AsUnsignedLongLong(object);
+    if (value == (unsigned long long)-1 && PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_OverflowError))
+            PyErr_SetString(PyExc_ValueError, "a number is not in 0 to 2^64 - 1");
+        return 0;
+    }
+    *(uint64_t *)out = value;
+    return 1;
+}
+
+/* The number of rows of `width` bytes, or -1 with an error set. */
+static Py_ssize_t rows_of(const Py_buffer *view, size_t width)
+{
+    if (view->len % (Py_ssize_t)width || (view->len && (uintptr_t)view->buf % 8)) {
+        PyErr_Format(PyExc_ValueError, "%zd bytes: rows of %zu bytes, aligned, are expected", view->len, width);
+        return -1;
+    }
+    return view->len / (Py_ssize_t)width;
+}
+
+/* Bytes with room for so many rows. */
+static PyObject *room(uint64_t rows, size_t width)
+{
+    if (rows > (uint64_t)PY_SSIZE_T_MAX / 64)
+        return PyErr_NoMemory();
+    return PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(rows * width));
+}
+
+static void *inside(PyObject *bytes)
+{
+    return PyBytes_AS_STRING(bytes);
+}
+
+/* `made` rows of the room are the result; -1 is an error. */
+static PyObject *filled(PyObject *bytes, int64_t made, size_t width)
+{
+    if (made < 0) {
+        Py_DECREF(bytes);
+        if (made == -2)
+            return PyErr_NoMemory();
+        PyErr_SetString(PyExc_ValueError, "rows that are out of order, or end past 2^63 - 1");
+        return NULL;
+    }
+    _PyBytes_Resize(&bytes, (Py_ssize_t)((size_t)made * width));
+    return bytes;
+}
+
+static PyObject *fill_places(PyObject *module, PyObject *args)
+{
+    uint64_t shift;
+    Py_buffer places, more;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*O&:fill_places", &places, &more, number, &shift))
+        return NULL;
+    const Py_ssize_t count = rows_of(&places, 8), others = count < 0 ? -1 : rows_of(&more, 8);
+    if (others >= 0 && others != count)
+        PyErr_Format(PyExc_ValueError, "%zd places and %zd", count, others);
+    else if (others >= 0 && (result = room((uint64_t)count, 8)))
+        result = filled(result, rdc_fill_places(places.buf, more.buf, (size_t)count, shift, inside(result)), 8);
+    PyBuffer_Release(&places);
+    PyBuffer_Release(&more);
+    return result;
+}
+
+static PyObject *place_blocks(PyObject *module, PyObject *args)
+{
+    uint64_t offset, size;
+    Py_buffer places;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O&O&y*:place_blocks", number, &offset, number, &size, &places))
+        return NULL;
+    const Py_ssize_t count = rows_of(&places, 8);
+    if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_piece))))
+        result = filled(result, rdc_place_blocks(offset, size, places.buf, (size_t)count, inside(result)),
+                        sizeof(rdc_piece));
+    PyBuffer_Release(&places);
+    return result;
+}
+
+static PyObject *join_pieces(PyObject *module, PyObject *args)
+{
+    Py_buffer first, second;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*:join_pieces", &first, &second))
+        return NULL;
+    const Py_ssize_t firsts = rows_of(&first, sizeof(rdc_piece));
+    const Py_ssize_t seconds = firsts < 0 ? -1 : rows_of(&second, sizeof(rdc_piece));
+    if (seconds >= 0 && (result = room((uint64_t)firsts + (uint64_t)seconds, sizeof(rdc_piece))))
+        result = filled(result,
+                        rdc_join_pieces(first.buf, (size_t)firsts, second.buf, (size_t)seconds, inside(result)),
+                        sizeof(rdc_piece));
+    PyBuffer_Release(&first);
+    PyBuffer_Release(&second);
+    return result;
+}
+
+static PyObject *open_runs(PyObject *module, PyObject *args)
+{
+    Py_buffer pieces;
+    uint64_t start, end, before, behind, most;
+    rdc_opening opening;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&O&O&O&O&O&O&O&O&:open_runs", &pieces, number, &start, number, &end, number,
+                          &before, number, &behind, number, &opening.size, number, &opening.ends, number,
+                          &opening.far, number, &opening.tail, number, &most))
+        return NULL;
+    const Py_ssize_t count = rows_of(&pieces, sizeof(rdc_piece));
+    if (count >= 0) {
+        const uint64_t all = 2 * ((uint64_t)count + 1);
+        result = room(most < all ? most + 1 : all, sizeof(rdc_run));
+    }
+    if (result)
+        result = filled(result,
+                        rdc_open_runs(pieces.buf, (size_t)count, start, end, before, behind, &opening, most,
+                                      inside(result)),
+                        sizeof(rdc_run));
+    PyBuffer_Release(&pieces);
+    return result;
+}
+
+static PyObject *run_spans(PyObject *module, PyObject *args)
+{
+    Py_buffer runs;
+    uint64_t size, reach, close, most;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&O&O&O&:run_spans", &runs, number, &size, number, &reach, number, &close, number,
+                          &most))
+        return NULL;
+    const Py_ssize_t count = rows_of(&runs, sizeof(rdc_run));
+    if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_span))))
+        result = filled(result, rdc_run_spans(runs.buf, (size_t)count, size, reach, close, most, inside(result)),
+                        sizeof(rdc_span));
+    PyBuffer_Release(&runs);
+    return result;
+}
+
+static PyObject *tile_range(PyObject *module, PyObject *args)
+{
+    Py_buffer copies;
+    uint64_t offset, length;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&O&:tile_range", &copies, number, &offset, number, &length))
+        return NULL;
+    const Py_ssize_t count = rows_of(&copies, sizeof(rdc_copy));
+    if (count >= 0) {
+        const int64_t tiles = rdc_tile_range(copies.buf, (size_t)count, offset, length, NULL);
+        if ((result = room(tiles < 0 ? 0 : (uint64_t)tiles, sizeof(rdc_tile))))
+            result = filled(result,
+                            tiles < 0 ? tiles : rdc_tile_range(copies.buf, (size_t)count, offset, length, inside(result)),
+                            sizeof(rdc_tile));
+    }
+    PyBuffer_Release(&copies);
+    return result;
+}
+
+static PyObject *literal_ranges(PyObject *module, PyObject *args)
+{
+    Py_buffer tiles;
+    uint64_t offset;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&:literal_ranges", &tiles, number, &offset))
+        return NULL;
+    const Py_ssize_t count = rows_of(&tiles, sizeof(rdc_tile));
+    if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_range))))
+        result = filled(result, rdc_literal_ranges(tiles.buf, (size_t)count, offset, inside(result)),
+                        sizeof(rdc_range));
+    PyBuffer_Release(&tiles);
+    return result;
+}
+
+static PyObject *tile_reads(PyObject *module, PyObject *args)
+{
+    Py_buffer tiles;
+    uint64_t close, literals = 0;
+    PyObject *reads = NULL, *sources = NULL, *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&:tile_reads", &tiles, number, &close))
+        return NULL;
+    const Py_ssize_t count = rows_of(&tiles, sizeof(rdc_tile));
+    if (count < 0 || !(sources = room((uint64_t)count, sizeof(rdc_range))) ||
+        !(reads = room((uint64_t)count, sizeof(rdc_tile))))
+        goto done;
+    reads = filled(reads, rdc_tile_reads(tiles.buf, (size_t)count, close, inside(reads), inside(sources), &literals),
+                   sizeof(rdc_tile));
+    if (reads)
+        result = Py_BuildValue("(KOO)", (unsigned long long)literals, reads, sources);
+done:
+    Py_XDECREF(reads);
+    Py_XDECREF(sources);
+    PyBuffer_Release(&tiles);
+    return result;
+}
+
+static PyObject *put_tiles(PyObject *module, PyObject *args)
+{
+    Py_buffer sources, held, literals;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*y*:put_tiles", &sources, &held, &literals))
+        return NULL;
+    const Py_ssize_t count = rows_of(&sources, sizeof(rdc_range));
+    if (count >= 0) {
+        const int64_t made =
+            rdc_tiled_bytes(sources.buf, (size_t)count, (uint64_t)held.len, (uint64_t)literals.len);
+        if (made < 0)
+            PyErr_SetString(PyExc_ValueError, "tiles of bytes that are not there, or literals that are in none");
+        else if ((result = room((uint64_t)made, 1)))
+            rdc_put_tiles(sources.buf, (size_t)count, held.buf, literals.buf, inside(result));
+    }
+    PyBuffer_Release(&sources);
+    PyBuffer_Release(&held);
+    PyBuffer_Release(&literals);
+    return result;
+}
+
+static PyMethodDef functions[] = {
+    {"fill_places", fill_places, METH_VARARGS, NULL},
+    {"join_pieces", join_pieces, METH_VARARGS, NULL},
+    {"literal_ranges", literal_ranges, METH_VARARGS, NULL},
+    {"open_runs", open_runs, METH_VARARGS, NULL},
+    {"place_blocks", place_blocks, METH_VARARGS, NULL},
+    {"put_tiles", put_tiles, METH_VARARGS, NULL},
+    {"run_spans", run_spans, METH_VARARGS, NULL},
+    {"tile_range", tile_range, METH_VARARGS, NULL},
+    {"tile_reads", tile_reads, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel._pieces", NULL, -1, functions, NULL, NULL,
+                                        NULL, NULL};
+
+PyMODINIT_FUNC PyInit__pieces(void)
+{
+    return PyModule_Create(&definition);
+}

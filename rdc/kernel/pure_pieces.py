@@ -1,0 +1,289 @@
+"""What was found of a file in its bases, in plain Python: this file defines the truth, the C form is fast.
+
+Rows are buffers of native 64-bit numbers, such as array('Q'):
+
+    piece   offset, place, length           bytes of the file that a base has at `place`
+    run     offset, length, before, behind  bytes of the file of which nothing is known, but where in the base
+                                            what precedes goes on and what follows begins, or UNPLACED
+    copy    offset, base, place, length     a piece, of this base
+    tile    base, place, length             the next bytes of a chunk; of base LITERAL: they are fetched
+    range   offset, length
+    source  offset, length                  the next bytes of a chunk, in what was read; at LITERAL: fetched
+
+ValueError for rows that are no whole rows, out of order where order is asked for, or that end past 2^63 - 1.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from _typeshed import ReadableBuffer
+
+__all__ = [
+    "fill_places",
+    "join_pieces",
+    "literal_ranges",
+    "open_runs",
+    "place_blocks",
+    "put_tiles",
+    "run_spans",
+    "tile_range",
+    "tile_reads",
+]
+
+_UNPLACED = _LITERAL = (1 << 64) - 1
+_END = (1 << 63) - 1
+
+
+def fill_places(places: ReadableBuffer, more: ReadableBuffer, shift: int) -> bytes:
+    """`places`; where one is unplaced that of `more`, `shift` further on."""
+    _numbers(shift)
+    first, second = _column(places), _column(more)
+    _check(len(first) == len(second))
+    filled: list[int] = []
+    for place, other in zip(first, second, strict=True):
+        if place != _UNPLACED or other == _UNPLACED:
+            filled.append(place)
+        else:
+            _check(other + shift <= _END)
+            filled.append(other + shift)
+    return _packed(filled)
+
+
+def place_blocks(offset: int, size: int, places: ReadableBuffer) -> bytes:
+    """Pieces of blocks of `size` bytes from `offset` on, each at its place or unplaced; neighbours that go on
+    in the base too are one."""
+    _numbers(offset, size)
+    numbers = _column(places)
+    _check(size > 0 and offset + size * len(numbers) <= _END)
+    pieces: list[int] = []
+    for row, place in enumerate(numbers):
+        if place != _UNPLACED:
+            _check(place + size <= _END)
+            _append(pieces, offset + row * size, place, size)
+    return _packed(pieces)
+
+
+def join_pieces(first: ReadableBuffer, second: ReadableBuffer) -> bytes:
+    """The pieces of both, each in order and none over another, in order; what goes on is one."""
+    pieces: list[int] = []
+    end = 0
+    for offset, place, length in sorted([*_rows(first, 3), *_rows(second, 3)], key=lambda row: row[0]):
+        _check(end <= offset and offset + length <= _END and place + length <= _END)
+        end = offset + length
+        _append(pieces, offset, place, length)
+    for rows in (first, second):
+        offsets = [row[0] for row in _rows(rows, 3)]
+        _check(offsets == sorted(offsets))
+    return _packed(pieces)
+
+
+def open_runs(
+    pieces: ReadableBuffer,
+    start: int,
+    end: int,
+    before: int,
+    behind: int,
+    size: int,
+    ends: int,
+    far: int,
+    tail: int,
+    most: int,
+) -> bytes:
+    """The runs between the pieces of bytes start to end of a file, as far as blocks of `size` bytes are worth
+    asking about there: `most`, or one more.
+
+    Of a run at most `ends` bytes at either end are, where its neighbours agree about its length but for
+    `far` bytes; else each is believed for its half, up to `ends` bytes. A last block of less than `tail`
+    bytes is left out, as are runs of less.
+    """
+    _numbers(start, end, before, behind, size, ends, far, tail, most)
+    _check(size > 0 and ends <= _END // 2 and end <= _END)
+    _check(all(place == _UNPLACED or place <= _END for place in (before, behind)))
+    rows: list[tuple[int, ...]] = []
+    at, place = start, before
+    for offset, begin, length in (*_rows(pieces, 3), (end, behind, 0)):
+        _check(at <= offset <= offset + length <= end)
+        _check((offset, length) == (end, 0) or begin + length <= _END)
+        if offset > at and offset - at >= tail:
+            if len(rows) >= most:
+                break
+            for run in _parts(at, offset - at, place, begin, ends, far):
+                rest = run[1] % size
+                cut = rest if rest < tail else 0
+                row = (run[0], run[1] - cut, run[2], _less(run[3], cut))
+                if row[1] and row[2:] != (_UNPLACED, _UNPLACED):
+                    rows.append(row)
+        at, place = offset + length, begin + length
+    return _packed([number for row in rows for number in row])
+
+
+def run_spans(runs: ReadableBuffer, size: int, reach: int, close: int, most: int) -> bytes:
+    """Where blocks of runs may be, `reach` bytes about where a run's neighbours say: rows (how many runs,
+    start, stop, how many blocks) of the parts of the base to look through for one after another.
+
+    Runs share a span that is at most `most` bytes long, where no more than `close` bytes lie between them.
+    """
+    _numbers(size, reach, close, most)
+    _check(0 < size <= _END // 4 and reach <= _END // 4 and close <= _END)
+    spans: list[list[int]] = []
+    for _, length, before, behind in _rows(runs, 4):
+        places = [place for place in (before, behind) if place != _UNPLACED]
+        _check(bool(places) and max(length, *places) <= _END // 4)
+        low = min(before, max(0, behind - length) if behind != _UNPLACED else before)
+        high = max(before + length if before != _UNPLACED else 0, behind if behind != _UNPLACED else 0)
+        low, high = max(0, low - reach), high + reach + size
+        blocks = -(-length // size)
+        if spans:
+            count, start, stop, earlier = spans[-1]
+            near = low <= stop + close and start <= high + close
+            if near and max(stop, high) - min(start, low) <= most:
+                spans[-1] = [count + 1, min(start, low), max(stop, high), earlier + blocks]
+                continue
+        spans.append([1, low, high, blocks])
+    return _packed([number for span in spans for number in span])
+
+
+def tile_range(copies: ReadableBuffer, offset: int, length: int) -> bytes:
+    """Tiles of bytes offset to offset + length of a file. `copies` begin in order; of two that overlap the
+    earlier one is taken."""
+    _numbers(offset, length)
+    _check(offset + length <= _END)
+    rows = list(_rows(copies, 4))
+    tiles: list[int] = []
+    at, end = offset, offset + length
+    for begin, base, place, size in rows[max(0, bisect_right([row[0] for row in rows], offset) - 1) :]:
+        if at >= end or begin >= end:
+            break
+        _check(base != _LITERAL and begin + size <= _END and place + size <= _END)
+        if begin > at:
+            tiles += (_LITERAL, 0, begin - at)
+            at = begin
+        stop = min(end, begin + size)
+        if stop > at:
+            tiles += (base, place + at - begin, stop - at)
+            at = stop
+    if at < end:
+        tiles += (_LITERAL, 0, end - at)
+    return _packed(tiles)
+
+
+def literal_ranges(tiles: ReadableBuffer, offset: int) -> bytes:
+    """The ranges of the file that are to be fetched for a chunk at `offset`; neighbours are one."""
+    _numbers(offset)
+    ranges: list[int] = []
+    for base, _, length in _rows(tiles, 3):
+        _check(offset + length <= _END)
+        if base == _LITERAL:
+            if ranges and ranges[-2] + ranges[-1] == offset:
+                ranges[-1] += length
+            else:
+                ranges += (offset, length)
+        offset += length
+    return _packed(ranges)
+
+
+def tile_reads(tiles: ReadableBuffer, close: int) -> tuple[int, bytes, bytes]:
+    """What to read of the bases for a chunk: (bytes that are fetched, rows (base, offset, length) of reads,
+    a source in these, one behind another, for each tile). What `close` bytes or fewer lie between is read at
+    once."""
+    _numbers(close)
+    _check(close <= _END)
+    rows = list(_rows(tiles, 3))
+    literals = sum(length for base, _, length in rows if base == _LITERAL)
+    _check(literals <= _END)
+    reads: list[list[int]] = []
+    at = [_LITERAL] * len(rows)
+    read = 0
+    for base, place, length, row in sorted((*tile, row) for row, tile in enumerate(rows)):
+        if base == _LITERAL:
+            break
+        _check(place + length <= _END)
+        if reads and reads[-1][0] == base and place <= reads[-1][1] + reads[-1][2] + close:
+            reads[-1][2] = max(reads[-1][2], place + length - reads[-1][1])
+        else:
+            read += reads[-1][2] if reads else 0
+            reads.append([base, place, length])
+        _check(read + reads[-1][2] <= _END)
+        at[row] = read + place - reads[-1][1]
+    sources = [number for start, row in zip(at, rows, strict=True) for number in (start, row[2])]
+    return literals, _packed([number for row in reads for number in row]), _packed(sources)
+
+
+def put_tiles(sources: ReadableBuffer, held: ReadableBuffer, literals: ReadableBuffer) -> bytes:
+    """The chunk, of what was read and of exactly the literals. ValueError where they do not add up."""
+    made = bytearray()
+    with memoryview(held).cast("B") as read, memoryview(literals).cast("B") as fetched:
+        at = 0
+        for offset, length in _rows(sources, 2):
+            if offset == _LITERAL:
+                _check(at + length <= len(fetched))
+                made += fetched[at : at + length]
+                at += length
+            else:
+                _check(offset + length <= len(read))
+                made += read[offset : offset + length]
+        _check(at == len(fetched))
+    return bytes(made)
+
+
+def _parts(
+    start: int, length: int, before: int, behind: int, ends: int, far: int
+) -> Iterator[tuple[int, int, int, int]]:
+    """The parts of one run that are worth asking about."""
+    if _UNPLACED in (before, behind) or abs(behind - before - length) <= far:
+        if length <= 2 * ends:
+            yield start, length, before, behind
+            return
+        tail = length - ends
+        if before != _UNPLACED:
+            yield start, ends, before, _less(behind, tail)
+        if behind != _UNPLACED:
+            yield start + tail, ends, _UNPLACED if before == _UNPLACED else before + tail, behind
+    else:
+        half = min(ends, length // 2)
+        yield start, half, before, _UNPLACED
+        yield start + length - half, half, _UNPLACED, behind
+
+
+def _less(place: int, length: int) -> int:
+    """So many bytes before a place, if that is in the base."""
+    return place - length if _UNPLACED != place >= length else _UNPLACED
+
+
+def _append(pieces: list[int], offset: int, place: int, length: int) -> None:
+    if pieces and pieces[-3] + pieces[-1] == offset and pieces[-2] + pieces[-1] == place:
+        pieces[-1] += length
+    else:
+        pieces += (offset, place, length)
+
+
+def _check(right: bool) -> None:
+    if not right:
+        raise ValueError("rows that are out of order, end past 2^63 - 1, or are not there")
+
+
+def _numbers(*numbers: int) -> None:
+    _check(all(0 <= number <= _UNPLACED for number in numbers))
+
+
+def _column(numbers: ReadableBuffer) -> memoryview:
+    view = memoryview(numbers).cast("B")
+    _check(len(view) % 8 == 0)
+    return view.cast("Q")
+
+
+def _rows(buffer: ReadableBuffer, width: int) -> Iterator[tuple[int, ...]]:
+    column = _column(buffer)
+    _check(len(column) % width == 0)
+    numbers = iter(column)
+    return zip(*[numbers] * width, strict=True)
+
+
+def _packed(numbers: list[int]) -> bytes:
+    return array("Q", numbers).tobytes()

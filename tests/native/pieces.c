@@ -1,0 +1,160 @@
+/*
+ * pieces.c - rows of pieces from a seed, sound ones and any, through every function, in blocks of exactly their size:
+ * a sanitizer sees a byte read or written past an end.
+ *
+ *     pieces SEED COUNT    COUNT rounds; whatever differs is printed and ends it with 1
+ *
+ * What the functions compute is compared with its definition from Python; here a chunk must come back from its tiles.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pieces.h"
+#include "streams.h"
+
+#define BASE 3000
+
+static void *exactly(size_t rows, size_t width)
+{
+    void *memory = malloc(rows ? rows * width : 1);
+    if (!memory) {
+        fputs("pieces: no memory\n", stderr);
+        exit(2);
+    }
+    return memory;
+}
+
+/* Mostly small, else about where something overflows. */
+static uint64_t any(generator *g)
+{
+    static const uint64_t edges[] = {RDC_END / 4, RDC_END / 2, RDC_END, UINT64_MAX - 2, UINT64_MAX / 2};
+    return below(g, 4) ? below(g, 3000) : edges[below(g, 5)] + below(g, 5) - 2;
+}
+
+/* Columns of `width` numbers; sound ones are pieces in order. */
+static uint64_t *rows(generator *g, size_t count, size_t width, int sound)
+{
+    uint64_t *made = exactly(count, 8 * width), at = below(g, 50);
+    for (size_t i = 0; i < count * width; i++)
+        made[i] = any(g);
+    for (size_t i = 0; sound && i < count; i++) {
+        uint64_t *row = made + i * width;
+        const uint64_t length = 1 + below(g, 60);
+        at += below(g, 3) ? below(g, 80) : 0;
+        row[0] = at;
+        if (width > 3)
+            row[1] = below(g, 2);
+        row[width - 2] = below(g, BASE - length);
+        row[width - 1] = length;
+        at += length;
+    }
+    return made;
+}
+
+static void regions(generator *g)
+{
+    const size_t count = below(g, 20), others = below(g, 20);
+    const int sound = below(g, 3) != 0;
+    uint64_t *places = rows(g, count, 1, 0), *more = rows(g, count, 1, 0);
+    uint64_t *pieces = rows(g, count, 3, sound), *found = rows(g, others, 3, sound), *runs = rows(g, count, 4, 0);
+    const rdc_opening opening = {sound ? 1 + below(g, 70) : any(g), any(g), any(g), any(g)};
+    const uint64_t most = below(g, 9), room = most + 1 < 2 * (count + 1) ? most + 1 : 2 * (count + 1);
+    uint64_t *filled = exactly(count, 8);
+    rdc_piece *out = exactly(count, sizeof *out), *joined = exactly(count + others, sizeof *joined);
+    rdc_run *opened = exactly(room, sizeof *opened);
+    rdc_span *spans = exactly(count, sizeof *spans);
+
+    rdc_fill_places(places, more, count, any(g), filled);
+    rdc_place_blocks(any(g), any(g), places, count, out);
+    rdc_join_pieces((rdc_piece *)pieces, count, (rdc_piece *)found, others, joined);
+    rdc_open_runs((rdc_piece *)pieces, count, sound ? 0 : any(g), sound ? 20000 : any(g), any(g), any(g), &opening,
+                  most, opened);
+    rdc_run_spans((rdc_run *)runs, count, any(g), any(g), any(g), any(g), spans);
+    free(places), free(more), free(pieces), free(found), free(runs), free(filled), free(out), free(joined);
+    free(opened), free(spans);
+}
+
+/* 1, but 0 where a chunk is not what its copies say. */
+static int chunk(generator *g)
+{
+    const size_t count = below(g, 20);
+    const int sound = below(g, 3) != 0;
+    uint64_t *copies = rows(g, count, 4, sound);
+    const uint64_t offset = sound ? below(g, 500) : any(g), length = sound ? below(g, 900) : any(g);
+    const int64_t tiled = rdc_tile_range((rdc_copy *)copies, count, offset, length, NULL);
+    if (tiled < 0) {
+        free(copies);
+        return !sound;
+    }
+    rdc_tile *tiles = exactly((size_t)tiled, sizeof *tiles), *reads = exactly((size_t)tiled, sizeof *reads);
+    rdc_range *ranges = exactly((size_t)tiled, sizeof *ranges), *sources = exactly((size_t)tiled, sizeof *sources);
+    uint64_t literals = 0, held = 0;
+    int agrees = rdc_tile_range((rdc_copy *)copies, count, offset, length, tiles) == tiled;
+
+    rdc_literal_ranges(tiles, (size_t)tiled, offset, ranges);
+    const int64_t read = rdc_tile_reads(tiles, (size_t)tiled, below(g, 100), reads, sources, &literals);
+    agrees = agrees && (read >= 0 || !sound);
+    if (sound && agrees) {
+        for (int64_t i = 0; i < read; i++)
+            held += reads[i].length;
+        uint8_t *data = exactly(held, 1), *fetched = exactly(literals, 1), *at = data;
+        for (int64_t i = 0; i < read; i++)
+            for (uint64_t j = 0; j < reads[i].length; j++)
+                *at++ = (uint8_t)(7 * (reads[i].place + j) + reads[i].base);
+        memset(fetched, 255, literals);
+        const int64_t made = rdc_tiled_bytes(sources, (size_t)tiled, held, literals);
+        agrees = made == (int64_t)length && rdc_tiled_bytes(sources, (size_t)tiled, held, literals + 1) < 0;
+        uint8_t *out = exactly(length, 1), *expected = exactly(length, 1);
+        memset(expected, 255, length);
+        for (size_t i = 0; i < count; i++)
+            for (uint64_t j = 0; j < copies[4 * i + 3]; j++)
+                if (copies[4 * i] + j >= offset && copies[4 * i] + j - offset < length)
+                    expected[copies[4 * i] + j - offset] = (uint8_t)(7 * (copies[4 * i + 2] + j) + copies[4 * i + 1]);
+        if (agrees) {
+            rdc_put_tiles(sources, (size_t)tiled, data, fetched, out);
+            agrees = !memcmp(out, expected, length);
+        }
+        free(data), free(fetched), free(out), free(expected);
+    }
+    free(copies), free(tiles), free(reads), free(ranges), free(sources);
+    return agrees;
+}
+
+/* Sources of any rows are refused, or what they make is as long as was said. */
+static int sources(generator *g)
+{
+    const size_t count = below(g, 8), held = below(g, 3000), literals = below(g, 3000);
+    rdc_range *rows_ = (rdc_range *)rows(g, count, 2, 0);
+    for (size_t i = 0; i < count; i++)
+        if (!below(g, 3))
+            rows_[i].offset = RDC_LITERAL;
+    const int64_t made = rdc_tiled_bytes(rows_, count, held, literals);
+    if (made >= 0) {
+        uint8_t *data = exactly(held, 1), *fetched = exactly(literals, 1), *out = exactly((size_t)made, 1);
+        memset(data, 1, held);
+        memset(fetched, 2, literals);
+        rdc_put_tiles(rows_, count, data, fetched, out);
+        free(data), free(fetched), free(out);
+    }
+    free(rows_);
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3)
+        return 2;
+    const uint64_t seed = strtoull(argv[1], NULL, 10);
+    const long count = strtol(argv[2], NULL, 10);
+    generator g = {seed};
+    for (long i = 0; i < count; i++) {
+        regions(&g);
+        if (!chunk(&g) || !sources(&g)) {
+            fprintf(stderr, "pieces: round %ld differs\n", i);
+            return 1;
+        }
+    }
+    printf("%ld rounds from seed %s agree\n", count, argv[1]);
+    return 0;
+}

@@ -18,13 +18,21 @@ EXPORT size_t features(const uint8_t *p, size_t n, unsigned below, uint64_t *out
 {
     static uint8_t lead[RDC_BLOCK];
     static uint16_t at[RDC_PLACES];
+    static uint64_t low[RDC_BLOCK];
     size_t count = 0, distinct = 0;
     p += RDC_LOW_WINDOW;
     for (size_t done = 0; done < n; done += RDC_BLOCK) {
-        size_t block = n - done < RDC_BLOCK ? n - done : RDC_BLOCK, found = rdc_plain.scan(p + done, block, below, lead, at);
-        for (size_t k = 0; k < found; k += RDC_BATCH)
-            rdc_plain.lows(p + done, at + k, found - k < RDC_BATCH ? found - k : RDC_BATCH, out + count + k);
-        count += found;
+        const size_t block = n - done < RDC_BLOCK ? n - done : RDC_BLOCK;
+        const size_t found = rdc_plain.scan(p + done, block, below, lead, at);
+        if (found <= rdc_few(&rdc_plain, block)) {
+            rdc_plain.lows(p + done, at, found, out + count);
+            count += found;
+            continue;
+        }
+        rdc_plain.slide(p + done, block, low);
+        for (size_t i = 0; i < block; i++)
+            if (lead[i] < below)
+                out[count++] = low[i];
     }
     qsort(out, count, sizeof *out, by_value);
     for (size_t i = 0; i < count; i++)

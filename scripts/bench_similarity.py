@@ -43,12 +43,15 @@ from rdc.chunking.params import SYNC_PARAMS, ChunkParams  # noqa: E402
 from rdc.kernel import Cutter  # noqa: E402
 from rdc.signature.build import sign  # noqa: E402
 from rdc.signature.codec import encode_signature  # noqa: E402
+from rdc.similarity.coarse import coarse_traits  # noqa: E402
 from rdc.similarity.estimate import probability_of_matches  # noqa: E402
 from rdc.similarity.index import SimilarityIndex  # noqa: E402
 from rdc.similarity.traits import Traits  # noqa: E402
 
 SMALL, LARGE = (2_000, 20_000), (65_536, 16 << 20)
+BORDER = (24_576, 65_536)
 PAIRS_OF_ONE_TREE = 1500
+GROWN_OF_ONE_TREE = 250
 BIN = 0.1
 MULTIPLIERS = array(
     "Q", (int.from_bytes(hashlib.sha256(b"rdc traits v1 %d" % g).digest()[:8], "big") | 1 for g in range(4))
@@ -215,6 +218,49 @@ def mixed_pairs(top: Path, rng: random.Random) -> Iterator[tuple[bytes, bytes]]:
                     begin = rng.randrange(len(two))
                     one[start : start + run] = two[begin : begin + run]
             yield data, b"".join(one)
+
+
+def grown_pairs(top: Path, rng: random.Random) -> Iterator[tuple[bytes, bytes]]:
+    """Files of a tree of 24 to 64 KiB, and the same with runs taken out and those of others put in, which
+    makes them 64 KiB and more."""
+    sizes = files_of(top)
+    names = [name for name, size in sizes.items() if BORDER[0] <= size < BORDER[1]]
+    others = [name for name, size in sizes.items() if 8_000 < size < 400_000]
+    rng.shuffle(names)
+    for name in names[:GROWN_OF_ONE_TREE]:
+        data = (top / name).read_bytes()
+        one, kept = pieces(data), rng.uniform(0.5, 1)
+        run = max(1, len(one) // rng.choice((3, 10, 30)))
+        two = [part for at in range(0, len(one), run) for part in one[at : at + run] if rng.random() <= kept]
+        while (size := sum(map(len, two))) < BORDER[1]:
+            other = pieces((top / rng.choice(others)).read_bytes())
+            length = rng.randrange(1, 60)
+            begin, place = rng.randrange(max(1, len(other) - length)), rng.randrange(len(two) + 1)
+            two[place:place] = other[begin : begin + length]
+        if size < 6 * BORDER[1]:
+            yield data, b"".join(two)
+
+
+def recall_across(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, Any]:
+    """Recall by resemblance of windows where one file is smaller than 64 KiB, by what a signature has and by
+    the smaller one's coarse traits."""
+    bins: dict[int, list[tuple[bool, bool]]] = {}
+    for small, large in pairs:
+        one, two = describe(small), describe(large)
+        coarse, traits = coarse_traits(small), sign(large, SYNC_PARAMS).traits
+        if one is None or two is None or not coarse or not traits:
+            continue
+        own = Traits(sign(small, SYNC_PARAMS).traits).matches(Traits(traits)) >= 4
+        hits = own, Traits(coarse).matches(Traits(traits)) >= 4
+        bins.setdefault(min(9, int(NATIVE.jaccard(one.truth, two.truth) / BIN)), []).append(hits)
+    return {
+        f"{number * BIN:.1f}": {
+            "pairs": len(rows),
+            "traits of each": round(sum(own for own, _ in rows) / len(rows), 4),
+            "coarse traits": round(sum(coarse for _, coarse in rows) / len(rows), 4),
+        }
+        for number, rows in sorted(bins.items())
+    }
 
 
 def pieces(data: bytes) -> list[bytes]:
@@ -424,6 +470,9 @@ def main() -> None:
         # A pair at a time: the files of all trees are gigabytes.
         report["versions"] = recall_of(pair for old, new in trees for pair in changed_pairs(old, new, rng))
         report["mixed"] = recall_of(pair for old, _ in trees for pair in mixed_pairs(old, rng))
+        report["grown across 64 KiB"] = recall_across(
+            pair for _, new in trees for pair in grown_pairs(new, random.Random(2))
+        )
         report["false candidates a million"] = false_candidates([old for old, _ in trees], rng)
         print(json.dumps(report, indent=1), flush=True)
     if options.files:

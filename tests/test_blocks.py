@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from array import array
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from rdc.chunking.params import ChunkParams
 from rdc.kernel import block_fingerprints, match_blocks, match_runs, short_references
+from rdc.kernel.gaps import search_gaps
+from rdc.kernel.pure_gaps import Piece, Span, search_gap
 from rdc.plan import blocks, regions
 from rdc.plan.blocks import NOWHERE, BlockSearch
 from rdc.plan.descent import (
@@ -60,6 +63,22 @@ class Honest:
         self.fingerprint_bytes = 0
         self.rounds = 0
 
+    def search(
+        self,
+        base: int,
+        size: int,
+        width: int,
+        smaller: int,
+        gaps: array[int],
+        ranges: array[int],
+        pieces: array[int],
+        fingerprints: bytes,
+    ) -> tuple[bytes, bytes, bytes]:
+        data = self.bases[base]
+        spans = [data[at : at + length] for at, length in zip(gaps[0::4], gaps[1::4], strict=True)]
+        assert list(map(len, spans)) == list(gaps[1::4])
+        return search_gaps(KEY, b"".join(spans), size, width, smaller, gaps, ranges, pieces, fingerprints)
+
     def find(self, window: Window, size: int, width: int, fingerprints: bytes) -> list[int]:
         base = self.bases[window.base]
         assert window.offset >= 0 and window.offset + window.length <= len(base)
@@ -81,19 +100,57 @@ class Honest:
             self.rounds += 1
             for row, ask in enumerate(asks):
                 end = 0
-                for found in ask.ranges:
-                    assert found.offset >= end and found.length
-                    end = found.offset + found.length
+                for offset, length in ask.pairs:
+                    assert offset >= end and length
+                    end = offset + length
                 answer = b"".join(
-                    block_fingerprints(KEY, self.target[r.offset : r.offset + r.length], ask.size, ask.width)
-                    for r in ask.ranges
+                    block_fingerprints(KEY, self.target[offset : offset + length], ask.size, ask.width)
+                    for offset, length in ask.pairs
                 )
                 self.fingerprint_bytes += len(answer)
-                assert search.take(answer, self.find, self.near) == (row + 1 == len(asks))
+                assert search.take(answer, self.search, self.find, self.near) == (row + 1 == len(asks))
         return search.parts()
 
 
-class Lying(Honest):
+class Finding(Honest):
+    """What is found in a gap's window is for `find` to say."""
+
+    def search(
+        self,
+        base: int,
+        size: int,
+        width: int,
+        smaller: int,
+        gaps: array[int],
+        ranges: array[int],
+        pieces: array[int],
+        fingerprints: bytes,
+    ) -> tuple[bytes, bytes, bytes]:
+        spans = iter(map(Span, ranges[0::2], ranges[1::2]))
+        known = iter(map(Piece, pieces[0::3], pieces[1::3], pieces[2::3]))
+        prints = iter(fingerprints[at : at + width] for at in range(0, len(fingerprints), width))
+        counts, found, left = array("Q"), array("Q"), array("Q")
+        for start, length, some, held in zip(*[iter(gaps)] * 4, strict=True):
+            mine = list(islice(spans, some))
+            outcome = search_gap(
+                [Span(start, length)],
+                size,
+                width,
+                smaller,
+                mine,
+                list(islice(known, held)),
+                b"".join(islice(prints, sum(-(-span.length // size) for span in mine))),
+                lambda span, size, wanted: self.find(Window(base, *span), size, width, wanted),
+            )
+            counts.extend((len(outcome.pieces), len(outcome.ranges)))
+            for piece in outcome.pieces:
+                found.extend(piece)
+            for span in outcome.ranges:
+                left.extend(span)
+        return counts.tobytes(), found.tobytes(), left.tobytes()
+
+
+class Lying(Finding):
     """Finds blocks wherever it likes."""
 
     def __init__(self, target: bytes, bases: list[bytes], seed: int) -> None:
@@ -258,7 +315,7 @@ def test_content_that_is_all_new_is_not_described_in_small_blocks() -> None:
     assert ends.fingerprint_bytes <= len(target) // 512 * 6 + 200
 
 
-class Unlucky(Honest):
+class Unlucky(Finding):
     """One block that is nowhere has the fingerprint of some place in its window."""
 
     def __init__(self, target: bytes, bases: list[bytes], rng: random.Random) -> None:
@@ -320,7 +377,7 @@ def test_the_windows_of_a_file_are_linear_in_its_size() -> None:
     trees = [sign(base, params)]
     looked_at = []
 
-    class Counting(Honest):
+    class Counting(Finding):
         def find(self, window: Window, size: int, width: int, fingerprints: bytes) -> list[int]:
             looked_at.append(window.length)
             return super().find(window, size, width, fingerprints)

@@ -13,12 +13,16 @@ import pytest
 ROOT = Path(__file__).parent.parent
 KERNEL = ROOT / "rdc" / "kernel"
 # What has a driver of its own, or only works for a binding.
-OTHERS = re.compile(r".*binding\.c|name_(lanes|avx.*)\.c|chunk_table\.c|fold_chunks\.c")
+OTHERS = re.compile(
+    r".*binding\.c|(block_.*|gap_search)\.c|name_(lanes|avx.*)\.c|chunk_table\.c|fold_chunks\.c"
+)
 SOURCES = sorted(str(p) for p in KERNEL.glob("*.c") if not OTHERS.fullmatch(p.name))
+BLOCKS = sorted(str(p) for p in KERNEL.glob("block_*.c"))
 DRIVEN = {
     "compare": SOURCES,
     "similar": [str(KERNEL / "trait_index.c"), str(KERNEL / "trait_pairs.c")],
-    "blocks": [str(KERNEL / "block_match.c")],
+    "blocks": BLOCKS,
+    "gaps": [*BLOCKS, str(KERNEL / "gap_search.c")],
     "pieces": [str(KERNEL / "pieces.c")],
 }
 FIXTURES = sorted(str(p) for p in (ROOT / "fixtures" / "kernel").glob("*.bin"))
@@ -56,7 +60,7 @@ def test_forms_agree_on_many_streams(tmp_path: Path) -> None:
     agreeing_forms(build(tmp_path, "-O2"), 1_000_000, 1000)
 
 
-@pytest.mark.parametrize("driver", ["similar", "blocks", "pieces"])
+@pytest.mark.parametrize("driver", ["similar", "blocks", "gaps", "pieces"])
 @pytest.mark.parametrize(
     "flags", [("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"), ("-O3",)]
 )

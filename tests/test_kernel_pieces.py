@@ -200,7 +200,7 @@ def test_a_chunk_is_put_together_again(
     del wanted[offset + length :]
     tiles = both("tile_range", packed(copies), offset, length)
     assert sum(size for *_, size in rows_of(tiles, 3)) == length
-    ranges = rows_of(both("literal_ranges", tiles, offset), 2)
+    ranges = rows_of(both("fetched_ranges", tiles, offset), 2)
     literals = b"".join(wanted[at : at + size] for at, size in ranges)
     assert literals == b"." * len(literals)
     assert all(first + size < at for (first, size), (at, _) in pairwise(ranges))
@@ -228,7 +228,7 @@ def test_tiles_of_any_rows(copies: bytes, offset: int, length: int) -> None:
 @settings(deadline=None)
 @given(hostile(3), numbers)
 def test_reads_of_any_rows(tiles: bytes, number: int) -> None:
-    both("literal_ranges", tiles, number)
+    both("fetched_ranges", tiles, number)
     both("tile_reads", tiles, number)
 
 

@@ -16,7 +16,7 @@ from rdc.limits import PACKED_BYTES, PACKED_CONTEXT_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.plan.blocks import BlockSearch
 from rdc.plan.context import context_ranges, known_pieces
-from rdc.plan.descent import Copy, Descent, Fetch, Literal, Patch, Repeat, literal_ranges
+from rdc.plan.descent import Copy, Descent, Fetch, Literal, Patch, Pieces, Repeat, literal_ranges
 from rdc.protocol.messages import Literals
 from rdc.protocol.packed import pack, unpack
 from rdc.session.source import Source
@@ -121,7 +121,7 @@ def test_both_sides_find_the_same_context(seed: int, edits: list[int]) -> None:
 
 def test_pieces_of_chunks_are_context_and_runs_are_not_simple() -> None:
     tree_ = sign(b"abcdefgh" * 10, PARAMS)
-    patch = Patch(b"r", 30, 1, (Copy(0, 5, 10), Literal(10), Copy(0, 40, 10)))
+    patch = Patch(b"r", 30, 1, Pieces.of(Copy(0, 5, 10), Literal(10), Copy(0, 40, 10)))
     wanted = context_ranges([(10, 10)], 30)
     assert list(known_pieces([patch], [tree_], wanted) or ()) == [(0, 0, 5, 10), (20, 0, 40, 10)]
     assert known_pieces([Repeat((Fetch(b"r", 3, 1),), 3, 2)], [tree_], wanted) is None
@@ -159,3 +159,17 @@ def test_literals_that_are_not_those_asked_for_are_fetched_again(
     run = sync_in_turns(source, destination)
     assert describe(read_tree(source), read_tree(destination)) == []
     assert run.done.literal_bytes == len(NEW)
+
+
+def test_literals_with_little_known_around_them_come_in_the_stream(tmp_path: Path) -> None:
+    """There those of other files help them: files of which hardly anything is left may be alike."""
+    lines = [b"    line %d of it\n" % i for i in range(400)]
+    files = {f"f{i}": b"".join(random.Random(i).sample(lines, 300)) for i in range(20)}
+    source = write_tree(tmp_path / "source", tree({k: v.replace(b"    ", b"\t") for k, v in files.items()}))
+    before = tree({name: File(content, 0o644, 1) for name, content in files.items()})
+    destination = write_tree(tmp_path / "destination", before)
+    run = sync_in_turns(source, destination, SyncOptions(fsync=False))
+    assert describe(read_tree(source), read_tree(destination)) == []
+    found = {cost.name: cost.count for cost in run.done.by_kind}
+    assert found["FileEnd"] == len(files)
+    assert "Literals" not in found

@@ -18,6 +18,7 @@ from rdc.model.entries import Kind, Listing
 from rdc.protocol.listings import slice_listing
 from rdc.protocol.messages import (
     BlockRequest,
+    Code,
     Correction,
     Data,
     Describe,
@@ -108,7 +109,7 @@ values = st.recursive(
 def parted(message: Message) -> tuple[Any, bytes | None]:
     """The payload's fields, and the content behind them where there is any."""
     payload = encode(message)
-    if not isinstance(message, Data | FileBatch | Correction):
+    if not isinstance(message, Data | Code | FileBatch | Correction):
         return msgpack.unpackb(payload), None
     found = decode_varint(payload, 0, FRAME_BYTES, "a length")
     assert found is not None
@@ -273,7 +274,11 @@ def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
 
 
 def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
-    return joined(fields[:-1], fields[-1]) if kind in {Data, FileBatch, Correction} else joined(fields, None)
+    return (
+        joined(fields[:-1], fields[-1])
+        if kind in {Data, Code, FileBatch, Correction}
+        else joined(fields, None)
+    )
 
 
 @pytest.mark.parametrize(
@@ -299,9 +304,20 @@ def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
         (RootAnswer, [column(0), column(1), bytes(33), 1], "roots: 33 bytes for 1"),
         (RootAnswer, [column(2, 0), column(1, 1), bytes(9), 1], "roots: 9 bytes for 2"),
         (RootAnswer, [column(2, 0), column(1, 1), bytes(6), 1], "roots: 6 bytes for 2"),
-        (TraitsAnswer, [column(0), column(1), bytes(8), bytes(18)], "columns: they are not of 1"),
-        (TraitsAnswer, [column(0), column(1, 2), bytes(8), bytes(9)], "columns: they are not of 1"),
-        (TraitsAnswer, [column(0), column(1), bytes(16), bytes(9)], "columns: they are not of 1"),
+        (TraitsAnswer, [column(0), column(1), bytes(8), bytes(18), b""], "columns: they are not of 1"),
+        (TraitsAnswer, [column(0), column(1, 2), bytes(8), bytes(9), b""], "columns: they are not of 1"),
+        (TraitsAnswer, [column(0), column(1), bytes(16), bytes(9), b""], "columns: they are not of 1"),
+        (
+            TraitsAnswer,
+            [column(0), column(24_575, width=2), bytes(8), bytes(9), bytes(9)],
+            "coarse: 9 bytes for 0",
+        ),
+        (
+            TraitsAnswer,
+            [column(0), column(24_576, width=2), bytes(8), bytes(9), b""],
+            "coarse: 0 bytes for 1",
+        ),
+        (TraitsAnswer, [column(0), column(65_535, width=2), bytes(8), bytes(9), bytes(8)], "coarse: 8 bytes"),
         (RootAnswer, [column(0), column(1 << 63, width=8), bytes(32), 1], "sizes: an item"),
         (NodeAnswer, [0, 0, column(0), [column(1, 1), b"ab"]], "records: 2 for 1"),
         (NodeAnswer, [0, 0, column(0), [column(3), b"ab"]], "records: lengths add up to 3, 2"),
@@ -340,6 +356,8 @@ def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
         (RangeRequest, [0, column(1), column(0), False, b""], "lengths: an item"),
         (RangeRequest, [0, column((1 << 63) - 1, width=8), column(1), False, b""], "lengths: the last range"),
         (Data, [0, b""], "payload: 0 bytes"),
+        (Code, [0, b""], "payload: 0 bytes"),
+        (Code, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
         (Data, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
         (FileBatch, [column(0), column(1, 2), bytes(32), b"abc"], "sizes: 2 for 1"),
         (FileBatch, [column(0), column(2), bytes(32), b"abc"], "payload: 3 bytes for files of 2"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from blake3 import blake3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.chunking.params import SYNC_PARAMS, ChunkParams
-from rdc.signature.build import TreeBuilder, sign
+from rdc.signature import build
+from rdc.signature.build import FOLD_CHUNKS, TreeBuilder, sign
 from rdc.signature.digests import NODE_KEY, ROOT_KEY
 from rdc.signature.tree import SignatureTree
 
@@ -71,18 +73,22 @@ items = st.lists(st.one_of(names, fresh), max_size=400).map(lambda ds: [(d, 1 + 
 
 
 @settings(max_examples=60, deadline=None)
-@given(items, st.lists(st.integers(1, 50), max_size=30), st.integers(1, 12))
+@given(
+    items, st.lists(st.integers(1, 50), max_size=30), st.integers(1, 12), st.sampled_from([1, 7, FOLD_CHUNKS])
+)
 def test_any_batches_give_the_defined_tree(
-    chunk_items: list[tuple[bytes, int]], batches: list[int], repeats: int
+    chunk_items: list[tuple[bytes, int]], batches: list[int], repeats: int, fold: int
 ) -> None:
     chunk_items = chunk_items * repeats
-    builder = TreeBuilder(PARAMS)
-    rest = chunk_items
-    for batch in batches:
-        builder.add([d for d, _ in rest[:batch]], [n for _, n in rest[:batch]])
-        rest = rest[batch:]
-    builder.add([d for d, _ in rest], [n for _, n in rest])
-    tree = builder.finish()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "FOLD_CHUNKS", fold)
+        builder = TreeBuilder(PARAMS)
+        rest = chunk_items
+        for batch in batches:
+            builder.add([d for d, _ in rest[:batch]], [n for _, n in rest[:batch]])
+            rest = rest[batch:]
+        builder.add([d for d, _ in rest], [n for _, n in rest])
+        tree = builder.finish()
     root, levels = slow_root(chunk_items, PARAMS)
     assert records_of(tree) == levels
     assert tree.root == root

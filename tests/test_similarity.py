@@ -12,8 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rdc
+from rdc.chunking.params import SYNC_PARAMS
 from rdc.kernel import _kernel
+from rdc.kernel.constants import FEW_FEATURES_BELOW
 from rdc.limits import SIMILAR_BATCH, SIMILAR_FILES, SIZE_LIMIT
+from rdc.protocol.origins import COARSE_BELOW
+from rdc.signature.build import sign
+from rdc.similarity.coarse import coarse_traits
 from rdc.similarity.estimate import accidents, probability_of_matches
 from rdc.similarity.index import SimilarityIndex, size_code
 from rdc.similarity.saved import SimilarityIndexError
@@ -124,6 +129,24 @@ def test_edited_data_is_similar() -> None:
     signed = [Traits(rdc.sign(data, params).traits) for data in (base, base[:30_000] + base[33_000:])]
     assert abs(signed[0].jaccard(signed[1]) - 0.95) < 3 * signed[0].estimate(signed[1]).standard_error
     assert abs(signed[0].jaccard(Traits(rdc.sign(rng.randbytes(60_000), params).traits))) < 0.2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_coarse_traits_are_of_the_features_of_large_files(seed: int) -> None:
+    small = random.Random(seed).randbytes(50_000 + 700 * seed)
+    large = small[:20_000] + random.Random(-seed - 1).randbytes(20_000) + small[20_000:]
+    assert COARSE_BELOW == FEW_FEATURES_BELOW <= len(large)
+    traits = Traits(sign(large, SYNC_PARAMS).traits)
+    assert Traits(coarse_traits(small)).matches(traits) >= 4
+    stranger = random.Random(seed + 100).randbytes(60_000)
+    assert Traits(coarse_traits(stranger)).matches(traits) < 4
+
+
+@pytest.mark.parametrize("size", [0, 1, 40, 24_576, 65_535])
+def test_coarse_traits_of_what_is_behind_zeros_are_those_of_the_stream(size: int) -> None:
+    data = random.Random(size).randbytes(size)
+    assert coarse_traits(data) == sign(data + bytes(FEW_FEATURES_BELOW - size), SYNC_PARAMS).traits
+    assert coarse_traits(bytes(size)) == b""
 
 
 # ---- the index ----

@@ -12,7 +12,7 @@ import pytest
 
 from rdc import kernel
 from rdc.errors import ProtocolError
-from rdc.kernel import pure
+from rdc.kernel import pure, pure_blocks, pure_gaps
 from rdc.model.sync import SyncOptions
 from rdc.protocol.claims import Claims
 from rdc.protocol.messages import (
@@ -102,6 +102,16 @@ def test_ranges_longer_than_a_message_arrive_whole(tmp_path: Path) -> None:
     assert found["Data"] == 3  # of 512 KiB
 
 
+MATCH = kernel.match_blocks
+
+
+def finding(monkeypatch: pytest.MonkeyPatch, match: Callable[[bytes, bytes, int, int, bytes], bytes]) -> None:
+    """Blocks are found where `match` says."""
+    monkeypatch.setattr(pure, "match_blocks", match)
+    monkeypatch.setattr(gaps_module, "match_blocks", match)
+    monkeypatch.setattr(gaps_module, "search_gaps", pure_gaps.search_gaps)
+
+
 def colliding(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Only so many bytes of a fingerprint say anything; the others are zeros."""
 
@@ -123,16 +133,15 @@ def colliding(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
         short = narrow(prints, width)
         return kernel.match_runs(key, base, origin, size, min(width, most), reach, runs, short)
 
-    monkeypatch.setattr(gaps_module, "match_blocks", match)
+    finding(monkeypatch, match)
     monkeypatch.setattr(gaps_module, "match_runs", near)
     monkeypatch.setattr(source_module, "block_fingerprints", fingerprints)
 
 
 def test_every_fingerprint_collides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two bits they match nearly everywhere: what is wrong comes with what is in no block."""
-    value = pure._BlockHash.value
-    monkeypatch.setattr(pure._BlockHash, "value", lambda self, total, width: value(self, total, 1) & 3)
-    monkeypatch.setattr(gaps_module, "match_blocks", pure.match_blocks)
+    monkeypatch.setattr(pure_blocks.BlockHash, "fingerprint", staticmethod(lambda value, width: value & 3))
+    finding(monkeypatch, pure.match_blocks)
     monkeypatch.setattr(source_module, "block_fingerprints", pure.block_fingerprints)
     names = ("tiny", "small", "one chunk")
     source, destination = places(tmp_path, {n: OLD[n] for n in names}, {n: NEW[n] for n in names})
@@ -202,7 +211,7 @@ def test_chunks_that_slip_through_come_once_more(
 @pytest.mark.usefixtures("blind")
 def test_what_slips_through_of_one_chunk_comes_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the root says what it has to be."""
-    monkeypatch.setattr(gaps_module, "match_blocks", one_off)
+    finding(monkeypatch, one_off)
     source, destination = places(tmp_path, {"f": OLD["small"]}, {"f": NEW["small"]})
     run = synced(source, destination)
     assert (counts(run)["TreeAnswer"], counts(run)["RangeRequest"]) == (2, 2)
@@ -217,7 +226,7 @@ def test_what_is_wholly_found_and_wrong_costs_one_round_trip(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No byte would have been asked for, so that the round trip for them is left."""
-    monkeypatch.setattr(gaps_module, "match_blocks", everything_first)
+    finding(monkeypatch, everything_first)
     source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
     run = synced(source, destination)
     assert counts(run)["TreeAnswer"] == counts(run)["FileEnd"] == counts(run)["RangeRequest"] == 1
@@ -230,7 +239,8 @@ def test_what_is_wholly_found_and_wrong_costs_one_round_trip(
 @pytest.mark.usefixtures("blind")
 def test_wrong_chunks_among_equal_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of many chunks turn out to be the same wrong ones: a run, of which each is to be mended."""
-    monkeypatch.setattr(gaps_module, "match_blocks", everything_first)
+
+    finding(monkeypatch, everything_first)
     rng = random.Random(5)
     old = rng.randbytes(400_000)
     new = b"".join(old[at : at + 999] + b"?" for at in range(0, len(old), 1000))
@@ -294,12 +304,12 @@ def test_a_wrong_root_of_one_chunk_reaches_no_file(tmp_path: Path, monkeypatch: 
 
 
 def one_off(key: bytes, base: bytes, size: int, width: int, fingerprints: bytes) -> bytes:
-    found = pure.match_blocks(key, base, size, width, fingerprints)
+    found = MATCH(key, base, size, width, fingerprints)
     return b"\1" + found[1:] if found[:1] == b"\0" else found
 
 
 def test_one_wrong_block_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gaps_module, "match_blocks", one_off)
+    finding(monkeypatch, one_off)
     source, destination = places(tmp_path, {"f": OLD["small"]}, {"f": NEW["small"]})
     run = synced(source, destination)
     assert counts(run)["TreeAnswer"] == counts(run)["RangeRequest"] == counts(run)["Correction"] == 1
@@ -331,7 +341,7 @@ def test_the_base_changes_underneath(
         return match(key, base, size, width, fingerprints)
 
     match = kernel.match_blocks
-    monkeypatch.setattr(gaps_module, "match_blocks", changing)
+    finding(monkeypatch, changing)
     run = run_sync(source, destination, SyncOptions(fsync=False))
     assert calls >= at
     assert litter(read_tree(destination)) == []

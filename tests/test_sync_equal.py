@@ -95,7 +95,7 @@ def test_beyond_the_limit_equal_files_are_fetched_each(
 def test_a_first_one_that_fails_takes_nobody_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, destination = places(tmp_path, dict.fromkeys(NAMES, NEW), dict.fromkeys(NAMES, OLD))
     send_ranges = Source._send_ranges
-    failed = []
+    failed: list[int] = []
 
     def failing(self: Source, message: RangeRequest, round_: int) -> Conversation[None]:
         if not failed:

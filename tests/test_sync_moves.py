@@ -89,6 +89,22 @@ def test_a_file_moved_renamed_and_edited(way: Way, tmp_path: Path) -> None:
     assert report.reused_bytes > 2_990_000
 
 
+@pytest.mark.parametrize("way", [Way.PUSH, Way.PULL], ids=["push", "pull"])
+@pytest.mark.parametrize("grows", [True, False], ids=["grows", "shrinks"])
+def test_kin_is_found_across_the_size_where_features_change(grows: bool, way: Way, tmp_path: Path) -> None:
+    """Of files below 64 KiB traits are made of four times as many windows as of larger ones."""
+    small = {i: blob(i, 50_000 + 500 * i) for i in range(20)}
+    large = {i: data[:30_000] + blob(100 + i, 15_000) + data[30_000:] for i, data in small.items()}
+    old, new = (small, large) if grows else (large, small)
+    before = tree({f"old/{i}": File(data, 0o644, 1) for i, data in old.items()})
+    after = tree({f"new/another{i}": File(data, 0o644, 2) for i, data in new.items()})
+    source, destination = write_tree(tmp_path / "source", after), write_tree(tmp_path / "destination", before)
+    run = run_sync(source, destination, DELETE, way=way)
+    check_equal(source, destination)
+    assert run.done.literal_bytes <= 20 * ((15_000 if grows else 0) + 300)
+    assert run.done.round_trips <= 10
+
+
 def test_without_deletions_moved_files_are_copied(tmp_path: Path) -> None:
     body = {f"old/{i}": blob(i, 5_000) for i in range(20)}
     destination = write_tree(tmp_path / "destination", tree(body))

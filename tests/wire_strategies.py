@@ -16,6 +16,7 @@ from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
     Changed,
+    Code,
     Condition,
     Correction,
     Data,
@@ -134,11 +135,14 @@ hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
 def traits_answers(draw: st.DrawFn) -> TraitsAnswer:
     named = draw(files)
     count = len(named)
+    held = draw(st.lists(sizes | st.integers(20_000, 70_000), min_size=count, max_size=count))
+    near = sum(24_576 <= size < 65_536 for size in held)
     return TraitsAnswer(
         named,
-        tuple(draw(st.lists(sizes, min_size=count, max_size=count))),
+        tuple(held),
         draw(st.binary(min_size=8 * count, max_size=8 * count)),
         draw(st.binary(min_size=9 * count, max_size=9 * count)),
+        draw(st.binary(min_size=9 * near, max_size=9 * near)),
     )
 
 
@@ -316,6 +320,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     NodeRequest: st.builds(NodeRequest, ordinals, st.integers(0, 24), files, widths),
     NodeAnswer: node_answers(),
     RangeRequest: range_requests(),
+    Code: st.builds(Code, ordinals, st.binary(min_size=1, max_size=99)),
     Correction: corrections(),
     Literals: st.builds(Literals, ordinals, st.binary(min_size=1, max_size=99)),
     BlockRequest: block_requests(),

@@ -32,6 +32,9 @@ WORKERS_MAX = 4
 SHARED_BYTES = 4 << 20
 """Bytes from which on one file's work is shared between threads: below, handing over costs what it saves."""
 
+WHOLE_BYTES = 512 << 10
+"""Files up to this size are read at once: a span of a longer one has as many."""
+
 HOLE_WORTH = 1 << 20
 """Bytes that must be missing from a file before it is asked for its holes: reading so many zeros costs as
 much as a few system calls."""
@@ -76,6 +79,8 @@ class FileSigner:
     def read(self, source: SourceFile, *, shared: bool = True) -> SignatureTree:
         """As `sign`, without a look into the catalog, which is told. With `shared`, other threads may help:
         not when one of them is the caller, since they would wait for each other."""
+        if source.size <= WHOLE_BYTES:
+            return self._read_whole(source)
         work = self.reading(source, shared=shared)
         try:
             while True:
@@ -86,18 +91,25 @@ class FileSigner:
 
     def reading(self, source: SourceFile, *, shared: bool = True) -> Generator[int, None, SignatureTree]:
         """As `read`, step by step. Closing it early stops the threads."""
-        # Loaded with the first file that is read: in most runs none is.
-        from rdc.signature.build import TreeBuilder, sign
+        if source.size <= WHOLE_BYTES:
+            return self._read_whole(source)
+        from rdc.files.spool import Spool
+        from rdc.signature.build import TreeBuilder
 
         began = self.catalog.now()
-        if source.size <= self.params.max_size:
-            tree = sign(source.whole(), self.params)
-        else:
-            from rdc.files.spool import Spool
+        builder = TreeBuilder(self.params, Spool)
+        traits = yield from self._chunking(source, builder, shared=shared)
+        tree = builder.finish(traits)
+        source.check_unchanged()
+        self.catalog.put(source, tree, began)
+        return tree
 
-            builder = TreeBuilder(self.params, Spool)
-            traits = yield from self._chunking(source, builder, shared=shared)
-            tree = builder.finish(traits)
+    def _read_whole(self, source: SourceFile) -> SignatureTree:
+        # Loaded with the first file that is read: in most runs none is.
+        from rdc.signature.build import sign
+
+        began = self.catalog.now()
+        tree = sign(source.whole(), self.params)
         source.check_unchanged()
         self.catalog.put(source, tree, began)
         return tree

@@ -66,6 +66,11 @@ class SourceFile:
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
 
     @property
+    def path(self) -> bytes:
+        """The one it was opened by."""
+        return self._path
+
+    @property
     def metadata(self) -> Metadata:
         """As when it was opened: consistent with `identity`."""
         return Metadata(self._mode, self.identity.mtime_ns, *self._owner)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         TraitIndex,
         TraitPairs,
         Winnower,
+        absolute_targets,
         block_fingerprints,
         cut_many,
         equal_rows,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         match_blocks,
         match_runs,
         name_ranks,
+        relative_targets,
         short_references,
     )
 else:
@@ -30,6 +32,7 @@ else:
     TraitIndex = _module.TraitIndex
     TraitPairs = _module.TraitPairs
     Winnower = _module.Winnower
+    absolute_targets = _module.absolute_targets
     block_fingerprints = _module.block_fingerprints
     cut_many = _module.cut_many
     equal_rows = _module.equal_rows
@@ -37,6 +40,7 @@ else:
     match_blocks = _module.match_blocks
     match_runs = _module.match_runs
     name_ranks = _module.name_ranks
+    relative_targets = _module.relative_targets
     short_references = _module.short_references
 
 __all__ = [
@@ -44,6 +48,7 @@ __all__ = [
     "TraitIndex",
     "TraitPairs",
     "Winnower",
+    "absolute_targets",
     "block_fingerprints",
     "cut_many",
     "equal_rows",
@@ -51,5 +56,6 @@ __all__ = [
     "match_blocks",
     "match_runs",
     "name_ranks",
+    "relative_targets",
     "short_references",
 ]

@@ -1,6 +1,6 @@
 """The C kernel. Only rdc.kernel.choice imports it; rdc.kernel.pure documents what each name does."""
 
-from _typeshed import ReadableBuffer
+from _typeshed import ReadableBuffer, WriteableBuffer
 
 def built() -> tuple[str, ...]:
     """The forms compiled in, fastest first; "c" is always the last."""
@@ -12,6 +12,8 @@ def choose(form: str, /) -> None:
     """Make a usable form the default of Cutter. RuntimeError when it disagrees with "c" on a test block."""
 
 def kernel_name() -> str: ...
+def absolute_targets(content: WriteableBuffer, places: ReadableBuffer, /) -> int: ...
+def relative_targets(content: WriteableBuffer, places: ReadableBuffer, /) -> int: ...
 def cut_many(
     data: ReadableBuffer, sizes: ReadableBuffer, min_size: int, max_size: int, /
 ) -> tuple[bytes, bytes, bytes]: ...
@@ -47,6 +49,18 @@ def match_runs(
     fingerprints: ReadableBuffer,
     /,
 ) -> bytes: ...
+def search_gaps(
+    key: bytes,
+    windows: ReadableBuffer,
+    size: int,
+    width: int,
+    smaller: int,
+    gaps: ReadableBuffer,
+    ranges: ReadableBuffer,
+    pieces: ReadableBuffer,
+    fingerprints: ReadableBuffer,
+    /,
+) -> tuple[bytes, bytes, bytes]: ...
 
 class TraitIndex:
     def __init__(self) -> None: ...

@@ -8,11 +8,14 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "block_form.h"
 #include "block_match.h"
 #include "block_runs.h"
+#include "code_targets.h"
 #include "cut_many.h"
 #include "cuts.h"
 #include "equal_rows.h"
+#include "gap_binding.h"
 #include "name_ranks.h"
 #include "siphash.h"
 #include "trait_binding.h"
@@ -463,6 +466,57 @@ done:
     return result;
 }
 
+/* Rewrites `content` in the pieces that `places` names: an offset and a length each. */
+static PyObject *move_targets(PyObject *args, const char *format, rdc_direction direction)
+{
+    Py_buffer content, places;
+    PyObject *result = NULL;
+    uint64_t total = 0;
+    size_t moved = 0;
+    if (!PyArg_ParseTuple(args, format, &content, &places))
+        return NULL;
+    const size_t pieces = (size_t)places.len / 16, size = (size_t)content.len;
+    int fits = places.len % 16 == 0;
+    for (size_t i = 0; fits && i < pieces; i++) {
+        uint64_t length;
+        memcpy(&length, (const uint8_t *)places.buf + 16 * i + 8, sizeof length);
+        fits = length <= size - total;
+        total += length;
+    }
+    if (!fits || total != size) {
+        PyErr_Format(PyExc_ValueError,
+                     "code targets: an offset and a length for each piece, of %zd bytes in all (%zd bytes)", content.len,
+                     places.len);
+        goto done;
+    }
+    uint8_t *code = content.buf;
+    Py_BEGIN_ALLOW_THREADS
+    for (size_t i = 0; i < pieces; i++) {
+        uint64_t place[2];
+        memcpy(place, (const uint8_t *)places.buf + 16 * i, sizeof place);
+        moved += rdc_move_targets(code, (size_t)place[1], place[0], direction);
+        code += place[1];
+    }
+    Py_END_ALLOW_THREADS
+    result = PyLong_FromSize_t(moved);
+done:
+    PyBuffer_Release(&content);
+    PyBuffer_Release(&places);
+    return result;
+}
+
+static PyObject *absolute_targets(PyObject *module, PyObject *args)
+{
+    (void)module;
+    return move_targets(args, "w*y*:absolute_targets", RDC_ABSOLUTE);
+}
+
+static PyObject *relative_targets(PyObject *module, PyObject *args)
+{
+    (void)module;
+    return move_targets(args, "w*y*:relative_targets", RDC_RELATIVE);
+}
+
 /* The key, the data's own length, size and width, as both functions about blocks take them. */
 static int check_blocks(const Py_buffer *key, Py_ssize_t size, Py_ssize_t width, Py_ssize_t fingerprints)
 {
@@ -670,7 +724,7 @@ static PyObject *choose(PyObject *module, PyObject *name)
     const rdc_form *form = text ? find_form(text) : NULL;
     if (!form)
         return NULL;
-    if (!rdc_form_agrees(form))
+    if (!rdc_form_agrees(form) || !rdc_choose_blocks(text))
         return PyErr_Format(PyExc_RuntimeError, "kernel %s disagrees with the plain form on this machine", text);
     chosen = form;
     Py_RETURN_NONE;
@@ -683,6 +737,7 @@ static PyObject *kernel_name(PyObject *module, PyObject *ignored)
 }
 
 static PyMethodDef functions[] = {
+    {"absolute_targets", absolute_targets, METH_VARARGS, NULL},
     {"block_fingerprints", block_fingerprints, METH_VARARGS, NULL},
     {"built", built, METH_NOARGS, NULL},
     {"usable", usable, METH_NOARGS, NULL},
@@ -693,6 +748,7 @@ static PyMethodDef functions[] = {
     {"match_blocks", match_blocks, METH_VARARGS, NULL},
     {"match_runs", match_runs, METH_VARARGS, NULL},
     {"name_ranks", name_ranks, METH_VARARGS, NULL},
+    {"relative_targets", relative_targets, METH_VARARGS, NULL},
     {"short_references", (PyCFunction)(void (*)(void))short_references, METH_VARARGS | METH_KEYWORDS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -705,7 +761,8 @@ PyMODINIT_FUNC PyInit__kernel(void)
     PyObject *module = PyModule_Create(&definition);
     PyObject *cutter = PyType_FromSpec(&cutter_spec), *winnower = PyType_FromSpec(&winnower_spec);
     if (!module || !cutter || !winnower || PyModule_AddObjectRef(module, "Cutter", cutter) ||
-        PyModule_AddObjectRef(module, "Winnower", winnower) || rdc_add_trait_types(module))
+        PyModule_AddObjectRef(module, "Winnower", winnower) || rdc_add_trait_types(module) ||
+        rdc_add_gap_functions(module))
         Py_CLEAR(module);
     Py_XDECREF(cutter);
     Py_XDECREF(winnower);

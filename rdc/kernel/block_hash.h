@@ -1,8 +1,11 @@
 /*
- * block_hash.h - the keyed rolling hash of blocks below the chunk.
+ * block_hash.h - the keyed rolling hash of blocks below the chunk: a Rabin fingerprint whose polynomial is the key's.
  *
- * f(d) = (b + a * (d[0] x^(s-1) + ... + d[s-1])) mod p with p = 2^61 - 1 and x, a, b from the session's key; its low
- * bytes travel. rdc/kernel/pure.py argues its bounds.
+ * f(d) = a * (d[0] x^(8(s-1)) + ... + d[s-1]) mod p over GF(2), p irreducible of degree 64, bit i of a word and of a byte
+ * the coefficient of x^i; its low bytes travel. rdc/kernel/pure_blocks.py argues its bounds.
+ *
+ * All of it is linear, so that a product with a constant is a table by bytes, or by bits of a vector's lanes: the forms in
+ * block_form.h. Two kinds of values: plain ones are without the factor a, scaled ones with it.
  */
 #ifndef RDC_BLOCK_HASH_H
 #define RDC_BLOCK_HASH_H
@@ -10,93 +13,67 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sip.h"
+#include "form.h"
 
-#define P ((UINT64_C(1) << 61) - 1)
-
+/* What follows from a session's key alone. */
 typedef struct {
-    uint64_t x8;           /* 8 x, where x < 2^56 */
-    uint64_t start;        /* f of nothing, and of zeros */
-    uint64_t entering[256];
-    uint64_t leaving[256]; /* both < p, for windows of one size */
+    uint8_t key[16];
+    int made;
+    uint64_t polynomial;      /* p without x^64 */
+    uint64_t reduce[8][256];  /* [k][b]: b x^(64 + 8 k) mod p */
+    uint64_t scaled[8][256];  /* [k][b]: a b x^(8 k) mod p */
+    uint64_t x128, x192;      /* mod p */
+} rdc_block_key;
+
+/* The same with the size of a window. */
+typedef struct {
+    const rdc_block_key *key;
+    uint64_t leaving[256]; /* a b x^(8 (size - 1)) mod p: the first byte's part of a scaled value */
 } block_hash;
 
-/* Any factors whose product is below 2^122. */
-static inline uint64_t product(uint64_t u, uint64_t v)
+/* The key has 16 bytes; a size of 0 is that of an empty window. What a hash refers to belongs to this thread, and lives
+ * until the thread starts one with another key: finding a polynomial takes some 10 us, what depends on the size less
+ * than one. */
+void block_hash_start(block_hash *hash, const uint8_t *key, size_t size);
+
+/* A sum of entries, one for each byte of the word. */
+static inline uint64_t by_bytes(const uint64_t table[8][256], uint64_t word)
 {
-    const unsigned __int128 full = (unsigned __int128)u * v;
-    const uint64_t sum = ((uint64_t)full & P) + (uint64_t)(full >> 61);
-    return sum >= P ? sum - P : sum;
+    return table[0][word & 255] ^ table[1][word >> 8 & 255] ^ table[2][word >> 16 & 255] ^ table[3][word >> 24 & 255] ^
+           table[4][word >> 32 & 255] ^ table[5][word >> 40 & 255] ^ table[6][word >> 48 & 255] ^ table[7][word >> 56];
 }
 
-static inline uint64_t sum(uint64_t u, uint64_t v)
+/* v x^8 + in; as in is scaled or not, so is v. */
+static inline uint64_t shifted(const rdc_block_key *key, uint64_t v)
 {
-    return u + v >= P ? u + v - P : u + v;
-}
-
-/* 0 <= v < p from any lazy value below 2^63: the fold leaves at most p + 3. */
-static inline uint64_t canonical(uint64_t v)
-{
-    v = (v & P) + (v >> 61);
-    return v >= P ? v - P : v;
-}
-
-/* The low bits of canonical(v), but for values 0 to 3, which may come out one less. */
-static inline uint64_t folded(uint64_t v)
-{
-    return v + (v >> 61);
-}
-
-/* Lazy: v < 2^63 and x < 2^56 give less than 2^61 + 2^58, and two table entries keep the result below 2^63. Of 8 v x
- * the upper word is v x / 2^61, and the lower word has the 61 bits below that. */
-static inline uint64_t times(uint64_t v, uint64_t x8)
-{
-    const unsigned __int128 full = (unsigned __int128)v * x8;
-    return (uint64_t)(full >> 64) + ((uint64_t)full >> 3);
-}
-
-static inline uint64_t drawn(const rdc_sip *keyed, uint64_t number)
-{
-    rdc_sip state = *keyed;
-    return rdc_sip_end(&state, number, 1);
-}
-
-static inline void block_hash_start(block_hash *hash, const uint8_t *key, size_t size)
-{
-    const rdc_sip keyed = rdc_sip_start(key);
-    const uint64_t x = drawn(&keyed, 1) >> 8, a = drawn(&keyed, 2) % (P - 1) + 1, b = drawn(&keyed, 3) % P;
-    uint64_t power = 1, square = x;
-
-    for (size_t rest = size; rest; rest >>= 1, square = product(square, square))
-        if (rest & 1)
-            power = product(power, square);
-    hash->x8 = 8 * x;
-    hash->start = b;
-    /* b is part of the rolling value: b x comes out and b goes in with every byte. */
-    const uint64_t steady = sum(b, P - product(b, x));
-    for (unsigned v = 0; v < 256; v++) {
-        hash->entering[v] = sum(product(a, v), steady);
-        const uint64_t gone = product(product(a, v), power);
-        hash->leaving[v] = gone ? P - gone : 0;
-    }
+    return v << 8 ^ key->reduce[0][v >> 56];
 }
 
 static inline uint64_t enter(const block_hash *hash, uint64_t v, uint8_t in)
 {
-    return times(v, hash->x8) + hash->entering[in];
+    return shifted(hash->key, v) ^ hash->key->scaled[0][in];
 }
 
-static inline uint64_t slide(const block_hash *hash, uint64_t v, uint8_t in, uint8_t out)
+static inline uint64_t leave(const block_hash *hash, uint64_t v, uint8_t out)
 {
-    return times(v, hash->x8) + hash->entering[in] + hash->leaving[out];
+    return v ^ hash->leaving[out];
 }
 
-static inline uint64_t block_value(const block_hash *hash, const uint8_t *data, size_t length)
+/* The block's value from its plain one. */
+static inline uint64_t scaled_value(const rdc_block_key *key, uint64_t plain)
 {
-    uint64_t v = hash->start;
-    for (size_t i = 0; i < length; i++)
-        v = enter(hash, v, data[i]);
-    return canonical(v);
+    return by_bytes(key->scaled, plain);
+}
+
+/* Eight bytes a step: one chain of look-ups for all of them. */
+static inline uint64_t plain_value(const rdc_block_key *key, const uint8_t *data, size_t length)
+{
+    uint64_t v = 0;
+    for (; length >= 8; data += 8, length -= 8)
+        v = by_bytes(key->reduce, v) ^ __builtin_bswap64(rdc_load64(data));
+    for (; length; length--)
+        v = shifted(key, v) ^ *data++;
+    return v;
 }
 
 /* The fingerprint of `width` (1 to 8) bytes at `from`, little-endian. */

@@ -1,26 +1,14 @@
 /*
  * block_match.c - keyed fingerprints of fixed blocks, and the search for them at every offset of a base.
  *
- * A product with x is the one dependency from byte to byte, so four independent windows advance at a time.
+ * A form (block_form.h) looks at all offsets through a filter of the fingerprints; what it lets pass is looked up here.
  */
 #include "block_match.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "block_hash.h"
-
-#define LANES 4
-
-/* `LANES` windows of `size` bytes, `stride` bytes apart; lazy values. */
-static void lane_values(const block_hash *hash, const uint8_t *data, size_t stride, size_t size, uint64_t *v)
-{
-    for (unsigned lane = 0; lane < LANES; lane++)
-        v[lane] = hash->start;
-    for (size_t i = 0; i < size; i++)
-        for (unsigned lane = 0; lane < LANES; lane++)
-            v[lane] = enter(hash, v[lane], data[lane * stride + i]);
-}
+#include "block_form.h"
 
 static uint8_t *put(uint8_t *out, uint64_t value, unsigned width)
 {
@@ -34,15 +22,9 @@ void rdc_block_fingerprints(const uint8_t *key, const uint8_t *data, size_t leng
 {
     block_hash hash;
     block_hash_start(&hash, key, size);
-    for (; length / LANES >= size; data += LANES * size, length -= LANES * size) {
-        uint64_t v[LANES];
-        lane_values(&hash, data, size, size, v);
-        for (unsigned lane = 0; lane < LANES; lane++)
-            out = put(out, canonical(v[lane]), width);
-    }
     while (length) {
         const size_t part = length < size ? length : size;
-        out = put(out, block_value(&hash, data, part), width);
+        out = put(out, rdc_blocks->value(hash.key, data, part), width);
         data += part;
         length -= part;
     }
@@ -53,19 +35,35 @@ typedef struct {
     uint64_t first; /* offset, or RDC_NOWHERE */
 } target;
 
+/* Targets are dealt out to buckets, about one each, and ordered by value in each: a peer that knows the key can put all
+ * of its fingerprints into one bucket, and then has them found by halves. */
 typedef struct {
-    block_hash hash;
-    uint64_t mask;   /* of a fingerprint's bits */
-    uint8_t *filter; /* a bit a slot */
-    uint64_t filter_mask; /* of the low bits of a fingerprint that choose a slot of the filter */
-    target *targets;      /* by value, each once */
-    size_t count;
+    uint64_t mask; /* of a fingerprint's bits */
+    block_filter filter;
+    target *targets; /* bucket by bucket, each value once in its own */
+    size_t *start;   /* of each bucket, and behind the last */
+    unsigned shift;  /* leaves the bits that choose a bucket */
+    uint64_t last_value; /* looked up last, and what was found: runs of one byte pass at every offset */
+    target *last;
 } search;
 
-/* Slots of the filter: the fewest take 4 KiB, the most half a second-level cache. */
-#define SLOTS_MIN (1 << 15)
-#define SLOTS_MAX (1 << 22)
-#define SLOTS_A_TARGET 256
+/* Bytes of the filter's bits: three of a thousand offsets pass them by chance, up to the size that most second-level caches
+ * have. With 65,536 fingerprints it is six of a thousand. */
+#define FILTER_MIN 512
+#define FILTER_MAX (1 << 19)
+#define BYTES_A_TARGET 16
+
+/* Fingerprints up to which a sieve lets fewer than one of a hundred offsets pass by chance: of 64 four in a thousand
+ * pass six planes, of 24 nine in ten thousand four. */
+#define SIEVED_MAX 64
+
+static unsigned planes_for(size_t count, unsigned width)
+{
+    const unsigned planes = count <= 8 ? 3 : count <= 24 ? 4 : RDC_PLANES;
+    return count <= SIEVED_MAX && planes <= width ? planes : 0;
+}
+
+#define SORTED_BY_HAND 16
 
 static int by_value(const void *left, const void *right)
 {
@@ -73,9 +71,22 @@ static int by_value(const void *left, const void *right)
     return (u > v) - (u < v);
 }
 
+/* Fingerprint i: eight bytes at once where they are there. */
+static inline uint64_t wanted(const search *s, const uint8_t *fingerprints, size_t count, unsigned width, size_t i)
+{
+    const uint8_t *from = fingerprints + i * width;
+    return (count - i) * width >= 8 ? rdc_load64(from) & s->mask : fingerprint_at(from, width);
+}
+
+static size_t bucket_of(const search *s, uint64_t value)
+{
+    return (size_t)(value * RDC_GOLDEN >> s->shift);
+}
+
 static target *find(const search *s, uint64_t value)
 {
-    size_t low = 0, high = s->count;
+    const size_t bucket = bucket_of(s, value);
+    size_t low = s->start[bucket], high = s->start[bucket + 1];
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         if (s->targets[middle].value < value)
@@ -83,107 +94,82 @@ static target *find(const search *s, uint64_t value)
         else
             high = middle;
     }
-    return low < s->count && s->targets[low].value == value ? &s->targets[low] : NULL;
+    return low < s->start[bucket + 1] && s->targets[low].value == value ? &s->targets[low] : NULL;
 }
 
-/* Other bits of a masked fingerprint for a second look at the filter: the search among the targets is slow. */
-static inline uint64_t second(uint64_t value)
+static void note(void *context, uint64_t full, uint64_t offset)
 {
-    return value * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+    search *s = context;
+    const uint64_t value = full & s->mask;
+    if (value != s->last_value) {
+        s->last_value = value;
+        s->last = find(s, value);
+    }
+    if (s->last && offset < s->last->first)
+        s->last->first = offset;
 }
 
-static inline unsigned look(const uint8_t *filter, uint64_t slot)
+static void sort(target *targets, size_t count)
 {
-    return filter[slot >> 3] >> (slot & 7);
-}
-
-static void set(const search *s, uint64_t value)
-{
-    const uint64_t slot = value & s->filter_mask;
-    s->filter[slot >> 3] |= (uint8_t)(1 << (slot & 7));
-}
-
-static void admit(const search *s, uint64_t value)
-{
-    set(s, value);
-    if (value < 4)
-        set(s, value - 1); /* see folded() */
-    set(s, second(value));
-}
-
-static void note(const search *s, uint64_t lazy, uint64_t offset)
-{
-    const uint64_t value = canonical(lazy) & s->mask;
-    if (!(look(s->filter, second(value) & s->filter_mask) & 1))
+    if (count > SORTED_BY_HAND) {
+        qsort(targets, count, sizeof *targets, by_value);
         return;
-    target *found = find(s, value);
-    if (found && offset < found->first)
-        found->first = offset;
-}
-
-/* The windows at `offsets` consecutive offsets from the start on, in every lane, the lanes as many bytes apart. */
-static void scan_lanes(const search *s, const uint8_t *base, size_t size, size_t offsets)
-{
-    uint64_t warm[LANES];
-    lane_values(&s->hash, base, offsets, size, warm);
-    /* Four names, so that they stay in registers; one branch for all of them, hardly ever taken. */
-    uint64_t v0 = warm[0], v1 = warm[1], v2 = warm[2], v3 = warm[3];
-    const uint8_t *const filter = s->filter;
-    const uint64_t mask = s->filter_mask;
-    const uint8_t *w0 = base, *w1 = w0 + offsets, *w2 = w1 + offsets, *w3 = w2 + offsets;
-    for (size_t i = 0;; i++) {
-        const unsigned looks = look(filter, folded(v0) & mask) | look(filter, folded(v1) & mask) |
-                               look(filter, folded(v2) & mask) | look(filter, folded(v3) & mask);
-        if (__builtin_expect(looks & 1, 0)) {
-            note(s, v0, i);
-            note(s, v1, i + offsets);
-            note(s, v2, i + 2 * offsets);
-            note(s, v3, i + 3 * offsets);
-        }
-        if (i + 1 == offsets)
-            return;
-        v0 = slide(&s->hash, v0, w0[i + size], w0[i]);
-        v1 = slide(&s->hash, v1, w1[i + size], w1[i]);
-        v2 = slide(&s->hash, v2, w2[i + size], w2[i]);
-        v3 = slide(&s->hash, v3, w3[i + size], w3[i]);
+    }
+    for (size_t i = 1; i < count; i++) {
+        const target moved = targets[i];
+        size_t to = i;
+        for (; to && targets[to - 1].value > moved.value; to--)
+            targets[to] = targets[to - 1];
+        targets[to] = moved;
     }
 }
 
-static void scan_one(const search *s, const uint8_t *base, size_t size, size_t begin, size_t end)
+/* The targets into their buckets, in order and without repetitions. */
+static void deal(search *s, const uint8_t *fingerprints, size_t count, unsigned width, size_t buckets)
 {
-    uint64_t v = s->hash.start;
-    for (size_t i = 0; i < size; i++)
-        v = enter(&s->hash, v, base[begin + i]);
-    for (size_t i = begin;; i++) {
-        if (__builtin_expect(look(s->filter, folded(v) & s->filter_mask) & 1, 0))
-            note(s, v, i);
-        if (i + 1 == end)
-            return;
-        v = slide(&s->hash, v, base[i + size], base[i]);
+    for (size_t i = 0; i < count; i++)
+        s->start[bucket_of(s, wanted(s, fingerprints, count, width, i)) + 1]++;
+    for (size_t i = 0; i < buckets; i++)
+        s->start[i + 1] += s->start[i];
+    /* From its start on each bucket is filled; its start is then the next one's. */
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t value = wanted(s, fingerprints, count, width, i);
+        s->targets[s->start[bucket_of(s, value)]++] = (target){value, RDC_NOWHERE};
+        filter_add(&s->filter, value);
     }
+    size_t kept = 0, begin = 0;
+    for (size_t i = 0; i < buckets; i++) {
+        const size_t end = s->start[i], bucket = kept;
+        sort(s->targets + begin, end - begin);
+        s->start[i] = kept;
+        for (; begin < end; begin++)
+            if (kept == bucket || s->targets[kept - 1].value != s->targets[begin].value)
+                s->targets[kept++] = s->targets[begin];
+    }
+    s->start[buckets] = kept;
 }
 
+/* Everything that is allocated lies in one piece, the filter's bits. */
 static int search_start(search *s, const uint8_t *fingerprints, size_t count, unsigned width)
 {
-    size_t slots = SLOTS_MIN;
-    while (slots < SLOTS_MAX && slots / SLOTS_A_TARGET < count)
-        slots *= 2;
+    size_t bytes = FILTER_MIN, buckets = 2;
+    while (bytes < FILTER_MAX && bytes / BYTES_A_TARGET < count)
+        bytes *= 2;
+    s->shift = 63;
+    for (; buckets < count; buckets *= 2)
+        s->shift--;
     s->mask = fingerprint_mask(width);
-    s->filter_mask = (slots - 1) & s->mask;
-    s->filter = calloc(slots / 8, 1);
-    s->targets = malloc((count ? count : 1) * sizeof *s->targets);
-    if (!s->filter || !s->targets)
+    const size_t cleared = bytes + (buckets + 1) * sizeof *s->start;
+    uint8_t *const memory = malloc(cleared + count * sizeof *s->targets);
+    s->filter = (block_filter){memory, (bytes - 1) & s->mask >> 6, planes_for(count, width), {{0}}};
+    if (!memory)
         return -1;
-    for (size_t i = 0; i < count; i++) {
-        const uint64_t value = fingerprint_at(fingerprints + i * width, width);
-        s->targets[i] = (target){value, RDC_NOWHERE};
-        admit(s, value);
-    }
-    qsort(s->targets, count, sizeof *s->targets, by_value);
-    s->count = 0;
-    for (size_t i = 0; i < count; i++)
-        if (!s->count || s->targets[s->count - 1].value != s->targets[i].value)
-            s->targets[s->count++] = s->targets[i];
+    memset(memory, 0, cleared);
+    s->start = (size_t *)(void *)(memory + bytes);
+    s->targets = (target *)(void *)(s->start + buckets + 1);
+    deal(s, fingerprints, count, width, buckets);
+    s->last_value = 0;
+    s->last = find(s, 0);
     return 0;
 }
 
@@ -193,29 +179,25 @@ int rdc_match_blocks(const uint8_t *key, const uint8_t *base, size_t length, siz
     search s;
     const int failed = search_start(&s, fingerprints, count, width);
     if (!failed) {
-        block_hash_start(&s.hash, key, size);
         const size_t offsets = length < size || !count ? 0 : length - size + 1;
-        /* Each lane reads `size` bytes before its first window is whole: worth it where there are more windows. */
-        const size_t a_lane = offsets / LANES >= size ? offsets / LANES : 0;
-        if (a_lane)
-            scan_lanes(&s, base, size, a_lane);
-        if (a_lane * LANES < offsets)
-            scan_one(&s, base, size, a_lane * LANES, offsets);
+        block_hash hash;
+        block_hash_start(&hash, key, size);
+        if (offsets)
+            rdc_blocks->scan(&hash, base, size, offsets, &s.filter, note, &s);
         uint64_t shift = 0; /* of the block found last: its place - its own offset, mod 2^64 */
         int shifted = 0;
         for (size_t i = 0; i < count; i++) {
-            const uint64_t value = fingerprint_at(fingerprints + i * width, width), next = shift + i * size;
+            const uint64_t value = wanted(&s, fingerprints, count, width, i), next = shift + i * size;
             out[i] = find(&s, value)->first;
             if (out[i] == RDC_NOWHERE)
                 continue;
             if (shifted && next != out[i] && next < offsets &&
-                (block_value(&s.hash, base + next, size) & s.mask) == value)
+                (rdc_blocks->value(hash.key, base + next, size) & s.mask) == value)
                 out[i] = next;
             shift = out[i] - i * size;
             shifted = 1;
         }
     }
-    free(s.filter);
-    free(s.targets);
+    free(s.filter.bits);
     return failed;
 }

@@ -14,8 +14,9 @@ void rdc_block_fingerprints(const uint8_t *key, const uint8_t *data, size_t leng
                             uint8_t *out);
 
 /* For each of `count` fingerprints of consecutive blocks of exactly `size` bytes the offset in base where it fits: as far
- * behind the block found last as it is in the file where that fits, else the first, else RDC_NOWHERE. 0, or -1 for want of memory. Time: linear in
- * length + count * size, and a binary search among the fingerprints for the offsets that pass a filter. */
+ * behind the block found last as it is in the file where that fits, else the first, else RDC_NOWHERE. 0, or -1 for want of
+ * memory. Time: linear in length + count * size; for the offsets that pass a filter at worst a binary search among the
+ * fingerprints. */
 int rdc_match_blocks(const uint8_t *key, const uint8_t *base, size_t length, size_t size, unsigned width,
                      const uint8_t *fingerprints, size_t count, uint64_t *out);
 

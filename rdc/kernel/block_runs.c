@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "block_hash.h"
+#include "block_form.h"
 
 typedef struct {
     block_hash hash;
@@ -14,7 +14,7 @@ typedef struct {
     uint64_t mask;
 } sought;
 
-/* Low halves of the fingerprints of all whole blocks of the base from `first` on. */
+/* Low halves of the values of all whole blocks of the base from `first` on. */
 typedef struct {
     uint32_t *low;
     size_t room, count;
@@ -30,7 +30,7 @@ static int fits(const sought *s, uint64_t place, uint64_t length)
 static int matches(const sought *s, uint64_t place, size_t length, uint64_t value)
 {
     return fits(s, place, length) &&
-           (block_value(&s->hash, s->base + (place - s->origin), length) & s->mask) == value;
+           (rdc_blocks->value(s->hash.key, s->base + (place - s->origin), length) & s->mask) == value;
 }
 
 /* Of blocks that begin at `start` - reach to `end` + reach, as far as they are in the base. */
@@ -55,16 +55,7 @@ static int fill(const sought *s, window *w, uint64_t start, uint64_t end)
         w->low = grown;
         w->room = count;
     }
-    const uint8_t *data = s->base + (first - s->origin);
-    uint64_t v = s->hash.start;
-    for (size_t i = 0; i < s->size; i++)
-        v = enter(&s->hash, v, data[i]);
-    for (size_t i = 0;; i++) {
-        w->low[i] = (uint32_t)(canonical(v) & s->mask);
-        if (i + 1 == count)
-            break;
-        v = slide(&s->hash, v, data[i + s->size], data[i]);
-    }
+    rdc_blocks->lows(&s->hash, s->base + (first - s->origin), s->size, count, w->low);
     w->count = count;
     return 0;
 }
@@ -73,7 +64,7 @@ static int fill(const sought *s, window *w, uint64_t start, uint64_t end)
 static uint64_t first_near(const sought *s, const window *w, uint64_t place, uint64_t value)
 {
     const uint64_t from = place > s->reach ? place - s->reach : 0, to = place + s->reach;
-    const uint32_t low = (uint32_t)value;
+    const uint32_t low = (uint32_t)value, mask = (uint32_t)s->mask;
     if (!w->count || to < w->first || from >= w->first + w->count)
         return RDC_UNPLACED;
     size_t i = from > w->first ? (size_t)(from - w->first) : 0;
@@ -85,7 +76,7 @@ static uint64_t first_near(const sought *s, const window *w, uint64_t place, uin
         if (stop - i >= 8) {
             unsigned any = 0;
             for (unsigned j = 0; j < 8; j++)
-                any |= w->low[i + j] == low;
+                any |= (w->low[i + j] & mask) == low;
             if (!any) {
                 i += 8;
                 continue;
@@ -93,7 +84,7 @@ static uint64_t first_near(const sought *s, const window *w, uint64_t place, uin
         }
         const size_t end = stop - i >= 8 ? i + 8 : stop;
         for (; i < end; i++)
-            if (w->low[i] == low && matches(s, w->first + i, s->size, value))
+            if ((w->low[i] & mask) == low && matches(s, w->first + i, s->size, value))
                 return w->first + i;
     }
     return RDC_UNPLACED;

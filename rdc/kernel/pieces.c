@@ -217,7 +217,7 @@ int64_t rdc_tile_range(const rdc_copy *copies, size_t count, uint64_t offset, ui
     return (int64_t)made;
 }
 
-int64_t rdc_literal_ranges(const rdc_tile *tiles, size_t count, uint64_t offset, rdc_range *out)
+int64_t rdc_fetched_ranges(const rdc_tile *tiles, size_t count, uint64_t offset, rdc_range *out)
 {
     size_t made = 0;
     for (size_t i = 0; i < count; i++) {

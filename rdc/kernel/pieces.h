@@ -63,7 +63,7 @@ int64_t rdc_run_spans(const rdc_run *runs, size_t count, uint64_t size, uint64_t
 int64_t rdc_tile_range(const rdc_copy *copies, size_t count, uint64_t offset, uint64_t length, rdc_tile *out);
 
 /* `out` has room for `count` ranges. */
-int64_t rdc_literal_ranges(const rdc_tile *tiles, size_t count, uint64_t offset, rdc_range *out);
+int64_t rdc_fetched_ranges(const rdc_tile *tiles, size_t count, uint64_t offset, rdc_range *out);
 
 /* `reads` (base, offset, length) and `sources` (a tile's bytes in what is read, or RDC_LITERAL) have room for `count`
  * rows each. Sets *literals to the bytes of literals. How many reads; -2 for want of memory. */

@@ -8,9 +8,9 @@ from rdc.kernel.choice import chosen_module
 
 if TYPE_CHECKING:
     from rdc.kernel._pieces import (
+        fetched_ranges,
         fill_places,
         join_pieces,
-        literal_ranges,
         open_runs,
         place_blocks,
         put_tiles,
@@ -24,9 +24,9 @@ else:
         from rdc.kernel import pure_pieces as _module
     else:
         from rdc.kernel import _pieces as _module
+    fetched_ranges = _module.fetched_ranges
     fill_places = _module.fill_places
     join_pieces = _module.join_pieces
-    literal_ranges = _module.literal_ranges
     open_runs = _module.open_runs
     place_blocks = _module.place_blocks
     put_tiles = _module.put_tiles
@@ -36,9 +36,9 @@ else:
 
 __all__ = [
     "LITERAL",
+    "fetched_ranges",
     "fill_places",
     "join_pieces",
-    "literal_ranges",
     "open_runs",
     "place_blocks",
     "put_tiles",

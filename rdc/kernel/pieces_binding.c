@@ -174,17 +174,17 @@ static PyObject *tile_range(PyObject *module, PyObject *args)
     return result;
 }
 
-static PyObject *literal_ranges(PyObject *module, PyObject *args)
+static PyObject *fetched_ranges(PyObject *module, PyObject *args)
 {
     Py_buffer tiles;
     uint64_t offset;
     PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*O&:literal_ranges", &tiles, number, &offset))
+    if (!PyArg_ParseTuple(args, "y*O&:fetched_ranges", &tiles, number, &offset))
         return NULL;
     const Py_ssize_t count = rows_of(&tiles, sizeof(rdc_tile));
     if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_range))))
-        result = filled(result, rdc_literal_ranges(tiles.buf, (size_t)count, offset, inside(result)),
+        result = filled(result, rdc_fetched_ranges(tiles.buf, (size_t)count, offset, inside(result)),
                         sizeof(rdc_range));
     PyBuffer_Release(&tiles);
     return result;
@@ -236,9 +236,9 @@ static PyObject *put_tiles(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef functions[] = {
+    {"fetched_ranges", fetched_ranges, METH_VARARGS, NULL},
     {"fill_places", fill_places, METH_VARARGS, NULL},
     {"join_pieces", join_pieces, METH_VARARGS, NULL},
-    {"literal_ranges", literal_ranges, METH_VARARGS, NULL},
     {"open_runs", open_runs, METH_VARARGS, NULL},
     {"place_blocks", place_blocks, METH_VARARGS, NULL},
     {"put_tiles", put_tiles, METH_VARARGS, NULL},

@@ -29,7 +29,10 @@ from rdc.kernel.constants import (
     reflected_table,
     trait_mix,
 )
+from rdc.kernel.pure_blocks import block_fingerprints, match_blocks, match_runs
+from rdc.kernel.pure_code_targets import absolute_targets, relative_targets
 from rdc.kernel.pure_similarity import TraitIndex, TraitPairs
+from rdc.kernel.pure_siphash import siphash
 from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINNOW_MAX_LIMIT
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ __all__ = [
     "TraitIndex",
     "TraitPairs",
     "Winnower",
+    "absolute_targets",
     "block_fingerprints",
     "cut_many",
     "equal_rows",
@@ -47,6 +51,7 @@ __all__ = [
     "match_blocks",
     "match_runs",
     "name_ranks",
+    "relative_targets",
     "short_references",
 ]
 
@@ -261,41 +266,6 @@ class Winnower:
         return [self._count] if self._count else []
 
 
-def _rotate(x: int, by: int) -> int:
-    return (x << by | x >> 64 - by) & _MASK
-
-
-def siphash(key: bytes, message: bytes) -> int:
-    """SipHash-2-4 (Aumasson, Bernstein 2012)."""
-    k0: int
-    k1: int
-    k0, k1 = struct.unpack("<2Q", key)
-    v0, v1 = k0 ^ 0x736F_6D65_7073_6575, k1 ^ 0x646F_7261_6E64_6F6D
-    v2, v3 = k0 ^ 0x6C79_6765_6E65_7261, k1 ^ 0x7465_6462_7974_6573
-
-    def rounds(count: int) -> None:
-        nonlocal v0, v1, v2, v3
-        for _ in range(count):
-            v0, v2 = (v0 + v1) & _MASK, (v2 + v3) & _MASK
-            v1, v3 = _rotate(v1, 13) ^ v0, _rotate(v3, 16) ^ v2
-            v0 = _rotate(v0, 32)
-            v2, v0 = (v2 + v1) & _MASK, (v0 + v3) & _MASK
-            v1, v3 = _rotate(v1, 17) ^ v2, _rotate(v3, 21) ^ v0
-            v2 = _rotate(v2, 32)
-
-    whole = len(message) // 8
-    words = struct.unpack_from(f"<{whole}Q", message)
-    # The last word is what is left of the message, with the length in its highest byte.
-    last = int.from_bytes(message[8 * whole :], "little") | (len(message) & 0xFF) << 56
-    for word in (*words, last):
-        v3 ^= word
-        rounds(2)
-        v0 ^= word
-    v2 ^= 0xFF
-    rounds(4)
-    return v0 ^ v1 ^ v2 ^ v3
-
-
 def short_references(key: bytes, records: ReadableBuffer, stride: int, width: int) -> bytes:
     """Keyed short names of digests: the first `width` bytes of SipHash-2-4 of each record's first 32, packed.
 
@@ -347,160 +317,3 @@ def equal_rows(column: ReadableBuffer, width: int, /) -> tuple[bytes, bytes]:
         b"".join(row.to_bytes(4, "little") for rows in groups for row in rows),
         b"".join(len(rows).to_bytes(4, "little") for rows in groups),
     )
-
-
-_P = (1 << 61) - 1
-_NOWHERE = _MASK
-
-
-class _BlockHash:
-    """f(d) = (b + a * (d[0] x^(s-1) + ... + d[s-1])) mod p, p = 2^61 - 1; x, a, b come from the key.
-
-    Two blocks of s bytes that differ have the same sum for at most s - 1 of the 2^56 points x (Rabin, Karp;
-    Carter, Wegman's polynomial hash); where their sums differ, a and b make their values a uniformly random
-    pair, so that w low bytes agree with probability 2^-8w. Both hold for whoever does not know the key when
-    he chooses the blocks: wrong matches take luck, s * 2^-56 + 2^-8w a pair.
-    """
-
-    __slots__ = ("_a", "_b", "_x")
-
-    def __init__(self, key: bytes) -> None:
-        self._x = siphash(key, b"\1") >> 8
-        self._a = siphash(key, b"\2") % (_P - 1) + 1
-        self._b = siphash(key, b"\3") % _P
-
-    def sums(self, data: bytes, size: int) -> list[int]:
-        """The sums of the windows of `size` bytes at every offset."""
-        total, leaving = 0, pow(self._x, size, _P)
-        found = []
-        for i, byte in enumerate(data):
-            total = total * self._x + byte
-            if i >= size:
-                total -= data[i - size] * leaving
-            total %= _P
-            if i + 1 >= size:
-                found.append(total)
-        return found
-
-    def value(self, total: int, width: int) -> int:
-        return (self._b + self._a * total) % _P & ((1 << 8 * width) - 1)
-
-
-def _check_blocks(key: bytes, size: int, width: int, fingerprints: int) -> None:
-    if len(key) != 16 or size < 1 or not 1 <= width <= 8 or fingerprints % width:
-        raise ValueError(
-            f"blocks: a key of 16 bytes (found {len(key)}), a size of >= 1 ({size}), a width of 1 to 8 "
-            f"({width}), fingerprints without a rest ({fingerprints} bytes)"
-        )
-
-
-def block_fingerprints(key: bytes, data: ReadableBuffer, size: int, width: int, /) -> bytes:
-    """Keyed fingerprints of the blocks of `size` bytes that `data` is made of, `width` (1 to 8) bytes each.
-
-    A last shorter block has the fingerprint of its own length. Only fingerprints of equally long blocks can
-    be compared. ValueError for a key that has not 16 bytes.
-    """
-    _check_blocks(key, size, width, 0)
-    packed, hashed = bytes(data), _BlockHash(key)
-    blocks = [packed[at : at + size] for at in range(0, len(packed), size)]
-    return b"".join(
-        hashed.value(hashed.sums(block, len(block))[0], width).to_bytes(width, "little") for block in blocks
-    )
-
-
-def match_blocks(
-    key: bytes, base: ReadableBuffer, size: int, width: int, fingerprints: ReadableBuffer, /
-) -> bytes:
-    """Where in `base` blocks of exactly `size` bytes are: every offset is looked at, as zsync does.
-
-    `fingerprints` as `block_fingerprints` makes them. The answer has a little-endian 64-bit offset for each:
-    as far behind the block found last as it is in the file, where it fits there (what only changed here and
-    there stays in one place); else the first that fits; else 2^64 - 1.
-    """
-    packed = bytes(fingerprints)
-    _check_blocks(key, size, width, len(packed))
-    hashed = _BlockHash(key)
-    values = [hashed.value(total, width) for total in hashed.sums(bytes(base), size)]
-    first: dict[int, int] = {}
-    for offset, value in enumerate(values):
-        first.setdefault(value, offset)
-    found: list[int] = []
-    shift: int | None = None
-    for row in range(len(packed) // width):
-        value = int.from_bytes(packed[row * width : (row + 1) * width], "little")
-        offset = first.get(value, _NOWHERE)
-        if offset != _NOWHERE:
-            after = -1 if shift is None else shift + row * size
-            if 0 <= after < len(values) and values[after] == value:
-                offset = after
-            shift = offset - row * size
-        found.append(offset)
-    return struct.pack(f"<{len(found)}Q", *found)
-
-
-def match_runs(
-    key: bytes,
-    base: ReadableBuffer,
-    origin: int,
-    size: int,
-    width: int,
-    reach: int,
-    runs: ReadableBuffer,
-    fingerprints: ReadableBuffer,
-    /,
-) -> bytes:
-    """Which blocks of `size` bytes are in the base where their neighbours say, or near it.
-
-    `base`: the bytes from `origin` on. `runs`: little-endian 64-bit numbers, four a run: its offset in the
-    file, its length, where in the base what precedes it goes on, where what follows it begins (2^64 - 1:
-    unknown). `fingerprints`: of the blocks of each run, the last of which may be shorter. A block is tried
-    behind the piece found last, as far behind as it is in the file, or before what follows; a whole one then
-    at every offset up to `reach` from where what precedes the run, and what follows it, would have it, the
-    lowest first. The answer has three such numbers a piece: offset in the file, place in the base, length;
-    neighbours that go on in both are one. ValueError where counts do not add up.
-    """
-    data, packed, prints = bytes(base), bytes(runs), bytes(fingerprints)
-    _check_blocks(key, size, width, len(prints))
-    if not 0 <= reach <= 1 << 20 or len(packed) % 32 or origin > 1 << 63:
-        raise ValueError("runs: rows of 32 bytes, a reach of 0 to 2^20, an origin up to 2^63")
-    rows = list(struct.iter_unpack("<4Q", packed))
-    if any(
-        offset > 1 << 63 or length > 1 << 32 or any(1 << 63 < place != _NOWHERE for place in places)
-        for offset, length, *places in rows
-    ):
-        raise ValueError("runs: of at most 2^32 bytes, at places up to 2^63")
-    blocks = sum(-(-length // size) for _, length, _, _ in rows)
-    if blocks != len(prints) // width:
-        raise ValueError(f"runs of {blocks} blocks, {len(prints) // width} fingerprints")
-    hashed = _BlockHash(key)
-
-    def fits(place: int, length: int, value: int) -> bool:
-        start = place - origin
-        block = data[start : start + length] if start >= 0 else b""
-        return len(block) == length and hashed.value(hashed.sums(block, length)[0], width) == value
-
-    found: list[list[int]] = []
-    at_print = 0
-    for offset, length, before, behind in rows:
-        shift = None if before == _NOWHERE else before
-        for at in range(0, length, size):
-            value = int.from_bytes(prints[at_print : at_print + width], "little")
-            at_print += width
-            left, take = length - at, min(size, length - at)
-            ahead = None if before == _NOWHERE else before + at
-            back = None if behind == _NOWHERE or behind < left else behind - left
-            tried = [place for place in (None if shift is None else shift + at, back) if place is not None]
-            if take == size and reach:
-                for place in (ahead, back):
-                    if place is not None:
-                        tried += range(max(0, place - reach), place + reach + 1)
-            place = next((place for place in tried if fits(place, take, value)), None)
-            if place is None:
-                continue
-            shift = place - at
-            last = found[-1] if found else [0, 0, 0]
-            if found and last[0] + last[2] == offset + at and last[1] + last[2] == place:
-                last[2] += take
-            else:
-                found.append([offset + at, place, take])
-    return b"".join(struct.pack("<3Q", *piece) for piece in found)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 __all__ = [
+    "fetched_ranges",
     "fill_places",
     "join_pieces",
-    "literal_ranges",
     "open_runs",
     "place_blocks",
     "put_tiles",
@@ -173,7 +173,7 @@ def tile_range(copies: ReadableBuffer, offset: int, length: int) -> bytes:
     return _packed(tiles)
 
 
-def literal_ranges(tiles: ReadableBuffer, offset: int) -> bytes:
+def fetched_ranges(tiles: ReadableBuffer, offset: int) -> bytes:
     """The ranges of the file that are to be fetched for a chunk at `offset`; neighbours are one."""
     _numbers(offset)
     ranges: list[int] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
-from rdc.kernel.pure import siphash
+from rdc.kernel.pure_siphash import siphash
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

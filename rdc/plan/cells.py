@@ -7,38 +7,63 @@ file's missing bytes are sent, so that the cell's right bytes come with them and
 from __future__ import annotations
 
 from array import array
-from itertools import groupby
+from itertools import accumulate
+from operator import mul
 from typing import TYPE_CHECKING
 
 from rdc.kernel.naming import NAME_BYTES, name_parts
+from rdc.kernel.pieces import put_tiles, tile_reads
 from rdc.limits import CELLS_PER_MESSAGE, RANGES_PER_MESSAGE
-from rdc.plan.context import placed_pieces
-from rdc.plan.descent import ByteRange, Patch
-from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES, rests
+from rdc.plan.descent import Fetch, Patch, Repeat, Reuse
+from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rdc.plan.context import PlacedPiece
     from rdc.plan.descent import Part
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["cell_digests", "divided", "doubtful", "image"]
+__all__ = ["cell_digests", "divided", "doubtful"]
 
-ZEROS = memoryview(bytes(CELL_BYTES))
-
-FAR = 4
-"""Pieces of one cell that lie within so many times its length of each other are read at once."""
+CLOSE_BYTES = 4 << 10
+"""Bytes of a base between two copies of one chunk that cost less to read than another system call."""
 
 
 def doubtful(
-    parts: Sequence[Part], trees: Sequence[SignatureTree], ranges: Sequence[tuple[int, int]], size: int
-) -> Iterator[tuple[int, list[PlacedPiece]]]:
-    """The cells of the file that `parts` make into which blocks went, and all that the bases have of each.
+    parts: Sequence[Part],
+    trees: Sequence[SignatureTree],
+    size: int,
+    read: Callable[[int, int, int], bytes],
+) -> Iterator[tuple[int, bytes]]:
+    """The cells into which blocks went of the file of `size` bytes that `parts` make, each as its digest sees
+    it: with zeros for what is to be fetched.
 
-    `ranges`: of what is to be fetched, (offset, length) in order. Left out are cells of which something is
-    neither there nor in `ranges`, which happens in runs of equal chunks.
+    `read` takes a base's number, offset and length. Left out are cells with bytes that are not there yet and
+    are not asked for either, which happens in runs of equal chunks.
     """
+    cells = _patched(parts)
+    contents = _Contents(trees, read)
+    row, found, whole = 0, bytearray(), True
+    at = 0
+    for part in parts:
+        end = at + part.length * part.count
+        while row < len(cells) and cells[row] * CELL_BYTES < end:
+            start = cells[row] * CELL_BYTES
+            stop = min(start + CELL_BYTES, size)
+            first, last = max(at, start) - at, min(end, stop) - at
+            whole = whole and last <= part.length and not isinstance(part, Repeat)
+            if whole:
+                found += contents.of(part, first, last)
+            if stop > end:
+                break
+            if whole:
+                yield cells[row], bytes(found)
+            row, found, whole = row + 1, bytearray(), True
+        at = end
+
+
+def _patched(parts: Sequence[Part]) -> list[int]:
+    """Cells into which blocks went."""
     cells: list[int] = []
     at = 0
     for part in parts:
@@ -46,40 +71,44 @@ def doubtful(
             first, last = at // CELL_BYTES, (at + part.length - 1) // CELL_BYTES
             cells += range(max(first, cells[-1] + 1) if cells else first, last + 1)
         at += part.length * part.count
-    wanted = [ByteRange(cell * CELL_BYTES, min(CELL_BYTES, size - cell * CELL_BYTES)) for cell in cells]
-    missing = dict.fromkeys(cells, 0)
-    for cell, _, length in rests(ranges, cells, size):
-        missing[cell] += length
-    for cell, pieces in groupby(placed_pieces(parts, trees, wanted), lambda piece: piece[0] // CELL_BYTES):
-        held = list(pieces)
-        if sum(length for _, _, _, length in held) == missing[cell]:
-            yield cell, held
+    return cells
 
 
-def image(
-    cell: int, size: int, pieces: Sequence[PlacedPiece], read: Callable[[int, int, int], bytes]
-) -> list[bytes | memoryview]:
-    """A cell of a file of `size` bytes as its digest sees it, to be joined; `read` takes a base's number,
-    offset and length."""
-    found: list[bytes | memoryview] = []
-    at = cell * CELL_BYTES
-    end = min(at + CELL_BYTES, size)
-    start = min(offset for _, _, offset, _ in pieces)
-    stop = max(offset + length for _, _, offset, length in pieces)
-    near: memoryview | None = None
-    if stop - start <= FAR * CELL_BYTES and len({base for _, base, _, _ in pieces}) == 1:
-        near = memoryview(read(pieces[0][1], start, stop - start))
-    for begin, base, offset, length in pieces:
-        if begin > at:
-            found.append(ZEROS[: begin - at])
-        if near is None:
-            found.append(read(base, offset, length))
-        else:
-            found.append(near[offset - start : offset - start + length])
-        at = begin + length
-    if end > at:
-        found.append(ZEROS[: end - at])
-    return found
+class _Contents:
+    """What is held of parts, the last patch of which is kept: it is in several cells."""
+
+    def __init__(self, trees: Sequence[SignatureTree], read: Callable[[int, int, int], bytes]) -> None:
+        self._trees = trees
+        self._read = read
+        self._starts: dict[int, array[int]] = {}
+        self._patch: Patch | None = None
+        self._made = b""
+
+    def of(self, part: Part, start: int, stop: int) -> bytes:
+        """Bytes start to stop of a part that repeats nothing."""
+        if isinstance(part, Patch):
+            if part is not self._patch:
+                self._patch, self._made = part, self._put_together(part)
+            return self._made[start:stop]
+        if isinstance(part, Fetch | Repeat):
+            return bytes(stop - start)
+        row = part.first if isinstance(part, Reuse) else part.row
+        return self._read(part.base, self._offset(part.base, row) + start, stop - start)
+
+    def _put_together(self, part: Patch) -> bytes:
+        wanted, reads, sources = tile_reads(part.pieces.tiles, CLOSE_BYTES)
+        numbers = iter(array("Q", reads))
+        held = b"".join(
+            self._read(base, offset, length)
+            for base, offset, length in zip(numbers, numbers, numbers, strict=True)
+        )
+        return put_tiles(sources, held, bytes(wanted))
+
+    def _offset(self, base: int, row: int) -> int:
+        if base not in self._starts:
+            level = self._trees[base].levels[0]
+            self._starts[base] = array("Q", accumulate(map(mul, level.lengths, level.counts), initial=0))
+        return self._starts[base][row]
 
 
 def cell_digests(secret: bytes, images: bytes, sizes: array[int]) -> bytes:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rdc.errors import ProtocolError
+from rdc.kernel.pieces import LITERAL, fetched_ranges
 from rdc.limits import DESCENT_MAP_RECORDS
 from rdc.records import dataclass
 from rdc.signature.records import reference_column
@@ -23,6 +25,7 @@ __all__ = [
     "Literal",
     "Part",
     "Patch",
+    "Pieces",
     "Repeat",
     "Reuse",
     "ReuseChunk",
@@ -79,13 +82,40 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
+class Pieces:
+    """What a chunk is put together from, in order. Packed: a rebuilt library has hundreds of thousands."""
+
+    tiles: bytes
+    """Rows of the kernel's."""
+
+    @classmethod
+    def of(cls, *pieces: Copy | Literal) -> Pieces:
+        numbers = array("Q")
+        for piece in pieces:
+            place = (piece.base, piece.offset) if isinstance(piece, Copy) else (LITERAL, 0)
+            numbers.extend((*place, piece.length))
+        return cls(numbers.tobytes())
+
+    @property
+    def copies(self) -> bool:
+        """Not all of it is to be fetched."""
+        bases = array("Q", self.tiles)[0::3]
+        return bases.count(LITERAL) < len(bases)
+
+    def __iter__(self) -> Iterator[Copy | Literal]:
+        numbers = iter(array("Q", self.tiles))
+        for base, offset, length in zip(numbers, numbers, numbers, strict=True):
+            yield Literal(length) if base == LITERAL else Copy(base, offset, length)
+
+
+@dataclass(frozen=True, slots=True)
 class Patch:
     """A chunk of `length` bytes put together from `pieces`, `count` times over; `reference` checks it."""
 
     reference: bytes
     length: int
     count: int
-    pieces: tuple[Copy | Literal, ...]
+    pieces: Pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +130,7 @@ class Repeat:
 Part: TypeAlias = Reuse | ReuseChunk | Fetch | Patch | Repeat
 
 
-@dataclass(frozen=True, slots=True)
-class ByteRange:
+class ByteRange(NamedTuple):
     """Bytes offset to offset + length of a file."""
 
     offset: int
@@ -285,28 +314,27 @@ def literal_ranges(parts: Sequence[Part], start: int = 0) -> Iterator[ByteRange]
 
     `start`: file offset of the first part, in bytes.
     """
-    held: ByteRange | None = None
-    for found in _ranges(parts, start):
-        if held is not None and held.offset + held.length == found.offset:
-            held = ByteRange(held.offset, held.length + found.length)
-            continue
-        if held is not None:
-            yield held
-        held = found
-    if held is not None:
-        yield held
+    ranges = array("Q")
+    _add_ranges(ranges, parts, start)
+    return map(ByteRange._make, zip(ranges[0::2], ranges[1::2], strict=True))
 
 
-def _ranges(parts: Sequence[Part], offset: int) -> Iterator[ByteRange]:
+def _add_ranges(ranges: array[int], parts: Sequence[Part], offset: int) -> None:
     for part in parts:
         if isinstance(part, Fetch):
-            yield ByteRange(offset, part.length)
+            _add_range(ranges, offset, part.length)
         elif isinstance(part, Repeat):
-            yield from _ranges(part.parts, offset)
+            _add_ranges(ranges, part.parts, offset)
         elif isinstance(part, Patch):
-            at = offset
-            for piece in part.pieces:
-                if isinstance(piece, Literal):
-                    yield ByteRange(at, piece.length)
-                at += piece.length
+            fetched = array("Q", fetched_ranges(part.pieces.tiles, offset))
+            if fetched:
+                _add_range(ranges, fetched[0], fetched[1])
+                ranges += fetched[2:]
         offset += part.length * part.count
+
+
+def _add_range(ranges: array[int], offset: int, length: int) -> None:
+    if ranges and ranges[-2] + ranges[-1] == offset:
+        ranges[-1] += length
+    else:
+        ranges.extend((offset, length))

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Callable, Sequence
 
-    from rdc.plan.descent import ByteRange
     from rdc.plan.regions import Window
 
-__all__ = ["NOWHERE", "ORDERED_COST", "WRONG_COST", "Ask", "Find", "fingerprint_width"]
+__all__ = ["NOWHERE", "ORDERED_COST", "WRONG_COST", "Ask", "Find", "Search", "fingerprint_width"]
 
 NOWHERE = (1 << 64) - 1
 """Offset of a block that was not found, as the kernel says it."""
@@ -33,13 +33,25 @@ MOST_WIDTH = 8
 class Ask:
     """Blocks of `size` bytes of these ranges (whose ends may be shorter), fingerprints of `width` bytes."""
 
-    ranges: tuple[ByteRange, ...]
+    ranges: array[int]
+    """Two numbers each, offset in the file and length."""
     size: int
     width: int
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """The ranges, (offset, length)."""
+        return list(zip(self.ranges[0::2], self.ranges[1::2], strict=True))
 
 
 Find: TypeAlias = "Callable[[Window, int, int, bytes], Sequence[int]]"
 """(window, size, width, fingerprints) -> the offset in the base of each block, or NOWHERE."""
+
+Search: TypeAlias = (
+    "Callable[[int, int, int, int, array[int], array[int], array[int], bytes], tuple[bytes, ...]]"
+)
+"""(base, size, width, smaller, gaps, ranges, pieces, fingerprints) -> (counts, pieces, ranges), all but
+the base as the kernel's `search_gaps` has them."""
 
 
 def fingerprint_width(candidates: int, cost: int) -> int:

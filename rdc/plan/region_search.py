@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rdc.kernel.pieces import fill_places
 from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
-from rdc.plan.descent import ByteRange
 from rdc.plan.questions import WRONG_COST, Ask, fingerprint_width
 from rdc.plan.regions import RUNS_MOST, ladder
 
@@ -88,8 +87,8 @@ def _everywhere(region: Region, step: Step) -> Iterator[_Everywhere]:
     fingerprints = bytearray()
     for first in range(0, blocks, BLOCKS_PER_MESSAGE):
         count = min(BLOCKS_PER_MESSAGE, blocks - first)
-        part = ByteRange(region.offset + first * step.size, count * step.size)
-        yield _Everywhere(Ask((part,), step.size, width), region, fingerprints, first + count == blocks)
+        part = array("Q", (region.offset + first * step.size, count * step.size))
+        yield _Everywhere(Ask(part, step.size, width), region, fingerprints, first + count == blocks)
 
 
 def _look_everywhere(region: Region, ask: Ask, fingerprints: bytes, find: Find) -> None:
@@ -112,6 +111,7 @@ def _nearby(region: Region, runs: array[int], step: Step) -> Iterator[_Nearby]:
     while first < len(offsets):
         stop = min(bisect_right(blocks, blocks[first] + BLOCKS_PER_MESSAGE) - 1, first + RANGES_PER_MESSAGE)
         stop = min(max(stop, first + 1), len(offsets))
-        ranges = tuple(map(ByteRange, offsets[first:stop], lengths[first:stop]))
+        ranges = array("Q", bytes(16 * (stop - first)))
+        ranges[0::2], ranges[1::2] = offsets[first:stop], lengths[first:stop]
         yield _Nearby(Ask(ranges, step.size, width), region, runs[4 * first : 4 * stop], step)
         first = stop

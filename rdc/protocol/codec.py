@@ -96,13 +96,12 @@ class _Shape:
     # found out once, and a field of which nothing is to be asked costs no call.
 
     @cached_property
-    def values(self) -> Callable[[WireMessage], list[Any]]:
+    def values(self) -> Callable[[WireMessage], tuple[Any, ...]]:
         """The fields of a message."""
         names = [name for name, _ in self.fields]
         if len(names) > 1:
-            get = attrgetter(*names)
-            return lambda message: list(get(message))
-        return lambda message: [getattr(message, name) for name in names]
+            return attrgetter(*names)
+        return lambda message: tuple([getattr(message, name) for name in names])
 
     @cached_property
     def packers(self) -> tuple[tuple[int, Callable[[Any], object]], ...]:
@@ -193,7 +192,7 @@ def encode_parts(
     problem = message.check() if shape.checks else None
     if problem is not None:
         raise ValueError(f"{message.name}.{problem}")
-    values = shape.values(message)
+    values = list(shape.values(message))
     for row, pack in shape.packers:
         values[row] = pack(values[row])
     content = values.pop() if shape.content else b""

@@ -49,7 +49,9 @@ def pack_column(values: Sequence[int]) -> bytes:
     if not values:
         return b""
     largest = max(values)
-    width = 1 if largest < 1 << 8 else 2 if largest < 1 << 16 else 4 if largest < 1 << 32 else 8
+    if largest < 1 << 8:
+        return b"\1" + bytes(values)
+    width = 2 if largest < 1 << 16 else 4 if largest < 1 << 32 else 8
     return bytes((width,)) + encode_fixed(array(WIDTHS[width], values))
 
 

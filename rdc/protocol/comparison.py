@@ -29,7 +29,7 @@ from rdc.protocol.field_types import (
     Width,
 )
 from rdc.protocol.fields import Blob, Column, Integer, Parts
-from rdc.protocol.ranges import Ranged, gaps_between
+from rdc.protocol.ranges import Ranged, columns_of
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
@@ -199,12 +199,13 @@ class BlockRequest(Ranged, WireMessage):
     @classmethod
     def of(cls, file: int, ranges: Sequence[tuple[int, int]], size: int, width: int) -> BlockRequest:
         """From increasing, disjoint (offset, length) pairs."""
-        return cls(file, gaps_between(ranges), tuple(length for _, length in ranges), size, width)
+        return cls(file, *columns_of(ranges), size, width)
 
     @property
     def blocks(self) -> int:
         """How many fingerprints answer it."""
-        return sum(-(-length // self.size) for length in self.lengths)
+        size = self.size
+        return sum([-(-length // size) for length in self.lengths])
 
     def check(self) -> str | None:
         problem = self.check_ranges()

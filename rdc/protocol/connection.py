@@ -20,6 +20,7 @@ from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
     Changed,
+    Code,
     Condition,
     Correction,
     Data,
@@ -74,7 +75,7 @@ _QUOTE_BYTES = 60
 
 _ANSWERS = (
     BlockAnswer, Literals, TreeAnswer, RootAnswer, DigestAnswer, TraitsAnswer, NodeAnswer, Data, FileBatch,
-    FileEnd, FileFailed, Correction,
+    FileEnd, FileFailed, Code, Correction,
 )  # fmt: skip
 _FILE_REQUESTS = (BlockRequest, RangeRequest, NodeRequest)
 _FILES_REQUESTS = (RootRequest, DigestRequest, TraitsRequest, TreeRequest, FileRequest)
@@ -158,18 +159,19 @@ class Connection:
 
     def send(self, message: Message, round: int) -> None:  # noqa: A002 - the protocol's word
         """Queue a message. LocalProtocolError when it is not allowed now or breaks a limit."""
-        if not 0 <= round <= min(self._them.highest_round + 1, ROUND_LIMIT):
+        us = self._us
+        if not 0 <= round <= self._them.highest_round + 1 or round > ROUND_LIMIT:
             raise LocalProtocolError(
                 f"{message.name} in round {round}, the far side is in {self._them.highest_round}"
             )
         try:
             payload, content = encode_parts(message, self._packer)
-            self._step(self._us, self._them, message)
+            self._step(us, self._them, message)
         except (Illegal, ValueError) as problem:
             raise LocalProtocolError(
                 f"{message.name} in state {self._us.state.value}: {problem}"
             ) from problem
-        self._us.highest_round = max(self._us.highest_round, round)
+        us.highest_round = max(us.highest_round, round)
         length = len(payload) + len(content)
         head = frame_head(message.kind, round, length) + payload
         if content:

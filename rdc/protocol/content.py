@@ -16,13 +16,14 @@ from rdc.protocol.claims import CELL_BYTES, NO_CLAIMS, Claimed, Claims
 from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import DIGEST_BYTES, Digest, Failure, Files, Line, Mtime, Ordinal, Size
 from rdc.protocol.fields import Blob, Column, Content, Flag, Gaps
-from rdc.protocol.ranges import Ranged, gaps_between
+from rdc.protocol.ranges import Ranged, columns_of
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
+    "Code",
     "Correction",
     "Data",
     "FileBatch",
@@ -59,7 +60,7 @@ class RangeRequest(Ranged, WireMessage):
         claims: Claims = NO_CLAIMS,
     ) -> RangeRequest:
         """From increasing, disjoint (offset, length) pairs."""
-        return cls(file, gaps_between(ranges), tuple(length for _, length in ranges), pack, claims)
+        return cls(file, *columns_of(ranges), pack, claims)
 
     def check(self) -> str | None:
         if self.pack and sum(self.lengths) > PACKED_BYTES:
@@ -69,7 +70,7 @@ class RangeRequest(Ranged, WireMessage):
         return self.check_ranges()
 
 
-@wire(36)
+@wire(37)
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Correction(WireMessage):
     """S, before the answer to a RangeRequest: what these of its cells have in no range of it."""
@@ -107,6 +108,15 @@ class FileRequest(WireMessage):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Data(WireMessage):
     """S: the next bytes of a file or of its ranges."""
+
+    file: Ordinal
+    payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]
+
+
+@wire(36)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Code(WireMessage):
+    """S: the next bytes of a file's ranges, machine code with absolute targets."""
 
     file: Ordinal
     payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]

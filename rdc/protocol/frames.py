@@ -22,8 +22,12 @@ class Frame:
 
 def frame_head(kind: int, round_number: int, length: int) -> bytes:
     """The bytes before a payload of `length` bytes: varint length, u8 type, varint round."""
+    if length < 0x80 and round_number < 0x80:
+        return bytes((length, kind, round_number))
     return b"%b%c%b" % (encode_varint(length), kind, encode_varint(round_number))
 
+
+SHORT_HEAD_BYTES = 3
 
 HEAD_BYTES = 9
 """Bytes of the longest head that is within the limits: a length of 3, a type of 1, a round of 5."""
@@ -52,6 +56,12 @@ class FrameReader:
         if not len(queue):
             return None
         buffer = queue.head(HEAD_BYTES)
+        if len(buffer) > SHORT_HEAD_BYTES:
+            # Short frames of the first rounds, which most are.
+            length, kind, round_number = buffer[0], buffer[1], buffer[2]
+            end = SHORT_HEAD_BYTES + length
+            if length < 0x80 and round_number < 0x80 and end <= len(queue):
+                return Frame(kind, round_number, memoryview(queue.take(end))[SHORT_HEAD_BYTES:], end)
         head = decode_varint(buffer, 0, FRAME_BYTES, "a frame length")
         if head is None:
             return None

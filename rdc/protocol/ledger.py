@@ -16,6 +16,7 @@ from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
+    Code,
     Correction,
     Data,
     DigestAnswer,
@@ -53,7 +54,7 @@ Request: TypeAlias = (
 )  # fmt: skip
 Answer: TypeAlias = (
     RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
-    | Correction | Literals | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
+    | Correction | Literals | Code | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
 )  # fmt: skip
 
 
@@ -206,7 +207,7 @@ class _Whole(_Files):
 
 
 class _Ranges:
-    """RangeRequest: Corrections of cells it made claims about, then Data of exactly the bytes asked for, then
+    """RangeRequest: Corrections of cells that it makes claims about, Data of exactly the bytes asked for, and
     FileEnd."""
 
     __slots__ = ("_cells", "_file", "_left", "_pack", "_total", "ordinals")
@@ -221,7 +222,7 @@ class _Ranges:
 
     def accept(self, answer: Answer) -> bool:
         if (
-            not isinstance(answer, (Literals, Data, FileEnd, Correction, FileFailed))
+            not isinstance(answer, (Literals, Data, Code, FileEnd, Correction, FileFailed))
             or answer.file != self._file
         ):
             raise Illegal(f"the oldest request asks for ranges of file {self._file}")
@@ -230,7 +231,7 @@ class _Ranges:
             return False
         if isinstance(answer, Literals) and not (self._pack and self._left == self._total):
             raise Illegal("packed literals that were not asked for, or after others")
-        if isinstance(answer, Data):
+        if isinstance(answer, (Data, Code)):
             if len(answer.payload) > self._left:
                 raise Illegal(f"more than the {self._total} bytes asked for")
             self._left -= len(answer.payload)

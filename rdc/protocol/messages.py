@@ -22,6 +22,7 @@ from rdc.protocol.comparison import (
     TreeRequest,
 )
 from rdc.protocol.content import (
+    Code,
     Correction,
     Data,
     FileBatch,
@@ -55,6 +56,7 @@ __all__ = [
     "BlockAnswer",
     "BlockRequest",
     "Changed",
+    "Code",
     "Condition",
     "Correction",
     "Data",
@@ -116,6 +118,7 @@ Message: TypeAlias = (
     | Manifest
     | Literals
     | Correction
+    | Code
     | TierRequest
     | TierAnswer
     | TopTier

@@ -10,10 +10,14 @@ from rdc.protocol.field_types import Files, Root
 from rdc.protocol.fields import Blob, Column
 from rdc.records import dataclass
 
-__all__ = ["DigestAnswer", "DigestRequest", "TraitsAnswer", "TraitsRequest"]
+__all__ = ["COARSE_BELOW", "COARSE_FROM", "DigestAnswer", "DigestRequest", "TraitsAnswer", "TraitsRequest"]
 
 SHORT_ROOT_BYTES = 8
 TRAITS_BYTES = 9
+
+COARSE_FROM, COARSE_BELOW = 24 << 10, 64 << 10
+"""Sizes of files whose coarse traits come too: below the second, traits are of other features than those of
+larger files; below the first, three eighths of a larger one is the most that they could be."""
 
 
 @wire(40)
@@ -52,6 +56,8 @@ class TraitsAnswer(WireMessage):
     """8 bytes a file under the session's key."""
     traits: Annotated[bytes, Blob(TRAITS_BYTES, TRAITS_BYTES * FILES_PER_MESSAGE)]
     """9 bytes a file; all ones for a file without features."""
+    coarse: Annotated[bytes, Blob(0, TRAITS_BYTES * FILES_PER_MESSAGE)] = b""
+    """The same for each file of COARSE_FROM to COARSE_BELOW - 1 bytes: as if it were larger."""
 
     def root(self, row: int) -> bytes:
         return self.roots[row * SHORT_ROOT_BYTES : (row + 1) * SHORT_ROOT_BYTES]
@@ -61,6 +67,12 @@ class TraitsAnswer(WireMessage):
         traits = self.traits[row * TRAITS_BYTES : (row + 1) * TRAITS_BYTES]
         return b"" if traits == NO_TRAITS else traits
 
+    def coarse_traits(self) -> dict[int, bytes]:
+        """Coarse traits by row, where there are any."""
+        rows = [row for row, size in enumerate(self.sizes) if COARSE_FROM <= size < COARSE_BELOW]
+        cut = (self.coarse[at : at + TRAITS_BYTES] for at in range(0, len(self.coarse), TRAITS_BYTES))
+        return {row: traits for row, traits in zip(rows, cut, strict=True) if traits != NO_TRAITS}
+
     def check(self) -> str | None:
         count = len(self.files)
         if (len(self.sizes), len(self.roots), len(self.traits)) != (
@@ -69,6 +81,9 @@ class TraitsAnswer(WireMessage):
             count * TRAITS_BYTES,
         ):
             return f"columns: they are not of {count} files"
+        near = sum(COARSE_FROM <= size < COARSE_BELOW for size in self.sizes)
+        if len(self.coarse) != near * TRAITS_BYTES:
+            return f"coarse: {len(self.coarse)} bytes for {near} files"
         return None
 
 

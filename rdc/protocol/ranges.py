@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, chain
+from operator import add, sub
 from typing import TYPE_CHECKING
 
 from rdc.limits import SIZE_LIMIT
@@ -10,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-__all__ = ["Ranged", "gaps_between"]
+__all__ = ["Ranged", "columns_of"]
 
 
 class Ranged:
@@ -25,12 +27,8 @@ class Ranged:
     @property
     def ranges(self) -> tuple[tuple[int, int], ...]:
         """(offset, length) pairs."""
-        found = []
-        end = 0
-        for gap, length in zip(self.gaps, self.lengths, strict=True):
-            found.append((end + gap, length))
-            end += gap + length
-        return tuple(found)
+        ends = accumulate(map(add, self.gaps, self.lengths))
+        return tuple(zip(map(sub, ends, self.lengths), self.lengths, strict=True))
 
     def check_ranges(self) -> str | None:
         if len(self.gaps) != len(self.lengths):
@@ -40,10 +38,9 @@ class Ranged:
         return None
 
 
-def gaps_between(ranges: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-    gaps = []
-    end = 0
-    for offset, length in ranges:
-        gaps.append(offset - end)
-        end = offset + length
-    return tuple(gaps)
+def columns_of(ranges: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Gaps and lengths of (offset, length) pairs. A rebuilt library has tens of thousands."""
+    if not ranges:
+        return (), ()
+    offsets, lengths = zip(*ranges, strict=True)
+    return tuple(map(sub, offsets, chain((0,), map(add, offsets, lengths)))), lengths

@@ -31,10 +31,6 @@ def decode_varint(
     Raises ProtocolError for more than `limit` and for forms with needless trailing zero groups, as soon as
     the bytes at hand show it: a sender cannot make the receiver wait for an integer without end.
     """
-    if start < len(buffer):
-        first = buffer[start]
-        if first < 0x80 and first <= limit:
-            return first, start + 1
     value = shift = 0
     for position in range(start, len(buffer)):
         byte = buffer[position]

@@ -3,6 +3,7 @@
 from rdc.rabin.fingerprint import Fingerprint, SlidingWindow, byte_table
 from rdc.rabin.polynomial import (
     degree,
+    is_irreducible,
     is_primitive,
     multiply,
     power_of_x,
@@ -17,6 +18,7 @@ __all__ = [
     "SlidingWindow",
     "byte_table",
     "degree",
+    "is_irreducible",
     "is_primitive",
     "multiply",
     "power_of_x",

@@ -1,4 +1,4 @@
-"""Polynomials over GF(2) as integers: arithmetic, primitivity, a random primitive polynomial.
+"""Polynomials over GF(2) as integers: arithmetic, irreducibility, primitivity, a random primitive polynomial.
 
 Bit i of an integer is the coefficient of x^i; addition is XOR. Source: M. O. Rabin, "Fingerprinting by
 Random Polynomials" (1981); R. Lidl and H. Niederreiter, "Finite Fields", for primitivity.
@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 __all__ = [
     "degree",
+    "is_irreducible",
     "is_primitive",
     "multiply",
     "power_of_x",
@@ -96,6 +97,28 @@ def _factors_of_order(k: int) -> tuple[int, ...]:
     if not 1 <= k <= _TRIAL_DEGREE:
         raise ValueError(f"degree {k}: primitivity is known here for degrees 1 to {_TRIAL_DEGREE} and 64")
     return tuple(sorted(_prime_factors((1 << k) - 1)))
+
+
+def _coprime(a: int, b: int) -> bool:
+    while b:
+        a, b = b, remainder(a, b)
+    return a == 1
+
+
+def is_irreducible(p: int) -> bool:
+    """Whether no polynomials but 1 and p itself divide p.
+
+    x^(2^i) - x is the product of all irreducible polynomials whose degrees divide i, so a common factor with
+    one of these, for i up to half of p's degree, is what a p that can be divided has, and mostly with an
+    early one (M. Ben-Or, "Probabilistic Algorithms in Finite Fields", 1981).
+    """
+    power = 2
+    for _ in range(degree(p) // 2):
+        # A square's coefficients are the root's, each before a zero.
+        power = remainder(int(f"{power:b}", 4), p)
+        if not _coprime(p, power ^ 2):
+            return False
+    return degree(p) >= 1
 
 
 def is_primitive(p: int) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity, Metadata
     from rdc.plan.descent import ByteRange, Descent, Part
+    from rdc.session.code import Places
     from rdc.session.corrections import Corrections
     from rdc.session.gaps import Gaps
     from rdc.session.rebuild import Rebuild
@@ -85,6 +86,7 @@ class DescendingFile:
         "outgrown",
         "parts",
         "path",
+        "places",
         "rebuild",
         "root",
         "size",
@@ -111,6 +113,8 @@ class DescendingFile:
         self.parts: tuple[Part, ...] = ()
         self.known: tuple[ByteRange, ...] = ()
         """What literals that are on their way are packed with."""
+        self.places: Places | None = None
+        """Where literals that are on their way belong."""
         self.gaps: Gaps | None = None
         self.corrections: Corrections | None = None
         """What the source says of what was found, while its literals are asked for."""
@@ -141,6 +145,6 @@ class DescendingFile:
     def release(self) -> None:
         """Gives back what the present attempt holds open."""
         self.restart()
-        self.descent = self.gaps = self.corrections = None
+        self.descent = self.gaps = self.places = self.corrections = None
         self.parts = ()
         self.failed = False

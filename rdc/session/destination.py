@@ -220,14 +220,15 @@ class Destination:
             message = received.message
             if isinstance(message, ListingPart):
                 self._take_part(message)
-            elif isinstance(message, TopTier | ManifestMessage):
+            elif isinstance(message, (TopTier, ManifestMessage)):
                 pass  # a listing was preferred
             elif isinstance(message, ListingEnd):
                 self._end_listing(message)
             elif not self._news.take(message):
                 yield from self._transfers.take(received)
             yield from self._transfers.pump(received.round + 1)
-            yield from self._news.tell(received.round + 1)
+            if self._news.waits:
+                yield from self._news.tell(received.round + 1)
         return round_
 
     def _take_part(self, part: ListingPart) -> None:

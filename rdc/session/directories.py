@@ -14,6 +14,7 @@ from rdc.limits import VANISHED_FILES
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.plan.compare import Change, Decision, Difference, compare, difference
 from rdc.plan.itemize import itemize
+from rdc.plan.rotation import rotated
 from rdc.progress import ItemChanged, Problem
 from rdc.records import dataclass, replace
 from rdc.session.rights import lend_rights
@@ -115,13 +116,15 @@ class Directories:
         touched = directory.touched or lent
         decisions = {decision.row: decision for decision in comparison.decisions}
         links = listing.links() if decisions else {}
+        moved = {} if self._options.dry_run else rotated(listing, held, comparison, self._kept)
         # Most entries of most directories need nothing: no step for those.
         for row in sorted(decisions.keys() | set(listing.rows_of(Kind.DIRECTORY))):
             entry, decision = join(path, listing.names[row]), decisions.get(row)
             if listing.kinds[row] == Kind.DIRECTORY:
                 touched = self._directory(entry, listing.metadata(row), decision) or touched
             elif decision is not None:
-                touched = self._entry(first + row, entry, listing, links, decision) or touched
+                bases = tuple(join(path, name) for name in moved.get(row, ()))
+                touched = self._entry(first + row, entry, listing, links, decision, bases) or touched
         if comparison.extra and not (path == b"" and self._start.only):
             self.surplus = True
             if self._options.delete or len(self.extra) < VANISHED_FILES:
@@ -172,9 +175,16 @@ class Directories:
         return new
 
     def _entry(
-        self, file: int, path: bytes, listing: Listing, links: Mapping[int, bytes], decision: Decision
+        self,
+        file: int,
+        path: bytes,
+        listing: Listing,
+        links: Mapping[int, bytes],
+        decision: Decision,
+        bases: tuple[bytes, ...],
     ) -> bool:
-        """Starts what a file or symlink needs; True when that touches its directory."""
+        """Starts what a file or symlink needs; True when that touches its directory. `bases`: files here that
+        may have its content, beside the one of its name."""
         kind = listing.kinds[decision.row]
         if decision.change is Change.REPLACE and self._is_directory(path):
             self._blocked.append((file, decision))
@@ -188,11 +198,11 @@ class Directories:
         if decision.change is Change.CHECK:
             self._transfers.check(file)
         elif decision.change is not Change.CONTENT:
-            self._transfers.create(file, path, listing.sizes[decision.row])
+            self._transfers.create(file, path, listing.sizes[decision.row], bases)
         elif self._options.dry_run:
             self._landing.rehearse(file)
         else:
-            self._transfers.update(file, same_size=not decision.difference & Difference.SIZE)
+            self._transfers.update(file, bases, same_size=not decision.difference & Difference.SIZE)
         return True
 
     def _symlink(self, path: bytes, target: bytes, metadata: Metadata, decision: Decision) -> bool:

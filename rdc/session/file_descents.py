@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, ProtocolError, printable
 from rdc.files.replace import Replacement
+from rdc.files.source import HeldContent
 from rdc.files.spool import Spool
 from rdc.kernel import short_references
 from rdc.limits import (
@@ -26,13 +27,14 @@ from rdc.limits import (
     TREES_IN_FLIGHT,
     TREES_IN_FLIGHT_BYTES,
 )
-from rdc.plan.cells import cell_digests, divided, doubtful, image
+from rdc.plan.cells import cell_digests, divided, doubtful
 from rdc.plan.context import context_ranges, known_pieces
 from rdc.plan.descent import Descent, Fetch, Reuse, literal_ranges
 from rdc.protocol.claims import CELL_DIGEST_BYTES, Claims
 from rdc.protocol.comparison import LEAF_WIDTH
-from rdc.protocol.messages import NodeRequest, RangeRequest, TreeRequest
+from rdc.protocol.messages import Code, NodeRequest, RangeRequest, TreeRequest
 from rdc.protocol.packed import unpack
+from rdc.session.code import Places, restored
 from rdc.session.corrections import Corrections
 from rdc.session.descending_file import DescendingFile, HeldFile, Stage
 from rdc.session.driver import Flush, Send
@@ -64,8 +66,15 @@ FEW_FILES = 4
 FEW_BYTES = 64 << 10
 """With so many files, and unknown bytes in one of them, there is little that a round trip could save."""
 
+KNOWN_PER_PACKED = 0.5
+"""Bytes known around a file's literals for each of them, from which on they are packed with these. With fewer
+they go into the stream, where those of other files help more: 11 % of a source tree indented anew."""
+
 LEAF_BLOCK = 1024
 """Bytes of the first blocks asked for, together with a file's tree."""
+
+READ_WHOLE_BYTES = 1 << 20
+"""A base up to this size is in memory while the new version is made from it."""
 
 LEAF_REQUEST = TreeRequest((0,), SHORT_REFERENCE_BYTES, LEAF_BLOCK)
 
@@ -90,6 +99,11 @@ class FileDescents:
     @property
     def idle(self) -> bool:
         return not (self._waiting or self._descending or self._stale or self._equals)
+
+    @property
+    def waits(self) -> bool:
+        """There may be something for `pump` to do."""
+        return bool(self._waiting or self._equals)
 
     def add(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
         """Have this file brought up to date, from the version at its path and from the files at `bases`."""
@@ -152,7 +166,7 @@ class FileDescents:
             else:
                 yield from self.copy(copied.file, held, round_, mtime_ns=copied.mtime_ns)
 
-    def take_data(self, message: Data) -> bool:
+    def take_data(self, message: Data | Code) -> bool:
         """Takes literals; False when this file does not come by descent."""
         state = self._descending.get(message.file)
         if state is None:
@@ -162,7 +176,7 @@ class FileDescents:
                 rebuild = self._build(state)
                 if state.corrections is not None:
                     state.corrections.settle()
-                rebuild.push(message.payload)
+                rebuild.push(self._content(state, message))
                 self._outgrow(state, rebuild.temporary.size)
                 self._context.tally.arriving(rebuild.temporary.size)
             except MismatchError:
@@ -171,6 +185,15 @@ class FileDescents:
                 self._context.problem(state.path, error)
                 self._finish(state)
         return True
+
+    @staticmethod
+    def _content(state: DescendingFile, message: Data | Code) -> bytes | bytearray | memoryview:
+        if state.places is None:
+            raise ProtocolError(f"literals of file {message.file} that were not asked for")
+        if isinstance(message, Code):
+            return restored(message.payload, state.places.take(len(message.payload)))
+        state.places.skip(len(message.payload))
+        return message.payload
 
     def take_end(self, file: int, round_: int) -> Conversation[bool]:
         """All literals of one request are here; False when this file does not come by descent."""
@@ -370,14 +393,16 @@ class FileDescents:
     ) -> Conversation[None]:
         """These ranges, and whether what blocks were found for is right."""
         try:
-            claims = self._claims(state, ranges)
+            claims = self._claims(state)
         except FileError:
             self._drop_bases(state)
             yield from self._escalate(state, round_)
             return
         state.corrections = Corrections(state.size)
         pack = self._may_pack(state, ranges, len(claims))
-        for some, cells in divided(ranges, tuple(claims)):
+        requests = list(divided(ranges, tuple(claims)))
+        state.places = Places([one for some, _ in requests for one in some])
+        for some, cells in requests:
             digests = b"".join(claims[cell] for cell in cells)
             request = RangeRequest.of(state.file, some, pack=pack, claims=Claims(tuple(cells), digests))
             state.corrections.ask(request)
@@ -386,7 +411,7 @@ class FileDescents:
         if not state.open_requests:
             yield from self._conclude(state, round_)
 
-    def _claims(self, state: DescendingFile, ranges: Sequence[tuple[int, int]]) -> dict[int, bytes]:
+    def _claims(self, state: DescendingFile) -> dict[int, bytes]:
         """Digests of what was put together from blocks, by cell. FileError when a base has changed."""
         opened: dict[int, SourceFile] = {}
 
@@ -396,12 +421,12 @@ class FileDescents:
             return opened[base].pread(offset, length)
 
         claims: dict[int, bytes] = {}
-        trees = [held.tree for held in state.held]
-        cells = doubtful(state.parts, trees, ranges, state.size)
+        images = doubtful(state.parts, [held.tree for held in state.held], state.size, read)
         try:
-            while some := tuple(islice(cells, CELLS_PER_ANSWER)):
-                images = [b"".join(image(cell, state.size, pieces, read)) for cell, pieces in some]
-                digests = cell_digests(self._context.secret, b"".join(images), array("Q", map(len, images)))
+            while some := tuple(islice(images, CELLS_PER_ANSWER)):
+                contents = [content for _, content in some]
+                sizes = array("Q", map(len, contents))
+                digests = cell_digests(self._context.secret, b"".join(contents), sizes)
                 for row, (cell, _) in enumerate(some):
                     claims[cell] = digests[row * CELL_DIGEST_BYTES : (row + 1) * CELL_DIGEST_BYTES]
         finally:
@@ -413,6 +438,7 @@ class FileDescents:
     def _ask_data(
         state: DescendingFile, ranges: Sequence[tuple[int, int]], round_: int
     ) -> Conversation[None]:
+        state.places = Places(ranges)
         for i in range(0, len(ranges), RANGES_PER_MESSAGE):
             state.open_requests += 1
             yield Send(RangeRequest.of(state.file, tuple(ranges[i : i + RANGES_PER_MESSAGE])), round_)
@@ -422,9 +448,12 @@ class FileDescents:
             return False
         if len(ranges) > RANGES_PER_MESSAGE or cells > CELLS_PER_MESSAGE:
             return False
-        if sum(length for _, length in ranges) > PACKED_BYTES:
+        unknown = sum(length for _, length in ranges)
+        if unknown > PACKED_BYTES:
             return False
         state.known = context_ranges(ranges, state.size)
+        if sum(found.length for found in state.known) < KNOWN_PER_PACKED * unknown:
+            return False
         return known_pieces(state.parts, [held.tree for held in state.held], state.known) is not None
 
     def take_correction(self, message: Correction) -> None:
@@ -486,6 +515,11 @@ class FileDescents:
                 except MismatchError:
                     self._drop_bases(state)
                     raise
+                if HELD_FILE_BYTES < source.size <= READ_WHOLE_BYTES and len(state.held) == 1:
+                    # Most of it is going to be copied, in pieces.
+                    with source:
+                        content = source.pread(0, source.size)
+                    source = HeldContent(self._context.root, held.path, held.identity, content)
                 state.sources.append(source)
                 bases.append(Base(source, held.tree))
             temporary = Replacement(self._context.root, state.path, expected_size=state.size)

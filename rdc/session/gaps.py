@@ -6,6 +6,7 @@ from array import array
 from typing import TYPE_CHECKING
 
 from rdc.kernel import match_blocks, match_runs
+from rdc.kernel.gaps import search_gaps
 from rdc.kernel.pieces import fill_places, run_spans
 from rdc.plan.blocks import NOWHERE, BlockSearch
 from rdc.protocol.comparison import LEAF_WIDTH
@@ -59,8 +60,7 @@ class Gaps:
         """Sends the next requests; how many there were. None: `parts` has all that can be found."""
         asks = self._search.asks()
         for ask in asks:
-            ranges = [(found.offset, found.length) for found in ask.ranges]
-            yield Send(BlockRequest.of(self._file, ranges, ask.size, ask.width), round_)
+            yield Send(BlockRequest.of(self._file, ask.pairs, ask.size, ask.width), round_)
         return len(asks)
 
     def begin(self, size: int, fingerprints: bytes) -> None:
@@ -77,6 +77,19 @@ class Gaps:
                 opened[base] = self._bases[base].open(self._root)
             return opened[base]
 
+        def search(
+            base: int,
+            size: int,
+            width: int,
+            smaller: int,
+            gaps: array[int],
+            ranges: array[int],
+            pieces: array[int],
+            wanted: bytes,
+        ) -> tuple[bytes, bytes, bytes]:
+            windows = b"".join(map(source(base).pread, gaps[0::4], gaps[1::4]))
+            return search_gaps(self._secret, windows, size, width, smaller, gaps, ranges, pieces, wanted)
+
         def find(window: Window, size: int, width: int, wanted: bytes) -> Sequence[int]:
             return self._find(source(window.base), window, size, width, wanted)
 
@@ -84,7 +97,7 @@ class Gaps:
             return self._near(source(base), step, width, runs, wanted)
 
         try:
-            self._search.take(fingerprints, find, near)
+            self._search.take(fingerprints, search, find, near)
         finally:
             for held in opened.values():
                 held.close()

@@ -84,6 +84,8 @@ class News:
 
     def take(self, message: Message) -> bool:
         """Reports an event that the far side sent; False when the message is none."""
+        if not isinstance(message, (Items, Progress, Plan, Notice)):
+            return False
         if isinstance(message, Items):
             targets = message.targets or (b"",) * len(message.paths)
             for change, path, target in zip(message.codes, message.paths, targets, strict=True):
@@ -94,10 +96,8 @@ class News:
             self.report(Progressed(message.phase, message.done, message.total))
         elif isinstance(message, Plan):
             self.report(PlanKnown(message.files, message.bytes, message.deletes))
-        elif isinstance(message, Notice):
-            self.report(Problem(ExitCode(message.code), message.path, printable(message.message)))
         else:
-            return False
+            self.report(Problem(ExitCode(message.code), message.path, printable(message.message)))
         return True
 
 

@@ -19,6 +19,7 @@ from rdc.errors import FileError, ProtocolError
 from rdc.files.filesystem import path_of
 from rdc.limits import BASES_PER_FILE, SIGNED_KIN
 from rdc.protocol.messages import DigestRequest, TraitsRequest
+from rdc.protocol.origins import COARSE_BELOW, COARSE_FROM
 from rdc.records import dataclass
 from rdc.session.descending_file import HeldFile
 from rdc.session.driver import Flush, Send
@@ -26,6 +27,7 @@ from rdc.session.file_queue import FileQueue
 from rdc.session.identities import Identities
 from rdc.session.moves import Move
 from rdc.signature.records import SHORT_REFERENCE_BYTES, root_reference
+from rdc.similarity.coarse import coarse_traits
 from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.traits import Traits
 
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from rdc.session.transfer_context import TransferContext
     from rdc.session.vanished import Vanished
     from rdc.session.whole_files import WholeFiles
+    from rdc.similarity.index import Match
     from rdc.tree.manifest import Entry
 
 __all__ = ["Origins"]
@@ -116,6 +119,8 @@ class Origins:
         self._wholes = wholes
         self._moves = moves
         self._held_back = FileQueue()
+        self._hints: dict[int, tuple[bytes, ...]] = {}
+        """Files that new ones may be made from where nothing better is found."""
         self._vanished: Vanished | None = None
         self._rename = False
         self._likely: list[tuple[int, int]] = []
@@ -131,7 +136,11 @@ class Origins:
         place = path_of(context.root.fileno())
         self._known = context.signer.catalog.similar(place, context.signer.params)
         self._kin: SimilarityIndex | None = None
+        self._small_kin = SimilarityIndex()
+        """By coarse traits: those that larger files may be made from."""
         self._kin_bytes = 0
+        self._large_sought = False
+        """Some of the files that kin is sought for are large."""
 
     @property
     def idle(self) -> bool:
@@ -142,9 +151,11 @@ class Origins:
         """Files are held back."""
         return bool(self._held_back)
 
-    def seek(self, file: int) -> None:
-        """A file that nothing is at the path of."""
+    def seek(self, file: int, bases: tuple[bytes, ...] = ()) -> None:
+        """A file that nothing is at the path of. `bases`: files that stay, and may have its content."""
         self._held_back.append(file)
+        if bases:
+            self._hints[file] = bases
 
     def plan(self, vanished: Vanished, *, rename: bool) -> None:
         """Everything is listed: sorts what was held back. `rename`: vanished files will be deleted, so that
@@ -164,10 +175,13 @@ class Origins:
                 continue
             elif self._may_have_kin(vanished, entry):
                 self._kin_bytes += entry.size
+                self._large_sought |= entry.size >= COARSE_BELOW
                 self._unlikely.append(file)
             else:
-                self._fetch(file)
-                continue
+                bases = self._hints.get(file, ())
+                self._fetch(file, bases)
+                if not bases:
+                    continue
             tally.compare_bytes += entry.size
 
     def _likely_origin(self, vanished: Vanished, entry: Entry) -> int | None:
@@ -284,6 +298,7 @@ class Origins:
 
     def take_traits(self, message: TraitsAnswer, round_: int) -> Conversation[None]:
         same: list[tuple[int, int]] = []
+        coarse = message.coarse_traits()
         for at, file in enumerate(message.files):
             self._strike(file)
             entry = self._context.entries.entry(file)
@@ -291,7 +306,9 @@ class Origins:
             if row is not None:
                 same.append((file, row))
             else:
-                bases = () if self._context.dry else self._bases(entry, message.traits_of(at))
+                bases: tuple[bytes, ...] = ()
+                if not self._context.dry:
+                    bases = self._bases(file, entry, message.traits_of(at), coarse.get(at, b""))
                 if not bases:
                     self._context.tally.compared(entry.size)
                 self._fetch(file, bases)
@@ -339,25 +356,40 @@ class Origins:
                 return row
         return None
 
-    def _bases(self, entry: Entry, traits: bytes) -> tuple[bytes, ...]:
-        """Paths of files that a new one may be made from, best first: vanished ones, then others that the
-        catalog knows."""
+    def _bases(self, file: int, entry: Entry, traits: bytes, coarse: bytes) -> tuple[bytes, ...]:
+        """Paths of files that a new one may be made from, best first: vanished ones, others that the catalog
+        knows, then guesses. `coarse`: as if it were larger, where it is hardly too small for that."""
         vanished = self._vanished
         if vanished is None or entry.size < KIN_BYTES:
             return ()
-        rows: dict[int, None] = {}
-        if traits and self._kin is not None:
-            found = self._kin.query(Traits(traits), BASES_PER_FILE, MATCHES, size=entry.size)
-            rows.update(dict.fromkeys(match.key for match in found))
+        rows = dict.fromkeys(self._kin_of(entry.size, traits, coarse))
         for row in vanished.of_name(os.path.basename(entry.path), BASES_PER_FILE):
             if row in self._signed or vanished[row].size <= BYTES_SIGNED_PER_WANTED * entry.size:
                 rows[row] = None
         paths = dict.fromkeys(vanished[row].path for row in list(rows)[:BASES_PER_FILE])
-        if traits and len(paths) < BASES_PER_FILE:
-            sought = SoughtFile(traits, entry.size, entry.path)
-            known = self._known.query(sought, BASES_PER_FILE - len(paths), MATCHES)
-            paths.update(dict.fromkeys(kin.path for kin in known))
+        for sought in filter(None, (traits, coarse)):
+            if len(paths) < BASES_PER_FILE:
+                known = self._known.query(
+                    SoughtFile(sought, entry.size, entry.path), BASES_PER_FILE - len(paths), MATCHES
+                )
+                paths.update(dict.fromkeys(kin.path for kin in known))
+        paths.update(dict.fromkeys(self._hints.get(file, ())[: BASES_PER_FILE - len(paths)]))
         return tuple(paths)
+
+    def _kin_of(self, size: int, traits: bytes, coarse: bytes) -> list[int]:
+        """Rows of the vanished files that are most like one of this size, to either side of the border."""
+        if self._kin is None:
+            return []
+        found: list[Match] = []
+        for index, sought in (
+            (self._kin, traits),
+            (self._kin, coarse),
+            (self._small_kin, traits if size >= COARSE_BELOW else b""),
+        ):
+            if sought:
+                found += index.query(Traits(sought), BASES_PER_FILE, MATCHES, size=size)
+        found.sort(key=lambda match: -match.matches)
+        return [match.key for match in found]
 
     def _find_kin(self, round_: int) -> Conversation[None]:
         """Reads vanished files for their traits, as many as what is wanted is worth."""
@@ -373,6 +405,20 @@ class Origins:
             left -= size
             if signed is not None and signed.traits:
                 self._kin.add(row, Traits(signed.traits), size)
+                if self._large_sought and COARSE_FROM <= size < COARSE_BELOW:
+                    self._add_small_kin(row)
+
+    def _add_small_kin(self, row: int) -> None:
+        found = self._vanished[row] if self._vanished is not None else None
+        if found is None:
+            return
+        try:
+            with self._context.root.open_read(found.path) as source:
+                traits = coarse_traits(source.pread(0, min(source.size, COARSE_BELOW - 1)))
+        except FileError:
+            return
+        if traits:
+            self._small_kin.add(row, Traits(traits), found.size)
 
     # Vanished files
 

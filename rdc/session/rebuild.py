@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from blake3 import blake3
 
 from rdc.errors import FileError, RdcError, printable
-from rdc.plan.descent import ByteRange, Copy, Fetch, Literal, Patch, Repeat, Reuse, ReuseChunk
+from rdc.kernel.naming import name_many, name_parts
+from rdc.kernel.pieces import put_tiles, tile_reads
+from rdc.plan.descent import ByteRange, Fetch, Patch, Repeat, Reuse, ReuseChunk
 from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder
 from rdc.signature.digests import DIGEST_BYTES
@@ -39,6 +41,14 @@ than this megabyte."""
 
 READ_BYTES = 1 << 20
 """Base bytes read, hashed and written at a time."""
+
+
+BATCH_BYTES = 256 << 10
+"""Bytes of chunks that are hashed, recorded and written together: they stay in the second-level cache, and
+fill the lanes of a vector."""
+
+CLOSE_BYTES = 4 << 10
+"""Bytes of a base between two copies of one chunk that cost less to read than another system call."""
 
 
 class MismatchError(FileError):
@@ -125,6 +135,15 @@ class _Wrong:
     reference: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A chunk that is complete but not checked; `patched`: blocks went into it."""
+
+    content: bytes
+    reference: bytes
+    patched: bool
+
+
 class Rebuild:
     """Writes `temporary` from a recipe. `push` literal bytes in file order; `finish` compares the root.
 
@@ -157,6 +176,9 @@ class Rebuild:
         self._corrections = corrections
         self._builder = TreeBuilder(params, column)
         self._inbox = bytearray()
+        self._chunks: list[_Chunk] = []
+        self._waiting = 0
+        """Bytes of these."""
         self._offsets: dict[int, array[int]] = {}
         self._run: Generator[None] | None = self._write(parts)
         self._wrong: list[_Wrong] = []
@@ -170,7 +192,7 @@ class Rebuild:
         """Writes up to the first literal. Raises MismatchError when the base is not what was signed."""
         self._step()
 
-    def push(self, payload: bytes | memoryview) -> None:
+    def push(self, payload: bytes | bytearray | memoryview) -> None:
         """Takes the next literal bytes. Raises MismatchError as soon as a chunk is wrong."""
         self.literal_bytes += len(payload)
         self._inbox += payload
@@ -239,24 +261,91 @@ class Rebuild:
 
     def _write(self, parts: Sequence[Part]) -> Generator[None]:
         for part in parts:
+            if isinstance(part, Fetch):
+                yield from self._fetch(part)
+                continue
+            if isinstance(part, Patch):
+                yield from self._patch(part)
+                continue
+            self._settle()
             if isinstance(part, Reuse):
                 for _ in range(part.count):
                     self._copy(part)
             elif isinstance(part, ReuseChunk):
                 self._copy_chunk(part)
-            elif isinstance(part, Fetch):
-                yield from self._fetch(part)
-            elif isinstance(part, Patch):
-                yield from self._patch(part)
             else:
                 yield from self._repeat(part)
+        self._settle()
+
+    def _wait(self, wanted: int) -> Generator[None]:
+        """Until so many bytes are here. What is complete by then is written: no more is lost by a kill."""
+        while len(self._inbox) < wanted:
+            self._settle()
+            yield
 
     def _fetch(self, part: Fetch) -> Generator[None]:
-        while len(self._inbox) < part.length:
-            yield
-        chunk = bytes(self._inbox[: part.length])
+        yield from self._wait(part.length)
+        with memoryview(self._inbox) as inbox, inbox[: part.length] as arrived:
+            chunk = bytes(arrived)
         del self._inbox[: part.length]
-        self._put(chunk, self._named(chunk, part.reference), part.count)
+        self._take(_Chunk(chunk, part.reference, False), part.count)
+
+    def _patch(self, part: Patch) -> Generator[None]:
+        wanted, reads, sources = tile_reads(part.pieces.tiles, CLOSE_BYTES)
+        corrections, at = self._corrections, self.temporary.size + self._waiting
+        while corrections is not None and corrections.settled < at + part.length:
+            self._settle()
+            yield
+        yield from self._wait(wanted)
+        held = self._read(array("Q", reads))
+        with memoryview(self._inbox) as inbox, inbox[:wanted] as literals:
+            chunk = put_tiles(sources, held, literals)
+        del self._inbox[:wanted]
+        self.reused_bytes += (part.length - wanted) * part.count
+        if corrections is not None:
+            chunk, corrected = corrections.amend(at, chunk)
+            self.reused_bytes -= corrected * part.count
+            self.literal_bytes += corrected
+        self._take(_Chunk(chunk, part.reference, True), part.count)
+
+    def _take(self, chunk: _Chunk, count: int) -> None:
+        if count > 1:
+            self._settle()
+        self._chunks.append(chunk)
+        self._waiting += len(chunk.content)
+        if count > 1 or self._waiting >= BATCH_BYTES:
+            self._settle(count)
+
+    def _settle(self, count: int = 1) -> None:
+        """Checks and writes the chunks that wait; the only one `count` times over."""
+        chunks, self._chunks, self._waiting = self._chunks, [], 0
+        if not chunks:
+            return
+        contents = [chunk.content for chunk in chunks]
+        digests = name_many([*contents])
+        references = self._reference(digests)
+        width = len(references) // len(chunks)
+        at = self.temporary.size
+        for row, chunk in enumerate(chunks):
+            if chunk.patched and not chunk.reference:
+                self._unnamed = (digests, len(chunk.content))
+            if chunk.reference and chunk.reference != references[row * width : (row + 1) * width]:
+                self._doubt(chunk, at, count)
+            at += len(chunk.content)
+        if count > 1:
+            self._put(contents[0], digests, count)
+            return
+        lengths = [len(content) for content in contents]
+        self._builder.add(_separate(digests), lengths)
+        self.temporary.write(contents[0] if len(contents) == 1 else b"".join(contents))
+
+    def _doubt(self, chunk: _Chunk, at: int, count: int) -> None:
+        """A chunk that is not the one its reference names can be mended only where it was made of blocks."""
+        if not chunk.patched:
+            raise self._mismatch("a chunk that arrived is not the one its reference names")
+        if count > 1 or self._repeating:
+            raise self._mismatch("a chunk put together from blocks is not the one its reference names")
+        self._wrong.append(_Wrong(at, len(chunk.content), chunk.reference))
 
     def _named(self, chunk: bytes, reference: bytes) -> bytes:
         """The digest of a chunk that arrived."""
@@ -265,48 +354,15 @@ class Rebuild:
             raise self._mismatch("a chunk that arrived is not the one its reference names")
         return digest
 
-    def _patch(self, part: Patch) -> Generator[None]:
-        wanted = sum(piece.length for piece in part.pieces if isinstance(piece, Literal))
-        corrections, end = self._corrections, self.temporary.size + part.length
-        while len(self._inbox) < wanted or (corrections is not None and corrections.settled < end):
-            yield
-        pieces: list[bytes | memoryview] = []
-        at = 0
-        near, start = self._surroundings(part)
-        for piece in part.pieces:
-            if isinstance(piece, Copy):
-                if near:
-                    pieces.append(near[piece.offset - start : piece.offset - start + piece.length])
-                else:
-                    pieces.append(self._bases[piece.base].source.pread(piece.offset, piece.length))
-                self.reused_bytes += piece.length * part.count
-            else:
-                pieces.append(bytes(self._inbox[at : at + piece.length]))
-                at += piece.length
-        del self._inbox[:wanted]
-        chunk = b"".join(pieces)
-        if corrections is not None:
-            chunk, corrected = corrections.amend(self.temporary.size, chunk)
-            self.reused_bytes -= corrected * part.count
-            self.literal_bytes += corrected
-        digest = blake3(chunk).digest()
-        if part.reference and self._reference(digest) != part.reference:
-            if part.count > 1 or self._repeating:
-                raise self._mismatch("a chunk put together from blocks is not the one its reference names")
-            self._wrong.append(_Wrong(self.temporary.size, part.length, part.reference))
-        if not part.reference:
-            self._unnamed = (digest, part.length)
-        self._put(chunk, digest, part.count)
-
-    def _surroundings(self, part: Patch) -> tuple[memoryview, int]:
-        """What a base has from the first of a chunk's copies to the last, and where it begins there: one read
-        for hundreds of pieces of rebuilt code. Nothing, where they lie elsewhere."""
-        copies = [piece for piece in part.pieces if isinstance(piece, Copy)]
-        start = min((copy.offset for copy in copies), default=0)
-        stop = max((copy.offset + copy.length for copy in copies), default=0)
-        if len(copies) < 2 or stop - start > 4 * part.length or len({copy.base for copy in copies}) > 1:
-            return memoryview(b""), 0
-        return memoryview(self._bases[copies[0].base].source.pread(start, stop - start)), start
+    def _read(self, reads: array[int]) -> bytes:
+        """Bytes of the bases, one read behind the other: of rebuilt code one for hundreds of copies."""
+        numbers = iter(reads)
+        return b"".join(
+            [
+                self._bases[base].source.pread(offset, length)
+                for base, offset, length in zip(numbers, numbers, numbers, strict=True)
+            ]
+        )
 
     def _repeat(self, part: Repeat) -> Generator[None]:
         start, outside = self.temporary.size, self._repeating
@@ -364,13 +420,11 @@ class Rebuild:
                 size += level.lengths[stop]
                 stop += 1
             data = base.source.pread(at, size)
-            view, digests, lengths, begin = memoryview(data), [], level.lengths[row:stop].tolist(), 0
-            for length in lengths:
-                digests.append(blake3(view[begin : begin + length]).digest())
-                begin += length
-            if b"".join(digests) != level.digests[row * DIGEST_BYTES : stop * DIGEST_BYTES]:
+            lengths = array("Q", level.lengths[row:stop])
+            digests = name_parts(data, lengths)
+            if digests != level.digests[row * DIGEST_BYTES : stop * DIGEST_BYTES]:
                 raise self._mismatch("the old file changed while it was used")
-            self._builder.add(digests, lengths)
+            self._builder.add(_separate(digests), lengths.tolist())
             self.temporary.write(data)
             at += size
             row = stop
@@ -397,3 +451,7 @@ class Rebuild:
 
     def _mismatch(self, why: str) -> MismatchError:
         return MismatchError(self.path, f"{printable(self.path)}: {why}")
+
+
+def _separate(digests: bytes) -> list[bytes]:
+    return [digests[at : at + DIGEST_BYTES] for at in range(0, len(digests), DIGEST_BYTES)]

@@ -27,6 +27,7 @@ from rdc.protocol.messages import (
     NO_TRAITS,
     BlockAnswer,
     BlockRequest,
+    Code,
     Data,
     Describe,
     DigestAnswer,
@@ -51,18 +52,21 @@ from rdc.protocol.messages import (
     TreeAnswer,
     TreeRequest,
 )
+from rdc.protocol.origins import COARSE_BELOW, COARSE_FROM
 from rdc.protocol.packed import pack
 from rdc.records import dataclass
 from rdc.session.cell_checks import corrections
+from rdc.session.code import Places, has_code
 from rdc.session.description import Description
 from rdc.session.driver import Flush, Press, Receive, Send
 from rdc.session.file_sender import FileSender
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE
 from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
+from rdc.similarity.coarse import coarse_traits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rdc.catalog.signer import FileSigner
     from rdc.files.confined import Root
@@ -121,11 +125,9 @@ class SourceTree:
 class _Signed:
     tree: SignatureTree
     identity: Identity
-
-    @property
-    def bytes(self) -> int:
-        """What remembering it takes: small files are many, and mostly objects."""
-        return self.tree.memory + SIGNED_OBJECT_BYTES
+    memory: int
+    """What remembering it takes: small files are many, and mostly objects."""
+    path: bytes
 
 
 class Source:
@@ -237,7 +239,12 @@ class Source:
         message, round_ = received.message, received.round + 1
         if self._news.take(message):
             return
-        if isinstance(message, TierRequest):
+        if isinstance(message, BlockRequest):
+            yield from self._answer(message.file, self._send_blocks(message, round_), round_)
+        elif isinstance(message, RangeRequest):
+            yield from self._answer(message.file, self._send_ranges(message, round_), round_)
+            self._forget(message.file)
+        elif isinstance(message, TierRequest):
             yield from self._description.send_tier(message, round_)
         elif isinstance(message, RowsRequest):
             yield from self._description.send_rows(message, round_)
@@ -251,25 +258,18 @@ class Source:
             yield from self._send_traits(message, round_)
         elif isinstance(message, TreeRequest):
             for file in message.files:
-                yield from self._answer(file, round_, lambda f: self._send_tree(f, message, round_))
+                yield from self._answer(file, self._send_tree(file, message, round_), round_)
         elif isinstance(message, NodeRequest):
-            yield from self._answer(message.file, round_, lambda _: self._send_nodes(message, round_))
-        elif isinstance(message, BlockRequest):
-            yield from self._answer(message.file, round_, lambda _: self._send_blocks(message, round_))
-        elif isinstance(message, RangeRequest):
-            yield from self._answer(message.file, round_, lambda _: self._send_ranges(message, round_))
-            self._forget(message.file)
+            yield from self._answer(message.file, self._send_nodes(message, round_), round_)
         elif isinstance(message, FileRequest):
             yield from self._sender.send(message.files, round_)
         else:
             raise ProtocolError(f"a source was sent {type(message).__name__}")
 
-    def _answer(
-        self, file: int, round_: int, answer: Callable[[int], Conversation[None]]
-    ) -> Conversation[None]:
+    def _answer(self, file: int, answer: Conversation[None], round_: int) -> Conversation[None]:
         """One file's failure is an answer, not the end of the session."""
         try:
-            yield from answer(file)
+            yield from answer
         except FileError as error:
             self._forget(file)
             yield Send(FileFailed(file, error.code, str(error)), round_)
@@ -309,11 +309,13 @@ class Source:
             yield Send(DigestAnswer(digest.digest()), round_)
 
     def _send_traits(self, message: TraitsRequest, round_: int) -> Conversation[None]:
-        files, sizes, roots, traits = [], [], bytearray(), bytearray()
+        files, sizes, roots, traits, coarse = [], [], bytearray(), bytearray(), bytearray()
         for file in message.files:
             try:
                 with self._open(file) as source:
                     tree = self._sign(file, source).tree
+                    near = COARSE_FROM <= tree.size < COARSE_BELOW
+                    larger = coarse_traits(source.pread(0, tree.size)) if near else b""
             except FileError as error:
                 yield Send(FileFailed(file, error.code, str(error)), round_)
                 continue
@@ -321,8 +323,11 @@ class Source:
             sizes.append(tree.size)
             roots += root_reference(tree.root, self._secret, SHORT_REFERENCE_BYTES)
             traits += tree.traits or NO_TRAITS
+            if near:
+                coarse += larger or NO_TRAITS
         if files:
-            yield Send(TraitsAnswer(tuple(files), tuple(sizes), bytes(roots), bytes(traits)), round_)
+            columns = bytes(roots), bytes(traits), bytes(coarse)
+            yield Send(TraitsAnswer(tuple(files), tuple(sizes), *columns), round_)
 
     def _send_tree(self, file: int, asked: TreeRequest, round_: int) -> Conversation[None]:
         fingerprints = b""
@@ -403,6 +408,7 @@ class Source:
         if sum(message.lengths) >= HARD_BYTES:
             yield Press(hard=True)
         held = bytearray()
+        places = Places(message.ranges) if self._pack else None
         with self._opened_again(message) as source:
             for correction in corrections(source, message, self._secret):
                 yield Send(correction, round_)
@@ -410,12 +416,12 @@ class Source:
             for piece, _ in _contents(source, message.ranges, DATA_BYTES):
                 held += piece
                 if len(held) >= DATA_BYTES:
-                    yield Send(Data(message.file, bytes(held[:DATA_BYTES])), round_)
+                    yield Send(_data(message.file, held[:DATA_BYTES], places), round_)
                     yield from self._listen()
                     del held[:DATA_BYTES]
             source.check_unchanged()
         if held:
-            yield Send(Data(message.file, bytes(held)), round_)
+            yield Send(_data(message.file, held, places), round_)
         # Without a digest: the receiver knows the root.
         yield Send(FileEnd(message.file, sum(message.lengths)), round_)
 
@@ -430,7 +436,7 @@ class Source:
     def _opened_again(self, message: BlockRequest | RangeRequest) -> SourceFile:
         """The file that the ranges are of, if it is still the one that was signed and has them all."""
         signed = self._signed.get(message.file)
-        path = self._entry(message.file).path
+        path = self._entry(message.file).path if signed is None else signed.path
         content = self._contents.get(message.file)
         source: SourceFile
         if signed is not None and content is not None:
@@ -465,9 +471,10 @@ class Source:
         if kept is not None and kept.identity == source.identity:
             return kept
         self._forget(file)
-        signed = _Signed(self._signer.sign(source), source.identity)
+        tree = self._signer.sign(source)
+        signed = _Signed(tree, source.identity, tree.memory + SIGNED_OBJECT_BYTES, source.path)
         self._signed[file] = signed
-        self._signed_bytes += signed.bytes
+        self._signed_bytes += signed.memory
         while self._signed_bytes > SOURCE_TREES_BYTES and len(self._signed) > 1:
             self._forget(next(iter(self._signed)))
         return signed
@@ -492,8 +499,15 @@ class Source:
     def _forget(self, file: int) -> None:
         signed = self._signed.pop(file, None)
         if signed is not None:
-            self._signed_bytes -= signed.bytes
+            self._signed_bytes -= signed.memory
         self._contents_bytes -= len(self._contents.pop(file, b""))
+
+
+def _data(file: int, content: bytearray, places: Places | None) -> Data | Code:
+    """The next bytes of ranges, as what is worth compressing if that is allowed (there are `places` then)."""
+    if places is not None and has_code(content, places.take(len(content))):
+        return Code(file, memoryview(content))
+    return Data(file, memoryview(content))
 
 
 def _contents(

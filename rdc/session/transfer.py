@@ -14,6 +14,7 @@ from rdc.files.replacement import KEEP_BYTES
 from rdc.progress import Problem
 from rdc.protocol.messages import (
     BlockAnswer,
+    Code,
     Correction,
     Data,
     DigestAnswer,
@@ -98,15 +99,19 @@ class Transfers:
 
     @property
     def idle(self) -> bool:
-        parts = (self._checks.made, self._origins.made, self._descents.made, self._wholes.made)
-        return all(part is None or part.idle for part in parts)
+        # Asked after each message: what most of them are about comes first.
+        for part in (self._descents.made, self._wholes.made, self._checks.made, self._origins.made):
+            if part is not None and not part.idle:
+                return False
+        return True
 
     def check(self, file: int) -> None:
         """Compare the content of a file that both sides have, then go on as needed."""
         self._checks().demand(file)
 
-    def update(self, file: int, *, same_size: bool = False) -> None:
-        """Bring the content of a file up to date from the version at its path; `same_size`: as listed."""
+    def update(self, file: int, bases: tuple[bytes, ...] = (), *, same_size: bool = False) -> None:
+        """Bring the content of a file up to date from the version at its path, and from the files at `bases`;
+        `same_size`: as listed."""
         size = self._context.entries.entry(file).size
         self.tally.total_bytes += size
         if size <= WHOLE_BYTES and not same_size:
@@ -116,11 +121,11 @@ class Transfers:
         if same_size:
             self._checks().touched(file)
         else:
-            self._descents().add(file)
+            self._descents().add(file, bases)
 
-    def create(self, file: int, path: bytes, size: int) -> None:
+    def create(self, file: int, path: bytes, size: int, bases: tuple[bytes, ...] = ()) -> None:
         """Fetch a file that is not here: what an interrupted run did not get of it, or what no other file
-        here has, or all of it."""
+        here has, or all of it. `bases`: files that seem to have its content."""
         self.tally.total_bytes += size
         if self._context.dry:
             if self._planned or not self._context.seeks:
@@ -129,9 +134,12 @@ class Transfers:
                 self._origins().seek(file)
         elif size > KEEP_BYTES and self._context.leftovers.of(path) is not None:
             self.tally.compare_bytes += size
-            self._descents().add(file)
+            self._descents().add(file, bases)
         elif self._context.seeks and not self._planned:
-            self._origins().seek(file)
+            self._origins().seek(file, bases)
+        elif bases:
+            self.tally.compare_bytes += size
+            self._descents().add(file, bases)
         else:
             self._wholes().add(file)
 
@@ -146,13 +154,13 @@ class Transfers:
 
     def pump(self, round_: int) -> Conversation[None]:
         """Sends what may be asked for now. Whole files come while the rest is still listed."""
-        if self._checks.made is not None:
+        if self._checks.made is not None and not self._checks.made.idle:
             yield from self._checks.made.pump(round_, planned=self._planned)
-        if self._planned and self._origins.made is not None:
+        if self._planned and self._origins.made is not None and not self._origins.made.idle:
             yield from self._origins.made.pump(round_)
-        if self._planned and self._descents.made is not None:
+        if self._planned and self._descents.made is not None and self._descents.made.waits:
             yield from self._descents.made.pump(round_)
-        if self._wholes.made is not None:
+        if self._wholes.made is not None and not self._wholes.made.idle:
             yield from self._wholes.made.pump(round_)
 
     def move(self, spare: Callable[[bytes], None], round_: int) -> Conversation[None]:
@@ -163,13 +171,19 @@ class Transfers:
     def take(self, received: Received) -> Conversation[None]:
         """Takes one answer."""
         message, round_ = received.message, received.round + 1
-        if isinstance(message, Data):
-            if not (self._descents.made is not None and self._descents.made.take_data(message)):
-                self._wholes().take_data(message)
-        elif isinstance(message, Correction):
-            self._descents().take_correction(message)
+        if isinstance(message, BlockAnswer):
+            yield from self._descents().take_blocks(message, round_)
         elif isinstance(message, Literals):
             yield from self._descents().take_literals(message, round_)
+        elif isinstance(message, Correction):
+            self._descents().take_correction(message)
+        elif isinstance(message, TreeAnswer):
+            yield from self._descents().take_tree(message, round_)
+        elif isinstance(message, Data):
+            if not (self._descents.made is not None and self._descents.made.take_data(message)):
+                self._wholes().take_data(message)
+        elif isinstance(message, Code):
+            self._descents().take_data(message)
         elif isinstance(message, FileBatch):
             self._wholes().take_batch(message)
         elif isinstance(message, FileEnd):
@@ -179,12 +193,8 @@ class Transfers:
                     self._wholes().take_end(message)
                 elif descents is not None:
                     descents.expire(message.file)
-        elif isinstance(message, TreeAnswer):
-            yield from self._descents().take_tree(message, round_)
         elif isinstance(message, NodeAnswer):
             yield from self._descents().take_nodes(message, round_)
-        elif isinstance(message, BlockAnswer):
-            yield from self._descents().take_blocks(message, round_)
         elif isinstance(message, RootAnswer):
             yield from self._checks().take(message, round_)
         elif isinstance(message, DigestAnswer):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import eq, mul
 from typing import TYPE_CHECKING, Protocol
 
 from blake3 import blake3
 
-from rdc.chunking.chunker import Chunker
+from rdc.chunking.chunker import name_pieces
 from rdc.errors import UsageError
 from rdc.kernel import Cutter, Winnower
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
@@ -24,9 +24,12 @@ if TYPE_CHECKING:
 
     from rdc.chunking.params import ChunkParams
 
+FOLD_CHUNKS = 256
+"""Chunks that are folded at a time: a call for each costs more than finding and naming it."""
+
 _ONE = (1).to_bytes(8, "little")
 
-__all__ = ["Column", "MemoryColumn", "TreeBuilder", "one_chunk_tree", "sign"]
+__all__ = ["FOLD_CHUNKS", "Column", "MemoryColumn", "TreeBuilder", "one_chunk_tree", "sign"]
 
 
 class Column(Protocol):
@@ -169,7 +172,8 @@ class _LevelBuilder:
 
 
 class TreeBuilder:
-    """Builds a SignatureTree from chunks in order. Between calls it holds a few records a level.
+    """Builds a SignatureTree from chunks in order. Between calls it holds up to FOLD_CHUNKS chunks, and a few
+    records a level.
 
     `column` makes the columns that the levels' records are kept in: about 49 bytes a chunk.
     """
@@ -177,22 +181,57 @@ class TreeBuilder:
     def __init__(self, params: ChunkParams, column: Callable[[], Column] = MemoryColumn) -> None:
         self._params = params
         self._column = column
-        self._levels = [_LevelBuilder(0, column)]
+        self._levels: list[_LevelBuilder] = []
+        """None until chunks are folded: most files have fewer than that takes."""
+        self._digests: list[bytes] = []
+        self._lengths: list[int] = []
         self.size = 0
 
     def add(self, digests: list[bytes], lengths: list[int]) -> None:
         """Takes the next chunks: 32-byte digests and lengths in bytes, one each."""
         self.size += sum(lengths)
-        self._cascade(0, _Items(digests, lengths, [0] * len(digests)))
+        self._digests += digests
+        self._lengths += lengths
+        if len(self._digests) >= FOLD_CHUNKS:
+            self._fold()
 
     def repeat(self, digest: bytes, length: int, count: int) -> None:
         """Takes a run of `count` >= 1 equal chunks in constant time."""
         self.add([digest], [length])
-        self._levels[0].repeat(count - 1)
-        self.size += length * (count - 1)
+        if count > 1:
+            self._fold()
+            self._levels[0].repeat(count - 1)
+            self.size += length * (count - 1)
+
+    def _fold(self) -> None:
+        digests, lengths = self._digests, self._lengths
+        self._digests, self._lengths = [], []
+        if not self._levels:
+            self._levels.append(_LevelBuilder(0, self._column))
+        self._cascade(0, _Items(digests, lengths, [0] * len(digests)))
+
+    def _one_level(self, traits: bytes) -> SignatureTree:
+        """The tree of chunks that are too few for two nodes: winnowing parts no fewer than that."""
+        digests: list[bytes] = []
+        lengths, counts = array("Q"), array("Q")
+        for digest, length in zip(self._digests, self._lengths, strict=True):
+            if digests and digests[-1] == digest:
+                counts[-1] += 1
+                continue
+            digests.append(digest)
+            lengths.append(length)
+            counts.append(1)
+        names = memoryview(b"".join(digests))
+        lasting, repeated = memoryview(lengths), memoryview(counts)
+        root = root_digest(self._params.id, self.size, 0, names, lasting, repeated)
+        level = Level(names, lasting, repeated, _NO_STARTS, memoryview(bytes(len(digests))))
+        return SignatureTree(root, self.size, self._params, (level,), traits)
 
     def finish(self, traits: bytes = b"") -> SignatureTree:
         """The tree of all that was added; the builder is used up."""
+        if not self._levels and len(self._digests) <= NODE_RECORDS_MAX:
+            return self._one_level(traits)
+        self._fold()
         level = 0
         while level < len(self._levels):
             self._cascade(level + 1, self._levels[level].finish())
@@ -214,13 +253,14 @@ class TreeBuilder:
 
 def sign(data: Buffer, params: ChunkParams) -> SignatureTree:
     """The signature tree of `data`."""
-    with memoryview(data).cast("B") as view:
-        if 0 < len(view) <= params.max_size:
-            return _sign_chunk(view, params)
-    chunker, builder = Chunker(params), TreeBuilder(params)
-    for columns in (chunker.feed_columns(data), chunker.finish_columns()):
-        builder.add(columns.digests, columns.lengths)
-    return builder.finish(chunker.traits())
+    view = memoryview(data).cast("B")
+    if 0 < len(view) <= params.max_size:
+        return _sign_chunk(view, params)
+    cutter, builder = Cutter(params.min_size, params.max_size), TreeBuilder(params)
+    ends = cutter.feed(view) + cutter.finish()
+    columns = name_pieces([view[start:end] for start, end in pairwise([0, *ends])])
+    builder.add(columns.digests, columns.lengths)
+    return builder.finish(cutter.traits())
 
 
 def _sign_chunk(chunk: memoryview, params: ChunkParams) -> SignatureTree:

@@ -1,5 +1,5 @@
 /*
- * blocks.c - the block search against looking at every offset one by one, on streams from a seed.
+ * blocks.c - the block search against looking at every offset one by one, on streams from a seed, in every form.
  *
  *     blocks SEED COUNT    COUNT rounds; whatever differs is printed and ends it with 1
  *
@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "block_form.h"
 #include "block_match.h"
+#include "block_runs.h"
 #include "streams.h"
 
-static uint8_t *exactly(size_t n)
+static void *exactly(size_t n)
 {
-    uint8_t *memory = malloc(n ? n : 1);
+    void *memory = malloc(n ? n : 1);
     if (!memory) {
         fputs("blocks: no memory\n", stderr);
         exit(2);
@@ -22,58 +24,210 @@ static uint8_t *exactly(size_t n)
     return memory;
 }
 
-static int same(const uint8_t *left, const uint8_t *right, size_t n)
+/* A base, the plain form's values at all its offsets, and stretches of it as the blocks that are sought. */
+typedef struct {
+    uint8_t key[16], *base, *source, *wanted;
+    size_t length, size, count, offsets;
+    unsigned width;
+    uint64_t *values, mask;
+} world;
+
+static world drawn_world(generator *g)
 {
-    return !memcmp(left, right, n);
+    /* Some bases are long enough for every lane of every form, about the borders of its tiles too. */
+    const int longer = !below(g, 3);
+    world w = {.size = 1 + below(g, below(g, 3) || longer ? 64 : 1500),
+               .length = longer ? 1000 + below(g, 9000) : below(g, 6000),
+               .count = below(g, below(g, 8) ? 80 : 400),
+               .width = 1 + (unsigned)below(g, 8)};
+    block_hash hash;
+
+    w.mask = fingerprint_mask(w.width);
+    w.offsets = w.length < w.size ? 0 : w.length - w.size + 1;
+    w.base = exactly(w.length);
+    w.source = exactly(w.count * w.size);
+    w.wanted = exactly(w.count * w.width);
+    w.values = exactly(8 * w.offsets);
+    for (int i = 0; i < 16; i++)
+        w.key[i] = (uint8_t)draw(g);
+    make_stream(g, (unsigned)below(g, STREAM_KINDS), w.base, w.length);
+    make_stream(g, (unsigned)below(g, STREAM_KINDS), w.source, w.count * w.size);
+    /* Stretches of the base, so that something is found, at any alignment. */
+    for (size_t at = 0; w.offsets && at < w.count * w.size;) {
+        const size_t from = below(g, w.length), room = w.count * w.size - at;
+        const size_t most = w.length - from < room ? w.length - from : room;
+        memcpy(w.source + at, w.base + from, most);
+        at += most + below(g, 3 * w.size);
+    }
+    block_hash_start(&hash, w.key, w.size);
+    for (size_t offset = 0; offset < w.offsets; offset++)
+        w.values[offset] = rdc_blocks_plain.value(hash.key, w.base + offset, w.size);
+    for (size_t i = 0; i < w.count; i++) {
+        const uint64_t value = rdc_blocks_plain.value(hash.key, w.source + i * w.size, w.size);
+        for (unsigned j = 0; j < w.width; j++)
+            w.wanted[i * w.width + j] = (uint8_t)(value >> 8 * j);
+    }
+    return w;
 }
 
-/* The definition, from the fingerprints at all offsets. `next`: as far behind the block found last as it is in the
- * file, or RDC_NOWHERE. */
-static uint64_t expected(const uint8_t *at_offsets, size_t offsets, const uint8_t *wanted, unsigned width,
-                         uint64_t next)
+static void end_world(world *w)
 {
-    if (next < offsets && same(at_offsets + next * width, wanted, width))
+    free(w->base), free(w->source), free(w->wanted), free(w->values);
+}
+
+/* The definition. `next`: as far behind the block found last as it is in the file, or RDC_NOWHERE. */
+static uint64_t expected(const world *w, uint64_t value, uint64_t next)
+{
+    if (next < w->offsets && (w->values[next] & w->mask) == value)
         return next;
-    for (size_t offset = 0; offset < offsets; offset++)
-        if (same(at_offsets + offset * width, wanted, width))
+    for (size_t offset = 0; offset < w->offsets; offset++)
+        if ((w->values[offset] & w->mask) == value)
             return offset;
     return RDC_NOWHERE;
 }
 
-static int round_agrees(generator *g)
+static int blocks_agree(const world *w)
 {
-    const size_t size = 1 + below(g, below(g, 3) ? 64 : 1500), length = below(g, 6000);
-    const size_t count = below(g, below(g, 8) ? 40 : 400), offsets = length < size ? 0 : length - size + 1;
-    const unsigned width = 1 + (unsigned)below(g, 8);
-    uint8_t *key = exactly(16), *base = exactly(length), *source = exactly(count * size);
-    uint8_t *wanted = exactly(count * width), *at_offsets = exactly(offsets * width);
-    uint64_t *found = (uint64_t *)(void *)exactly(8 * count), next = RDC_NOWHERE;
+    uint64_t *found = exactly(8 * w->count), next = RDC_NOWHERE;
+    uint8_t *made = exactly(w->count * w->width);
     int agrees = 1;
-
-    for (int i = 0; i < 16; i++)
-        key[i] = (uint8_t)draw(g);
-    make_stream(g, (unsigned)below(g, STREAM_KINDS), base, length);
-    make_stream(g, (unsigned)below(g, STREAM_KINDS), source, count * size);
-    /* Stretches of the base, so that something is found, at any alignment. */
-    for (size_t at = 0; offsets && at < count * size;) {
-        const size_t from = below(g, length), most = length - from < count * size - at ? length - from : count * size - at;
-        memcpy(source + at, base + from, most);
-        at += most + below(g, 3 * size);
-    }
-    rdc_block_fingerprints(key, source, count * size, size, width, wanted);
-    for (size_t offset = 0; offset < offsets; offset++)
-        rdc_block_fingerprints(key, base + offset, size, size, width, at_offsets + offset * width);
-    if (rdc_match_blocks(key, base, length, size, width, wanted, count, found))
+    rdc_block_fingerprints(w->key, w->source, w->count * w->size, w->size, w->width, made);
+    agrees = !memcmp(made, w->wanted, w->count * w->width);
+    if (rdc_match_blocks(w->key, w->base, w->length, w->size, w->width, w->wanted, w->count, found))
         exit(2);
-    for (size_t i = 0; i < count && agrees; i++) {
-        const uint64_t place = expected(at_offsets, offsets, wanted + i * width, width, next);
+    for (size_t i = 0; i < w->count && agrees; i++) {
+        const uint64_t place = expected(w, fingerprint_at(w->wanted + i * w->width, w->width), next);
         agrees = found[i] == place;
         if (place != RDC_NOWHERE)
             next = place;
         if (next != RDC_NOWHERE)
-            next += size;
+            next += w->size;
     }
-    free(key), free(base), free(source), free(wanted), free(at_offsets), free(found);
+    free(found), free(made);
+    return agrees;
+}
+
+static int lows_agree(const world *w)
+{
+    uint32_t *low = exactly(4 * w->offsets);
+    block_hash hash;
+    int agrees = 1;
+    block_hash_start(&hash, w->key, w->size);
+    if (w->offsets)
+        rdc_blocks->lows(&hash, w->base, w->size, w->offsets, low);
+    for (size_t offset = 0; offset < w->offsets; offset++)
+        agrees &= low[offset] == (uint32_t)w->values[offset];
+    free(low);
+    return agrees;
+}
+
+static int fits(const world *w, const block_hash *hash, uint64_t origin, uint64_t place, uint64_t length, uint64_t value)
+{
+    return place >= origin && place - origin <= w->length && length <= w->length - (place - origin) &&
+           (rdc_blocks_plain.value(hash->key, w->base + (place - origin), length) & w->mask) == value;
+}
+
+/* A place near `near`, the first that fits. */
+static uint64_t first_near(const world *w, const block_hash *hash, uint64_t origin, uint64_t near, uint64_t reach,
+                           uint64_t value)
+{
+    for (uint64_t place = near > reach ? near - reach : 0; place <= near + reach; place++)
+        if (fits(w, hash, origin, place, w->size, value))
+            return place;
+    return RDC_UNPLACED;
+}
+
+static uint64_t drawn_place(generator *g, uint64_t origin, uint64_t length)
+{
+    switch (below(g, 8)) {
+    case 0: return RDC_UNPLACED;
+    case 1: return UINT64_C(1) << 63;
+    case 2: return below(g, 50);
+    default: return origin + below(g, length + 200);
+    }
+}
+
+/* Runs at any places, some of them far outside; the blocks are those sought, in turn. */
+static int runs_agree(const world *w, generator *g)
+{
+    const size_t most = 6, reach = below(g, 3) ? below(g, 60) : below(g, 2) ? 0 : below(g, 3000);
+    const uint64_t origin = below(g, 3) ? below(g, 4000) : below(g, 2) ? UINT64_C(1) << 63 : 0;
+    rdc_run *runs = exactly(most * sizeof *runs);
+    uint8_t *prints = exactly(w->count * w->width);
+    size_t count = 0, blocks = 0, found = 0;
+    block_hash hash;
+    int agrees = 1;
+
+    block_hash_start(&hash, w->key, w->size);
+    memcpy(prints, w->wanted, w->count * w->width);
+    for (; count < most && blocks < w->count; count++) {
+        const size_t own = 1 + below(g, w->count - blocks < 30 ? w->count - blocks : 30);
+        const uint64_t rest = below(g, 3) ? 0 : below(g, w->size);
+        runs[count] = (rdc_run){below(g, 100000), own * w->size - rest, drawn_place(g, origin, w->length),
+                                drawn_place(g, origin, w->length)};
+        blocks += own;
+        /* The last block of a run is as short as its rest. */
+        const uint64_t value = rdc_blocks_plain.value(hash.key, w->source + (blocks - 1) * w->size, w->size - rest);
+        for (unsigned j = 0; j < w->width; j++)
+            prints[(blocks - 1) * w->width + j] = (uint8_t)(value >> 8 * j);
+    }
+    rdc_piece *pieces = exactly(blocks * sizeof *pieces), last = {0, 0, 0};
+    const int64_t given = rdc_match_runs(w->key, w->base, w->length, origin, w->size, w->width, reach, runs, count, prints,
+                                         pieces);
+    if (given < 0)
+        exit(2);
+    size_t row = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t shift = runs[i].before;
+        for (uint64_t at = 0; at < runs[i].length; at += w->size, row++) {
+            const uint64_t value = fingerprint_at(prints + row * w->width, w->width), left = runs[i].length - at;
+            const uint64_t length = left < w->size ? left : w->size, ahead = runs[i].before + at;
+            const uint64_t back = runs[i].behind != RDC_UNPLACED && runs[i].behind >= left ? runs[i].behind - left : RDC_UNPLACED;
+            uint64_t place = RDC_UNPLACED;
+            if (shift != RDC_UNPLACED && fits(w, &hash, origin, shift + at, length, value))
+                place = shift + at;
+            else if (back != RDC_UNPLACED && fits(w, &hash, origin, back, length, value))
+                place = back;
+            else if (length == w->size && reach) {
+                if (runs[i].before != RDC_UNPLACED)
+                    place = first_near(w, &hash, origin, ahead, reach, value);
+                if (place == RDC_UNPLACED && back != RDC_UNPLACED)
+                    place = first_near(w, &hash, origin, back, reach, value);
+            }
+            if (place == RDC_UNPLACED)
+                continue;
+            shift = place - at;
+            if (last.length && last.offset + last.length == runs[i].offset + at && last.place + last.length == place) {
+                last.length += length;
+                continue;
+            }
+            if (last.length)
+                agrees &= found < (size_t)given && !memcmp(&pieces[found], &last, sizeof last), found++;
+            last = (rdc_piece){runs[i].offset + at, place, length};
+        }
+    }
+    if (last.length)
+        agrees &= found < (size_t)given && !memcmp(&pieces[found], &last, sizeof last), found++;
+    agrees &= found == (size_t)given;
+    free(runs), free(prints), free(pieces);
+    return agrees;
+}
+
+static int round_agrees(generator *g, const char **part)
+{
+    world w = drawn_world(g);
+    const generator runs = {draw(g)};
+    int agrees = 1;
+    for (const rdc_block_form *const *form = rdc_block_forms; *form && agrees; form++) {
+        generator same = runs;
+        if (!(*form)->usable())
+            continue;
+        *part = (*form)->name;
+        if (!rdc_choose_blocks((*form)->name) || rdc_blocks != *form)
+            agrees = 0;
+        agrees = agrees && blocks_agree(&w) && lows_agree(&w) && runs_agree(&w, &same);
+    }
+    end_world(&w);
     return agrees;
 }
 
@@ -86,8 +240,9 @@ int main(int argc, char **argv)
     const uint64_t seed = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
     for (uint64_t i = 0; i < count; i++) {
         generator g = {(seed + i) << 32};
-        if (!round_agrees(&g)) {
-            fprintf(stderr, "the search differs in round %llu\n", (unsigned long long)(seed + i));
+        const char *part = "";
+        if (!round_agrees(&g, &part)) {
+            fprintf(stderr, "the search differs in round %llu, form %s\n", (unsigned long long)(seed + i), part);
             return 1;
         }
     }

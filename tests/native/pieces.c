@@ -92,7 +92,7 @@ static int chunk(generator *g)
     uint64_t literals = 0, held = 0;
     int agrees = rdc_tile_range((rdc_copy *)copies, count, offset, length, tiles) == tiled;
 
-    rdc_literal_ranges(tiles, (size_t)tiled, offset, ranges);
+    rdc_fetched_ranges(tiles, (size_t)tiled, offset, ranges);
     const int64_t read = rdc_tile_reads(tiles, (size_t)tiled, below(g, 100), reads, sources, &literals);
     agrees = agrees && (read >= 0 || !sound);
     if (sound && agrees) {

@@ -1,0 +1,74 @@
+/* block_forms.c - the forms of the block search, the one in use, and the check of one against the plain form. */
+#include <string.h>
+
+#include "block_form.h"
+
+const rdc_block_form *const rdc_block_forms[] = {
+#if defined(__x86_64__)
+    &rdc_blocks_avx512, &rdc_blocks_avx2,
+#elif defined(__aarch64__)
+    &rdc_blocks_neon,
+#endif
+    &rdc_blocks_plain, NULL,
+};
+
+const rdc_block_form *rdc_blocks = &rdc_blocks_plain;
+
+/* Bytes and block of the check: enough for every form to use its vectors, in several tiles with a rest. */
+#define CHECKED 3001
+#define CHECKED_SIZE 37
+
+static void keep_hit(void *search, uint64_t value, uint64_t offset)
+{
+    ((uint64_t *)search)[offset] = value;
+}
+
+/* Some windows' values are sought, through the bits alone or the sieve as well. */
+static int agrees_with(const rdc_block_form *form, unsigned planes, const block_hash *hash, const uint8_t *data)
+{
+    enum { OFFSETS = CHECKED - CHECKED_SIZE + 1, EVERY = 97 };
+    uint8_t bits[256] = {0};
+    uint32_t low[OFFSETS];
+    uint64_t found[OFFSETS] = {0};
+    block_filter filter = {bits, sizeof bits - 1, planes, {{0}}};
+
+    for (size_t i = 0; i < OFFSETS; i += EVERY)
+        filter_add(&filter, rdc_blocks_plain.value(hash->key, data + i, CHECKED_SIZE));
+    form->scan(hash, data, CHECKED_SIZE, OFFSETS, &filter, keep_hit, found);
+    form->lows(hash, data, CHECKED_SIZE, OFFSETS, low);
+    for (size_t i = 0; i < OFFSETS; i++) {
+        const uint64_t value = rdc_blocks_plain.value(hash->key, data + i, CHECKED_SIZE);
+        if (low[i] != (uint32_t)value || form->value(hash->key, data + i, CHECKED_SIZE) != value ||
+            (found[i] != value && (found[i] || i % EVERY == 0)))
+            return 0;
+    }
+    return 1;
+}
+
+static int agrees(const rdc_block_form *form)
+{
+    static const uint8_t key[16] = "a key to compare";
+    uint8_t data[CHECKED];
+    block_hash hash;
+
+    for (size_t i = 0; i < CHECKED; i++)
+        data[i] = (uint8_t)(rdc_mix(i / 8) >> 8 * (i % 8));
+    block_hash_start(&hash, key, CHECKED_SIZE);
+    return agrees_with(form, 0, &hash, data) && agrees_with(form, 4, &hash, data);
+}
+
+int rdc_choose_blocks(const char *kernel)
+{
+    static const char *const order[] = {"avx512", "avx2", "ssse3", "neon", "c"};
+    const size_t count = sizeof order / sizeof *order;
+    size_t first = 0;
+    while (first < count && strcmp(order[first], kernel))
+        first++;
+    for (const rdc_block_form *const *form = rdc_block_forms; *form; form++)
+        for (size_t place = first; place < count; place++)
+            if (!strcmp(order[place], (*form)->name) && (*form)->usable()) {
+                rdc_blocks = *form;
+                return agrees(*form);
+            }
+    return 0;
+}

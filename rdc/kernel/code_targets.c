@@ -1,0 +1,66 @@
+/*
+ * code_targets.c - the targets that x86 machine code names by their distance, named by their place, and back.
+ *
+ * Both directions meet the same fields. Where one is looked for depends on bytes before it that no other field has (the
+ * search goes on behind each), or on the last byte of the one before, of which rewriting leaves what is asked about it.
+ * And rewriting leaves its value within REACH or without: it is an addition modulo 2 REACH. So the one undoes the other
+ * whatever the bytes are, code or not.
+ * rdc/kernel/pure_code_targets.py says what counts as a field.
+ */
+#include "code_targets.h"
+
+#define CALL 0xe8
+#define FIELD 4
+#define REACH (UINT32_C(1) << 26)
+
+/* The opcodes (of two bytes, the second) of most instructions that name data by its distance. */
+static const uint8_t names_data[256] = {
+    [0x10] = 1, [0x11] = 1, [0x16] = 1, [0x28] = 1, [0x29] = 1, [0x2e] = 1, [0x2f] = 1, [0x3b] = 1, [0x54] = 1,
+    [0x57] = 1, [0x58] = 1, [0x59] = 1, [0x5c] = 1, [0x5e] = 1, [0x6f] = 1, [0x7e] = 1, [0x7f] = 1, [0x83] = 1,
+    [0x89] = 1, [0x8b] = 1, [0x8d] = 1, [0xb6] = 1, [0xb7] = 1, [0xc7] = 1, [0xff] = 1,
+};
+
+/* What often stands before an E8 that is an operand: a subtraction of 24 from a pointer, registers named by 1110 1000. */
+static const uint8_t no_call_behind[256] = {[0x78] = 1, [0x83] = 1, [0x89] = 1, [0xc1] = 1};
+
+static uint32_t load(const uint8_t *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+static void store(uint8_t *at, uint32_t value)
+{
+    at[0] = (uint8_t)value;
+    at[1] = (uint8_t)(value >> 8);
+    at[2] = (uint8_t)(value >> 16);
+    at[3] = (uint8_t)(value >> 24);
+}
+
+size_t rdc_move_targets(uint8_t *code, size_t size, uint64_t offset, rdc_direction direction)
+{
+    size_t moved = 0;
+
+    if (size < 1 + FIELD)
+        return 0;
+    const size_t last = size - FIELD; /* of the places where a field may begin */
+    for (size_t i = 0; i < last;) {
+        size_t field;
+        if (code[i] == CALL && !(i && no_call_behind[code[i - 1]]))
+            field = i + 1;
+        else if ((code[i + 1] & 0xc7) == 0x05 && names_data[code[i]] && i + 2 <= last)
+            field = i + 2;
+        else {
+            i++;
+            continue;
+        }
+        /* Plus REACH: what lies within it, of either sign, becomes what is below 2 REACH. */
+        const uint32_t value = load(code + field) + REACH;
+        i = field + FIELD;
+        if (value >= 2 * REACH)
+            continue;
+        const uint32_t end = (uint32_t)(offset + i);
+        store(code + field, ((direction == RDC_ABSOLUTE ? value + end : value - end) & (2 * REACH - 1)) - REACH);
+        moved++;
+    }
+    return moved;
+}

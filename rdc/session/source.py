@@ -82,9 +82,9 @@ __all__ = ["Source", "SourceTree"]
 SIGNED_OBJECT_BYTES = 2048
 """Bytes of a remembered tree besides its columns: 1,350 to 2,150 were measured, and the look-up's own."""
 
-HARD_BYTES = 1 << 20
+HARD_BYTES = 128 << 10
 """Literals of one file from which on they are compressed hard: a descent took its time over them, and they
-are most of what is sent. A compressor that starts anew, which is what it takes, costs 20 ms."""
+are most of what is sent. 444 KB of a new TypeScript became 349 KB so, in 15 ms more (measured)."""
 
 CLOSE_BYTES = 4 << 10
 """Bytes between two ranges that are read rather than made a reason for another system call."""

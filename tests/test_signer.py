@@ -44,6 +44,8 @@ def tasks(root: Root, sizes: list[int]) -> list[SignTask[int]]:
 def fine_grained(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work is shared and batched at sizes that a test can afford."""
     monkeypatch.setattr(signer_module, "SHARED_BYTES", 100_000)
+    monkeypatch.setattr(signer_module, "THREADS_WORTH", 0)
+    monkeypatch.setattr(signer_module, "WHOLE_BYTES", 0)
     monkeypatch.setattr(source_module, "SPAN_BYTES", 30_000)
     monkeypatch.setattr(signing_module, "BATCH_BYTES", 150_000)
     monkeypatch.setattr(signing_module, "BATCH_FILES", 3)
@@ -94,6 +96,8 @@ def test_one_file_shared_between_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, span: int
 ) -> None:
     monkeypatch.setattr(signer_module, "SHARED_BYTES", 1)
+    monkeypatch.setattr(signer_module, "THREADS_WORTH", 0)
+    monkeypatch.setattr(signer_module, "WHOLE_BYTES", 0)
     monkeypatch.setattr(source_module, "SPAN_BYTES", span)
     (tmp_path / "f").write_bytes(data)
     root = Root.open(os.fsencode(tmp_path))

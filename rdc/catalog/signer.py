@@ -35,6 +35,10 @@ SHARED_BYTES = 4 << 20
 WHOLE_BYTES = 512 << 10
 """Files up to this size are read at once: a span of a longer one has as many."""
 
+THREADS_WORTH = 24 << 20
+"""Bytes of such files in all before threads are made: loading what Python makes them with takes about as long
+as cutting and naming so many."""
+
 HOLE_WORTH = 1 << 20
 """Bytes that must be missing from a file before it is asked for its holes: reading so many zeros costs as
 much as a few system calls."""
@@ -58,13 +62,17 @@ class FileSigner:
         self.catalog: SignatureStore = NoCatalog() if catalog is None else catalog
         self.workers = max(1, min(WORKERS_MAX, _usable_cpus()) if workers is None else workers)
         self._pool: ThreadPoolExecutor | None = None
+        self._shareable_bytes = 0
 
-    def sign(self, source: SourceFile) -> SignatureTree:
-        """The signature of `source` as it was opened.
+    def sign(self, source: SourceFile, *, passing: bool = False) -> SignatureTree:
+        """The signature of `source` as it was opened. `passing`: the file is about to go, so
+        the catalog is not told of a small one.
 
         Raises FileChangedError when it changed while it was read, FileError when it cannot be read.
         """
         known = self.catalog.get(source, self.params)
+        if known is None and passing and source.size <= WHOLE_BYTES:
+            return self._read_whole(source, passing=True)
         return self.read(source) if known is None else known
 
     def root(self, source: SourceFile) -> bytes:
@@ -104,14 +112,15 @@ class FileSigner:
         self.catalog.put(source, tree, began)
         return tree
 
-    def _read_whole(self, source: SourceFile) -> SignatureTree:
+    def _read_whole(self, source: SourceFile, *, passing: bool = False) -> SignatureTree:
         # Loaded with the first file that is read: in most runs none is.
         from rdc.signature.build import sign
 
         began = self.catalog.now()
         tree = sign(source.whole(), self.params)
         source.check_unchanged()
-        self.catalog.put(source, tree, began)
+        if not passing:
+            self.catalog.put(source, tree, began)
         return tree
 
     def streaming(
@@ -154,7 +163,7 @@ class FileSigner:
         # A file system that compresses allocates less as well, without a hole.
         if source.allocated + HOLE_WORTH <= source.size and any(holes(source.fileno(), source.size)):
             return (yield from self._chunking_sparse(source, taker))
-        if shared and self.workers > 1 and source.size >= SHARED_BYTES:
+        if shared and self.workers > 1 and self._worth_threads(source.size):
             return (yield from self._chunking_shared(source, taker))
         chunker, done = Chunker(self.params), 0
         for span in source.spans():
@@ -223,6 +232,12 @@ class FileSigner:
         from rdc.catalog.signing import sign_in_order
 
         return sign_in_order(self, tasks, roots_only=roots_only)
+
+    def _worth_threads(self, size: int) -> bool:
+        if size < SHARED_BYTES:
+            return False
+        self._shareable_bytes += size
+        return self._pool is not None or self._shareable_bytes >= THREADS_WORTH
 
     def pool(self) -> ThreadPoolExecutor:
         """The threads beside the caller's; they end with this object."""

@@ -80,6 +80,7 @@ class DescendingFile:
         "held",
         "known",
         "leftover",
+        "listed",
         "listed_size",
         "metadata",
         "open_requests",
@@ -100,8 +101,9 @@ class DescendingFile:
         self.path = path
         self.estimate = estimate
         """Bytes that its trees take in memory."""
+        self.listed: Metadata | None = None
         self.listed_size = 0
-        """Bytes of the new version, as it was listed."""
+        """Metadata and bytes of the new version, as it was listed."""
         self.width = width
         """Bytes of a reference."""
         self.stage = Stage.SHORT

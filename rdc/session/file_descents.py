@@ -43,7 +43,7 @@ from rdc.session.file_queue import FileQueue
 from rdc.session.gaps import Gaps
 from rdc.session.rebuild import Base, MismatchError, Rebuild
 from rdc.signature.digests import DIGEST_BYTES
-from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records, reference_width, whole_chunk
+from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records, reference_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from rdc.session.driver import Conversation
     from rdc.session.transfer_context import TransferContext
     from rdc.session.whole_files import WholeFiles
-    from rdc.signature.records import NodeRecords
 
 __all__ = ["FileDescents"]
 
@@ -139,7 +138,7 @@ class FileDescents:
             estimate = 4096 + entry.size // int(mean) * 100
             width = reference_width(entry.size, mean)
             state = self._descending[file] = DescendingFile(file, entry.path, estimate, width)
-            state.listed_size = entry.size
+            state.listed, state.listed_size = entry.metadata, entry.size
             self._estimates += estimate
             starting.setdefault(width, []).append(file)
         if starting:
@@ -237,7 +236,9 @@ class FileDescents:
         if state is None:
             raise ProtocolError(f"a tree of file {message.file} that was not asked for")
         state.root, state.size = message.root, message.size
-        state.metadata = self._context.metadata(message.file, message.mtime_ns)
+        state.metadata = state.listed
+        if message.mtime_ns is not None or state.listed is None:
+            state.metadata = self._context.metadata(message.file, message.mtime_ns)
         if not state.held:
             yield from self._sign_bases(state, round_)
         if not state.held:
@@ -255,17 +256,19 @@ class FileDescents:
         ):
             self._finish(state)
             return
+        if message.fingerprints and not message.records:
+            if message.height or message.size > self._context.signer.params.max_size:
+                raise ProtocolError(
+                    f"a tree of file {message.file}, of {message.size} bytes, without records"
+                )
+            # One chunk, without a reference to compare.
+            state.parts = (Fetch(b"", message.size, 1),)
+            yield from self._search(state, round_, message.fingerprints)
+            return
         trees = [held.tree for held in state.held]
         state.descent = Descent(trees, self._context.secret, state.width, message.size)
-        state.descent.start(message.height, self._top(state, message))
+        state.descent.start(message.height, decode_records(message.records, state.width))
         yield from self._ask(state, round_, message.fingerprints)
-
-    def _top(self, state: DescendingFile, message: TreeAnswer) -> NodeRecords:
-        if message.records or not message.fingerprints:
-            return decode_records(message.records, state.width)
-        if message.height or message.size > self._context.signer.params.max_size:
-            raise ProtocolError(f"a tree of file {message.file}, of {message.size} bytes, without records")
-        return whole_chunk(message.size)
 
     def _sign_bases(self, state: DescendingFile, round_: int) -> Conversation[None]:
         """The old version first, then what an interrupted run left of the new one, then other files."""
@@ -283,7 +286,9 @@ class FileDescents:
                         and self._contents_bytes + source.size <= HELD_CONTENT_BYTES
                     ):
                         source.on_span = spans.append
-                    tree = yield from self._context.sign(source, size, round_)
+                    # One of another size is no version that could stay.
+                    passing = path == state.path and source.size != size
+                    tree = yield from self._context.sign(source, size, round_, passing=passing)
                     content = b"".join(spans)  # nothing of a file that the catalog knew
                     keeps = not content and path not in (state.path, leftover) and self._will_go(path)
                     kept = source.again() if keeps else None
@@ -322,24 +327,29 @@ class FileDescents:
                 yield Send(NodeRequest(state.file, descent.level, nodes, state.width), round_)
             return
         state.parts, state.descent = descent.recipe(), None
-        if state.stage is Stage.SHORT:
-            # A message and its answer are two rounds; the literals take two more, and Done the last.
-            unknown = sum(found.length for found in literal_ranges(state.parts))
-            few = len(self._descending) <= FEW_FILES and unknown <= FEW_BYTES
-            trips = ROUND_TRIPS_FOR_FEW if few else ROUND_TRIPS
-            rounds = max(0, (2 * trips - 2 - round_) // 2)
-            state.gaps = Gaps(
-                state.file, self._context.root, self._context.secret, state.parts, state.held, rounds
-            )
-            known = state.parts[0] if len(state.parts) == 1 else None
-            if fingerprints and isinstance(known, Fetch) and known.count == 1:
-                self._begin_below(state, state.gaps, fingerprints)
-            if state.failed:
-                yield from self._escalate(state, round_)
-            else:
-                yield from self._ask_below(state, state.gaps, round_)
-        else:
+        yield from self._search(state, round_, fingerprints)
+
+    def _search(self, state: DescendingFile, round_: int, fingerprints: bytes) -> Conversation[None]:
+        """What is below the chunks that no base has."""
+        if state.stage is not Stage.SHORT:
             yield from self._ask_ranges(state, round_)
+            return
+        few = (
+            len(self._descending) <= FEW_FILES
+            and sum(found.length for found in literal_ranges(state.parts)) <= FEW_BYTES
+        )
+        trips = ROUND_TRIPS_FOR_FEW if few else ROUND_TRIPS
+        # A message and its answer are two rounds; the literals take two more, and Done the last.
+        rounds = max(0, (2 * trips - 2 - round_) // 2)
+        context = self._context
+        state.gaps = Gaps(state.file, context.root, context.secret, state.parts, state.held, rounds)
+        known = state.parts[0] if len(state.parts) == 1 else None
+        if fingerprints and isinstance(known, Fetch) and known.count == 1:
+            self._begin_below(state, state.gaps, fingerprints)
+        if state.failed:
+            yield from self._escalate(state, round_)
+        else:
+            yield from self._ask_below(state, state.gaps, round_)
 
     def _begin_below(self, state: DescendingFile, gaps: Gaps, fingerprints: bytes) -> None:
         block = LEAF_REQUEST.block_of(state.size)

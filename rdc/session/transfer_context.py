@@ -67,11 +67,13 @@ class TransferContext:
         code = ExitCode.PARTIAL if error.code is ExitCode.VANISHED else error.code
         self.news.report(Problem(code, path, str(error)))
 
-    def sign(self, source: SourceFile, size: int, round_: int) -> Conversation[SignatureTree]:
+    def sign(
+        self, source: SourceFile, size: int, round_: int, *, passing: bool = False
+    ) -> Conversation[SignatureTree]:
         """The signature of a file held here; while it is read, the user is told how far that is, in terms of
-        the new version's `size`."""
+        the new version's `size`. `passing`: the new version is going to replace it."""
         if source.size <= QUIET_BYTES:
-            tree = self.signer.sign(source)
+            tree = self.signer.sign(source, passing=passing and not self.dry)
             if self.news.waits:
                 yield from self.news.tell(round_)
                 yield Flush()

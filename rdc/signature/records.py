@@ -26,7 +26,6 @@ __all__ = [
     "group_references",
     "reference_column",
     "reference_width",
-    "whole_chunk",
     "root_reference",
 ]
 
@@ -54,11 +53,6 @@ class NodeRecords:
     references: tuple[bytes, ...]
     lengths: tuple[int, ...]
     counts: tuple[int, ...]
-
-
-def whole_chunk(size: int) -> NodeRecords:
-    """The records of a file of `size` bytes that is one chunk, without a reference to it."""
-    return NodeRecords(0, (b"",), (size,), (1,))
 
 
 def reference_column(level: Level, key: bytes, width: int, rows: range | None = None) -> bytes:

@@ -70,7 +70,7 @@ from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_r
 from rdc.similarity.coarse import coarse_traits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rdc.catalog.signer import FileSigner
     from rdc.files.confined import Root

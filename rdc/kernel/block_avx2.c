@@ -10,7 +10,7 @@
 #define V __m256i
 #define W 32
 #define PAYS_FROM 1024
-#define PAYS_FACTOR 3
+#define PAYS_FACTOR 14
 #define LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
 #define XOR(a, b) _mm256_xor_si256(a, b)
@@ -37,7 +37,10 @@
 #define OR(a, b) _mm256_or_si256(a, b)
 #define EIGHTHS(v) _mm256_srli_epi16(v, 3)
 #define HAS(all, some) (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(AND(all, some), some))
-#define ANY(v) (uint64_t)(uint32_t)~_mm256_movemask_epi8(_mm256_cmpeq_epi8(v, ZERO))
+#define SAME(v, mask, wanted)                                                                                      \
+    (uint64_t)(uint32_t)_mm256_movemask_epi8(                                                                      \
+        _mm256_cmpeq_epi32(AND(v, _mm256_set1_epi32((int)(mask))), _mm256_set1_epi32((int)(wanted))))
+#define ANY(v) (uint64_t)(uint32_t) ~_mm256_movemask_epi8(_mm256_cmpeq_epi8(v, ZERO))
 
 typedef struct {
     uint8_t half[8][2][16];
@@ -65,6 +68,6 @@ static int usable(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("bmi");
 }
 
-const rdc_block_form rdc_blocks_avx2 = {"avx2", usable, avx2_value, avx2_scan, avx2_lows};
+const rdc_block_form rdc_blocks_avx2 = {"avx2", usable, avx2_value, avx2_scan, avx2_lows, avx2_find};
 
 #endif

@@ -54,6 +54,8 @@ __all__ = [
     "MESSAGE_BYTES",
     "NODE_BYTES",
     "NODES_PER_MESSAGE",
+    "OPENED_FILES",
+    "OPENED_FILES_LEAST",
     "ORDINAL_LIMIT",
     "OUTSTANDING_ORDINALS",
     "OUTSTANDING_REQUESTS",
@@ -281,6 +283,13 @@ side, about what hashing and copying so much takes."""
 
 FILES_PER_BATCH = 1024
 """Small files in one message: a thousandth of a message's cost each."""
+
+OPENED_FILES = 256
+"""Files open at a time so that their contents are compared together: a group that shares a reference, and a
+quarter of the usual limit of 1,024 descriptors."""
+
+OPENED_FILES_LEAST = 16
+"""Fewer are compared one by one: columns of them cost more to put together than they save."""
 
 ITEMS_PER_MESSAGE = 4096
 """Changes told in one message, about 40 bytes each: a message for each would cost both sides as much as a

@@ -17,6 +17,8 @@ from rdc.limits import (
     HELD_CONTENT_BYTES,
     HELD_FILE_BYTES,
     NODES_PER_ANSWER,
+    OPENED_FILES,
+    OPENED_FILES_LEAST,
     SOURCE_TREES_BYTES,
 )
 from rdc.model.entries import Kind
@@ -126,6 +128,15 @@ class _Signed:
     memory: int
     """What remembering it takes: small files are many, and mostly objects."""
     path: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Rooted:
+    """Files and, one each, their sizes in bytes and their roots."""
+
+    files: list[int]
+    sizes: list[int]
+    roots: list[bytes]
 
 
 class Source:
@@ -273,38 +284,54 @@ class Source:
             yield Send(FileFailed(file, error.code, str(error)), round_)
 
     def _roots(self, message: RootRequest, round_: int) -> Conversation[None]:
-        files, sizes, roots = [], [], []
-        for file in message.files:
-            try:
-                with self._open(file) as source:
-                    root, size = self._root(file, source), source.size
-            except FileError as error:
-                yield Send(FileFailed(file, error.code, str(error)), round_)
-                continue
-            files.append(file)
-            sizes.append(size)
-            roots.append(root)
-        if files:
-            references = group_references(roots, self._secret, message.width, message.group)
-            told = tuple(sizes) if message.group == 1 and message.width > SHORT_REFERENCE_BYTES else ()
-            yield Send(RootAnswer(tuple(files), told, references, message.group), round_)
+        found = yield from self._rooted(message.files, round_)
+        if found.files:
+            references = group_references(found.roots, self._secret, message.width, message.group)
+            told = message.group == 1 and message.width > SHORT_REFERENCE_BYTES
+            sizes = tuple(found.sizes) if told else ()
+            yield Send(RootAnswer(tuple(found.files), sizes, references, message.group), round_)
+
+    def _send_digest(self, message: DigestRequest, round_: int) -> Conversation[None]:
+        found = yield from self._rooted(message.files, round_)
+        if found.files:
+            yield Send(DigestAnswer(blake3(b"".join(found.roots)).digest()), round_)
+
+    def _rooted(self, files: Sequence[int], round_: int) -> Conversation[_Rooted]:
+        """Those of `files` that can be read; of the others it is said that they cannot."""
+        found = _Rooted([], [], [])
+        for at in range(0, len(files), OPENED_FILES):
+            part = files[at : at + OPENED_FILES]
+            sizes, roots = self._many_roots(part)
+            for file, size, root in zip(part, sizes, roots, strict=True):
+                if not root:
+                    try:
+                        with self._open(file) as source:
+                            size, root = source.size, self._root(file, source)  # noqa: PLW2901
+                    except FileError as error:
+                        yield Send(FileFailed(file, error.code, str(error)), round_)
+                        continue
+                found.files.append(file)
+                found.sizes.append(size)
+                found.roots.append(root)
+        return found
+
+    def _many_roots(self, files: Sequence[int]) -> tuple[list[int], list[bytes]]:
+        """Sizes and roots of those of these files that go together; b"" for a root of the others."""
+        if len(files) < OPENED_FILES_LEAST:
+            return [0] * len(files), [b""] * len(files)
+        from rdc.session.many_roots import many_roots
+
+        manifest = self._description.manifest
+        for file in files:
+            if file >= len(manifest) or manifest.kinds[file] != Kind.FILE:
+                raise _no_file(file)
+        with many_roots(self._tree.root, manifest, files, self._signer, keep=True) as found:
+            return found.sizes, found.roots
 
     def _root(self, file: int, source: SourceFile) -> bytes:
         """One that the catalog knows spares the chunk list too."""
         known = self._signer.catalog.root(source, self._signer.params)
         return known or self._sign(file, source).tree.root
-
-    def _send_digest(self, message: DigestRequest, round_: int) -> Conversation[None]:
-        digest, answered = blake3(), False
-        for file in message.files:
-            try:
-                with self._open(file) as source:
-                    digest.update(self._root(file, source))
-                    answered = True
-            except FileError as error:
-                yield Send(FileFailed(file, error.code, str(error)), round_)
-        if answered:
-            yield Send(DigestAnswer(digest.digest()), round_)
 
     def _send_traits(self, message: TraitsRequest, round_: int) -> Conversation[None]:
         files, sizes, roots, traits, coarse = [], [], bytearray(), bytearray(), bytearray()
@@ -449,7 +476,7 @@ class Source:
         manifest = self._description.manifest
         entry = manifest.entry(file) if file < len(manifest) else None
         if entry is None or entry.kind != Kind.FILE:
-            raise ProtocolError(f"the far side asked for entry {file}, which is no listed regular file")
+            raise _no_file(file)
         return entry
 
     def _open(self, file: int) -> SourceFile:
@@ -491,6 +518,10 @@ class Source:
         if signed is not None:
             self._signed_bytes -= signed.memory
         self._contents_bytes -= len(self._contents.pop(file, b""))
+
+
+def _no_file(file: int) -> ProtocolError:
+    return ProtocolError(f"the far side asked for entry {file}, which is no listed regular file")
 
 
 def _data(file: int, content: bytearray, places: Places | None) -> Data | Code:

@@ -28,7 +28,7 @@ from rdc.protocol.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rdc.protocol.connection import Received
     from rdc.session.content_checks import ContentChecks
@@ -104,23 +104,27 @@ class Transfers:
                 return False
         return True
 
-    def check(self, file: int) -> None:
-        """Compare the content of a file that both sides have, then go on as needed."""
-        self._checks().demand(file)
+    def check(self, files: Sequence[int]) -> None:
+        """Compare the content of files that both sides have, then go on as needed."""
+        if files:
+            self._checks().demand(files)
 
-    def update(self, file: int, bases: tuple[bytes, ...] = (), *, same_size: bool = False) -> None:
-        """Bring the content of a file up to date from the version at its path, and from the files at `bases`;
-        `same_size`: as listed."""
-        size = self._context.entries.entry(file).size
+    def update(self, file: int, size: int, bases: tuple[bytes, ...] = ()) -> None:
+        """Bring the content of a file up to date, which is to have `size`, from the version at its path, and
+        from the files at `bases`."""
         self.tally.total_bytes += size
-        if size <= WHOLE_BYTES and not same_size:
+        if size <= WHOLE_BYTES:
             self._wholes().add(file)
-            return
-        self.tally.compare_bytes += size
-        if same_size:
-            self._checks().touched(file)
         else:
+            self.tally.compare_bytes += size
             self._descents().add(file, bases)
+
+    def touch(self, files: Sequence[int], size: int) -> None:
+        """The same for files that have the right size already, together `size`, but another mtime: they may
+        be what they are to be."""
+        self.tally.total_bytes += size
+        self.tally.compare_bytes += size
+        self._checks().touched(files)
 
     def create(self, file: int, path: bytes, size: int, bases: tuple[bytes, ...] = ()) -> None:
         """Fetch a file that is not here: what an interrupted run did not get of it, or what no other file

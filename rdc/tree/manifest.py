@@ -218,6 +218,21 @@ class Manifest:
             yield directory, rows[at:stop]
             at = stop
 
+    def paths(self, rows: Sequence[int]) -> list[bytes]:
+        """Of increasing rows. Raises IndexError for rows that do not exist."""
+        paths: list[bytes] = []
+        for directory, part in self.runs(rows):
+            names, first = self.listing(directory).names, self.firsts[directory]
+            above = self.directories[directory]
+            start = above + b"/" if above else b""
+            paths += [start + names[row - first] for row in part]
+        return paths
+
+    def sizes_of(self, rows: Sequence[int]) -> list[int]:
+        """Bytes of the files in rows that exist."""
+        with memoryview(self.sizes) as sizes:
+            return [int.from_bytes(sizes[8 * row : 8 * row + 8], "little") for row in rows]
+
     def chosen(self, directory: int, rows: Sequence[int]) -> PackedListing:
         """These rows of a directory, at least one; rows that follow each other cost nothing for each."""
         if rows[-1] - rows[0] == len(rows) - 1:

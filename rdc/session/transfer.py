@@ -15,6 +15,7 @@ from rdc.progress import Problem
 from rdc.protocol.messages import (
     BlockAnswer,
     Code,
+    Correction,
     Data,
     DigestAnswer,
     FileBatch,
@@ -178,6 +179,8 @@ class Transfers:
             yield from self._descents().take_blocks(message, round_)
         elif isinstance(message, Literals):
             yield from self._descents().take_literals(message, round_)
+        elif isinstance(message, Correction):
+            self._descents().take_correction(message)
         elif isinstance(message, TreeAnswer):
             yield from self._descents().take_tree(message, round_)
         elif isinstance(message, Data):

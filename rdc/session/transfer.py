@@ -105,6 +105,17 @@ class Transfers:
                 return False
         return True
 
+    @property
+    def waits(self) -> bool:
+        """There may be something for `pump` to send: after most messages there is not."""
+        descents = self._descents.made
+        return (
+            (descents is not None and descents.waits)
+            or (self._wholes.made is not None and not self._wholes.made.idle)
+            or (self._checks.made is not None and not self._checks.made.idle)
+            or (self._origins.made is not None and not self._origins.made.idle)
+        )
+
     def check(self, files: Sequence[int]) -> None:
         """Compare the content of files that both sides have, then go on as needed."""
         if files:

@@ -28,6 +28,8 @@ __all__ = [
     "BLOCKS_PER_MESSAGE",
     "BLOCK_SIZE_MAX",
     "BLOCK_SIZE_MIN",
+    "CELLS_PER_ANSWER",
+    "CELLS_PER_MESSAGE",
     "CHUNK_MAX_LIMIT",
     "CHUNK_MIN_LIMIT",
     "CHUNK_RATIO_LIMIT",
@@ -184,6 +186,13 @@ NODES_PER_MESSAGE = 16_384
 RANGES_PER_MESSAGE = 16_384
 """Ranges in one request: 16 bytes each at worst, a quarter of a frame."""
 
+CELLS_PER_MESSAGE = 1024
+"""Cells of a file that one request says are held, of 8 KiB each: what a source that says they are all wrong
+can make a destination keep until they are written."""
+
+CELLS_PER_ANSWER = 64
+"""Of these, corrected in one message: 512 KiB, half a frame."""
+
 RULES_BYTES = 256 << 10
 """Bytes of all filter rules together: larger than any hand-written or generated list in use."""
 
@@ -306,7 +315,7 @@ BANDWIDTH_LEAST = 512
 
 BLOCK_SIZE_MIN = 16
 BLOCK_SIZE_MAX = 64 << 10
-"""Bytes of a block below the chunk: a fingerprint has 3 to 8 bytes, so that smaller blocks gain nothing."""
+"""Bytes of a block below the chunk: a fingerprint has 2 to 8 bytes, so that smaller blocks gain nothing."""
 
 BLOCKS_PER_MESSAGE = 65_536
 """Blocks whose fingerprints one answer holds: 512 KiB at 8 bytes each, half a frame."""

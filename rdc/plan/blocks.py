@@ -18,7 +18,7 @@ from rdc.kernel.pieces import tile_range
 from rdc.plan.descent import Fetch, Patch, Pieces, Repeat
 from rdc.plan.gaps import Gap, gaps_of
 from rdc.plan.open_ranges import OpenRanges
-from rdc.plan.questions import NOWHERE, Ask, Find, fingerprint_width
+from rdc.plan.questions import NOWHERE, ORDERED_COST, Ask, Find, fingerprint_width
 from rdc.plan.region_search import RegionQuestion, RegionSearch
 from rdc.plan.regions import REGION_BYTES, Window, sliced
 
@@ -65,7 +65,8 @@ class _Blocks:
         if not width:
             ends = [self.blocks[row] for row in accumulate(opened.counts, initial=0)]
             looked = [gap.looked for gap in opened.gaps]
-            width = fingerprint_width(sum(map(mul, looked, map(sub, ends[1:], ends))))
+            pairs = sum(map(mul, looked, map(sub, ends[1:], ends)))
+            width = fingerprint_width(pairs // self.blocks[-1], ORDERED_COST)
         self.ask = Ask(opened.ranges, size, width)
 
     def together(self) -> Iterator[tuple[list[Gap], slice]]:

@@ -23,6 +23,7 @@ from rdc.limits import (
 )
 from rdc.model.entries import Kind
 from rdc.model.kept import Kept
+from rdc.protocol.claims import CELL_BYTES
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import (
     NO_TRAITS,
@@ -56,6 +57,7 @@ from rdc.protocol.messages import (
 from rdc.protocol.origins import COARSE_BELOW, COARSE_FROM
 from rdc.protocol.packed import pack
 from rdc.records import dataclass
+from rdc.session.cell_checks import corrections
 from rdc.session.code import Places, has_code
 from rdc.session.description import Description
 from rdc.session.driver import Flush, Press, Receive, Send
@@ -423,13 +425,21 @@ class Source:
     def _send_ranges(self, message: RangeRequest, round_: int) -> Conversation[None]:
         """The ranges one behind the other in as few messages as possible: many are shorter than a header."""
         if message.pack and self._pack:
-            yield Send(self._packed(message), round_)
+            with self._opened_again(message) as source:
+                for correction in corrections(source, message, self._secret):
+                    yield Send(correction, round_)
+                packed = self._packed(source, message)
+                source.check_unchanged()
+            yield Send(packed, round_)
             return
         if sum(message.lengths) >= HARD_BYTES:
             yield Press(hard=True)
         held = bytearray()
         places = Places(message.ranges) if self._pack else None
         with self._opened_again(message) as source:
+            for correction in corrections(source, message, self._secret):
+                yield Send(correction, round_)
+                yield from self._listen()
             for piece, _ in _contents(source, message.ranges, DATA_BYTES):
                 held += piece
                 if len(held) >= DATA_BYTES:
@@ -442,14 +452,12 @@ class Source:
         # Without a digest: the receiver knows the root.
         yield Send(FileEnd(message.file, sum(message.lengths)), round_)
 
-    def _packed(self, message: RangeRequest) -> Literals:
+    def _packed(self, source: SourceFile, message: RangeRequest) -> Literals:
         from rdc.plan.context import context_ranges
 
-        with self._opened_again(message) as source:
-            literals = b"".join(source.pread(offset, length) for offset, length in message.ranges)
-            known = context_ranges(message.ranges, source.size)
-            context = b"".join(source.pread(found.offset, found.length) for found in known)
-            source.check_unchanged()
+        literals = b"".join(source.pread(offset, length) for offset, length in message.ranges)
+        known = context_ranges(message.ranges, source.size)
+        context = b"".join(source.pread(found.offset, found.length) for found in known)
         return Literals(message.file, pack(literals, context))
 
     def _opened_again(self, message: BlockRequest | RangeRequest) -> SourceFile:
@@ -462,10 +470,12 @@ class Source:
             source = HeldContent(self._tree.root, path, signed.identity, content)
         else:
             source = self._tree.root.open_read(path)
-        offset, length = message.ranges[-1]
+        end = sum(message.gaps) + sum(message.lengths)
+        if isinstance(message, RangeRequest) and message.claims.cells:
+            end = max(end, message.claims.cells[-1] * CELL_BYTES + 1)
         if signed is not None and source.identity != signed.identity:
             why = "changed while it was synced"
-        elif offset + length > source.size:
+        elif end > source.size:
             why = "shorter than when it was signed"
         else:
             return source

@@ -15,6 +15,7 @@ from rdc.progress import Problem
 from rdc.protocol.messages import (
     BlockAnswer,
     Code,
+    Correction,
     Data,
     DigestAnswer,
     FileBatch,
@@ -104,6 +105,17 @@ class Transfers:
                 return False
         return True
 
+    @property
+    def waits(self) -> bool:
+        """There may be something for `pump` to send: after most messages there is not."""
+        descents = self._descents.made
+        return (
+            (descents is not None and descents.waits)
+            or (self._wholes.made is not None and not self._wholes.made.idle)
+            or (self._checks.made is not None and not self._checks.made.idle)
+            or (self._origins.made is not None and not self._origins.made.idle)
+        )
+
     def check(self, files: Sequence[int]) -> None:
         """Compare the content of files that both sides have, then go on as needed."""
         if files:
@@ -178,6 +190,8 @@ class Transfers:
             yield from self._descents().take_blocks(message, round_)
         elif isinstance(message, Literals):
             yield from self._descents().take_literals(message, round_)
+        elif isinstance(message, Correction):
+            self._descents().take_correction(message)
         elif isinstance(message, TreeAnswer):
             yield from self._descents().take_tree(message, round_)
         elif isinstance(message, Data):

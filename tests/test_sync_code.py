@@ -148,7 +148,7 @@ def test_code_that_is_none_is_noticed_and_fetched_again(
 
 
 def test_chunks_that_were_wrong_are_mended_with_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every second few blocks seem to be found, and nothing tells better before: what is asked for then lies at
+    """Every second few blocks seem to be found, and nothing tells better: what is asked for then lies at
     other places than at first."""
 
     def found(key: bytes, base: bytes, size: int, width: int, fingerprints: bytes) -> bytes:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from array import array
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from rdc.catalog.database import Database
-from rdc.catalog.entry import Entry, FileState, place_of, signed64, stamps
+from rdc.catalog.entry import Entry, FileState, place_of, stamps
 from rdc.catalog.eviction import shrink
 from rdc.catalog.racy import file_clock, is_racy
 from rdc.errors import FileError
@@ -219,15 +220,15 @@ class Catalog:
             rows = [signed.rows[chosen[number]] for number in here]
             roots = [signatures.root_of(number) for number in here]
             where, _, which = place_of(system.id, 0, params.id)
-            states = [
-                (files.inodes[row], files.sizes[row], files.mtimes[row], files.ctimes[row], root)
-                for row, root in zip(rows, roots, strict=True)
-            ]
+            inodes = [files.inodes[row] for row in rows]
+            sizes = [files.sizes[row] for row in rows]
+            mtimes, ctimes = [files.mtimes[row] for row in rows], [files.ctimes[row] for row in rows]
+            states = zip(inodes, sizes, mtimes, ctimes, roots, strict=True)
             stamped = stamps(system.id, params.id, states)
-            for number, row, root, stamp in zip(here, rows, roots, stamped, strict=True):
-                path = above + b"/" + paths[row] if above else b""
-                entry = Entry(files.sizes[row], path, root, stamp, values[number])
-                entries.append(((where, signed64(files.inodes[row]), which), entry))
+            names = [above + b"/" + paths[row] if above else b"" for row in rows]
+            kept = [values[number] for number in here]
+            places = [(where, inode, which) for inode in array("q", array("Q", inodes).tobytes())]
+            entries += zip(places, map(Entry, sizes, names, roots, stamped, kept), strict=True)
         self._put(entries)
 
     def _young(self, files: SmallFiles, began: int) -> set[int]:

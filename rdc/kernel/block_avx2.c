@@ -20,7 +20,7 @@
 #define LOW(a, b) _mm256_unpacklo_epi8(a, b)
 #define HIGH(a, b) _mm256_unpackhi_epi8(a, b)
 #define MAP avx2_map
-#define MAKE(map, table) rdc_half_tables((map).half, table)
+#define MAKE(map, table) avx2_map_of(&(map), table)
 #define INDEX avx2_index
 #define SPLIT(v) avx2_split(v)
 #define PRODUCT(map, k, index)                                                                             \
@@ -42,6 +42,7 @@
         _mm256_cmpeq_epi32(AND(v, _mm256_set1_epi32((int)(mask))), _mm256_set1_epi32((int)(wanted))))
 #define ANY(v) (uint64_t)(uint32_t) ~_mm256_movemask_epi8(_mm256_cmpeq_epi8(v, ZERO))
 
+/* Byte k of a byte's product is half[k][0][its low bits] + half[k][1][its high bits]. */
 typedef struct {
     uint8_t half[8][2][16];
 } avx2_map;
@@ -49,6 +50,24 @@ typedef struct {
 typedef struct {
     V low, high;
 } avx2_index;
+
+/* Row n has the products of n and 16 n; turned, it is the tables. Inlined for each map, it takes compilers seconds. */
+__attribute__((noinline)) static void avx2_map_of(avx2_map *map, const uint64_t table[256])
+{
+    __m128i a[16], b[16];
+    for (int n = 0; n < 16; n++)
+        a[n] = _mm_set_epi64x((long long)table[16 * n], (long long)table[n]);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 8; i++)
+            b[2 * i] = _mm_unpacklo_epi8(a[i], a[i + 8]), b[2 * i + 1] = _mm_unpackhi_epi8(a[i], a[i + 8]);
+        for (int i = 0; i < 8; i++)
+            a[2 * i] = _mm_unpacklo_epi8(b[i], b[i + 8]), a[2 * i + 1] = _mm_unpackhi_epi8(b[i], b[i + 8]);
+    }
+    for (int k = 0; k < 8; k++) {
+        _mm_storeu_si128((__m128i *)(void *)map->half[k][0], a[k]);
+        _mm_storeu_si128((__m128i *)(void *)map->half[k][1], a[8 + k]);
+    }
+}
 
 FN avx2_index avx2_split(V v)
 {

@@ -266,13 +266,12 @@ FN void NAME(lows)(const block_hash *hash, const uint8_t *base, size_t size, siz
                 STORE(part[i] + m * (W / 4), word[m]);
             NAME(drop)(&maps, v, LOAD(first[i]));
         }
-        for (int m = 0; m < 4; m++)
-            for (int group = 0; group < W / 16; group++)
-                for (int e = 0; e < 4; e++) {
-                    uint32_t *to = low + (row[LANE_OF(m, group, e)] - base) + at;
-                    for (int i = 0; i < TILE; i++)
-                        to[i] = part[i][WORD_OF(m, group, e)];
-                }
+        for (int lane = 0; lane < W; lane++) {
+            uint32_t *const to = low + (row[lane] - base) + at;
+            const int word = WORD_OF(lane % 16 / 4, lane / 16, lane % 4);
+            for (int i = 0; i < TILE; i++)
+                to[i] = part[i][word];
+        }
     }
 }
 

@@ -45,8 +45,7 @@ LONG_GAP = 2 << 10
 """Bytes of a gap that is worth the first size; a shorter one starts with the second."""
 
 TOGETHER_BYTES = 256 << 10
-"""Bytes of windows that are read and looked through in one call: in a second-level
-cache meanwhile."""
+"""Bytes of windows that are read and looked through in one call. They stay in a second-level cache."""
 
 WINDOW_BYTES = 8 << 20
 """Bytes of a window that is read at once. Those of gaps, which are shorter than a region, have an eighth."""

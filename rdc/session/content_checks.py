@@ -211,8 +211,9 @@ class ContentChecks:
             self._restless.update(restless)
             self._suspects.extend(restless)
         compared = advanced = 0
-        for row, size in zip(same, context.entries.sizes_of([files[row] for row in same]), strict=True):
-            file = files[row]
+        sizes = many.sizes if many.small is not None else context.entries.sizes_of(files)
+        for row in same:
+            file, size = files[row], sizes[row]
             if not many.roots[row]:
                 context.landing.same(file, None)
             elif restless and file in self._restless:

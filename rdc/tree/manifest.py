@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from rdc.model.entries import Kind, Listing, Metadata, PackedListing, strings
+from rdc.model.entries import Kind, Listing, Metadata, PackedListing, little_endian_integers, strings
 from rdc.records import dataclass
 from rdc.tree.walk import join
 
@@ -247,7 +247,9 @@ class Manifest:
         return paths
 
     def sizes_of(self, rows: Sequence[int]) -> list[int]:
-        """Bytes of the files in rows that exist."""
+        """Bytes of the files in rows that exist, which increase."""
+        if rows and rows[-1] - rows[0] == len(rows) - 1:
+            return little_endian_integers("Q", self.sizes[8 * rows[0] : 8 * rows[-1] + 8]).tolist()
         with memoryview(self.sizes) as sizes:
             return [int.from_bytes(sizes[8 * row : 8 * row + 8], "little") for row in rows]
 

@@ -104,6 +104,7 @@ def test_ranges_longer_than_a_message_arrive_whole(tmp_path: Path) -> None:
 
 
 MATCH = kernel.match_blocks
+CORRECTIONS = cell_checks_module.corrections
 
 
 def finding(monkeypatch: pytest.MonkeyPatch, match: Callable[[bytes, bytes, int, int, bytes], bytes]) -> None:
@@ -418,13 +419,13 @@ def test_corrections_that_do_not_fit_end_the_session(
     change: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fits_not(*given: Any) -> Iterator[Correction]:
-        for found in cell_checks_module.corrections(*given):
+        for found in CORRECTIONS(*given):
             payload = bytes(found.payload)
             changed = {"shorter": payload[1:], "longer": payload[1:] + b"ab", "empty": b""}[change]
             yield Correction(found.file, found.cells, changed)
 
     monkeypatch.setattr(cell_checks_module, "cell_digests", lambda secret, images, sizes: b"??" * len(sizes))
-    monkeypatch.setattr(source_module, "corrections", fits_not)
+    monkeypatch.setattr(cell_checks_module, "corrections", fits_not)
     source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
     with pytest.raises(ProtocolError):
         sync_in_turns(source, destination)
@@ -438,11 +439,11 @@ def test_corrections_that_lie_reach_no_file(
     """What a lie makes is not what reference and root name: it is fetched again."""
 
     def lies(*given: Any) -> Iterator[Correction]:
-        for found in cell_checks_module.corrections(*given):
+        for found in CORRECTIONS(*given):
             yield Correction(found.file, found.cells, bytes(len(found.payload)))
 
     monkeypatch.setattr(cell_checks_module, "cell_digests", lambda secret, images, sizes: b"??" * len(sizes))
-    monkeypatch.setattr(source_module, "corrections", lies)
+    monkeypatch.setattr(cell_checks_module, "corrections", lies)
     source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
     synced(source, destination)
 

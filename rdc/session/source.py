@@ -59,7 +59,6 @@ from rdc.protocol.messages import (
 from rdc.protocol.origins import COARSE_BELOW, COARSE_FROM
 from rdc.protocol.packed import pack
 from rdc.records import dataclass
-from rdc.session.cell_checks import corrections
 from rdc.session.code import Places, has_code
 from rdc.session.description import Description
 from rdc.session.driver import Flush, Press, Receive, Send
@@ -70,13 +69,14 @@ from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_r
 from rdc.similarity.coarse import coarse_traits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rdc.catalog.signer import FileSigner
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
     from rdc.protocol.connection import Received
+    from rdc.protocol.messages import Correction
     from rdc.session.driver import Conversation
     from rdc.session.place import Site
     from rdc.signature.tree import SignatureTree
@@ -418,7 +418,7 @@ class Source:
         """The ranges one behind the other in as few messages as possible: many are shorter than a header."""
         if message.pack and self._pack:
             with self._opened_again(message) as source:
-                for correction in corrections(source, message, self._secret):
+                for correction in self._corrections(source, message):
                     yield Send(correction, round_)
                 packed = self._packed(source, message)
                 source.check_unchanged()
@@ -429,7 +429,7 @@ class Source:
         held = bytearray()
         places = Places(message.ranges) if self._pack else None
         with self._opened_again(message) as source:
-            for correction in corrections(source, message, self._secret):
+            for correction in self._corrections(source, message):
                 yield Send(correction, round_)
                 yield from self._listen()
             for piece, _ in _contents(source, message.rows, DATA_BYTES):
@@ -443,6 +443,13 @@ class Source:
             yield Send(_data(message.file, held, places), round_)
         # Without a digest: the receiver knows the root.
         yield Send(FileEnd(message.file, sum(message.lengths)), round_)
+
+    def _corrections(self, source: SourceFile, message: RangeRequest) -> Iterable[Correction]:
+        if not message.claims.cells:
+            return ()
+        from rdc.session.cell_checks import corrections
+
+        return corrections(source, message, self._secret)
 
     def _packed(self, source: SourceFile, message: RangeRequest) -> Literals:
         from rdc.plan.context import context_ranges

@@ -17,6 +17,7 @@ from rdc.limits import DATA_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Code, Data, Role
 from rdc.session import cell_checks as cell_checks_module
+from rdc.session import code as code_module
 from rdc.session import file_descents as file_descents_module
 from rdc.session import gaps as gaps_module
 from rdc.session import source as source_module
@@ -99,7 +100,7 @@ def test_code_comes_with_absolute_targets_for_fewer_bytes(
     assert len(NEW) > 3 * DATA_BYTES
     run = synced(*places(tmp_path / "with"))
     assert "Code" in kinds(run)
-    monkeypatch.setattr(source_module, "has_code", lambda content, places: False)
+    monkeypatch.setattr(code_module, "has_code", lambda content, places: False)
     plain = synced(*places(tmp_path / "without"))
     assert "Code" not in kinds(plain)
     assert run.done.literal_bytes == plain.done.literal_bytes

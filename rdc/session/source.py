@@ -59,7 +59,6 @@ from rdc.protocol.messages import (
 from rdc.protocol.origins import COARSE_BELOW, COARSE_FROM
 from rdc.protocol.packed import pack
 from rdc.records import dataclass
-from rdc.session.code import Places, has_code
 from rdc.session.description import Description
 from rdc.session.driver import Flush, Press, Receive, Send
 from rdc.session.file_sender import FileSender
@@ -77,6 +76,7 @@ if TYPE_CHECKING:
     from rdc.model.entries import Identity
     from rdc.protocol.connection import Received
     from rdc.protocol.messages import Correction
+    from rdc.session.code import Places
     from rdc.session.driver import Conversation
     from rdc.session.place import Site
     from rdc.signature.tree import SignatureTree
@@ -427,6 +427,8 @@ class Source:
         if sum(message.lengths) >= HARD_BYTES:
             yield Press(hard=True)
         held = bytearray()
+        from rdc.session.code import Places
+
         places = Places(message.ranges) if self._pack else None
         with self._opened_again(message) as source:
             for correction in self._corrections(source, message):
@@ -535,6 +537,8 @@ def _no_file(file: int) -> ProtocolError:
 
 def _data(file: int, content: bytearray, places: Places | None) -> Data | Code:
     """The next bytes of ranges, as what is worth compressing if that is allowed (there are `places` then)."""
+    from rdc.session.code import has_code
+
     if places is not None and has_code(content, places.take(len(content))):
         return Code(file, memoryview(content))
     return Data(file, memoryview(content))

@@ -28,6 +28,8 @@ __all__ = [
     "BLOCKS_PER_MESSAGE",
     "BLOCK_SIZE_MAX",
     "BLOCK_SIZE_MIN",
+    "CELLS_PER_ANSWER",
+    "CELLS_PER_MESSAGE",
     "CHUNK_MAX_LIMIT",
     "CHUNK_MIN_LIMIT",
     "CHUNK_RATIO_LIMIT",
@@ -55,6 +57,8 @@ __all__ = [
     "MESSAGE_BYTES",
     "NODE_BYTES",
     "NODES_PER_MESSAGE",
+    "OPENED_FILES",
+    "OPENED_FILES_LEAST",
     "ORDINAL_LIMIT",
     "OUTSTANDING_ORDINALS",
     "OUTSTANDING_REQUESTS",
@@ -183,6 +187,13 @@ NODES_PER_MESSAGE = 16_384
 RANGES_PER_MESSAGE = 16_384
 """Ranges in one request: 16 bytes each at worst, a quarter of a frame."""
 
+CELLS_PER_MESSAGE = 1024
+"""Cells of a file that one request says are held, of 8 KiB each: what a source that says they are all wrong
+can make a destination keep until they are written."""
+
+CELLS_PER_ANSWER = 64
+"""Of these, corrected in one message: 512 KiB, half a frame."""
+
 RULES_BYTES = 256 << 10
 """Bytes of all filter rules together: larger than any hand-written or generated list in use."""
 
@@ -287,6 +298,13 @@ side, about what hashing and copying so much takes."""
 FILES_PER_BATCH = 1024
 """Small files in one message: a thousandth of a message's cost each."""
 
+OPENED_FILES = 256
+"""Files open at a time so that their contents are compared together: a group that shares a reference, and a
+quarter of the usual limit of 1,024 descriptors."""
+
+OPENED_FILES_LEAST = 16
+"""Fewer are compared one by one: columns of them cost more to put together than they save."""
+
 ITEMS_PER_MESSAGE = 4096
 """Changes told in one message, about 40 bytes each: a message for each would cost both sides as much as a
 small file's copy does."""
@@ -302,7 +320,7 @@ BANDWIDTH_LEAST = 512
 
 BLOCK_SIZE_MIN = 16
 BLOCK_SIZE_MAX = 64 << 10
-"""Bytes of a block below the chunk: a fingerprint has 3 to 8 bytes, so that smaller blocks gain nothing."""
+"""Bytes of a block below the chunk: a fingerprint has 2 to 8 bytes, so that smaller blocks gain nothing."""
 
 BLOCKS_PER_MESSAGE = 65_536
 """Blocks whose fingerprints one answer holds: 512 KiB at 8 bytes each, half a frame."""

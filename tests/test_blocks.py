@@ -15,7 +15,7 @@ from rdc.chunking.params import ChunkParams
 from rdc.kernel import block_fingerprints, match_blocks, match_runs, short_references
 from rdc.kernel.gaps import search_gaps
 from rdc.kernel.pure_gaps import Piece, Span, search_gap
-from rdc.plan import blocks, regions
+from rdc.plan import blocks, questions, regions
 from rdc.plan.blocks import NOWHERE, BlockSearch
 from rdc.plan.descent import (
     Copy,
@@ -266,7 +266,10 @@ def test_what_is_found_puts_the_file_together(pair: tuple[bytes, list[bytes]], p
     trees = [sign(base, params) for base in bases]
     before = recipe(sign(target, params), trees)
     ends = Honest(target, bases)
-    after = ends.run(BlockSearch(before, trees))
+    with pytest.MonkeyPatch.context() as patch:
+        # Short fingerprints deceive once in some thousand files, which their chunks' references notice.
+        patch.setattr(questions, "LEAST_WIDTH", 8)
+        after = ends.run(BlockSearch(before, trees))
     tiles(before, after)
     assert rebuilt(after, target, bases, trees) == target
     assert ends.rounds <= 3

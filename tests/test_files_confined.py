@@ -481,12 +481,22 @@ def test_a_source_that_changes_is_noticed(top: bytes, root: Root) -> None:
             source.check_unchanged()
         with pytest.raises(FileChangedError):
             source.pread(1_999_999, 2)
+        with pytest.raises(FileChangedError):
+            source.read_into(memoryview(bytearray(2)), 1_999_999)
 
 
 def test_short_reads_are_no_end(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     pread = os.pread
     monkeypatch.setattr(os, "pread", lambda fd, length, offset: pread(fd, min(length, 3), offset))
     assert get(root, b"a/b/f") == b"/inside/a/b/f"
+    preadv = os.preadv
+    monkeypatch.setattr(os, "preadv", lambda fd, buffers, offset: preadv(fd, [buffers[0][:3]], offset))
+    memory = memoryview(bytearray(b"?" * 12))
+    with root.open_read(b"a/b/f") as source:
+        source.read_into(memory[:11], 2)
+        assert memory.tobytes() == b"nside/a/b/f?"
+        with pytest.raises(FileChangedError, match="found 13"):
+            source.read_into(memory, 2)
 
 
 def test_a_root_whose_server_is_gone_is_told_by_name(top: bytes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,6 +129,17 @@ def test_the_other_order_undoes_too(drawn: list[tuple[bytes, int]]) -> None:
     assert content == plain
 
 
+@pytest.mark.parametrize("size", range(5, 30))
+def test_a_field_anywhere_in_a_piece_of_any_length(size: int) -> None:
+    """Among bytes that tell nothing, where C looks at eight at a time."""
+    for at in range(size - 4):
+        for before in (b"\xe8", b"\x8b\x05"):
+            code = (b"\x11" * at + before + b"\x05\0\0\0").ljust(size, b"\x12")[:size]
+            found = absolute(_kernel, code, 77)
+            assert found == absolute(pure, code, 77)
+            assert found[0] == (at + len(before) + 4 <= size)
+
+
 def test_a_megabyte_of_noise_and_of_calls() -> None:
     rng = random.Random(1)
     calls = b"".join(

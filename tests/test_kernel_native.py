@@ -100,3 +100,30 @@ def test_the_comparison_notices_a_wrong_form(tmp_path: Path) -> None:
         assert result.returncode != 0
         assert "differs" in result.stderr
         assert "fails its self-check" in result.stderr  # what importing rdc would have said
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="plain C is the only form")
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("left &= left - 1)", "left = 0)"),  # one hit a step
+        ("passed = MIN(passed, ", "passed = AND(passed, "),  # a sieve that lets too few pass
+        ("XOR(PRODUCT(maps->out, 0, out), ", "XOR(ZERO, "),  # a wrong product
+    ],
+)
+def test_the_block_search_notices_a_wrong_form(tmp_path: Path, right: str, wrong: str) -> None:
+    for path in KERNEL.iterdir():
+        if path.suffix in (".c", ".h"):
+            text = path.read_text()
+            if path.name == "block_body.h":
+                assert right in text
+                text = text.replace(right, wrong)
+            (tmp_path / path.name).write_text(text)
+    program = tmp_path / "blocks"
+    driver = ROOT / "tests" / "native"
+    sources = [str(tmp_path / Path(source).name) for source in BLOCKS]
+    command = ["cc", "-O1", f"-I{tmp_path}", f"-I{driver}", str(driver / "blocks.c"), *sources]
+    subprocess.run([*command, "-o", str(program)], check=True)
+    result = subprocess.run([program, "1", "100"], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "the search differs in round" in result.stderr

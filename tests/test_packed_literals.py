@@ -113,7 +113,7 @@ def test_both_sides_find_the_same_context(seed: int, edits: list[int]) -> None:
     pieces = known_pieces(parts, [held], context)
     if pieces is None:
         return
-    assert b"".join(old[at : at + length] for _, at, length in pieces) == b"".join(
+    assert b"".join(old[at : at + length] for _, _, at, length in pieces) == b"".join(
         new[found.offset : found.offset + found.length] for found in context
     )
     assert BlockSearch(parts, [held]).parts() == parts
@@ -123,7 +123,7 @@ def test_pieces_of_chunks_are_context_and_runs_are_not_simple() -> None:
     tree_ = sign(b"abcdefgh" * 10, PARAMS)
     patch = Patch(b"r", 30, 1, Pieces.of(Copy(0, 5, 10), Literal(10), Copy(0, 40, 10)))
     wanted = context_ranges([(10, 10)], 30)
-    assert list(known_pieces([patch], [tree_], wanted) or ()) == [(0, 5, 10), (0, 40, 10)]
+    assert list(known_pieces([patch], [tree_], wanted) or ()) == [(0, 0, 5, 10), (20, 0, 40, 10)]
     assert known_pieces([Repeat((Fetch(b"r", 3, 1),), 3, 2)], [tree_], wanted) is None
     assert known_pieces([Fetch(b"r", 3, 2)], [tree_], wanted) is None
 
@@ -154,7 +154,7 @@ def test_literals_that_are_not_those_asked_for_are_fetched_again(
     garbage: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twice, since the second attempt is lied to as well; then the whole file."""
-    monkeypatch.setattr(Source, "_packed", lambda self, message: Literals(message.file, garbage))
+    monkeypatch.setattr(Source, "_packed", lambda self, source, message: Literals(message.file, garbage))
     source, destination = places(tmp_path)
     run = sync_in_turns(source, destination)
     assert describe(read_tree(source), read_tree(destination)) == []

@@ -41,7 +41,7 @@ def directories(draw: st.DrawFn) -> tuple[list[Entry], list[Entry]]:
 
 def by_rule(wanted: list[Entry], held: list[Entry], owner: bool, checksum: bool) -> Comparison:
     """Entry by entry."""
-    decisions, places = [], {e.path: (row, e) for row, e in enumerate(held)}
+    decisions, touched_, checked, places = [], [], [], {e.path: (row, e) for row, e in enumerate(held)}
     for row, new in enumerate(wanted):
         held_row, old = places.pop(new.path, (-1, None))
         if new.kind == Kind.SPECIAL:
@@ -62,9 +62,15 @@ def by_rule(wanted: list[Entry], held: list[Entry], owner: bool, checksum: bool)
                 found |= Difference.CHECKSUM if found & Difference.SIZE else Difference.NONE
             elif new.kind == Kind.FILE and found & (Difference.SIZE | Difference.TIME):
                 change = Change.CONTENT
-            if found or change is not Change.METADATA:
+            alone = new.kind == Kind.FILE and change in (Change.CHECK, Change.CONTENT)
+            if alone and found is Difference.TIME:
+                touched_.append(row)
+            elif change is Change.CHECK and not found:
+                checked.append(row)
+            elif found or change is not Change.METADATA:
                 decisions.append(Decision(change, row, held_row, found))
-    return Comparison(tuple(decisions), tuple(sorted(row for row, _ in places.values())))
+    extra = tuple(sorted(row for row, _ in places.values()))
+    return Comparison(tuple(decisions), extra, tuple(touched_), tuple(checked))
 
 
 @SLOW

@@ -12,6 +12,7 @@ from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, StreamErr
 from rdc.limits import OUTSTANDING_REQUESTS
 from rdc.model.entries import Kind, Metadata
 from rdc.model.kept import Kept
+from rdc.protocol.claims import Claims
 from rdc.protocol.connection import Connection, LocalProtocolError, Received
 from rdc.protocol.ledger import Ledger
 from rdc.protocol.messages import (
@@ -20,6 +21,7 @@ from rdc.protocol.messages import (
     Changed,
     Code,
     Condition,
+    Correction,
     Data,
     Describe,
     DigestAnswer,
@@ -256,6 +258,7 @@ LISTED = (ListingPart(0, b"", 0, True, listing(b"a", b"b")), 1)
 END = (ListingEnd(1, 2, 2, 2000, 0), 1)
 RESULT = (Done(0, 0, 0, 0, 0, ExitCode.OK), 1)
 
+CLAIMS = Claims((0, 2, 9), b"aabbcc")
 SAMPLES: dict[type[Message], Message] = {
     Hello: HELLO,
     Open: opening(),
@@ -283,6 +286,7 @@ SAMPLES: dict[type[Message], Message] = {
     NodeAnswer: NodeAnswer(0, 1, (3,), (b"",)),
     RangeRequest: RangeRequest(1, (3,), (4,)),
     Code: Code(1, b"code"),
+    Correction: Correction(1, (0,), b"right"),
     Literals: Literals(1, b"packed"),
     BlockRequest: BlockRequest(1, (3,), (40,), 16, 4),
     FileRequest: FileRequest((0, 1)),
@@ -315,6 +319,7 @@ ASKED: dict[type[Message], Message] = {
     FileEnd: FileRequest((0, 1)),
     FileFailed: TreeRequest((1,), 8),
     Code: RangeRequest(1, (3,), (4,)),
+    Correction: RangeRequest(1, (3,), (4,), False, CLAIMS),
     Literals: RangeRequest(1, (3,), (4,), True),
     TierAnswer: TierRequest(0, (), 7),
     RowsPart: RowsRequest(0, (3,), 7),
@@ -701,6 +706,27 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
     ("blocks", BlockRequest(3, (1, 1), (40, 16), 16, 5), [BlockAnswer(3, bytes(20))]),
     ("blocks that fail", BlockRequest(3, (1,), (2,), 16, 5), [FileFailed(3, LOST, "")]),
     ("packed ranges", RangeRequest(3, (1, 1), (2, 3), True), [Literals(3, b"packed")]),
+    (
+        "ranges with claims",
+        RangeRequest(3, (1,), (2,), False, CLAIMS),
+        [Correction(3, (0, 2), b"right"), Correction(3, (9,), b""), Data(3, b"ab"), FileEnd(3, 2)],
+    ),
+    (
+        "claims alone",
+        RangeRequest(3, (), (), False, CLAIMS),
+        [Correction(3, (2,), b"right"), FileEnd(3, 0)],
+    ),
+    ("claims that are right", RangeRequest(3, (), (), False, CLAIMS), [FileEnd(3, 0)]),
+    (
+        "packed ranges with claims",
+        RangeRequest(3, (1,), (2,), True, CLAIMS),
+        [Correction(3, (2,), b"right"), Literals(3, b"packed")],
+    ),
+    (
+        "ranges that fail after a correction",
+        RangeRequest(3, (1,), (2,), False, CLAIMS),
+        [Correction(3, (2,), b"right"), FileFailed(3, LOST, "")],
+    ),
     ("ranges that may be packed", RangeRequest(3, (1,), (2,), True), [Data(3, b"ab"), FileEnd(3, 2)]),
     ("ranges that fail", RangeRequest(3, (1,), (2,)), [FileFailed(3, LOST, "")]),
     ("an empty file", FileRequest((4,)), [FileEnd(4, 0, ROOT)]),
@@ -770,6 +796,16 @@ WRONG: list[tuple[Message, list[Message]]] = [
     (RangeRequest(1, (0,), (3,)), [Literals(1, b"abc")]),
     (RangeRequest(1, (0,), (3,), True), [Literals(2, b"abc")]),
     (RangeRequest(1, (0,), (3,), True), [Data(1, b"a"), Literals(1, b"bc")]),
+    (RangeRequest(1, (0,), (3,)), [Correction(1, (0,), b"right")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS), [Correction(2, (2,), b"right")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS), [Correction(1, (1,), b"right")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS), [Correction(1, (2, 3), b"right")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS), [Correction(1, (2,), b"r"), Correction(1, (2,), b"r")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS), [Correction(1, (2,), b"r"), Correction(1, (0,), b"r")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS), [Data(1, b"a"), Correction(1, (0,), b"right")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS), [Code(1, b"a"), Correction(1, (0,), b"right")]),
+    (RangeRequest(1, (), (), False, CLAIMS), [Data(1, b"a")]),
+    (RangeRequest(1, (), (), False, CLAIMS), [FileEnd(1, 1)]),
     (BlockRequest(1, (0,), (40,), 16, 4), [BlockAnswer(1, bytes(8))]),
     (BlockRequest(1, (0,), (40,), 16, 4), [BlockAnswer(1, bytes(16))]),
     (BlockRequest(1, (0,), (40,), 16, 4), [BlockAnswer(2, bytes(12))]),

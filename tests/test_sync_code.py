@@ -16,6 +16,8 @@ from rdc.kernel import absolute_targets, pure, pure_gaps
 from rdc.limits import DATA_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Code, Data, Role
+from rdc.session import cell_checks as cell_checks_module
+from rdc.session import file_descents as file_descents_module
 from rdc.session import gaps as gaps_module
 from rdc.session import source as source_module
 from rdc.session.code import Places, has_code, restored
@@ -146,15 +148,31 @@ def test_code_that_is_none_is_noticed_and_fetched_again(
 
 
 def test_chunks_that_were_wrong_are_mended_with_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every second few blocks seem to be found: what is asked for then lies at other places than at first."""
+    """Every second few blocks seem to be found, and nothing tells better: what is asked for then lies at
+    other places than at first."""
 
     def found(key: bytes, base: bytes, size: int, width: int, fingerprints: bytes) -> bytes:
         rows = range(len(fingerprints) // width)
         return b"".join((bytes if row % 16 < 8 else b"\xff".__mul__)(8) for row in rows)
 
+    for module in (file_descents_module, cell_checks_module):
+        monkeypatch.setattr(module, "cell_digests", lambda secret, images, sizes: bytes(2 * len(sizes)))
     monkeypatch.setattr(pure, "match_blocks", found)
     monkeypatch.setattr(gaps_module, "match_blocks", found)
     monkeypatch.setattr(gaps_module, "search_gaps", pure_gaps.search_gaps)
     run = synced(*places(tmp_path, program(5, 3_000)))
     sent = {cost.name: cost.count for cost in run.done.by_kind}
     assert (sent["TreeAnswer"], sent["FileEnd"], sent["Code"]) == (1, 2, 2)
+
+
+def test_a_few_hundred_thousand_bytes_are_compressed_hard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text that a descent did not find comes for a twentieth less than that of a first copy."""
+    rng = random.Random(7)
+    words = [rng.randbytes(rng.randrange(2, 6)).hex().encode() for _ in range(3_000)]
+    phrases = [b" ".join(rng.choices(words, k=rng.randrange(2, 9))) for _ in range(9_000)]
+    new = b"\n".join(rng.choices(phrases, k=20_000))[:400_000]
+    hard = synced(*places(tmp_path / "hard", new)).done.bytes_sent
+    monkeypatch.setattr(source_module, "HARD_BYTES", 1 << 30)
+    assert hard < synced(*places(tmp_path / "soft", new)).done.bytes_sent * 0.95

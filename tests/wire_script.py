@@ -9,6 +9,7 @@ from rdc.errors import ExitCode
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.kept import Kept
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.protocol.claims import Claims
 from rdc.protocol.connection import Connection
 from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import (
@@ -17,6 +18,7 @@ from rdc.protocol.messages import (
     Changed,
     Code,
     Condition,
+    Correction,
     Data,
     Describe,
     DigestAnswer,
@@ -149,12 +151,13 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.SOURCE, NodeAnswer(0, 1, (700,), (b"",)), 12),
     (Role.DESTINATION, BlockRequest.of(0, ((5, 40), (500, 16)), 16, 5), 13),
     (Role.DESTINATION, RangeRequest.of(0, ((5, 20), (500, 100))), 13),
-    (Role.DESTINATION, RangeRequest.of(2, ((3, 20),), pack=True), 13),
+    (Role.DESTINATION, RangeRequest.of(2, ((3, 20),), pack=True, claims=Claims((0, 2), b"abcd")), 13),
     (Role.DESTINATION, FileRequest((0, 1, 2, 4)), 13),
     (Role.SOURCE, BlockAnswer(0, b"12345" * 4), 14),
     (Role.SOURCE, Data(0, PAYLOAD[:100]), 14),
     (Role.SOURCE, Code(0, PAYLOAD[:20]), 14),
     (Role.SOURCE, FileEnd(0, 120), 14),
+    (Role.SOURCE, Correction(2, (2,), b"right"), 14),
     (Role.SOURCE, Literals(2, b"packed"), 14),
     (Role.SOURCE, FileBatch((1, 2), (5, 0), b"d" * 32, b"small"), 14),
     (Role.SOURCE, Data(4, PAYLOAD), 14),

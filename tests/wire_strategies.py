@@ -11,12 +11,14 @@ from rdc.limits import DATA_BYTES, ORDINAL_LIMIT, PACKED_BYTES, RESCAN_SECONDS, 
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.kept import GRANULARITIES, Kept
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.protocol.claims import CELL_BYTES, Claims
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
     Changed,
     Code,
     Condition,
+    Correction,
     Data,
     Describe,
     DigestAnswer,
@@ -186,7 +188,15 @@ def range_requests(draw: st.DrawFn) -> RangeRequest:
     ends = sorted(draw(st.sets(st.integers(0, SIZE_LIMIT), min_size=2, max_size=20)))
     pairs = tuple((a, b - a) for a, b in zip(ends[::2], ends[1::2], strict=False))
     pack = draw(st.booleans()) and sum(length for _, length in pairs) <= PACKED_BYTES
-    return RangeRequest.of(draw(ordinals), pairs, pack=pack)
+    cells = tuple(sorted(draw(st.sets(st.integers(0, SIZE_LIMIT // CELL_BYTES), max_size=9))))
+    digests = draw(st.binary(min_size=2 * len(cells), max_size=2 * len(cells)))
+    return RangeRequest.of(draw(ordinals), pairs, pack=pack, claims=Claims(cells, digests))
+
+
+@st.composite
+def corrections(draw: st.DrawFn) -> Correction:
+    cells = tuple(sorted(draw(st.sets(st.integers(0, SIZE_LIMIT // CELL_BYTES), min_size=1, max_size=64))))
+    return Correction(draw(ordinals), cells, draw(st.binary(max_size=300)))
 
 
 @st.composite
@@ -311,6 +321,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     NodeAnswer: node_answers(),
     RangeRequest: range_requests(),
     Code: st.builds(Code, ordinals, st.binary(min_size=1, max_size=99)),
+    Correction: corrections(),
     Literals: st.builds(Literals, ordinals, st.binary(min_size=1, max_size=99)),
     BlockRequest: block_requests(),
     BlockAnswer: st.builds(BlockAnswer, ordinals, st.binary(min_size=3, max_size=200)),

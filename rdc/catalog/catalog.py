@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, TypeVar
+from array import array
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from rdc.catalog.database import Database
-from rdc.catalog.entry import Entry, FileState
+from rdc.catalog.entry import Entry, FileState, place_of, stamps
 from rdc.catalog.eviction import shrink
 from rdc.catalog.racy import file_clock, is_racy
 from rdc.errors import FileError
-from rdc.files.filesystem import file_system_of, path_of
+from rdc.files.filesystem import ChangeTimes, file_system_of, path_of
 from rdc.limits import (
     CATALOG_BATCH_BYTES,
     CATALOG_BATCH_ENTRIES,
@@ -39,16 +41,25 @@ __all__ = ["Catalog"]
 
 T = TypeVar("T")
 
+Place: TypeAlias = tuple[int, int, int]
+"""FileState.place."""
+
 BATCH_SECONDS = 5.0
 """How long an entry may wait for others: a long job that is killed has kept what it signed before."""
 
 DAY_NS = 86_400_000_000_000
 
 _FIND = "SELECT id, used, root, stamp FROM signature WHERE file_system = ? AND inode = ? AND params = ?"
-_FIND_VALUE = (
-    "SELECT id, used, root, stamp, value FROM signature"
-    " WHERE file_system = ? AND inode = ? AND params = ? AND length(value) <= ?"
+_FOUND_AT_ONCE = 256
+"""Files to a statement that looks for many; always as many, so that it is compiled once."""
+
+_KNOWN = "SELECT inode, id, used, root, stamp, "
+_KNOWN_OF = (
+    " FROM signature WHERE file_system = ? AND params = ? AND length(value) <= ?"
+    f" AND inode IN ({', '.join('?' * _FOUND_AT_ONCE)})"
 )
+_FIND_ROOTS = _KNOWN + "NULL" + _KNOWN_OF
+_FIND_VALUES = _KNOWN + "value" + _KNOWN_OF
 _PUT = (
     "INSERT OR REPLACE INTO signature (file_system, inode, params, used, size, path, root, stamp, value)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -61,6 +72,18 @@ class _Row:
 
     id: int
     root: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the table says of a file in some state."""
+
+    id: int
+    used: int
+    root: bytes
+    stamp: bytes
+    value: bytes
+    """b"" where it was not asked for."""
 
 
 class Catalog:
@@ -85,7 +108,7 @@ class Catalog:
         # Reentrant: a signal's exception may run a `close` inside a `flush`.
         self._lock = threading.RLock()
         self._file_systems: dict[int, FileSystem] = {}
-        self._pending: dict[tuple[int, int, int], Entry] = {}
+        self._pending: dict[Place, Entry] = {}
         self._pending_bytes = 0
         self._pending_since = 0.0
         self._used: set[int] = set()
@@ -146,16 +169,17 @@ class Catalog:
             return
         from rdc.signature.codec import encode_signature
 
-        self._put([Entry(state, path_of(source.fileno()), tree.root, encode_signature(tree))])
+        path, value = path_of(source.fileno()), encode_signature(tree)
+        self._put([(state.place, Entry(source.size, path, tree.root, state.stamp(tree.root), value))])
 
-    def _put(self, entries: list[Entry]) -> None:
+    def _put(self, entries: list[tuple[Place, Entry]]) -> None:
         with self._lock:
             if not self._pending:
                 self._pending_since = time.monotonic()
-            for entry in entries:
-                before = self._pending.pop(entry.state.place, None)
+            for place, entry in entries:
+                before = self._pending.pop(place, None)
                 self._pending_bytes += len(entry.value) - (len(before.value) if before else 0)
-                self._pending[entry.state.place] = entry
+                self._pending[place] = entry
             if (
                 len(self._pending) >= CATALOG_BATCH_ENTRIES
                 or self._pending_bytes >= CATALOG_BATCH_BYTES
@@ -166,61 +190,84 @@ class Catalog:
     # Many small files at a time
 
     def find_small(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
-        states = self._states(files, range(len(files)), params)
-        found = []
-        with self._lock:
-            kept = self.database.read(lambda c: self._find_small(c, states))
-            for row, state in states:
-                waiting = self._waiting(state)
-                if waiting is not None:
-                    found.append((row, waiting.value))
-                elif kept and row in kept:
-                    found.append((row, kept[row]))
-        return found
+        return [(row, value) for row, _, value in self._find_many(files, params, _FIND_VALUES)]
+
+    def find_roots(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
+        return [(row, root) for row, root, _ in self._find_many(files, params, _FIND_ROOTS)]
 
     def put_small(self, files: SmallFiles, signed: SignedFiles, chosen: Sequence[int], began: int) -> None:
-        rows = [row for row in chosen if signed.ctimes[row] == files.ctimes[signed.rows[row]]]
-        states = dict(self._states(files, [signed.rows[row] for row in rows], signed.signatures.params))
-        rows = [
-            row
-            for row in rows
-            if (state := states.get(signed.rows[row])) is not None
-            and not is_racy(
-                state.identity.ctime_ns, began, self._file_systems[state.identity.device].change_times
-            )
-        ]
-        if not rows:
-            return
-        above, paths = path_of(files.root.fileno()).rstrip(b"/"), strings(files.paths)
-        signatures = signed.signatures
-        if len(rows) < len(signatures):
-            signatures = signatures.chosen(rows)
         from rdc.signature.short_codec import encode_short
 
-        values = encode_short(signatures)
-        self._put(
-            [
-                Entry(
-                    states[signed.rows[row]],
-                    above + b"/" + paths[signed.rows[row]] if above else b"",
-                    signatures.root_of(number),
-                    values[number],
-                )
-                for number, row in enumerate(rows)
-            ]
-        )
+        fresh = self._young(files, began)
+        chosen = [
+            row
+            for row in chosen
+            if signed.rows[row] not in fresh and signed.ctimes[row] == files.ctimes[signed.rows[row]]
+        ]
+        if not chosen:
+            return
+        signatures = signed.signatures
+        if len(chosen) < len(signatures):
+            signatures = signatures.chosen(chosen)
+        above, paths = path_of(files.root.fileno()).rstrip(b"/"), strings(files.paths)
+        values, params = encode_short(signatures), signatures.params
+        entries: list[tuple[Place, Entry]] = []
+        for device in set(files.devices):
+            system = self._file_systems.get(device)
+            here = [n for n, row in enumerate(chosen) if files.devices[signed.rows[row]] == device]
+            if system is None or not here:
+                continue
+            rows = [signed.rows[chosen[number]] for number in here]
+            roots = [signatures.root_of(number) for number in here]
+            where, _, which = place_of(system.id, 0, params.id)
+            inodes = [files.inodes[row] for row in rows]
+            sizes = [files.sizes[row] for row in rows]
+            mtimes, ctimes = [files.mtimes[row] for row in rows], [files.ctimes[row] for row in rows]
+            states = zip(inodes, sizes, mtimes, ctimes, roots, strict=True)
+            stamped = stamps(system.id, params.id, states)
+            names = [above + b"/" + paths[row] if above else b"" for row in rows]
+            kept = [values[number] for number in here]
+            places = [(where, inode, which) for inode in array("q", array("Q", inodes).tobytes())]
+            entries += zip(places, map(Entry, sizes, names, roots, stamped, kept), strict=True)
+        self._put(entries)
 
-    def _states(
-        self, files: SmallFiles, rows: Sequence[int], params: ChunkParams
-    ) -> list[tuple[int, FileState]]:
-        """Of each row, but for those on file systems whose ctime proves nothing."""
-        systems = {device: self._system_of(device, files) for device in set(files.devices)}
-        states = []
-        for row in rows:
-            system = systems[files.devices[row]]
-            if system is not None and not system.change_times.proves_nothing:
-                states.append((row, FileState(system.id, files.identity(row), params.id)))
-        return states
+    def _young(self, files: SmallFiles, began: int) -> set[int]:
+        """Rows of which nothing is kept: changed too shortly before they were read, or on file systems whose
+        ctime proves nothing."""
+        found = set()
+        for device in set(files.devices):
+            system = self._system_of(device, files)
+            times = ChangeTimes.NONE if system is None else system.change_times
+            rows = [row for row, other in enumerate(files.devices) if other == device]
+            if is_racy(max([files.ctimes[row] for row in rows]), began, times):
+                found.update([row for row in rows if is_racy(files.ctimes[row], began, times)])
+        return found
+
+    def _find_many(
+        self, files: SmallFiles, params: ChunkParams, statement: str
+    ) -> list[tuple[int, bytes, bytes]]:
+        """Row, root and value (if the statement asks for it) of those that are known, rows increasing."""
+        found: list[tuple[int, bytes, bytes]] = []
+        with self._lock:
+            for device in set(files.devices):
+                system = self._system_of(device, files)
+                if system is None or system.change_times.proves_nothing:
+                    continue
+                rows = [row for row, other in enumerate(files.devices) if other == device]
+                places = [place_of(system.id, files.inodes[row], params.id) for row in rows]
+                kept = self.database.read(partial(_selected, statement=statement, places=places)) or {}
+                for row, place in zip(rows, places, strict=True):
+                    waiting, known = self._pending.get(place), kept.get(place[1])
+                    if waiting is None and known is None:
+                        continue
+                    state = FileState(system.id, files.identity(row), params.id)
+                    if waiting is not None and waiting.stamp == state.stamp(waiting.root):
+                        found.append((row, waiting.root, waiting.value))
+                    elif known is not None and known.stamp == state.stamp(known.root):
+                        found.append((row, known.root, known.value))
+                        if known.used != self._today():
+                            self._used.add(known.id)
+        return sorted(found)
 
     def _system_of(self, device: int, files: SmallFiles) -> FileSystem | None:
         found = self._file_systems.get(device)
@@ -234,23 +281,6 @@ class Catalog:
                 found = self._file_systems[device] = file_system_of(source.fileno())
         except (OSError, FileError):
             return None
-        return found
-
-    def _find_small(
-        self, connection: sqlite3.Connection, states: list[tuple[int, FileState]]
-    ) -> dict[int, bytes]:
-        """By row. Looked up in the order of the index."""
-        found = {}
-        today = self._today()
-        for row, state in sorted(states, key=lambda one: one[1].identity.inode):
-            kept = connection.execute(_FIND_VALUE, (*state.place, CATALOG_ENTRY_BYTES * 2)).fetchone()
-            if kept is None:
-                continue
-            id_, used, root, stamp, value = kept
-            if isinstance(root, bytes) and isinstance(value, bytes) and stamp == state.stamp(root):
-                found[row] = value
-                if used != today:
-                    self._used.add(id_)
         return found
 
     def similar(self, below: bytes, params: ChunkParams) -> SimilarFiles:
@@ -289,9 +319,10 @@ class Catalog:
             if not (entries or used or settled):
                 return
             today = self._today()
+            # In the order of the index, which is then put together page by page.
             rows = [
-                (*place, today, e.state.identity.size, e.path, e.root, e.state.stamp(e.root), e.value)
-                for place, e in entries.items()
+                (*place, today, e.size, e.path, e.root, e.stamp, e.value)
+                for place, e in sorted(entries.items())
             ]
 
             def write(connection: sqlite3.Connection) -> None:
@@ -344,7 +375,7 @@ class Catalog:
 
     def _waiting(self, state: FileState) -> Entry | None:
         entry = self._pending.get(state.place)
-        return entry if entry is not None and entry.state == state else None
+        return entry if entry is not None and entry.stamp == state.stamp(entry.root) else None
 
     def _find(self, state: FileState) -> _Row | None:
         found = self.database.read(lambda c: c.execute(_FIND, state.place).fetchone())
@@ -370,6 +401,22 @@ class Catalog:
 
     def _today(self) -> int:
         return self._clock() // DAY_NS
+
+
+def _selected(connection: sqlite3.Connection, statement: str, places: list[Place]) -> dict[int, _Known]:
+    """By inode, what is known of files of one file system."""
+    found = {}
+    ((where, which),) = {(place[0], place[2]) for place in places}
+    inodes = [place[1] for place in places]
+    for at in range(0, len(inodes), _FOUND_AT_ONCE):
+        part = inodes[at : at + _FOUND_AT_ONCE]
+        part += part[-1:] * (_FOUND_AT_ONCE - len(part))
+        rows = connection.execute(statement, (where, which, CATALOG_ENTRY_BYTES * 2, *part))
+        for inode, id_, used, root, stamp, value in rows:
+            # SQLite keeps any type in any column: damage can turn a blob into a number.
+            if isinstance(root, bytes) and (value is None or isinstance(value, bytes)):
+                found[inode] = _Known(id_, used, root, stamp, value or b"")
+    return found
 
 
 def _settle(connection: sqlite3.Connection, keys: list[bytes]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from array import array
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -9,12 +11,17 @@ from blake3 import blake3
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rdc.model.entries import Identity
 
-__all__ = ["Entry", "FileState", "params_number", "signed64"]
+__all__ = ["Entry", "FileState", "params_number", "place_of", "signed64", "stamps"]
 
 _CONTEXT = b"rdc catalog 1 stamp"
 STAMP_BYTES = 16
+
+_STAMPED = struct.Struct("<19sQqQqQqqqqq32s32s")
+"""What a stamp is the digest of: the numbers with 16 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +39,7 @@ class FileState:
     def place(self) -> tuple[int, int, int]:
         """Where it is kept: file system, inode, parameters as signed 64-bit numbers. A file's new state takes
         the place of its old one."""
-        return (
-            signed64(self.file_system),
-            signed64(self.identity.inode),
-            params_number(self.params),
-        )
+        return place_of(self.file_system, self.identity.inode, self.params)
 
     def stamp(self, root: bytes) -> bytes:
         """16 bytes over all of the state and the root that belongs to it.
@@ -52,14 +55,37 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What one row of the table holds."""
+    """What one row of the table holds besides its place."""
 
-    state: FileState
+    size: int
+    """Bytes of the file."""
     path: bytes
     """Where the file was when it was signed: for people and for pruning, never looked up by. May be b""."""
     root: bytes
+    stamp: bytes
+    """FileState.stamp of the root."""
     value: bytes
     """rdc.signature.codec's encoding."""
+
+
+def stamps(file_system: int, params: bytes, rows: Iterable[tuple[int, int, int, int, bytes]]) -> list[bytes]:
+    """FileState.stamp of many files of one file system: inode, size, mtime, ctime and root of each."""
+    from rdc.kernel.naming import NAME_BYTES, name_parts
+
+    pack = _STAMPED.pack
+    messages = [
+        pack(
+            _CONTEXT, file_system, 0, inode, 0, size, 0, mtime, mtime >> 63, ctime, ctime >> 63, params, root
+        )
+        for inode, size, mtime, ctime, root in rows
+    ]
+    names = name_parts(b"".join(messages), array("Q", [_STAMPED.size]) * len(messages))
+    return [names[at : at + STAMP_BYTES] for at in range(0, len(names), NAME_BYTES)]
+
+
+def place_of(file_system: int, inode: int, params: bytes) -> tuple[int, int, int]:
+    """See FileState.place."""
+    return signed64(file_system), signed64(inode), params_number(params)
 
 
 def params_number(params: bytes) -> int:

@@ -38,6 +38,9 @@ class SignatureStore(Protocol):
     def find_small(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
         """Rows of `files` whose state as listed is known, and their encoded signatures."""
 
+    def find_roots(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
+        """The same with their roots alone."""
+
     def put_small(self, files: SmallFiles, signed: SignedFiles, chosen: Sequence[int], began: int) -> None:
         """Keep signatures of what was read since `began` and was found unchanged since it was listed:
         `chosen` are rows of `signed`."""
@@ -77,6 +80,9 @@ class NoCatalog:
         pass
 
     def find_small(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
+        return []
+
+    def find_roots(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
         return []
 
     def put_small(self, files: SmallFiles, signed: SignedFiles, chosen: Sequence[int], began: int) -> None:

@@ -155,7 +155,7 @@ class Root:
         With skip_temporaries=False temporary files are entries like any other.
         """
         taker = (on_temporary or _ignore) if skip_temporaries else None
-        return self._list(path, taker).unpacked()
+        return self._list(path, lambda fd: read_packed(fd, taker)).unpacked()
 
     def list_packed(
         self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
@@ -164,39 +164,28 @@ class Root:
 
         Temporary files are left out; `on_temporary` takes their names, which is what `sweep` wants.
         """
-        return self._list(path, on_temporary or _ignore)
+        return self._list(path, lambda fd: read_packed(fd, on_temporary or _ignore))
 
     def list_inodes(
         self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
     ) -> tuple[PackedListing, PackedInodes]:
-        """As `list_packed`, and which file lies behind each entry; made for walks over whole trees, which
-        open each directory once."""
+        """As `list_packed`, and which file lies behind each entry."""
+        return self._list(path, lambda fd: read_packed_inodes(fd, on_temporary or _ignore))
+
+    def _list(self, path: bytes, read: Callable[[int], T]) -> T:
+        """Opened from the root, not by a kept descriptor: walks open each directory once."""
         try:
-            fd = open_directory(self._directory.fd, path) if path else self._opened()
+            if path:
+                check_path(path)
+                fd = open_directory(self._directory.fd, path)
+            else:
+                fd = os.open(b".", _READ_DIRECTORY, dir_fd=self._directory.fd)
             try:
-                return read_packed_inodes(fd, on_temporary or _ignore)
+                return read(fd)
             finally:
                 os.close(fd)
         except OSError as error:
             raise self._listing_failure(error, path) from error
-
-    def _opened(self) -> int:
-        """The root for reading."""
-        return os.open(b".", _READ_DIRECTORY, dir_fd=self._directory.fd)
-
-    def _list(self, path: bytes, taker: Callable[[bytes], None] | None) -> PackedListing:
-        def read(name: bytes, parent: int) -> PackedListing:
-            fd = os.open(name, _READ_DIRECTORY, dir_fd=parent)
-            try:
-                return read_packed(fd, taker)
-            except OSError as error:
-                if error.errno not in _BOUNDS:
-                    raise
-                raise self._listing_failure(error, path) from error
-            finally:
-                os.close(fd)
-
-        return self.perform(path, "list the directory", read, reading=True)
 
     def _listing_failure(self, error: OSError, path: bytes) -> RdcError:
         if error.errno not in _BOUNDS:

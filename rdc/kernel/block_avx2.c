@@ -10,7 +10,7 @@
 #define V __m256i
 #define W 32
 #define PAYS_FROM 1024
-#define PAYS_FACTOR 3
+#define PAYS_FACTOR 14
 #define LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
 #define XOR(a, b) _mm256_xor_si256(a, b)
@@ -20,7 +20,7 @@
 #define LOW(a, b) _mm256_unpacklo_epi8(a, b)
 #define HIGH(a, b) _mm256_unpackhi_epi8(a, b)
 #define MAP avx2_map
-#define MAKE(map, table) rdc_half_tables((map).half, table)
+#define MAKE(map, table) avx2_map_of(&(map), table)
 #define INDEX avx2_index
 #define SPLIT(v) avx2_split(v)
 #define PRODUCT(map, k, index)                                                                             \
@@ -37,8 +37,12 @@
 #define OR(a, b) _mm256_or_si256(a, b)
 #define EIGHTHS(v) _mm256_srli_epi16(v, 3)
 #define HAS(all, some) (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(AND(all, some), some))
-#define ANY(v) (uint64_t)(uint32_t)~_mm256_movemask_epi8(_mm256_cmpeq_epi8(v, ZERO))
+#define SAME(v, mask, wanted)                                                                                      \
+    (uint64_t)(uint32_t)_mm256_movemask_epi8(                                                                      \
+        _mm256_cmpeq_epi32(AND(v, _mm256_set1_epi32((int)(mask))), _mm256_set1_epi32((int)(wanted))))
+#define ANY(v) (uint64_t)(uint32_t) ~_mm256_movemask_epi8(_mm256_cmpeq_epi8(v, ZERO))
 
+/* Byte k of a byte's product is half[k][0][its low bits] + half[k][1][its high bits]. */
 typedef struct {
     uint8_t half[8][2][16];
 } avx2_map;
@@ -46,6 +50,24 @@ typedef struct {
 typedef struct {
     V low, high;
 } avx2_index;
+
+/* Row n has the products of n and 16 n; turned, it is the tables. Inlined for each map, it takes compilers seconds. */
+__attribute__((noinline)) static void avx2_map_of(avx2_map *map, const uint64_t table[256])
+{
+    __m128i a[16], b[16];
+    for (int n = 0; n < 16; n++)
+        a[n] = _mm_set_epi64x((long long)table[16 * n], (long long)table[n]);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 8; i++)
+            b[2 * i] = _mm_unpacklo_epi8(a[i], a[i + 8]), b[2 * i + 1] = _mm_unpackhi_epi8(a[i], a[i + 8]);
+        for (int i = 0; i < 8; i++)
+            a[2 * i] = _mm_unpacklo_epi8(b[i], b[i + 8]), a[2 * i + 1] = _mm_unpackhi_epi8(b[i], b[i + 8]);
+    }
+    for (int k = 0; k < 8; k++) {
+        _mm_storeu_si128((__m128i *)(void *)map->half[k][0], a[k]);
+        _mm_storeu_si128((__m128i *)(void *)map->half[k][1], a[8 + k]);
+    }
+}
 
 FN avx2_index avx2_split(V v)
 {
@@ -65,6 +87,6 @@ static int usable(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("bmi");
 }
 
-const rdc_block_form rdc_blocks_avx2 = {"avx2", usable, avx2_value, avx2_scan, avx2_lows};
+const rdc_block_form rdc_blocks_avx2 = {"avx2", usable, avx2_value, avx2_scan, avx2_lows, avx2_find};
 
 #endif

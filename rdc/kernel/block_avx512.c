@@ -9,7 +9,7 @@
 #define NAME(f) avx512_##f
 #define V __m512i
 #define W 64
-#define PAYS_FROM 2048
+#define PAYS_FROM 1024
 #define PAYS_FACTOR 5
 #define LOAD(p) _mm512_loadu_si512((const void *)(p))
 #define STORE(p, v) _mm512_storeu_si512((void *)(p), v)
@@ -40,6 +40,9 @@
 #define OR(a, b) _mm512_or_si512(a, b)
 #define EIGHTHS(v) _mm512_srli_epi16(v, 3)
 #define HAS(all, some) (uint64_t) _mm512_cmpeq_epi8_mask(AND(all, some), some)
+#define SAME(v, mask, wanted)                                                                                      \
+    (uint64_t) _mm512_movepi8_mask(_mm512_maskz_set1_epi32(                                                        \
+        _mm512_cmpeq_epi32_mask(AND(v, _mm512_set1_epi32((int)(mask))), _mm512_set1_epi32((int)(wanted))), -1))
 #define ANY(v) (uint64_t) _mm512_test_epi8_mask(v, v)
 
 /* A product's byte k: the matrix's byte 7 - i says which bits of the factor add up to bit i. */
@@ -71,6 +74,6 @@ static int usable(void)
            __builtin_cpu_supports("gfni") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("bmi");
 }
 
-const rdc_block_form rdc_blocks_avx512 = {"avx512", usable, avx512_value, avx512_scan, avx512_lows};
+const rdc_block_form rdc_blocks_avx512 = {"avx512", usable, avx512_value, avx512_scan, avx512_lows, avx512_find};
 
 #endif

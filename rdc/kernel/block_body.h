@@ -22,6 +22,7 @@
  * AND(a, b), MIN(a, b), HALVED(v)    of unsigned bytes; the high halves of bytes with anything above them
  * NIBBLE(table, v)    the table's byte (of 16) at each byte's low half
  * ANY(v)    a mask of the lanes that are not 0
+ * SAME(v, mask, wanted)    that of the bytes of words of 32 bits that are `wanted` under a mask
  */
 
 #define TILE 16
@@ -112,6 +113,15 @@ FN void NAME(make)(NAME(maps) * maps, const block_hash *hash)
     MAKE(maps->out, hash->key->reduce[0]);
     MAKE(maps->in, hash->key->scaled[0]);
     MAKE(maps->gone, hash->leaving);
+}
+
+/* A mask of the lanes whose values are the same in both. */
+FN uint64_t NAME(repeated)(const uint8_t before[8][W], const uint8_t now[8][W])
+{
+    V differ = XOR(LOAD(before[0]), LOAD(now[0]));
+    for (int k = 1; k < 8; k++)
+        differ = OR(differ, XOR(LOAD(before[k]), LOAD(now[k])));
+    return ~ANY(differ);
 }
 
 /* Whether the lanes' way is the faster one: what they cost besides, in offsets. There are at least W * TILE then, and a lane
@@ -216,8 +226,14 @@ FN void NAME(scan)(const block_hash *hash, const uint8_t *base, size_t size, siz
             for (int i = 0; i < TILE; i++) {
                 if (__builtin_expect(!hits[i], 1))
                     continue;
+                uint64_t left = hits[i];
+                /* In runs of one byte all windows pass; only the first says anything. */
+                if (i && (left & (left - 1)))
+                    left &= ~NAME(repeated)(plane[i - 1], plane[i]);
+                if (!left)
+                    continue;
                 NAME(values)(plane[i], value);
-                for (uint64_t left = hits[i]; left; left &= left - 1) {
+                for (; left; left &= left - 1) {
                     const int lane = __builtin_ctzll(left);
                     hit(search, value[VALUE_OF(lane)], (uint64_t)(row[lane] - base) + at + (size_t)i);
                 }
@@ -250,12 +266,24 @@ FN void NAME(lows)(const block_hash *hash, const uint8_t *base, size_t size, siz
                 STORE(part[i] + m * (W / 4), word[m]);
             NAME(drop)(&maps, v, LOAD(first[i]));
         }
-        for (int m = 0; m < 4; m++)
-            for (int group = 0; group < W / 16; group++)
-                for (int e = 0; e < 4; e++) {
-                    uint32_t *to = low + (row[LANE_OF(m, group, e)] - base) + at;
-                    for (int i = 0; i < TILE; i++)
-                        to[i] = part[i][WORD_OF(m, group, e)];
-                }
+        for (int lane = 0; lane < W; lane++) {
+            uint32_t *const to = low + (row[lane] - base) + at;
+            const int word = WORD_OF(lane % 16 / 4, lane / 16, lane % 4);
+            for (int i = 0; i < TILE; i++)
+                to[i] = part[i][word];
+        }
     }
+}
+
+FN size_t NAME(find)(const uint32_t *number, size_t count, uint32_t mask, uint32_t wanted)
+{
+    size_t i = 0;
+    for (; count - i >= W / 4; i += W / 4) {
+        const uint64_t same = SAME(LOAD(number + i), mask, wanted);
+        if (same)
+            return i + (size_t)__builtin_ctzll(same) / 4;
+    }
+    while (i < count && (number[i] & mask) != wanted)
+        i++;
+    return i;
 }

@@ -61,6 +61,9 @@ typedef struct {
 
     /* low[offset] = the value's low half. */
     void (*lows)(const block_hash *hash, const uint8_t *base, size_t size, size_t offsets, uint32_t *low);
+
+    /* The first of the numbers that is `wanted` under the mask, or count. */
+    size_t (*find)(const uint32_t *number, size_t count, uint32_t mask, uint32_t wanted);
 } rdc_block_form;
 
 extern const rdc_block_form rdc_blocks_plain;

@@ -15,8 +15,9 @@ const rdc_block_form *const rdc_block_forms[] = {
 const rdc_block_form *rdc_blocks = &rdc_blocks_plain;
 
 /* Bytes and block of the check: enough for every form to use its vectors, in several tiles with a rest. */
-#define CHECKED 3001
-#define CHECKED_SIZE 37
+#define CHECKED 1701
+#define CHECKED_SIZE 21
+#define OFFSETS (CHECKED - CHECKED_SIZE + 1)
 
 static void keep_hit(void *search, uint64_t value, uint64_t offset)
 {
@@ -24,24 +25,20 @@ static void keep_hit(void *search, uint64_t value, uint64_t offset)
 }
 
 /* Some windows' values are sought, through the bits alone or the sieve as well. */
-static int agrees_with(const rdc_block_form *form, unsigned planes, const block_hash *hash, const uint8_t *data)
+static int finds(const rdc_block_form *form, unsigned planes, const block_hash *hash, const uint8_t *data,
+                 const uint64_t value[OFFSETS])
 {
-    enum { OFFSETS = CHECKED - CHECKED_SIZE + 1, EVERY = 97 };
+    enum { EVERY = 97 };
     uint8_t bits[256] = {0};
-    uint32_t low[OFFSETS];
     uint64_t found[OFFSETS] = {0};
     block_filter filter = {bits, sizeof bits - 1, planes, {{0}}};
 
     for (size_t i = 0; i < OFFSETS; i += EVERY)
-        filter_add(&filter, rdc_blocks_plain.value(hash->key, data + i, CHECKED_SIZE));
+        filter_add(&filter, value[i]);
     form->scan(hash, data, CHECKED_SIZE, OFFSETS, &filter, keep_hit, found);
-    form->lows(hash, data, CHECKED_SIZE, OFFSETS, low);
-    for (size_t i = 0; i < OFFSETS; i++) {
-        const uint64_t value = rdc_blocks_plain.value(hash->key, data + i, CHECKED_SIZE);
-        if (low[i] != (uint32_t)value || form->value(hash->key, data + i, CHECKED_SIZE) != value ||
-            (found[i] != value && (found[i] || i % EVERY == 0)))
+    for (size_t i = 0; i < OFFSETS; i++)
+        if (found[i] != value[i] && (found[i] || i % EVERY == 0))
             return 0;
-    }
     return 1;
 }
 
@@ -49,12 +46,23 @@ static int agrees(const rdc_block_form *form)
 {
     static const uint8_t key[16] = "a key to compare";
     uint8_t data[CHECKED];
+    uint64_t value[OFFSETS];
+    uint32_t low[OFFSETS];
     block_hash hash;
 
     for (size_t i = 0; i < CHECKED; i++)
         data[i] = (uint8_t)(rdc_mix(i / 8) >> 8 * (i % 8));
     block_hash_start(&hash, key, CHECKED_SIZE);
-    return agrees_with(form, 0, &hash, data) && agrees_with(form, 4, &hash, data);
+    form->lows(&hash, data, CHECKED_SIZE, OFFSETS, low);
+    for (size_t i = 0; i < OFFSETS; i++) {
+        value[i] = rdc_blocks_plain.value(hash.key, data + i, CHECKED_SIZE);
+        if (low[i] != (uint32_t)value[i] || (i % 64 == 0 && form->find(low, OFFSETS, UINT32_MAX, low[i]) != i))
+            return 0;
+    }
+    for (size_t length = 0; length < 70; length++)
+        if (form->value(hash.key, data, length) != rdc_blocks_plain.value(hash.key, data, length))
+            return 0;
+    return finds(form, 0, &hash, data, value) && finds(form, 4, &hash, data, value);
 }
 
 int rdc_choose_blocks(const char *kernel)

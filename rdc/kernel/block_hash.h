@@ -32,7 +32,7 @@ typedef struct {
 } block_hash;
 
 /* The key has 16 bytes; a size of 0 is that of an empty window. What a hash refers to belongs to this thread, and lives
- * until the thread starts one with another key: finding a polynomial takes some 10 us, what depends on the size less
+ * until the thread starts one with another key: finding a polynomial takes some 30 us, what depends on the size less
  * than one. */
 void block_hash_start(block_hash *hash, const uint8_t *key, size_t size);
 

@@ -10,7 +10,7 @@
 #define V uint8x16_t
 #define W 16
 #define PAYS_FROM 1024
-#define PAYS_FACTOR 3
+#define PAYS_FACTOR 14
 #define LOAD(p) vld1q_u8((const uint8_t *)(p))
 #define STORE(p, v) vst1q_u8((uint8_t *)(p), v)
 #define XOR(a, b) veorq_u8(a, b)
@@ -34,6 +34,8 @@
 #define OR(a, b) vorrq_u8(a, b)
 #define EIGHTHS(v) vshrq_n_u8(v, 3)
 #define HAS(all, some) neon_mask(vceqq_u8(AND(all, some), some))
+#define SAME(v, mask, wanted) \
+    neon_mask(vreinterpretq_u8_u32(vceqq_u32(vandq_u32(vreinterpretq_u32_u8(v), vdupq_n_u32(mask)), vdupq_n_u32(wanted))))
 #define ANY(v) neon_mask(vtstq_u8(v, v))
 
 typedef struct {
@@ -73,6 +75,6 @@ static int usable(void)
     return 1;
 }
 
-const rdc_block_form rdc_blocks_neon = {"neon", usable, neon_value, neon_scan, neon_lows};
+const rdc_block_form rdc_blocks_neon = {"neon", usable, neon_value, neon_scan, neon_lows, neon_find};
 
 #endif

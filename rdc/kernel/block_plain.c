@@ -7,6 +7,9 @@
 
 #define LANES 4
 
+/* Compilers like to put two lanes into one vector, from which each index has to be taken out again. */
+#define SCALAR(v) __asm__("" : "+r"(v))
+
 static uint64_t value_plain(const rdc_block_key *key, const uint8_t *data, size_t length)
 {
     return scaled_value(key, plain_value(key, data, length));
@@ -39,6 +42,10 @@ void rdc_scan_plain(block_value value, const block_hash *hash, const uint8_t *ba
         v1 = enter(hash, v1, w1[i + size - 1]);
         v2 = enter(hash, v2, w2[i + size - 1]);
         v3 = enter(hash, v3, w3[i + size - 1]);
+        SCALAR(v0);
+        SCALAR(v1);
+        SCALAR(v2);
+        SCALAR(v3);
         const unsigned looks = filter_look(filter, v0) | filter_look(filter, v1) | filter_look(filter, v2) |
                                filter_look(filter, v3);
         if (__builtin_expect(looks & 1, 0)) {
@@ -64,6 +71,7 @@ void rdc_lows_plain(block_value value, const block_hash *hash, const uint8_t *ba
         for (size_t lane = 0; lane < LANES; lane++) {
             const uint8_t *window = base + start[lane] + i;
             v[lane] = enter(hash, v[lane], window[size - 1]);
+            SCALAR(v[lane]);
             low[start[lane] + i] = (uint32_t)v[lane];
             v[lane] = leave(hash, v[lane], window[0]);
         }
@@ -85,4 +93,20 @@ static void lows(const block_hash *hash, const uint8_t *base, size_t size, size_
     rdc_lows_plain(value_plain, hash, base, size, offsets, low);
 }
 
-const rdc_block_form rdc_blocks_plain = {"c", usable, value_plain, scan, lows};
+static size_t find(const uint32_t *number, size_t count, uint32_t mask, uint32_t wanted)
+{
+    size_t i = 0;
+    /* Eight at a time, without a branch for each. */
+    for (; count - i >= 8; i += 8) {
+        unsigned any = 0;
+        for (unsigned j = 0; j < 8; j++)
+            any |= (number[i + j] & mask) == wanted;
+        if (any)
+            break;
+    }
+    while (i < count && (number[i] & mask) != wanted)
+        i++;
+    return i;
+}
+
+const rdc_block_form rdc_blocks_plain = {"c", usable, value_plain, scan, lows, find};

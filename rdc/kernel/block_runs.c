@@ -33,8 +33,8 @@ static int matches(const sought *s, uint64_t place, size_t length, uint64_t valu
            (rdc_blocks->value(s->hash.key, s->base + (place - s->origin), length) & s->mask) == value;
 }
 
-/* Of blocks that begin at `start` - reach to `end` + reach, as far as they are in the base. */
-static int fill(const sought *s, window *w, uint64_t start, uint64_t end)
+/* Of blocks that begin at `start` - reach to `last` + reach, as far as they are in the base. */
+static int fill(const sought *s, window *w, uint64_t start, uint64_t last)
 {
     uint64_t first = start > s->reach ? start - s->reach : 0;
     if (first < s->origin)
@@ -44,10 +44,10 @@ static int fill(const sought *s, window *w, uint64_t start, uint64_t end)
     w->first = first;
     if (!fits(s, first, s->size))
         return 0;
-    const uint64_t last = s->origin + s->length - s->size, most = end + s->reach;
-    const size_t count = (size_t)((most < last ? most : last) - first + 1);
+    const uint64_t end = s->origin + s->length - s->size, most = last + s->reach;
     if (most < first)
         return 0;
+    const size_t count = (size_t)((most < end ? most : end) - first + 1);
     if (count > w->room) {
         uint32_t *grown = realloc(w->low, count * sizeof *grown);
         if (!grown)
@@ -60,32 +60,18 @@ static int fill(const sought *s, window *w, uint64_t start, uint64_t end)
     return 0;
 }
 
-/* The first place in the window, at most reach from `place`, that fits. */
-static uint64_t first_near(const sought *s, const window *w, uint64_t place, uint64_t value)
+/* The first place in the window, from `from` to `to`, that fits. */
+static uint64_t first_between(const sought *s, const window *w, uint64_t from, uint64_t to, uint64_t value)
 {
-    const uint64_t from = place > s->reach ? place - s->reach : 0, to = place + s->reach;
-    const uint32_t low = (uint32_t)value, mask = (uint32_t)s->mask;
-    if (!w->count || to < w->first || from >= w->first + w->count)
+    if (!w->count || to < w->first || to < from || from >= w->first + w->count)
         return RDC_UNPLACED;
-    size_t i = from > w->first ? (size_t)(from - w->first) : 0;
-    size_t stop = (size_t)(to - w->first) + 1;
+    size_t i = from > w->first ? (size_t)(from - w->first) : 0, stop = (size_t)(to - w->first) + 1;
     if (stop > w->count)
         stop = w->count;
-    while (i < stop) {
-        /* Eight at a time, without a branch for each. */
-        if (stop - i >= 8) {
-            unsigned any = 0;
-            for (unsigned j = 0; j < 8; j++)
-                any |= (w->low[i + j] & mask) == low;
-            if (!any) {
-                i += 8;
-                continue;
-            }
-        }
-        const size_t end = stop - i >= 8 ? i + 8 : stop;
-        for (; i < end; i++)
-            if ((w->low[i] & mask) == low && matches(s, w->first + i, s->size, value))
-                return w->first + i;
+    for (; i < stop; i++) {
+        i += rdc_blocks->find(w->low + i, stop - i, (uint32_t)s->mask, (uint32_t)value);
+        if (i < stop && (s->mask <= UINT32_MAX || matches(s, w->first + i, s->size, value)))
+            return w->first + i;
     }
     return RDC_UNPLACED;
 }
@@ -107,6 +93,50 @@ static void add(pieces *found, uint64_t offset, uint64_t place, uint64_t length)
     found->piece[found->count++] = (rdc_piece){offset, place, length};
 }
 
+static uint64_t less(uint64_t place, uint64_t by)
+{
+    return place > by ? place - by : 0;
+}
+
+/* A whole block `left` bytes before a run's end, within reach of where its neighbours have it. Where both have it in about
+ * the same place, one window is filled for both, and no place is looked at twice. 0, or -1 for want of memory. */
+static int find_near(const sought *s, const rdc_run *run, uint64_t left, uint64_t value, window *before, window *behind,
+                     uint64_t *place)
+{
+    const int ahead = run->before != RDC_UNPLACED, back = run->behind != RDC_UNPLACED && run->behind >= left;
+    const uint64_t here = run->before + (run->length - left), there = run->behind - left, reach = s->reach;
+    const uint64_t go_on = run->before + run->length;
+    const int close = ahead && run->behind != RDC_UNPLACED &&
+                      (go_on < run->behind ? run->behind - go_on : go_on - run->behind) <= 2 * reach;
+    uint64_t from = less(here, reach), to = here + reach;
+
+    *place = RDC_UNPLACED;
+    if (ahead) {
+        if (!before->filled) {
+            const uint64_t start = close && run->behind < go_on ? less(run->behind, left) : here;
+            if (fill(s, before, start, (close && run->behind > go_on ? run->behind : go_on) - s->size))
+                return -1;
+        }
+        *place = first_between(s, before, from, to, value);
+    }
+    if (*place != RDC_UNPLACED || !back)
+        return 0;
+    if (!close && !behind->filled && fill(s, behind, there, run->behind - s->size))
+        return -1;
+    const uint64_t low = from, high = to;
+    from = less(there, reach);
+    to = there + reach;
+    if (ahead && here <= there && from <= high)
+        from = high + 1;
+    if (ahead && there < here && to >= low) {
+        if (!low)
+            return 0;
+        to = low - 1;
+    }
+    *place = first_between(s, close ? before : behind, from, to, value);
+    return 0;
+}
+
 /* Everything in one run; -1 for want of memory. */
 static int match_run(const sought *s, const rdc_run *run, const uint8_t *fingerprints, unsigned width, window *before,
                      window *behind, pieces *found)
@@ -123,18 +153,8 @@ static int match_run(const sought *s, const rdc_run *run, const uint8_t *fingerp
             place = shift + at;
         else if (anchored && matches(s, run->behind - left, length, value))
             place = run->behind - left;
-        else if (s->reach && length == s->size) {
-            if (run->before != RDC_UNPLACED) {
-                if (!before->filled && fill(s, before, run->before + at, run->before + run->length))
-                    return -1;
-                place = first_near(s, before, run->before + at, value);
-            }
-            if (place == RDC_UNPLACED && anchored && run->behind - left != run->before + at) {
-                if (!behind->filled && fill(s, behind, run->behind - left, run->behind))
-                    return -1;
-                place = first_near(s, behind, run->behind - left, value);
-            }
-        }
+        else if (s->reach && length == s->size && find_near(s, run, left, value, before, behind, &place))
+            return -1;
         if (place == RDC_UNPLACED)
             continue;
         add(found, run->offset + at, place, length);

@@ -35,23 +35,4 @@ RDC_CARRYLESS uint64_t rdc_value_x86(const rdc_block_key *key, const uint8_t *da
     return scaled_value(key, by_bytes(key->reduce, high) ^ low);
 }
 
-/* Tables of a product by half bytes: byte k of a byte's product is half[k][0][its low bits] + half[k][1][its high bits].
- * Row n has the products of n and 16 n; turned, it is the tables. */
-static inline void rdc_half_tables(uint8_t half[8][2][16], const uint64_t table[256])
-{
-    __m128i a[16], b[16];
-    for (int n = 0; n < 16; n++)
-        a[n] = _mm_set_epi64x((long long)table[16 * n], (long long)table[n]);
-    for (int round = 0; round < 2; round++) {
-        for (int i = 0; i < 8; i++)
-            b[2 * i] = _mm_unpacklo_epi8(a[i], a[i + 8]), b[2 * i + 1] = _mm_unpackhi_epi8(a[i], a[i + 8]);
-        for (int i = 0; i < 8; i++)
-            a[2 * i] = _mm_unpacklo_epi8(b[i], b[i + 8]), a[2 * i + 1] = _mm_unpackhi_epi8(b[i], b[i + 8]);
-    }
-    for (int k = 0; k < 8; k++) {
-        _mm_storeu_si128((__m128i *)(void *)half[k][0], a[k]);
-        _mm_storeu_si128((__m128i *)(void *)half[k][1], a[8 + k]);
-    }
-}
-
 #endif

@@ -18,7 +18,7 @@ from rdc.kernel.pieces import tile_range
 from rdc.plan.descent import Fetch, Patch, Pieces, Repeat
 from rdc.plan.gaps import Gap, gaps_of
 from rdc.plan.open_ranges import OpenRanges
-from rdc.plan.questions import NOWHERE, Ask, Find, fingerprint_width
+from rdc.plan.questions import NOWHERE, ORDERED_COST, Ask, Find, fingerprint_width
 from rdc.plan.region_search import RegionQuestion, RegionSearch
 from rdc.plan.regions import REGION_BYTES, Window, sliced
 
@@ -45,8 +45,7 @@ LONG_GAP = 2 << 10
 """Bytes of a gap that is worth the first size; a shorter one starts with the second."""
 
 TOGETHER_BYTES = 256 << 10
-"""Bytes of windows that are read and looked through in one call: in a second-level
-cache meanwhile."""
+"""Bytes of windows that are read and looked through in one call. They stay in a second-level cache."""
 
 WINDOW_BYTES = 8 << 20
 """Bytes of a window that is read at once. Those of gaps, which are shorter than a region, have an eighth."""
@@ -65,7 +64,8 @@ class _Blocks:
         if not width:
             ends = [self.blocks[row] for row in accumulate(opened.counts, initial=0)]
             looked = [gap.looked for gap in opened.gaps]
-            width = fingerprint_width(sum(map(mul, looked, map(sub, ends[1:], ends))))
+            pairs = sum(map(mul, looked, map(sub, ends[1:], ends)))
+            width = fingerprint_width(pairs // self.blocks[-1], ORDERED_COST)
         self.ask = Ask(opened.ranges, size, width)
 
     def together(self) -> Iterator[tuple[list[Gap], slice]]:

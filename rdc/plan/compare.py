@@ -9,7 +9,7 @@ from rdc.model.entries import Kind
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
     from rdc.model.entries import Listing, Metadata
     from rdc.model.kept import Kept
@@ -55,9 +55,19 @@ class Decision:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     decisions: tuple[Decision, ...]
-    """In name order; entries that need nothing are not in it."""
+    """In name order; entries that need nothing are not in it, nor are those of the columns below."""
     extra: tuple[int, ...]
     """Rows of the held listing that the wanted one does not have."""
+    touched: tuple[int, ...] = ()
+    """Files that differ in nothing but their mtime: Change.CONTENT each (with `checksum` Change.CHECK) and
+    Difference.TIME. In a tree that was touched they are most, and an object for each would be most of the
+    work."""
+    checked: tuple[int, ...] = ()
+    """Files that do not differ and whose content is compared: Change.CHECK each."""
+
+    def __bool__(self) -> bool:
+        """Something is to be done, what is extra aside."""
+        return bool(self.decisions or self.touched or self.checked)
 
 
 def compare(
@@ -77,17 +87,19 @@ def compare(
     if held is None:
         rows = (i for i, kind in enumerate(wanted.kinds) if kind != Kind.SPECIAL)
         return Comparison(tuple(Decision(Change.CREATE, i, -1, Difference.NONE) for i in rows), ())
-    pairs: Iterable[tuple[int, int]]
+    pairs: Sequence[tuple[int, int]]
     extra: list[int] = []
     if wanted.names != held.names:
         places = {name: row for row, name in enumerate(held.names)}
         pairs = [(row, places.pop(name, -1)) for row, name in enumerate(wanted.names)]
         extra = sorted(places.values())
     elif checksum:
-        pairs = ((row, row) for row in range(len(wanted)))
+        pairs = [(row, row) for row in range(len(wanted))]
     else:
         differing = _differing_rows(wanted, held, kept)
-        pairs = ((row, row) for row in (sorted({*differing, *doubtful}) if doubtful else differing))
+        pairs = [(row, row) for row in (sorted({*differing, *doubtful}) if doubtful else differing)]
+    pairs, alike, touched = _files_apart(wanted, held, pairs, kept)
+    checked = alike if checksum else [row for row in alike if row in doubtful] if doubtful else []
     links, held_links = wanted.links(), held.links()
     decisions = []
     for row, held_row in pairs:
@@ -114,7 +126,33 @@ def compare(
             change = Change.METADATA
         if bits or change is not Change.METADATA:
             decisions.append(Decision(change, row, held_row, _DIFFERENCES[bits]))
-    return Comparison(tuple(decisions), tuple(extra))
+    return Comparison(tuple(decisions), tuple(extra), tuple(touched), tuple(checked))
+
+
+def _files_apart(
+    a: Listing, b: Listing, pairs: Sequence[tuple[int, int]], kept: Kept
+) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+    """Takes out of `pairs` the files that do not differ and those of which only the mtime does; their rows in
+    `a`."""
+    others: list[tuple[int, int]] = []
+    alike: list[int] = []
+    touched: list[int] = []
+    file = int(Kind.FILE)
+    for pair in pairs:
+        row, other = pair
+        if (
+            other < 0
+            or not a.kinds[row] == b.kinds[other] == file
+            or a.sizes[row] != b.sizes[other]
+            or (kept.modes and a.modes[row] != b.modes[other])
+            or (kept.owner and (a.uids[row] != b.uids[other] or a.gids[row] != b.gids[other]))
+        ):
+            others.append(pair)
+        elif a.mtimes[row] == b.mtimes[other] or kept.mtime(a.mtimes[row]) == kept.mtime(b.mtimes[other]):
+            alike.append(row)
+        else:
+            touched.append(row)
+    return others, alike, touched
 
 
 def _differing_rows(a: Listing, b: Listing, kept: Kept) -> list[int]:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from rdc.plan.descent import Part
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["KnownPiece", "context_ranges", "known_pieces"]
+__all__ = ["PlacedPiece", "context_ranges", "known_pieces", "placed_pieces"]
 
-KnownPiece = tuple[int, int, int]
-"""(base, offset there, length), in bytes."""
+PlacedPiece = tuple[int, int, int, int]
+"""(offset in the file, base, offset there, length), in bytes."""
 
 
 def context_ranges(ranges: Sequence[tuple[int, int]], size: int) -> tuple[ByteRange, ...]:
@@ -44,31 +44,32 @@ def context_ranges(ranges: Sequence[tuple[int, int]], size: int) -> tuple[ByteRa
 
 def known_pieces(
     parts: Sequence[Part], trees: Sequence[SignatureTree], wanted: Sequence[ByteRange]
-) -> Iterator[KnownPiece] | None:
+) -> Iterator[PlacedPiece] | None:
     """Where the bases have these bytes of the file that `parts` make; None where that is not simple: runs
     that repeat, which literals are seldom near."""
     if any(isinstance(part, Repeat) or part.count != 1 for part in parts):
         return None
-    return _pieces(parts, trees, wanted)
+    return placed_pieces(parts, trees, wanted)
 
 
-def _pieces(
+def placed_pieces(
     parts: Sequence[Part], trees: Sequence[SignatureTree], wanted: Sequence[ByteRange]
-) -> Iterator[KnownPiece]:
+) -> Iterator[PlacedPiece]:
+    """The same of all parts: of what repeats only the first time."""
     row = 0
-    for at, (base, offset, length) in _copies(parts, trees):
+    for at, base, offset, length in _copies(parts, trees):
         while row < len(wanted) and wanted[row].offset + wanted[row].length <= at:
             row += 1
         here = row
         while here < len(wanted) and wanted[here].offset < at + length:
             start = max(at, wanted[here].offset)
             stop = min(at + length, wanted[here].offset + wanted[here].length)
-            yield base, offset + start - at, stop - start
+            yield start, base, offset + start - at, stop - start
             here += 1
 
 
-def _copies(parts: Sequence[Part], trees: Sequence[SignatureTree]) -> Iterator[tuple[int, KnownPiece]]:
-    """(offset in the file, piece) for all that is copied from bases."""
+def _copies(parts: Sequence[Part], trees: Sequence[SignatureTree]) -> Iterator[PlacedPiece]:
+    """All that is copied from bases, in order of the file."""
     starts: dict[int, array[int]] = {}
 
     def offset(base: int, row: int) -> int:
@@ -80,13 +81,13 @@ def _copies(parts: Sequence[Part], trees: Sequence[SignatureTree]) -> Iterator[t
     at = 0
     for part in parts:
         if isinstance(part, Reuse):
-            yield at, (part.base, offset(part.base, part.first), part.length)
+            yield at, part.base, offset(part.base, part.first), part.length
         elif isinstance(part, ReuseChunk):
-            yield at, (part.base, offset(part.base, part.row), part.length)
+            yield at, part.base, offset(part.base, part.row), part.length
         elif isinstance(part, Patch):
             inside = at
             for piece in part.pieces:
                 if isinstance(piece, Copy):
-                    yield inside, (piece.base, piece.offset, piece.length)
+                    yield inside, piece.base, piece.offset, piece.length
                 inside += piece.length
-        at += part.length
+        at += part.length * part.count

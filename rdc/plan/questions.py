@@ -12,13 +12,21 @@ if TYPE_CHECKING:
 
     from rdc.plan.regions import Window
 
-__all__ = ["NOWHERE", "Ask", "Find", "Search", "fingerprint_width"]
+__all__ = ["NOWHERE", "ORDERED_COST", "WRONG_COST", "Ask", "Find", "Search", "fingerprint_width"]
 
 NOWHERE = (1 << 64) - 1
 """Offset of a block that was not found, as the kernel says it."""
 
-CERTAINTY_BITS = 10
-"""One file in 2^10 at most may be deceived by a fingerprint: a chunk of it then comes once more."""
+WRONG_COST = 4 << 10
+"""Bytes that a block costs which seems to be where it is not: those of its cell, which comes again."""
+
+ORDERED_COST = 64
+"""The same where blocks alone and out of order are looked at again: a wrong one is mostly noticed so, and
+costs nothing. Measured from one release of Linux, Django, TypeScript and numpy to the next: 64 cost less
+than 8 and 512."""
+
+LEAST_WIDTH = 2
+MOST_WIDTH = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,12 @@ Search: TypeAlias = (
 the base as the kernel's `search_gaps` has them."""
 
 
-def fingerprint_width(pairs: int, least: int = 4, certainty: int = CERTAINTY_BITS) -> int:
-    """Bytes of a fingerprint, where so many pairs of blocks are compared."""
-    return min(8, max(least, -(-(pairs.bit_length() + certainty) // 8)))
+def fingerprint_width(candidates: int, cost: int) -> int:
+    """Bytes of a fingerprint that is compared with those of so many places, if a wrong match costs `cost`
+    bytes.
+
+    With w bytes a block, n blocks cost n w and n candidates cost / 256^w, the latter for those that are in no
+    place. A byte more costs n and saves nearly all of that: it pays until candidates cost <= 256^w, for any
+    n.
+    """
+    return min(MOST_WIDTH, max(LEAST_WIDTH, -(-(candidates * cost - 1).bit_length() // 8)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rdc.kernel.pieces import fill_places
 from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
-from rdc.plan.questions import Ask, fingerprint_width
+from rdc.plan.questions import WRONG_COST, Ask, fingerprint_width
 from rdc.plan.regions import RUNS_MOST, ladder
 
 if TYPE_CHECKING:
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from rdc.plan.regions import Near, Region, Step
 
 __all__ = ["RegionQuestion", "RegionSearch"]
-
-CERTAINTY_BITS = 3
-"""One question in 2^3 at most may be deceived by a fingerprint, a chunk then comes once more; small questions
-are far less often, since fingerprints have whole bytes."""
 
 
 class _Everywhere:
@@ -87,7 +83,7 @@ class RegionSearch:
 
 def _everywhere(region: Region, step: Step) -> Iterator[_Everywhere]:
     blocks = (region.end - region.offset) // step.size
-    width = fingerprint_width(blocks * sum(window.length for window in region.windows), 5, CERTAINTY_BITS)
+    width = fingerprint_width(sum(window.length for window in region.windows), WRONG_COST)
     fingerprints = bytearray()
     for first in range(0, blocks, BLOCKS_PER_MESSAGE):
         count = min(BLOCKS_PER_MESSAGE, blocks - first)
@@ -108,15 +104,13 @@ def _look_everywhere(region: Region, ask: Ask, fingerprints: bytes, find: Find) 
 
 def _nearby(region: Region, runs: array[int], step: Step) -> Iterator[_Nearby]:
     """Questions about runs, as many in each as a message may have."""
-    candidates = 2 * (2 * step.reach + 1)
-    least = 4 if step.reach else 3
+    width = fingerprint_width(2 * (2 * step.reach + 1), WRONG_COST)
     offsets, lengths = runs[0::4], runs[1::4]
     blocks = array("Q", accumulate((-(-length // step.size) for length in lengths), initial=0))
     first = 0
     while first < len(offsets):
         stop = min(bisect_right(blocks, blocks[first] + BLOCKS_PER_MESSAGE) - 1, first + RANGES_PER_MESSAGE)
         stop = min(max(stop, first + 1), len(offsets))
-        width = fingerprint_width((blocks[stop] - blocks[first]) * candidates, least, CERTAINTY_BITS)
         ranges = array("Q", bytes(16 * (stop - first)))
         ranges[0::2], ranges[1::2] = offsets[first:stop], lengths[first:stop]
         yield _Nearby(Ask(ranges, step.size, width), region, runs[4 * first : 4 * stop], step)

@@ -38,11 +38,15 @@ def rotated(
     read in vain.
     """
     sought = [decision for decision in comparison.decisions if _may_be_rotated(wanted, decision)]
-    if not sought or len(comparison.decisions) + len(comparison.extra) > ROTATED_FILES:
+    changed = len(comparison.decisions) + len(comparison.touched)
+    if not sought or changed + len(comparison.extra) > ROTATED_FILES:
         return {}
     left = {
         decision.held_row: False for decision in comparison.decisions if decision.change is Change.CONTENT
     }
+    if comparison.touched:
+        places = {name: row for row, name in enumerate(held.names)}
+        left |= {places[wanted.names[row]]: False for row in comparison.touched}
     left |= dict.fromkeys(comparison.extra, True)
     stamps: dict[tuple[int, int], list[int]] = {}
     names: dict[bytes, int] = {}

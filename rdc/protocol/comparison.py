@@ -49,8 +49,8 @@ __all__ = [
 ]
 
 
-FINGERPRINT_WIDTHS = (3, 8)
-LEAF_WIDTH = 4
+FINGERPRINT_WIDTHS = (2, 8)
+LEAF_WIDTH = 3
 """Bytes of a fingerprint that comes with a tree: a chunk has few blocks, and few places to look for them."""
 SHORTEN = 4
 """Blocks of short files are so many times shorter."""
@@ -209,6 +209,8 @@ class BlockRequest(Ranged, WireMessage):
 
     def check(self) -> str | None:
         problem = self.check_ranges()
+        if problem is None and not self.lengths:
+            return "lengths: none"
         if problem is None and self.blocks > BLOCKS_PER_MESSAGE:
             return f"lengths: {self.blocks} blocks, the limit is {BLOCKS_PER_MESSAGE}"
         return problem

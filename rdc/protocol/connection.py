@@ -22,6 +22,7 @@ from rdc.protocol.messages import (
     Changed,
     Code,
     Condition,
+    Correction,
     Data,
     Describe,
     DigestAnswer,
@@ -74,7 +75,7 @@ _QUOTE_BYTES = 60
 
 _ANSWERS = (
     BlockAnswer, Literals, TreeAnswer, RootAnswer, DigestAnswer, TraitsAnswer, NodeAnswer, Data, FileBatch,
-    FileEnd, FileFailed, Code,
+    FileEnd, FileFailed, Code, Correction,
 )  # fmt: skip
 _FILE_REQUESTS = (BlockRequest, RangeRequest, NodeRequest)
 _FILES_REQUESTS = (RootRequest, DigestRequest, TraitsRequest, TreeRequest, FileRequest)

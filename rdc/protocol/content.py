@@ -4,23 +4,42 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from rdc.limits import DATA_BYTES, FILES_PER_MESSAGE, ORDINAL_LIMIT, PACKED_BYTES, RANGES_PER_MESSAGE
+from rdc.limits import (
+    CELLS_PER_ANSWER,
+    DATA_BYTES,
+    FILES_PER_MESSAGE,
+    ORDINAL_LIMIT,
+    PACKED_BYTES,
+    RANGES_PER_MESSAGE,
+    SIZE_LIMIT,
+)
+from rdc.protocol.claims import CELL_BYTES, NO_CLAIMS, Claimed, Claims
 from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import DIGEST_BYTES, Digest, Failure, Files, Line, Mtime, Ordinal, Size
-from rdc.protocol.fields import Blob, Column, Content, Flag, Integer
+from rdc.protocol.fields import Blob, Column, Content, Flag, Gaps, Integer
 from rdc.protocol.ranges import Ranged, columns_of
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Code", "Data", "FileBatch", "FileEnd", "FileFailed", "FileRequest", "Literals", "RangeRequest"]
+__all__ = [
+    "Code",
+    "Correction",
+    "Data",
+    "FileBatch",
+    "FileEnd",
+    "FileFailed",
+    "FileRequest",
+    "Literals",
+    "RangeRequest",
+]
 
 
 @wire(12)
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RangeRequest(Ranged, WireMessage):
-    """D: these bytes of a file, in this order."""
+    """D: these bytes of a file, in this order; or none, where only claims are to be looked at."""
 
     file: Ordinal
     gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
@@ -29,16 +48,43 @@ class RangeRequest(Ranged, WireMessage):
     lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
     pack: Annotated[bool, Flag()] = False
     """They may come as Literals: D has all that is around them."""
+    claims: Annotated[Claims, Claimed()] = NO_CLAIMS
+    """What D takes the file to have elsewhere: where that is wrong a Correction precedes the answer."""
 
     @classmethod
-    def of(cls, file: int, ranges: Sequence[tuple[int, int]], *, pack: bool = False) -> RangeRequest:
+    def of(
+        cls,
+        file: int,
+        ranges: Sequence[tuple[int, int]],
+        *,
+        pack: bool = False,
+        claims: Claims = NO_CLAIMS,
+    ) -> RangeRequest:
         """From increasing, disjoint (offset, length) pairs."""
-        return cls(file, *columns_of(ranges), pack)
+        return cls(file, *columns_of(ranges), pack, claims)
 
     def check(self) -> str | None:
         if self.pack and sum(self.lengths) > PACKED_BYTES:
             return f"pack: {sum(self.lengths)} bytes, the limit is {PACKED_BYTES}"
+        if not self.lengths and (self.pack or not self.claims.cells):
+            return "lengths: none"
         return self.check_ranges()
+
+
+@wire(37)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Correction(WireMessage):
+    """S, before the answer to a RangeRequest: what these of its cells have in no range of it."""
+
+    file: Ordinal
+    cells: Annotated[tuple[int, ...], Gaps(CELLS_PER_ANSWER, SIZE_LIMIT // CELL_BYTES)]
+    payload: Annotated[bytes | memoryview, Content(0, CELLS_PER_ANSWER * CELL_BYTES)]
+    """All of it, in order."""
+
+    def check(self) -> str | None:
+        if len(self.payload) > len(self.cells) * CELL_BYTES:
+            return f"payload: {len(self.payload)} bytes of {len(self.cells)} cells"
+        return None
 
 
 @wire(35)

@@ -7,6 +7,7 @@ in the order they were sent; within one that names several files, the files come
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -16,6 +17,7 @@ from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
     Code,
+    Correction,
     Data,
     DigestAnswer,
     DigestRequest,
@@ -52,7 +54,7 @@ Request: TypeAlias = (
 )  # fmt: skip
 Answer: TypeAlias = (
     RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
-    | Literals | Code | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
+    | Correction | Literals | Code | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
 )  # fmt: skip
 
 
@@ -207,19 +209,28 @@ class _Whole(_Files):
 
 
 class _Ranges:
-    """RangeRequest: Data of exactly the bytes asked for, then FileEnd."""
+    """RangeRequest: Corrections of cells that it makes claims about, Data of exactly the bytes asked for, and
+    FileEnd."""
 
-    __slots__ = ("_file", "_left", "_pack", "_total", "ordinals")
+    __slots__ = ("_cells", "_file", "_left", "_pack", "_total", "ordinals")
 
     def __init__(self, request: RangeRequest) -> None:
         self._pack = request.pack
         self._file = request.file
         self._left = self._total = sum(request.lengths)
+        self._cells = array("Q", request.claims.cells)
+        """Those that may still be corrected."""
         self.ordinals = 1
 
     def accept(self, answer: Answer) -> bool:
-        if not isinstance(answer, (Literals, Data, Code, FileEnd, FileFailed)) or answer.file != self._file:
+        if (
+            not isinstance(answer, (Literals, Data, Code, FileEnd, Correction, FileFailed))
+            or answer.file != self._file
+        ):
             raise Illegal(f"the oldest request asks for ranges of file {self._file}")
+        if isinstance(answer, Correction):
+            self._correct(answer)
+            return False
         if isinstance(answer, Literals) and not (self._pack and self._left == self._total):
             raise Illegal("packed literals that were not asked for, or after others")
         if isinstance(answer, (Data, Code)):
@@ -230,6 +241,13 @@ class _Ranges:
         if isinstance(answer, FileEnd) and (self._left or answer.size != self._total or answer.digest):
             raise Illegal(f"the ranges of file {self._file} end {self._left} bytes early, or with a digest")
         return True
+
+    def _correct(self, answer: Correction) -> None:
+        if self._left != self._total:
+            raise Illegal(f"a correction of file {self._file} that comes after data")
+        if not set(self._cells).issuperset(answer.cells):
+            raise Illegal(f"a correction of file {self._file} where nothing was claimed, or twice")
+        del self._cells[: bisect_right(self._cells, answer.cells[-1])]
 
 
 class _Blocks:

@@ -23,6 +23,7 @@ from rdc.protocol.comparison import (
 )
 from rdc.protocol.content import (
     Code,
+    Correction,
     Data,
     FileBatch,
     FileEnd,
@@ -57,6 +58,7 @@ __all__ = [
     "Changed",
     "Code",
     "Condition",
+    "Correction",
     "Data",
     "Describe",
     "DigestAnswer",
@@ -115,6 +117,7 @@ Message: TypeAlias = (
     | Describe
     | Manifest
     | Literals
+    | Correction
     | Code
     | TierRequest
     | TierAnswer

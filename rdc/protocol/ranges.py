@@ -31,7 +31,7 @@ class Ranged:
         return tuple(zip(map(sub, ends, self.lengths), self.lengths, strict=True))
 
     def check_ranges(self) -> str | None:
-        if not self.gaps or len(self.gaps) != len(self.lengths):
+        if len(self.gaps) != len(self.lengths):
             return f"lengths: {len(self.lengths)} for {len(self.gaps)} offsets"
         if sum(self.gaps) + sum(self.lengths) > SIZE_LIMIT:
             return f"lengths: the last range ends past {SIZE_LIMIT}"

@@ -10,6 +10,7 @@ from rdc.protocol.messages import (
     Changed,
     Code,
     Condition,
+    Correction,
     Data,
     Describe,
     DigestAnswer,
@@ -87,7 +88,7 @@ _VIEWS = (TierAnswer, RowsPart)
 """Answers about a manifest: there is none while a listing goes on."""
 _ANSWERS = (
     RootAnswer, DigestAnswer, TraitsAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd,
-    FileFailed, Literals, Code,
+    FileFailed, Literals, Code, Correction,
 )  # fmt: skip
 _REQUESTS = (
     TierRequest, RowsRequest, RootRequest, DigestRequest, TraitsRequest, TreeRequest, NodeRequest,

@@ -6,16 +6,19 @@ from math import isqrt
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
-from rdc.limits import FILES_PER_GROUP, FILES_PER_MESSAGE
+from rdc.limits import FILES_PER_GROUP, FILES_PER_MESSAGE, OPENED_FILES, OPENED_FILES_LEAST
 from rdc.protocol.messages import RootRequest
 from rdc.session.driver import Send
 from rdc.session.file_queue import FileQueue
-from rdc.signature.records import group_references, root_reference
+from rdc.signature.records import group_references
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rdc.protocol.messages import RootAnswer
     from rdc.session.driver import Conversation
     from rdc.session.file_descents import FileDescents
+    from rdc.session.many_roots import ManyRoots
     from rdc.session.transfer_context import TransferContext
 
 __all__ = ["ContentChecks"]
@@ -36,6 +39,10 @@ FILES_PER_CHECK = 1024
 """Files in one such request: the far side signs the next while this one compares."""
 
 
+_ASKED, _TOUCHED = 1, 2
+"""Marks of a file: its root was asked for; only its mtime says that it differs."""
+
+
 class ContentChecks:
     """Compares roots, and hands what differs to `descents`."""
 
@@ -44,32 +51,35 @@ class ContentChecks:
         self._descents = descents
         self._demanded = FileQueue()
         self._alike = FileQueue()
-        self._touched: set[int] = set()
-        """Of those being compared: the ones of which only the mtime said so."""
-        self._asked: set[int] = set()
+        self._marks = bytearray()
+        """Of each file what is known of it here, _ASKED and _TOUCHED: they may be a million."""
+        self._asked = 0
+        """How many are _ASKED."""
         self._suspects = FileQueue()
         """Of groups that differ."""
         self._roots: dict[int, bytes] = {}
         """Of the files here that have to be asked about once more."""
+        self._restless: set[int] = set()
+        """Files that changed between their reading and what was to be done then: these go singly."""
 
     @property
     def idle(self) -> bool:
         return not (self._demanded or self._alike or self._suspects or self._asked)
 
-    def demand(self, file: int) -> None:
-        """The user wants the contents of this file compared; its whole root is."""
-        self._context.tally.compare_bytes += self._context.entries.entry(file).size
-        self._demanded.append(file)
+    def demand(self, files: Sequence[int]) -> None:
+        """The user wants the contents of these files compared; their whole roots are."""
+        self._context.tally.compare_bytes += sum(self._context.entries.sizes_of(files))
+        self._demanded.extend(files)
 
-    def touched(self, file: int) -> None:
-        """This file has another mtime and the same size; it is counted as one to be fetched already."""
-        self._alike.append(file)
+    def touched(self, files: Sequence[int]) -> None:
+        """These files have another mtime and the same size; they are counted as to be fetched already."""
+        self._alike.extend(files)
 
     def pump(self, round_: int, *, planned: bool) -> Conversation[None]:
         """Asks for the roots of all that wait; `planned`: how much there is to compare is known."""
         while self._demanded and planned:
             files = self._demanded.drained(FILES_PER_MESSAGE)
-            self._asked.update(files)
+            self._ask(files, _ASKED)
             yield Send(RootRequest(files), round_)
         if planned and len(self._alike) < ALIKE_FILES:
             for file in self._alike:
@@ -78,13 +88,27 @@ class ContentChecks:
         group = self._group() if planned else 0
         while self._alike and planned:
             files = self._alike.drained(FILES_PER_CHECK)
-            self._asked.update(files)
-            self._touched.update(files)
+            self._ask(files, _ASKED | _TOUCHED)
             yield Send(RootRequest(files, REFERENCE_BYTES, group), round_)
         while self._suspects:
             files = self._suspects.drained(FILES_PER_MESSAGE)
-            self._asked.update(files)
+            self._ask(files, _ASKED)
             yield Send(RootRequest(files, REFERENCE_BYTES), round_)
+
+    def _ask(self, files: Sequence[int], marks: int) -> None:
+        if files[-1] >= len(self._marks):
+            self._marks += bytes(files[-1] + 1 - len(self._marks))
+        for file in files:
+            self._marks[file] |= marks
+        self._asked += len(files)
+
+    def _take_mark(self, file: int, mark: int) -> bool:
+        """Whether the file had it; then it has it no more."""
+        if file >= len(self._marks) or not self._marks[file] & mark:
+            return False
+        self._marks[file] &= ~mark
+        self._asked -= mark == _ASKED
+        return True
 
     def _group(self) -> int:
         """Files to a reference where half as many differ in content alone as differ in size: both questions
@@ -94,51 +118,73 @@ class ContentChecks:
         return max(GROUP_FILES, min(isqrt(alike // differing), FILES_PER_GROUP))
 
     def take(self, message: RootAnswer, round_: int) -> Conversation[None]:
-        context = self._context
-        if message.group > 1:
-            yield from self._take_groups(message, round_)
-            return
-        for row, file in enumerate(message.files):
-            self._asked.discard(file)
-            entry = context.entries.entry(file)
-            size = message.sizes[row] if message.sizes else None
-            root = self._roots.pop(file, None) or (yield from self._root(file, size, round_))
-            if root is not None:
-                root = root_reference(root, context.secret, message.width)
-            touched = file in self._touched
-            if touched and root != message.root(row):
-                self._touched.discard(file)
-                self._descents.add(file)
-            elif root == message.root(row):
-                self._same(file)
-            else:
-                context.tally.compared(entry.size)
-                if context.landing.differs(file):
-                    context.tally.total_bytes += entry.size
-                    context.tally.compare_bytes += entry.size
-                    self._descents.add(file)
+        files, group = message.files, message.group
+        whole_groups = OPENED_FILES // group * group
+        for at in range(0, len(files), whole_groups):
+            yield from self._take_part(message, at, files[at : at + whole_groups], round_)
 
-    def _take_groups(self, message: RootAnswer, round_: int) -> Conversation[None]:
-        """Where a group differs, its files are asked about one by one."""
+    def _take_part(
+        self, message: RootAnswer, first: int, files: Sequence[int], round_: int
+    ) -> Conversation[None]:
+        """Some of the files of an answer, from row `first` on: whole groups."""
         context, group = self._context, message.group
-        for number in range(message.references):
-            files = message.files[number * group : (number + 1) * group]
-            roots: list[bytes] = []
-            for file in files:
-                self._asked.discard(file)
-                root = yield from self._root(file, None, round_)
-                if root is not None:
-                    roots.append(root)
-                    self._roots[file] = root
-            reference = b""
-            if len(roots) == len(files):
-                reference = group_references(roots, context.secret, message.width, group)
-            for file in files:
-                if reference == message.root(number):
-                    del self._roots[file]
-                    self._same(file)
+        for file in files:
+            self._take_mark(file, _ASKED)
+        with self._many_roots(files) as many:
+            roots: list[bytes | None] = []
+            for row, file in enumerate(files):
+                size = message.sizes[first + row] if message.sizes else None
+                if many.roots[row] and size in {None, many.sizes[row]}:
+                    roots.append(many.roots[row])
                 else:
-                    self._suspects.append(file)
+                    known = self._roots.pop(file, None)
+                    roots.append(known or (yield from self._root(file, size, round_)))
+            same: list[int] = []
+            for at in range(0, len(files), group):
+                rows = range(at, min(at + group, len(files)))
+                held = [root for row in rows if (root := roots[row]) is not None]
+                reference = None
+                if len(held) == len(rows):
+                    reference = group_references(held, context.secret, message.width, group)
+                if reference == message.root((first + at) // group):
+                    same += rows
+                elif group > 1:
+                    self._suspect(files[at : at + group], roots[at : at + group])
+                else:
+                    self._differs(files[at])
+            self._same(files, same, many)
+
+    def _many_roots(self, files: Sequence[int]) -> ManyRoots:
+        """Those of the files that go together."""
+        from rdc.session.many_roots import ManyRoots, many_roots
+
+        context = self._context
+        known = not (self._roots.keys().isdisjoint(files) and self._restless.isdisjoint(files))
+        if known or len(files) < OPENED_FILES_LEAST:
+            return ManyRoots([b""] * len(files), [0] * len(files), [], None)
+        # A file that turns out to be the same gets another ctime with its mtime: what the catalog was told of
+        # it would be worth nothing.
+        keep = not self._marks[files[0]] & _TOUCHED
+        return many_roots(context.root, context.entries, files, context.signer, keep=keep)
+
+    def _suspect(self, files: Sequence[int], roots: Sequence[bytes | None]) -> None:
+        """The files of a group that differs are asked about one by one."""
+        self._suspects.extend(files)
+        for file, root in zip(files, roots, strict=True):
+            if root is not None:
+                self._roots[file] = root
+
+    def _differs(self, file: int) -> None:
+        context = self._context
+        if self._take_mark(file, _TOUCHED):
+            self._descents.add(file)
+            return
+        (size,) = context.entries.sizes_of((file,))
+        context.tally.compared(size)
+        if context.landing.differs(file):
+            context.tally.total_bytes += size
+            context.tally.compare_bytes += size
+            self._descents.add(file)
 
     def _root(self, file: int, size: int | None, round_: int) -> Conversation[bytes | None]:
         """The root of what is held, if it has the right `size`; what cannot be compared is replaced."""
@@ -153,20 +199,38 @@ class ContentChecks:
         except FileError:
             return None
 
-    def _same(self, file: int) -> None:
-        size = self._context.entries.entry(file).size
-        self._context.tally.compared(size)
-        self._context.landing.same(file, None)
-        if file in self._touched:
-            self._touched.discard(file)
-            self._context.tally.advance(size)
+    def _same(self, files: Sequence[int], same: Sequence[int], many: ManyRoots) -> None:
+        """These rows of `files` have the source's content. Those still open get their metadata so."""
+        context = self._context
+        restless: Sequence[int] = ()
+        if many.small is not None:
+            number_of = {row: number for number, row in enumerate(many.rows)}
+            rows = [row for row in same if many.roots[row]]
+            numbers = [number_of[row] for row in rows]
+            restless = context.landing.settle_many([files[row] for row in rows], many.small.opened, numbers)
+            self._restless.update(restless)
+            self._suspects.extend(restless)
+        compared = advanced = 0
+        sizes = many.sizes if many.small is not None else context.entries.sizes_of(files)
+        for row in same:
+            file, size = files[row], sizes[row]
+            if not many.roots[row]:
+                context.landing.same(file, None)
+            elif restless and file in self._restless:
+                continue
+            self._restless.discard(file)
+            compared += size
+            if self._take_mark(file, _TOUCHED):
+                advanced += size
+        context.tally.compared(compared)
+        context.tally.advance(advanced)
 
     def take_failure(self, file: int) -> bool:
         """The source could not read this file; False when its root was not asked for."""
-        if file not in self._asked:
+        if not self._take_mark(file, _ASKED):
             return False
-        self._asked.discard(file)
-        self._touched.discard(file)
+        self._take_mark(file, _TOUCHED)
         self._roots.pop(file, None)
+        self._restless.discard(file)
         self._context.tally.compared(self._context.entries.entry(file).size)
         return True

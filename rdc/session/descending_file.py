@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rdc.model.entries import Identity, Metadata
     from rdc.plan.descent import ByteRange, Descent, Part
     from rdc.session.code import Places
+    from rdc.session.corrections import Corrections
     from rdc.session.gaps import Gaps
     from rdc.session.rebuild import Rebuild
     from rdc.signature.tree import SignatureTree
@@ -70,6 +71,7 @@ class DescendingFile:
     """One file between its TreeRequest and its end."""
 
     __slots__ = (
+        "corrections",
         "descent",
         "estimate",
         "failed",
@@ -116,6 +118,8 @@ class DescendingFile:
         self.places: Places | None = None
         """Where literals that are on their way belong."""
         self.gaps: Gaps | None = None
+        self.corrections: Corrections | None = None
+        """What the source says of what was found, while its literals are asked for."""
         self.open_requests = 0
         """Answers to come: of blocks, then of ranges."""
         self.rebuild: Rebuild | None = None
@@ -131,13 +135,18 @@ class DescendingFile:
         """From here on with whole digests."""
         self.stage, self.width = Stage.FULL, DIGEST_BYTES
 
-    def release(self) -> None:
-        """Gives back what the present attempt holds open."""
+    def restart(self) -> None:
+        """What was written goes; it is to be written again from the same parts."""
         if self.rebuild is not None:
             self.rebuild.temporary.abandon()
         for source in self.sources:
             source.close()
         self.sources = []
-        self.rebuild = self.descent = self.gaps = self.places = None
+        self.rebuild = None
+
+    def release(self) -> None:
+        """Gives back what the present attempt holds open."""
+        self.restart()
+        self.descent = self.gaps = self.places = self.corrections = None
         self.parts = ()
         self.failed = False

@@ -226,7 +226,8 @@ class Destination:
                 self._end_listing(message)
             elif not self._news.take(message):
                 yield from self._transfers.take(received)
-            yield from self._transfers.pump(received.round + 1)
+            if self._transfers.waits:
+                yield from self._transfers.pump(received.round + 1)
             if self._news.waits:
                 yield from self._news.tell(received.round + 1)
         return round_

@@ -21,7 +21,7 @@ from rdc.session.rights import lend_rights
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from rdc.files.confined import Root
     from rdc.model.kept import Kept
@@ -111,10 +111,15 @@ class Directories:
         comparison = compare(
             listing, held, kept=self._kept, checksum=self._options.checksum, doubtful=doubtful
         )
-        changing = comparison.decisions or (self._options.delete and comparison.extra)
+        changing = comparison or (self._options.delete and comparison.extra)
         lent = bool(changing) and not self._options.dry_run and lend_rights(self._root, path)
         touched = directory.touched or lent
         decisions = {decision.row: decision for decision in comparison.decisions}
+        singly = self._options.dry_run and not self._options.checksum
+        if singly:
+            # Told at once, and so in the order of their names.
+            time = Difference.TIME
+            decisions.update({row: Decision(Change.CONTENT, row, -1, time) for row in comparison.touched})
         links = listing.links() if decisions else {}
         moved = {} if self._options.dry_run else rotated(listing, held, comparison, self._kept)
         # Most entries of most directories need nothing: no step for those.
@@ -125,12 +130,14 @@ class Directories:
             elif decision is not None:
                 bases = tuple(join(path, name) for name in moved.get(row, ()))
                 touched = self._entry(first + row, entry, listing, links, decision, bases) or touched
+        self._many(first, listing, () if singly else comparison.touched, comparison.checked)
+        touched = touched or bool(comparison.touched or comparison.checked)
         if comparison.extra and not (path == b"" and self._start.only):
             self.surplus = True
             if self._options.delete or len(self.extra) < VANISHED_FILES:
                 self.extra += [(join(path, held.names[row]), held.kinds[row]) for row in comparison.extra]
             touched = touched or self._options.delete
-        if touched or decisions:
+        if touched or comparison:
             self.changed.add(path)
         if touched:
             self._touched.append((path, directory.metadata))
@@ -196,14 +203,32 @@ class Directories:
             return False
         self._landing.decide(file, decision)
         if decision.change is Change.CHECK:
-            self._transfers.check(file)
+            self._transfers.check((file,))
         elif decision.change is not Change.CONTENT:
             self._transfers.create(file, path, listing.sizes[decision.row], bases)
         elif self._options.dry_run:
             self._landing.rehearse(file)
         else:
-            self._transfers.update(file, bases, same_size=not decision.difference & Difference.SIZE)
+            size = listing.sizes[decision.row]
+            if decision.difference & Difference.SIZE:
+                self._transfers.update(file, size, bases)
+            else:
+                self._transfers.touch((file,), size)
         return True
+
+    def _many(
+        self, first: int, listing: Listing, touched_rows: Sequence[int], checked_rows: Sequence[int]
+    ) -> None:
+        """Starts what the files need that a comparison does not name one by one."""
+        touched, checked = ([first + row for row in rows] for rows in (touched_rows, checked_rows))
+        if self._options.checksum:
+            self._landing.decide_many(touched, Change.CHECK, Difference.TIME)
+            self._transfers.check(touched)
+        elif touched:
+            self._landing.decide_many(touched, Change.CONTENT, Difference.TIME)
+            self._transfers.touch(touched, sum([listing.sizes[row] for row in touched_rows]))
+        self._landing.decide_many(checked, Change.CHECK, Difference.NONE)
+        self._transfers.check(checked)
 
     def _symlink(self, path: bytes, target: bytes, metadata: Metadata, decision: Decision) -> bool:
         moved = decision.change is not Change.METADATA

@@ -5,7 +5,8 @@ What goes wrong on this short way is repeated once with whole digests, then once
 
 from __future__ import annotations
 
-from itertools import chain
+from array import array
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, ProtocolError, printable
@@ -14,6 +15,8 @@ from rdc.files.source import HeldContent
 from rdc.files.spool import Spool
 from rdc.kernel import short_references
 from rdc.limits import (
+    CELLS_PER_ANSWER,
+    CELLS_PER_MESSAGE,
     FILES_PER_MESSAGE,
     HELD_CONTENT_BYTES,
     HELD_FILE_BYTES,
@@ -24,12 +27,15 @@ from rdc.limits import (
     TREES_IN_FLIGHT,
     TREES_IN_FLIGHT_BYTES,
 )
+from rdc.plan.cells import cell_digests, divided, doubtful
 from rdc.plan.context import context_ranges, known_pieces
 from rdc.plan.descent import Descent, Fetch, Reuse, literal_ranges
+from rdc.protocol.claims import CELL_DIGEST_BYTES, Claims
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import Code, NodeRequest, RangeRequest, TreeRequest
 from rdc.protocol.packed import unpack
 from rdc.session.code import Places, restored
+from rdc.session.corrections import Corrections
 from rdc.session.descending_file import DescendingFile, HeldFile, Stage
 from rdc.session.driver import Flush, Send
 from rdc.session.equals import Equals
@@ -42,8 +48,9 @@ from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records, referen
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
-    from rdc.protocol.messages import BlockAnswer, Data, Literals, NodeAnswer, TreeAnswer
+    from rdc.protocol.messages import BlockAnswer, Correction, Data, Literals, NodeAnswer, TreeAnswer
     from rdc.session.driver import Conversation
     from rdc.session.transfer_context import TransferContext
     from rdc.session.whole_files import WholeFiles
@@ -166,6 +173,8 @@ class FileDescents:
         if not state.failed:
             try:
                 rebuild = self._build(state)
+                if state.corrections is not None:
+                    state.corrections.settle()
                 rebuild.push(self._content(state, message))
                 self._outgrow(state, rebuild.temporary.size)
                 self._context.tally.arriving(rebuild.temporary.size)
@@ -191,6 +200,8 @@ class FileDescents:
         if state is None:
             return False
         state.open_requests -= 1
+        if state.corrections is not None:
+            state.corrections.end(state.rebuild.temporary.size if state.rebuild is not None else 0)
         if not state.open_requests:
             yield from self._conclude(state, round_)
         return True
@@ -382,14 +393,56 @@ class FileDescents:
     def _ask_ranges(self, state: DescendingFile, round_: int) -> Conversation[None]:
         """The ranges that no base has, or nothing more."""
         ranges = [(found.offset, found.length) for found in literal_ranges(state.parts)]
-        if ranges and self._may_pack(state, ranges):
-            state.open_requests += 1
-            state.places = Places(ranges)
-            yield Send(RangeRequest.of(state.file, ranges, pack=True), round_)
-            return
-        yield from self._ask_data(state, ranges, round_)
         if not ranges:
             yield from self._conclude(state, round_)
+            return
+        yield from self._ask_claiming(state, ranges, round_)
+
+    def _ask_claiming(
+        self, state: DescendingFile, ranges: list[tuple[int, int]], round_: int
+    ) -> Conversation[None]:
+        """These ranges, and whether what blocks were found for is right."""
+        try:
+            claims = self._claims(state)
+        except FileError:
+            self._drop_bases(state)
+            yield from self._escalate(state, round_)
+            return
+        state.corrections = Corrections(state.size)
+        pack = self._may_pack(state, ranges, len(claims))
+        requests = list(divided(ranges, tuple(claims)))
+        state.places = Places([one for some, _ in requests for one in some])
+        for some, cells in requests:
+            digests = b"".join(claims[cell] for cell in cells)
+            request = RangeRequest.of(state.file, some, pack=pack, claims=Claims(tuple(cells), digests))
+            state.corrections.ask(request)
+            state.open_requests += 1
+            yield Send(request, round_)
+        if not state.open_requests:
+            yield from self._conclude(state, round_)
+
+    def _claims(self, state: DescendingFile) -> dict[int, bytes]:
+        """Digests of what was put together from blocks, by cell. FileError when a base has changed."""
+        opened: dict[int, SourceFile] = {}
+
+        def read(base: int, offset: int, length: int) -> bytes:
+            if base not in opened:
+                opened[base] = state.held[base].open(self._context.root)
+            return opened[base].pread(offset, length)
+
+        claims: dict[int, bytes] = {}
+        images = doubtful(state.parts, [held.tree for held in state.held], state.size, read)
+        try:
+            while some := tuple(islice(images, CELLS_PER_ANSWER)):
+                contents = [content for _, content in some]
+                sizes = array("Q", map(len, contents))
+                digests = cell_digests(self._context.secret, b"".join(contents), sizes)
+                for row, (cell, _) in enumerate(some):
+                    claims[cell] = digests[row * CELL_DIGEST_BYTES : (row + 1) * CELL_DIGEST_BYTES]
+        finally:
+            for source in opened.values():
+                source.close()
+        return claims
 
     @staticmethod
     def _ask_data(
@@ -400,8 +453,10 @@ class FileDescents:
             state.open_requests += 1
             yield Send(RangeRequest.of(state.file, tuple(ranges[i : i + RANGES_PER_MESSAGE])), round_)
 
-    def _may_pack(self, state: DescendingFile, ranges: list[tuple[int, int]]) -> bool:
-        if not self._context.pack or len(ranges) > RANGES_PER_MESSAGE:
+    def _may_pack(self, state: DescendingFile, ranges: list[tuple[int, int]], cells: int) -> bool:
+        if not (self._context.pack and ranges):
+            return False
+        if len(ranges) > RANGES_PER_MESSAGE or cells > CELLS_PER_MESSAGE:
             return False
         unknown = sum(length for _, length in ranges)
         if unknown > PACKED_BYTES:
@@ -410,6 +465,12 @@ class FileDescents:
         if sum(found.length for found in state.known) < KNOWN_PER_PACKED * unknown:
             return False
         return known_pieces(state.parts, [held.tree for held in state.held], state.known) is not None
+
+    def take_correction(self, message: Correction) -> None:
+        """What blocks of a file were wrong about, before its literals come."""
+        state = self._descending.get(message.file)
+        if state is not None and state.corrections is not None and not state.failed:
+            state.corrections.take(message)
 
     def take_literals(self, message: Literals, round_: int) -> Conversation[None]:
         """All literals of a file, packed with what this side has around them."""
@@ -421,7 +482,10 @@ class FileDescents:
         try:
             if not state.failed:
                 rebuild = self._build(state)
-                rebuild.push(self._unpacked(state, message.packed))
+                literals = self._unpacked(state, message.packed)
+                if state.corrections is not None:
+                    state.corrections.settle()
+                rebuild.push(literals)
                 self._context.tally.arriving(rebuild.temporary.size)
         except MismatchError:
             state.failed = True
@@ -435,12 +499,19 @@ class FileDescents:
         """MismatchError where it cannot be: a block that was found is not what it seemed."""
         trees = [held.tree for held in state.held]
         pieces = known_pieces(state.parts, trees, state.known) or ()
-        context = b"".join(state.sources[base].pread(offset, length) for base, offset, length in pieces)
+        context = b"".join(
+            self._amended(state, at, state.sources[base].pread(offset, length))
+            for at, base, offset, length in pieces
+        )
         size = sum(found.length for found in literal_ranges(state.parts))
         try:
             return unpack(packed, context, size)
         except ValueError as error:
             raise MismatchError(state.path, f"{printable(state.path)}: {error}") from error
+
+    @staticmethod
+    def _amended(state: DescendingFile, at: int, content: bytes) -> bytes:
+        return content if state.corrections is None else state.corrections.amend(at, content)[0]
 
     def _build(self, state: DescendingFile) -> Rebuild:
         """Starts writing, now that literals come: only a file at work has descriptors open."""
@@ -470,6 +541,7 @@ class FileDescents:
                 bases,
                 self._reference(state.width),
                 Spool,
+                state.corrections,
             )
             state.rebuild.start()
         return state.rebuild
@@ -500,6 +572,11 @@ class FileDescents:
         if not state.failed:
             try:
                 rebuild = self._build(state)
+                if state.corrections is None and rebuild.deceived(state.root):
+                    # Every block was found, so that nothing was asked for.
+                    state.restart()
+                    yield from self._ask_claiming(state, [], round_)
+                    return
                 if wrong := rebuild.mend():
                     yield from self._ask_data(
                         state, [(found.offset, found.length) for found in wrong], round_

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from rdc.files.confined import Root
+    from rdc.files.opened import OpenedFiles
     from rdc.files.replacement import Replacement
     from rdc.model.entries import Identity, Metadata, PackedListing
     from rdc.session.news import News
@@ -56,6 +57,11 @@ class Landing:
         if decision.change is not Change.CREATE:
             self._decisions.put(file, decision.change, decision.difference)
 
+    def decide_many(self, files: Sequence[int], change: Change, difference: Difference) -> None:
+        """The same for increasing ones that differ alike."""
+        self.planned += len(files)
+        self._decisions.put_many(files, change, difference)
+
     def rehearse(self, file: int) -> None:
         """A dry run's report of a file that would be fetched."""
         self._account(self._entries.entry(file).path, self._decisions.pop(file))
@@ -77,6 +83,41 @@ class Landing:
             return
         entry = self._entries.entry(file)
         self.settle(entry.path, entry.metadata if metadata is None else metadata, decision)
+
+    def settle_many(self, files: Sequence[int], opened: OpenedFiles, rows: Sequence[int]) -> list[int]:
+        """As `same` for each of these files, which are these rows of `opened` and were read there. Returns
+        those that were changed since, of which nothing is said and nothing was done."""
+        from rdc.files.opened import CHANGED, SETTLED
+
+        decisions = self._decisions.pop_many(files)
+        known = [number for number, found in enumerate(decisions) if found is not None and found.difference]
+        if len(known) < len(files):
+            decisions = [decisions[number] for number in known]
+            files, rows = [files[number] for number in known], [rows[number] for number in known]
+        if not files:
+            return []
+        if self._dry:
+            outcomes = bytes([SETTLED]) * len(files)
+        else:
+            outcomes = opened.settle(rows, files, self._entries, owner=self._owner)
+        if outcomes.count(SETTLED) == len(files) and not self._news.lists_items:
+            self.changed += len(files)
+            return []
+        changed = []
+        paths = self._entries.paths(files)
+        for file, path, decision, outcome in zip(files, paths, decisions, outcomes, strict=True):
+            if decision is None:
+                continue
+            if outcome == SETTLED:
+                self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=False, new=False), path))
+                continue
+            self._decisions.put(file, decision.change, decision.difference)
+            if outcome == CHANGED:
+                changed.append(file)
+            else:
+                # Singly it is done, or fails by name.
+                self.same(file, None)
+        return changed
 
     def settle(self, path: bytes, metadata: Metadata, decision: Decision) -> None:
         """Sets the metadata of a file whose content stays."""
@@ -157,11 +198,18 @@ class _Decisions:
     def __init__(self) -> None:
         # 0: none; else 1 + the difference's bits, and above them which change.
         self._codes = bytearray()
+        self._made: dict[int, Decision] = {}
 
     def put(self, file: int, change: Change, difference: Difference) -> None:
-        if file >= len(self._codes):
-            self._codes += bytes(file + 1 - len(self._codes))
-        self._codes[file] = 1 + int(difference) + len(DIFFERENCES) * self._CHANGES.index(change)
+        self.put_many((file,), change, difference)
+
+    def put_many(self, files: Sequence[int], change: Change, difference: Difference) -> None:
+        """Of increasing files."""
+        if files and files[-1] >= len(self._codes):
+            self._codes += bytes(files[-1] + 1 - len(self._codes))
+        code = 1 + int(difference) + len(DIFFERENCES) * self._CHANGES.index(change)
+        for file in files:
+            self._codes[file] = code
 
     def has(self, file: int) -> bool:
         return file < len(self._codes) and self._codes[file] != 0
@@ -171,8 +219,22 @@ class _Decisions:
 
     def pop(self, file: int) -> Decision | None:
         """What was put for a file, the once; None for one that was not there."""
-        if not self.has(file):
+        return self.pop_many((file,))[0]
+
+    def pop_many(self, files: Sequence[int]) -> list[Decision | None]:
+        """The same for some increasing ones."""
+        codes, end = self._codes, len(self._codes)
+        found = [self._decision(codes[file]) if file < end else None for file in files]
+        for file in files:
+            if file < end:
+                codes[file] = 0
+        return found
+
+    def _decision(self, code: int) -> Decision | None:
+        if not code:
             return None
-        change, difference = divmod(self._codes[file] - 1, len(DIFFERENCES))
-        self._codes[file] = 0
-        return Decision(self._CHANGES[change], -1, -1, DIFFERENCES[difference])
+        made = self._made.get(code)
+        if made is None:
+            change, difference = divmod(code - 1, len(DIFFERENCES))
+            made = self._made[code] = Decision(self._CHANGES[change], -1, -1, DIFFERENCES[difference])
+        return made

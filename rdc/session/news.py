@@ -63,6 +63,11 @@ class News:
         return self._reporter is not None
 
     @property
+    def lists_items(self) -> bool:
+        """Somebody wants to hear of changed entries."""
+        return self._items or self.shown
+
+    @property
     def waits(self) -> bool:
         """Something is there to `tell`."""
         return bool(self._waiting)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
     from rdc.plan.descent import Part
+    from rdc.session.corrections import Corrections
     from rdc.signature.build import Column
     from rdc.signature.tree import SignatureTree
 
@@ -161,7 +162,9 @@ class Rebuild:
         bases: Sequence[Base],
         reference: Callable[[bytes], bytes],
         column: Callable[[], Column],
+        corrections: Corrections | None = None,
     ) -> None:
+        """`corrections`: what the source says of chunks put together from blocks, which wait for it."""
         self.path = path
         self.temporary = temporary
         self.literal_bytes = 0
@@ -170,6 +173,7 @@ class Rebuild:
         self._reference = reference
         self._params = params
         self._column = column
+        self._corrections = corrections
         self._builder = TreeBuilder(params, column)
         self._inbox = bytearray()
         self._chunks: list[_Chunk] = []
@@ -178,6 +182,8 @@ class Rebuild:
         self._offsets: dict[int, array[int]] = {}
         self._run: Generator[None] | None = self._write(parts)
         self._wrong: list[_Wrong] = []
+        self._unnamed: tuple[bytes, int] | None = None
+        """Digest and length of a chunk that was put together and that only the root names."""
         self._mended: dict[int, bytes] | None = None
         """Digests of the chunks that were wrong, by offset in the file."""
         self._repeating = False
@@ -201,6 +207,14 @@ class Rebuild:
             tree = self._mended_tree(tree, self._mended)
         if tree.root != root:
             raise self._mismatch("the rebuilt content does not have the announced root")
+
+    def deceived(self, root: bytes) -> bool:
+        """Whether a chunk that was put together is wrong, once everything is written."""
+        if self._run is not None or self._unnamed is None:
+            return bool(self._wrong)
+        builder = TreeBuilder(self._params, self._column)
+        builder.repeat(*self._unnamed, 1)
+        return builder.finish().root != root
 
     def mend(self) -> tuple[ByteRange, ...]:
         """The ranges of the chunks that are wrong, once everything is written; their bytes are to be pushed,
@@ -278,12 +292,20 @@ class Rebuild:
 
     def _patch(self, part: Patch) -> Generator[None]:
         wanted, reads, sources = tile_reads(part.pieces.tiles, CLOSE_BYTES)
+        corrections, at = self._corrections, self.temporary.size + self._waiting
+        while corrections is not None and corrections.settled < at + part.length:
+            self._settle()
+            yield
         yield from self._wait(wanted)
         held = self._read(array("Q", reads))
         with memoryview(self._inbox) as inbox, inbox[:wanted] as literals:
             chunk = put_tiles(sources, held, literals)
         del self._inbox[:wanted]
         self.reused_bytes += (part.length - wanted) * part.count
+        if corrections is not None:
+            chunk, corrected = corrections.amend(at, chunk)
+            self.reused_bytes -= corrected * part.count
+            self.literal_bytes += corrected
         self._take(_Chunk(chunk, part.reference, True), part.count)
 
     def _take(self, chunk: _Chunk, count: int) -> None:
@@ -305,6 +327,8 @@ class Rebuild:
         width = len(references) // len(chunks)
         at = self.temporary.size
         for row, chunk in enumerate(chunks):
+            if chunk.patched and not chunk.reference:
+                self._unnamed = (digests, len(chunk.content))
             if chunk.reference and chunk.reference != references[row * width : (row + 1) * width]:
                 self._doubt(chunk, at, count)
             at += len(chunk.content)

@@ -112,7 +112,7 @@ class Settlement:
                 if path in changed or path not in known:
                     number = wanted.number(path)
                     there = EMPTY_LISTING if number is None else wanted.listing(number)
-                    if compare(there, listing.unpacked(), kept=self._kept, checksum=False).decisions:
+                    if compare(there, listing.unpacked(), kept=self._kept, checksum=False):
                         return None
         except FileError:
             return None

@@ -15,6 +15,7 @@ from rdc.progress import Problem
 from rdc.protocol.messages import (
     BlockAnswer,
     Code,
+    Correction,
     Data,
     DigestAnswer,
     FileBatch,
@@ -28,7 +29,7 @@ from rdc.protocol.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rdc.protocol.connection import Received
     from rdc.session.content_checks import ContentChecks
@@ -104,23 +105,38 @@ class Transfers:
                 return False
         return True
 
-    def check(self, file: int) -> None:
-        """Compare the content of a file that both sides have, then go on as needed."""
-        self._checks().demand(file)
+    @property
+    def waits(self) -> bool:
+        """There may be something for `pump` to send: after most messages there is not."""
+        descents = self._descents.made
+        return (
+            (descents is not None and descents.waits)
+            or (self._wholes.made is not None and not self._wholes.made.idle)
+            or (self._checks.made is not None and not self._checks.made.idle)
+            or (self._origins.made is not None and not self._origins.made.idle)
+        )
 
-    def update(self, file: int, bases: tuple[bytes, ...] = (), *, same_size: bool = False) -> None:
-        """Bring the content of a file up to date from the version at its path, and from the files at `bases`;
-        `same_size`: as listed."""
-        size = self._context.entries.entry(file).size
+    def check(self, files: Sequence[int]) -> None:
+        """Compare the content of files that both sides have, then go on as needed."""
+        if files:
+            self._checks().demand(files)
+
+    def update(self, file: int, size: int, bases: tuple[bytes, ...] = ()) -> None:
+        """Bring the content of a file up to date, which is to have `size`, from the version at its path, and
+        from the files at `bases`."""
         self.tally.total_bytes += size
-        if size <= WHOLE_BYTES and not same_size:
+        if size <= WHOLE_BYTES:
             self._wholes().add(file)
-            return
-        self.tally.compare_bytes += size
-        if same_size:
-            self._checks().touched(file)
         else:
+            self.tally.compare_bytes += size
             self._descents().add(file, bases)
+
+    def touch(self, files: Sequence[int], size: int) -> None:
+        """The same for files that have the right size already, together `size`, but another mtime: they may
+        be what they are to be."""
+        self.tally.total_bytes += size
+        self.tally.compare_bytes += size
+        self._checks().touched(files)
 
     def create(self, file: int, path: bytes, size: int, bases: tuple[bytes, ...] = ()) -> None:
         """Fetch a file that is not here: what an interrupted run did not get of it, or what no other file
@@ -174,6 +190,8 @@ class Transfers:
             yield from self._descents().take_blocks(message, round_)
         elif isinstance(message, Literals):
             yield from self._descents().take_literals(message, round_)
+        elif isinstance(message, Correction):
+            self._descents().take_correction(message)
         elif isinstance(message, TreeAnswer):
             yield from self._descents().take_tree(message, round_)
         elif isinstance(message, Data):

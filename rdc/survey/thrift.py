@@ -48,6 +48,9 @@ class ThriftyStore:
     def find_small(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
         return self._store.find_small(files, params) if self._finds else []
 
+    def find_roots(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
+        return self._store.find_roots(files, params) if self._finds else []
+
     def put_small(self, files: SmallFiles, signed: SignedFiles, chosen: Sequence[int], began: int) -> None:
         counts, kept = signed.signatures.counts, []
         with self._lock:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from rdc.model.entries import Kind, Listing, Metadata, PackedListing, strings
-from rdc.records import dataclass, replace
+from rdc.model.entries import Kind, Listing, Metadata, PackedListing, little_endian_integers, strings
+from rdc.records import dataclass
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
@@ -128,14 +128,33 @@ class Manifest:
 
     def same(self, directory: int, other: Manifest, theirs: int, kept: Kept) -> bool:
         """Whether a directory has the entries that `theirs` of another has, as far as they are kept."""
-        a, b = self.packed(directory), other.packed(theirs)
-        if not kept.owner:
-            b = replace(b, uids=a.uids, gids=a.gids)
-        if not kept.modes:
-            b = replace(b, modes=a.modes)
-        if kept.mtimes(a.mtimes) == kept.mtimes(b.mtimes):
-            b = replace(b, mtimes=a.mtimes)
-        return a == b
+        # Most directories of most trees are: no listing is made for either.
+        a, b, ends = self.firsts[directory], other.firsts[theirs], (self.end(directory), other.end(theirs))
+        count = ends[0] - a
+        if count != ends[1] - b or self.kinds[a : a + count] != other.kinds[b : b + count]:
+            return False
+
+        def alike(mine: bytearray, its: bytearray, width: int) -> bool:
+            return mine[width * a : width * (a + count)] == its[width * b : width * (b + count)]
+
+        if not (alike(self.sizes, other.sizes, 8) and self.names(directory) == other.names(theirs)):
+            return False
+        if not alike(self.mtimes, other.mtimes, 8):
+            mine, its = self.mtimes[8 * a : 8 * (a + count)], other.mtimes[8 * b : 8 * (b + count)]
+            if kept.mtimes(mine) != kept.mtimes(its):
+                return False
+        if kept.modes and not alike(self.modes, other.modes, 2):
+            return False
+        if kept.owner and not (alike(self.uids, other.uids, 4) and alike(self.gids, other.gids, 4)):
+            return False
+        return self.links_of(directory) == other.links_of(theirs)
+
+    def links_of(self, directory: int) -> bytes:
+        """The targets of a directory's symlinks, each followed by NUL."""
+        last = directory + 1 == len(self.firsts)
+        return bytes(
+            self.targets[self.links[directory] : len(self.targets) if last else self.links[directory + 1]]
+        )
 
     def end(self, directory: int) -> int:
         """The row after a directory's last."""
@@ -160,10 +179,9 @@ class Manifest:
 
     def packed(self, directory: int) -> PackedListing:
         """All entries of a directory."""
-        last = directory + 1 == len(self.firsts)
-        link_end = len(self.targets) if last else self.links[directory + 1]
-        targets = bytes(self.targets[self.links[directory] : link_end])
-        return self._columns(self.firsts[directory], self.end(directory), self.names(directory), targets)
+        return self._columns(
+            self.firsts[directory], self.end(directory), self.names(directory), self.links_of(directory)
+        )
 
     def ends_of(self, rows: Sequence[int]) -> tuple[array[int], array[int]]:
         """Where in `text` and `targets` what lies before each of `rows` ends; `rows` increases from 1 on."""
@@ -217,6 +235,23 @@ class Manifest:
             stop = bisect_left(rows, self.end(directory), at)
             yield directory, rows[at:stop]
             at = stop
+
+    def paths(self, rows: Sequence[int]) -> list[bytes]:
+        """Of increasing rows. Raises IndexError for rows that do not exist."""
+        paths: list[bytes] = []
+        for directory, part in self.runs(rows):
+            names, first = self.listing(directory).names, self.firsts[directory]
+            above = self.directories[directory]
+            start = above + b"/" if above else b""
+            paths += [start + names[row - first] for row in part]
+        return paths
+
+    def sizes_of(self, rows: Sequence[int]) -> list[int]:
+        """Bytes of the files in rows that exist, which increase."""
+        if rows and rows[-1] - rows[0] == len(rows) - 1:
+            return little_endian_integers("Q", self.sizes[8 * rows[0] : 8 * rows[-1] + 8]).tolist()
+        with memoryview(self.sizes) as sizes:
+            return [int.from_bytes(sizes[8 * row : 8 * row + 8], "little") for row in rows]
 
     def chosen(self, directory: int, rows: Sequence[int]) -> PackedListing:
         """These rows of a directory, at least one; rows that follow each other cost nothing for each."""

@@ -163,8 +163,12 @@ static int runs_agree(const world *w, generator *g)
     for (; count < most && blocks < w->count; count++) {
         const size_t own = 1 + below(g, w->count - blocks < 30 ? w->count - blocks : 30);
         const uint64_t rest = below(g, 3) ? 0 : below(g, w->size);
-        runs[count] = (rdc_run){below(g, 100000), own * w->size - rest, drawn_place(g, origin, w->length),
-                                drawn_place(g, origin, w->length)};
+        const uint64_t length = own * w->size - rest, before = drawn_place(g, origin, w->length);
+        uint64_t behind = drawn_place(g, origin, w->length);
+        /* As where only a little was put in or taken out. */
+        if (before != RDC_UNPLACED && below(g, 2))
+            behind = before + length + below(g, 3 * reach + 2) - below(g, length < 3 * reach ? length : 3 * reach + 1);
+        runs[count] = (rdc_run){below(g, 100000), length, before, behind};
         blocks += own;
         /* The last block of a run is as short as its rest. */
         const uint64_t value = rdc_blocks_plain.value(hash.key, w->source + (blocks - 1) * w->size, w->size - rest);

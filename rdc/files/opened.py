@@ -1,0 +1,133 @@
+"""Many small files of one tree held open: read, and then given their metadata. In C, on Linux.
+
+Whatever does not go the usual way is left to the caller, who does that file again by itself with SourceFile
+and Root: those know every case and name it. So there are no errors here, and without the C part no files.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType, TracebackType
+
+    from typing_extensions import Buffer
+
+    from rdc.files.confined import Root
+
+__all__ = [
+    "CHANGED",
+    "FAILED",
+    "SETTLED",
+    "MetadataColumns",
+    "OpenedFiles",
+    "can_open",
+]
+
+FAILED, SETTLED, CHANGED = range(3)
+"""Outcomes of `settle`: nothing that is known was done; done; the file is not the one that was read."""
+
+
+def _built() -> ModuleType | None:
+    try:
+        from rdc.files import _opened
+    except ImportError:  # a checkout without a compiler: correct, and several times slower
+        return None
+    return _opened if hasattr(_opened, "open_files") else None
+
+
+_extension = _built()
+
+
+def can_open() -> bool:
+    """Whether there is this way at all."""
+    return _extension is not None
+
+
+class MetadataColumns(Protocol):
+    """What entries are to have, as a PackedListing's columns or a manifest's."""
+
+    @property
+    def modes(self) -> Buffer: ...
+    @property
+    def mtimes(self) -> Buffer: ...
+    @property
+    def uids(self) -> Buffer: ...
+    @property
+    def gids(self) -> Buffer: ...
+
+
+class OpenedFiles:
+    """Regular files below `root`, each open for reading unless its opening failed.
+
+    `paths`: relative, each followed by NUL; checked here, no link is followed on the way. At most
+    rdc.limits.OPENED_FILES.
+    """
+
+    __slots__ = ("_fds", "ctimes", "devices", "inodes", "mtimes", "paths", "root", "sizes")
+
+    def __init__(self, root: Root, paths: bytes) -> None:
+        if _extension is None:
+            raise RuntimeError("there is no such way here")
+        self.root = root
+        self.paths = paths
+        fds, devices, inodes, sizes, mtimes, ctimes = _extension.open_files(root.fileno(), paths)
+        self._fds = array("i", fds)
+        self.devices = array("Q", devices)
+        self.inodes = array("Q", inodes)
+        self.sizes = array("Q", sizes)
+        """Bytes, when it was opened. Zeros in all columns for a file that is not open."""
+        self.mtimes = array("q", mtimes)
+        self.ctimes = array("q", ctimes)
+
+    def __len__(self) -> int:
+        return len(self._fds)
+
+    @property
+    def failed(self) -> list[int]:
+        """Rows that are not open."""
+        return [row for row, fd in enumerate(self._fds) if fd < 0] if -1 in self._fds else []
+
+    def read(self, rows: Sequence[int]) -> tuple[bytes, bytes]:
+        """The contents of those of these open rows that are what they were when they were opened, before and
+        after, one behind another; and a byte a row: 1 where it is among them."""
+        if _extension is None:
+            raise RuntimeError("nothing can have been opened")
+        columns = self._fds, self.sizes, self.mtimes, self.ctimes
+        if len(rows) < len(self):
+            columns = tuple(array(c.typecode, [c[row] for row in rows]) for c in columns)  # type: ignore[assignment]
+        content, good = _extension.read_files(*columns)
+        return content, good
+
+    def settle(
+        self, rows: Sequence[int], entries: Sequence[int], wanted: MetadataColumns, *, owner: bool
+    ) -> bytes:
+        """Gives these open rows the metadata that `entries`, one a row, have in `wanted`: as
+        Root.set_metadata does, but on the files that were read. FAILED,
+        SETTLED or CHANGED for each."""
+        if _extension is None:
+            raise RuntimeError("nothing can have been opened")
+        fds, ctimes = self._fds, self.ctimes
+        if len(rows) < len(self):
+            fds = array("i", [fds[row] for row in rows])
+            ctimes = array("q", [ctimes[row] for row in rows])
+        outcomes: bytes = _extension.settle_files(
+            fds, ctimes, array("Q", entries), wanted.modes, wanted.mtimes, wanted.uids, wanted.gids, owner
+        )
+        return outcomes
+
+    def close(self) -> None:
+        """Never raises, may be repeated."""
+        if _extension is not None:
+            fds, self._fds = self._fds, array("i", [-1]) * len(self._fds)
+            _extension.close_files(fds)
+
+    def __enter__(self) -> OpenedFiles:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

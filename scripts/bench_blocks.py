@@ -1,0 +1,152 @@
+"""How fast is the search below the chunk, by kernel form, block, count of fingerprints and content?
+
+Question: what do fingerprints of blocks cost the sender, and looking for them the receiver, in small
+windows as in large ones?
+Metrics: MB/s (10^6 bytes of data or base a second of this thread's CPU time), the median of ROUNDS
+interleaved runs, so that a busy machine slows all forms alike.
+Corpora: generated (random, zeros, a period of 100 bytes, text of few words) and the files given as
+arguments, 32 MiB of each at most. Half of the fingerprints are of blocks that the base has. `runs` looks for
+blocks of 128 bytes near the places that their neighbours say.
+Commands: .venv/bin/python scripts/bench_blocks.py [--json OUT] [--rounds N] [--form FORM ...] PATH...
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from rdc.kernel import _kernel  # noqa: E402
+
+KEY = bytes(range(16))
+WIDTH = 6
+LONGEST = 32 << 20
+SEARCHES = (
+    *((window << 10, size, count) for window in (2, 8) for size in (64, 256) for count in (1, 16)),
+    *((64 << 10, size, count) for size in (64, 256, 1024) for count in (1, 16, 64, 256)),
+    *((1 << 20, 512, count) for count in (16, 1024)),
+    *((LONGEST, 512, count) for count in (1024, 65_536)),
+)
+"""Bytes of the base and of a block, fingerprints."""
+SPENT = 0.02
+"""Seconds of one measurement, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    what: str
+    content: str
+    window: int
+    size: int
+    count: int
+    run: Callable[[], object]
+
+
+def contents(paths: list[Path], size: int) -> dict[str, bytes]:
+    rng = random.Random(1)
+    words = [rng.randbytes(rng.randrange(2, 9)).hex().encode() for _ in range(2000)]
+    text = b" ".join(rng.choices(words, k=size // 10))
+    found = {
+        "random": rng.randbytes(size),
+        "zeros": bytes(size),
+        "period 100": (rng.randbytes(100) * (size // 100 + 1))[:size],
+        "text": (text * 2)[:size],
+    }
+    for path in paths:
+        with path.open("rb") as file:
+            found[path.name] = file.read(size)
+    return found
+
+
+def wanted(base: bytes, size: int, count: int) -> bytes:
+    """Blocks, every other one at a random place of the base."""
+    rng = random.Random(2)
+    blocks = []
+    for number in range(count):
+        at = rng.randrange(len(base) - size + 1)
+        blocks.append(base[at : at + size] if number % 2 else rng.randbytes(size))
+    return b"".join(blocks)
+
+
+def near(base: bytes) -> Callable[[], object]:
+    """Runs of 8 KiB whose blocks differ here and there."""
+    rng, size, length = random.Random(3), 128, 8 << 10
+    edited = bytearray(base)
+    for _ in range(len(base) // size):
+        edited[rng.randrange(len(base))] ^= 1
+    rows = [(at, length, at, at + length) for at in range(0, len(base) - length, length + 256)]
+    runs = array("Q", (number for row in rows for number in row)).tobytes()
+    prints = b"".join(_kernel.block_fingerprints(KEY, edited[at : at + length], size, 4) for at, *_ in rows)
+    return lambda: _kernel.match_runs(KEY, base, 0, size, 4, 256, runs, prints)
+
+
+def cases(data: dict[str, bytes]) -> Iterator[Case]:
+    for content, whole in data.items():
+        part = whole[: 1 << 20]
+        for size in (32, 256, 1024):
+            yield Case(
+                "fingerprints", content, len(part), size, len(part) // size,
+                lambda part=part, size=size: _kernel.block_fingerprints(KEY, part, size, WIDTH),
+            )  # fmt: skip
+        for window, size, count in SEARCHES:
+            if len(whole) < window:
+                continue
+            base = whole[:window]
+            prints = _kernel.block_fingerprints(KEY, wanted(base, size, count), size, WIDTH)
+            yield Case(
+                "search", content, window, size, count,
+                lambda base=base, size=size, prints=prints: _kernel.match_blocks(
+                    KEY, base, size, WIDTH, prints
+                ),
+            )  # fmt: skip
+        yield Case("runs", content, len(part), 128, len(part) // 128, near(part))
+
+
+def rate(case: Case) -> float:
+    """MB/s of one measurement."""
+    done, begun = 0, time.thread_time()
+    while (spent := time.thread_time() - begun) < SPENT:
+        case.run()
+        done += case.window
+    return done / spent / 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("paths", nargs="*", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--form", action="append", choices=_kernel.usable())
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    forms = options.form or [form for form in _kernel.usable() if form != "ssse3"]
+    print(f"{'':44}{''.join(f'{form:>9}' for form in forms)}  MB/s")
+    rows = []
+    for case in cases(contents(options.paths, LONGEST)):
+        rates: dict[str, list[float]] = {form: [] for form in forms}
+        for _ in range(options.rounds):
+            for form in forms:
+                _kernel.choose(form)
+                rates[form].append(rate(case))
+        median = {form: statistics.median(found) for form, found in rates.items()}
+        name = f"{case.what} {case.content}, {case.window >> 10} KiB, {case.count} of {case.size}"
+        print(f"{name:44}{''.join(f'{median[form]:9.0f}' for form in forms)}", flush=True)
+        rows.append({"what": case.what, "content": case.content, "window": case.window, "size": case.size,
+                     "count": case.count, "mb_per_s": median})  # fmt: skip
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

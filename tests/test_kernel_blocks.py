@@ -55,6 +55,23 @@ def test_both_make_the_same_fingerprints(key: bytes, data: bytes, size: int, wid
     assert made == b"".join(_kernel.block_fingerprints(key, block, size, width) for block in blocks)
 
 
+@given(keys, st.lists(texts, max_size=5), sizes, widths, st.integers(0, 4))
+def test_parts_have_blocks_of_their_own(
+    key: bytes, parts: list[bytes], size: int, width: int, wrong: int
+) -> None:
+    data, lengths = b"".join(parts), array("Q", map(len, parts))
+    for module in (_kernel, pure):
+        made = module.block_fingerprints(key, data, size, width, lengths)
+        assert made == b"".join(module.block_fingerprints(key, part, size, width) for part in parts)
+        false = array("Q", lengths)
+        false[wrong:wrong] = array(
+            "Q", [[1], [(1 << 64) - 1], [1 << 63, 1 << 63, 1], [1 << 62] * 4, [5]][wrong]
+        )
+        for rows in (false, lengths.tobytes() + b"?"):
+            with pytest.raises(ValueError, match="add up"):
+                module.block_fingerprints(key, data, size, width, rows)
+
+
 @settings(max_examples=300)
 @given(keys, texts, st.data(), sizes, widths)
 def test_both_find_the_same_offsets(

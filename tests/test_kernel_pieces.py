@@ -233,6 +233,37 @@ def test_reads_of_any_rows(tiles: bytes, number: int) -> None:
 
 
 @settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 50)), max_size=12),
+    st.integers(0, 60),
+    st.integers(0, 300),
+)
+def test_ranges_that_are_read_together(drawn: list[tuple[int, int]], close: int, most: int) -> None:
+    ranges: list[tuple[int, int]] = []
+    for gap, length in drawn:
+        ranges.append(((sum(ranges[-1]) if ranges else 0) + gap, length))
+    content = bytes(i % 251 for i in range(1200))
+    reads = rows_of(both("range_reads", packed(ranges), close, most), 3)
+    assert sum(count for count, *_ in reads) == len(ranges)
+    for count, start, length in reads:
+        some, ranges = ranges[:count], ranges[count:]
+        assert (start, start + length) == (some[0][0], sum(some[-1]))
+        assert count == 1 or (length <= most and max(b - sum(a) for a, (b, _) in pairwise(some)) <= close)
+        data = content[start : start + length]
+        taken = both("take_ranges", packed(some), start, data)
+        assert taken == b"".join(content[at : at + size] for at, size in some)
+        assert both("take_ranges", packed(some), start, data[:-1]) is ValueError
+        assert both("take_ranges", packed([*some, some[-1]]), start, data) is ValueError
+
+
+@settings(deadline=None)
+@given(hostile(2), numbers, numbers, st.binary(max_size=60))
+def test_reads_of_any_ranges(ranges: bytes, first: int, second: int, data: bytes) -> None:
+    both("range_reads", ranges, first, second)
+    both("take_ranges", ranges, first, data)
+
+
+@settings(deadline=None)
 @given(hostile(2), st.binary(max_size=60), st.binary(max_size=60))
 def test_chunks_of_any_rows(sources: bytes, held: bytes, literals: bytes) -> None:
     made = both("put_tiles", sources, held, literals)

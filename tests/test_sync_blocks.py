@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -115,8 +116,8 @@ def finding(monkeypatch: pytest.MonkeyPatch, match: Callable[[bytes, bytes, int,
 def colliding(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Only so many bytes of a fingerprint say anything; the others are zeros."""
 
-    def fingerprints(key: bytes, data: bytes, size: int, width: int) -> bytes:
-        short = kernel.block_fingerprints(key, data, size, min(width, most))
+    def fingerprints(key: bytes, data: bytes, size: int, width: int, *lengths: array[int]) -> bytes:
+        short = kernel.block_fingerprints(key, data, size, min(width, most), *lengths)
         rest = bytes(width - min(width, most))
         step = min(width, most)
         return b"".join(short[at : at + step] + rest for at in range(0, len(short), step))

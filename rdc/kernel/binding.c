@@ -529,26 +529,60 @@ static int check_blocks(const Py_buffer *key, Py_ssize_t size, Py_ssize_t width,
     return -1;
 }
 
+/* How many blocks parts of these lengths have, or -1 where they do not add up to `total`. */
+static Py_ssize_t blocks_of(const Py_buffer *lengths, Py_ssize_t total, Py_ssize_t size)
+{
+    Py_ssize_t blocks = 0;
+    for (Py_ssize_t at = 0; at + 8 <= lengths->len; at += 8) {
+        uint64_t length;
+        memcpy(&length, (const char *)lengths->buf + at, 8);
+        if (length > (uint64_t)total)
+            return -1;
+        total -= (Py_ssize_t)length;
+        blocks += (Py_ssize_t)length / size + ((Py_ssize_t)length % size != 0);
+    }
+    return total || lengths->len % 8 ? -1 : blocks;
+}
+
 static PyObject *block_fingerprints(PyObject *module, PyObject *args)
 {
-    Py_buffer key, data;
+    Py_buffer key, data, lengths = {0};
     Py_ssize_t size, width;
     PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*nn:block_fingerprints", &key, &data, &size, &width))
+    if (!PyArg_ParseTuple(args, "y*y*nn|y*:block_fingerprints", &key, &data, &size, &width, &lengths))
         return NULL;
     if (check_blocks(&key, size, width, 0))
         goto done;
-    result = PyBytes_FromStringAndSize(NULL, (data.len / size + (data.len % size != 0)) * width);
+    const uint64_t whole = (uint64_t)data.len;
+    if (!lengths.obj) {
+        lengths.buf = (void *)&whole;
+        lengths.len = 8;
+    }
+    const Py_ssize_t blocks = blocks_of(&lengths, data.len, size);
+    if (blocks < 0) {
+        PyErr_Format(PyExc_ValueError, "blocks: lengths, 8 bytes each, that add up to %zd bytes", data.len);
+        goto done;
+    }
+    result = PyBytes_FromStringAndSize(NULL, blocks * width);
     if (!result)
         goto done;
     uint8_t *out = (uint8_t *)PyBytes_AS_STRING(result);
+    const uint8_t *at = data.buf;
     Py_BEGIN_ALLOW_THREADS
-    rdc_block_fingerprints(key.buf, data.buf, (size_t)data.len, (size_t)size, (unsigned)width, out);
+    for (Py_ssize_t row = 0; row < lengths.len / 8; row++) {
+        uint64_t length;
+        memcpy(&length, (const char *)lengths.buf + 8 * row, 8);
+        rdc_block_fingerprints(key.buf, at, (size_t)length, (size_t)size, (unsigned)width, out);
+        at += length;
+        out += (length / (uint64_t)size + (length % (uint64_t)size != 0)) * (uint64_t)width;
+    }
     Py_END_ALLOW_THREADS
 done:
     PyBuffer_Release(&key);
     PyBuffer_Release(&data);
+    if (lengths.obj)
+        PyBuffer_Release(&lengths);
     return result;
 }
 

@@ -332,3 +332,41 @@ void rdc_put_tiles(const rdc_range *sources, size_t count, const uint8_t *held, 
         out += length;
     }
 }
+
+int64_t rdc_range_reads(const rdc_range *ranges, size_t count, uint64_t close, uint64_t most, rdc_read *out)
+{
+    size_t made = 0;
+    uint64_t end = 0;
+    for (size_t i = 0; i < count; i++) {
+        const rdc_range *range = &ranges[i];
+        rdc_read *last = made ? out + made - 1 : NULL;
+        if (range->offset < end || !fits(range->offset, range->length))
+            return -1;
+        const uint64_t gap = range->offset - end;
+        end = range->offset + range->length;
+        if (last && gap <= close && end - last->start <= most) {
+            last->count++;
+            last->length = end - last->start;
+        } else
+            out[made++] = (rdc_read){1, range->offset, range->length};
+    }
+    return (int64_t)made;
+}
+
+int64_t rdc_take_ranges(const rdc_range *ranges, size_t count, uint64_t start, const uint8_t *data, size_t length,
+                        uint8_t *out)
+{
+    size_t made = 0, at = 0; /* in order and not over each other, so that no more is made than there is */
+    for (size_t i = 0; i < count; i++) {
+        const rdc_range *range = &ranges[i];
+        if (range->offset < start || range->offset - start < at || range->offset - start > length ||
+            range->length > length - (range->offset - start))
+            return -1;
+        at = (size_t)(range->offset - start);
+        if (range->length)
+            memcpy(out + made, data + at, (size_t)range->length);
+        made += (size_t)range->length;
+        at += (size_t)range->length;
+    }
+    return (int64_t)made;
+}

@@ -42,6 +42,18 @@ typedef struct {
     uint64_t size, ends, far, tail;
 } rdc_opening;
 
+/* Ranges [the one after the last read's, + count) are read at once: `length` bytes from `start` on. */
+typedef struct {
+    uint64_t count, start, length;
+} rdc_read;
+
+/* `out` has room for `count` reads. */
+int64_t rdc_range_reads(const rdc_range *ranges, size_t count, uint64_t close, uint64_t most, rdc_read *out);
+
+/* `out` has room for `length` bytes; how many were taken. */
+int64_t rdc_take_ranges(const rdc_range *ranges, size_t count, uint64_t start, const uint8_t *data, size_t length,
+                        uint8_t *out);
+
 /* Where `places` has none, that of `more`, `shift` further on. `out` has room for `count`. */
 int64_t rdc_fill_places(const uint64_t *places, const uint64_t *more, size_t count, uint64_t shift, uint64_t *out);
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
         open_runs,
         place_blocks,
         put_tiles,
+        range_reads,
         run_spans,
+        take_ranges,
         tile_range,
         tile_reads,
     )
@@ -30,6 +32,8 @@ else:
     open_runs = _module.open_runs
     place_blocks = _module.place_blocks
     put_tiles = _module.put_tiles
+    range_reads = _module.range_reads
+    take_ranges = _module.take_ranges
     run_spans = _module.run_spans
     tile_range = _module.tile_range
     tile_reads = _module.tile_reads
@@ -42,7 +46,9 @@ __all__ = [
     "open_runs",
     "place_blocks",
     "put_tiles",
+    "range_reads",
     "run_spans",
+    "take_ranges",
     "tile_range",
     "tile_reads",
 ]

@@ -235,6 +235,40 @@ static PyObject *put_tiles(PyObject *module, PyObject *args)
     return result;
 }
 
+static PyObject *range_reads(PyObject *module, PyObject *args)
+{
+    Py_buffer ranges;
+    uint64_t close, most;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&O&:range_reads", &ranges, number, &close, number, &most))
+        return NULL;
+    const Py_ssize_t count = rows_of(&ranges, sizeof(rdc_range));
+    if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_read))))
+        result = filled(result, rdc_range_reads(ranges.buf, (size_t)count, close, most, inside(result)),
+                        sizeof(rdc_read));
+    PyBuffer_Release(&ranges);
+    return result;
+}
+
+static PyObject *take_ranges(PyObject *module, PyObject *args)
+{
+    Py_buffer ranges, data;
+    uint64_t start;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&y*:take_ranges", &ranges, number, &start, &data))
+        return NULL;
+    const Py_ssize_t count = rows_of(&ranges, sizeof(rdc_range));
+    if (count >= 0 && (result = room((uint64_t)data.len, 1)))
+        result = filled(result,
+                        rdc_take_ranges(ranges.buf, (size_t)count, start, data.buf, (size_t)data.len, inside(result)),
+                        1);
+    PyBuffer_Release(&ranges);
+    PyBuffer_Release(&data);
+    return result;
+}
+
 static PyMethodDef functions[] = {
     {"fetched_ranges", fetched_ranges, METH_VARARGS, NULL},
     {"fill_places", fill_places, METH_VARARGS, NULL},
@@ -242,7 +276,9 @@ static PyMethodDef functions[] = {
     {"open_runs", open_runs, METH_VARARGS, NULL},
     {"place_blocks", place_blocks, METH_VARARGS, NULL},
     {"put_tiles", put_tiles, METH_VARARGS, NULL},
+    {"range_reads", range_reads, METH_VARARGS, NULL},
     {"run_spans", run_spans, METH_VARARGS, NULL},
+    {"take_ranges", take_ranges, METH_VARARGS, NULL},
     {"tile_range", tile_range, METH_VARARGS, NULL},
     {"tile_reads", tile_reads, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

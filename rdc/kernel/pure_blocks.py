@@ -94,15 +94,37 @@ def _check_blocks(key: bytes, size: int, width: int, fingerprints: int) -> None:
         )
 
 
-def block_fingerprints(key: bytes, data: ReadableBuffer, size: int, width: int, /) -> bytes:
+def _lengths(packed: ReadableBuffer, total: int) -> list[int]:
+    rows = memoryview(packed).cast("B")
+    lengths = rows.cast("Q").tolist() if len(rows) % 8 == 0 else [-1]
+    if sum(lengths) != total:
+        raise ValueError(f"blocks: lengths, 8 bytes each, that add up to {total} bytes")
+    return lengths
+
+
+def block_fingerprints(
+    key: bytes,
+    data: ReadableBuffer,
+    size: int,
+    width: int,
+    lengths: ReadableBuffer | None = None,
+    /,
+) -> bytes:
     """Keyed fingerprints of the blocks of `size` bytes that `data` is made of, `width` (1 to 8) bytes each.
 
     A last shorter block has the fingerprint of its own length. Only fingerprints of equally long blocks can
-    be compared. ValueError for a key that has not 16 bytes.
+    be compared. `lengths`, 64 bits each: of the parts that `data` has one behind the other, each with blocks
+    of its own. ValueError for a key that has not 16 bytes, and for lengths that do not add up.
     """
     _check_blocks(key, size, width, 0)
     packed, hashed = bytes(data), _hashed(key)
-    blocks = [packed[at : at + size] for at in range(0, len(packed), size)]
+    sizes = [len(packed)] if lengths is None else _lengths(lengths, len(packed))
+    blocks = []
+    start = 0
+    for length in sizes:
+        part = packed[start : start + length]
+        blocks += [part[at : at + size] for at in range(0, length, size)]
+        start += length
     return b"".join(
         hashed.fingerprint(hashed.values(block, len(block))[0], width).to_bytes(width, "little")
         for block in blocks

@@ -31,7 +31,9 @@ __all__ = [
     "open_runs",
     "place_blocks",
     "put_tiles",
+    "range_reads",
     "run_spans",
+    "take_ranges",
     "tile_range",
     "tile_reads",
 ]
@@ -121,6 +123,36 @@ def open_runs(
                     rows.append(row)
         at, place = offset + length, begin + length
     return _packed([number for row in rows for number in row])
+
+
+def range_reads(ranges: ReadableBuffer, close: int, most: int) -> bytes:
+    """Rows (how many ranges, start, length) of what to read of a file for these, increasing and disjoint.
+    Ranges are read at once where `close` bytes or fewer lie between, up to `most` bytes; a longer one is read
+    alone."""
+    _numbers(close, most)
+    reads: list[list[int]] = []
+    end = 0
+    for offset, length in _rows(ranges, 2):
+        _check(end <= offset and offset + length <= _END)
+        gap, end = offset - end, offset + length
+        if reads and gap <= close and end - reads[-1][1] <= most:
+            reads[-1] = [reads[-1][0] + 1, reads[-1][1], end - reads[-1][1]]
+        else:
+            reads.append([1, offset, length])
+    return _packed([number for read in reads for number in read])
+
+
+def take_ranges(ranges: ReadableBuffer, start: int, data: ReadableBuffer) -> bytes:
+    """What `data`, a file's bytes from `start` on, has in these ranges, increasing and disjoint."""
+    _numbers(start)
+    taken = bytearray()
+    with memoryview(data).cast("B") as view:
+        at = 0
+        for offset, length in _rows(ranges, 2):
+            _check(start + at <= offset and offset - start + length <= len(view))
+            at = offset - start + length
+            taken += view[at - length : at]
+    return bytes(taken)
 
 
 def run_spans(runs: ReadableBuffer, size: int, reach: int, close: int, most: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from itertools import accumulate, chain
 from operator import add, sub
 from typing import TYPE_CHECKING
@@ -25,6 +26,19 @@ class Ranged:
     lengths: tuple[int, ...]
 
     @property
+    def end(self) -> int:
+        """Of the last range, in bytes."""
+        return sum(self.gaps) + sum(self.lengths)
+
+    @property
+    def rows(self) -> array[int]:
+        """Two numbers for each range, offset and length."""
+        found = array("Q", bytes(16 * len(self.lengths)))
+        found[1::2] = lengths = array("Q", self.lengths)
+        found[0::2] = array("Q", map(sub, accumulate(map(add, self.gaps, self.lengths)), lengths))
+        return found
+
+    @property
     def ranges(self) -> tuple[tuple[int, int], ...]:
         """(offset, length) pairs."""
         ends = accumulate(map(add, self.gaps, self.lengths))
@@ -33,7 +47,7 @@ class Ranged:
     def check_ranges(self) -> str | None:
         if len(self.gaps) != len(self.lengths):
             return f"lengths: {len(self.lengths)} for {len(self.gaps)} offsets"
-        if sum(self.gaps) + sum(self.lengths) > SIZE_LIMIT:
+        if self.end > SIZE_LIMIT:
             return f"lengths: the last range ends past {SIZE_LIMIT}"
         return None
 

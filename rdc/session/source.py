@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from array import array
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, pri
 from rdc.files.keeping import kept_by
 from rdc.files.source import HeldContent
 from rdc.kernel import block_fingerprints
+from rdc.kernel.pieces import range_reads, take_ranges
 from rdc.limits import (
     DATA_BYTES,
     HELD_CONTENT_BYTES,
@@ -396,30 +398,20 @@ class Source:
             yield Send(NodeAnswer(message.file, message.level, nodes, records), round_)
 
     def _send_blocks(self, message: BlockRequest, round_: int) -> Conversation[None]:
-        fingerprints, held = bytearray(), bytearray()
-        size, width = message.size, message.width
-        ranges = message.ranges
+        size, width, rows = message.size, message.width, message.rows
         content = self._contents.get(message.file, b"")
-        if sum(ranges[-1]) <= len(content):
+        if message.end <= len(content):
             # As it was when it was signed, which is what was asked about.
-            for offset, length in ranges:
-                held += content[offset : offset + length]
-                if len(held) % size:
-                    fingerprints += block_fingerprints(self._secret, held, size, width)
-                    held = bytearray()
-            if held:
-                fingerprints += block_fingerprints(self._secret, held, size, width)
-            yield Send(BlockAnswer(message.file, bytes(fingerprints)), round_)
+            held = take_ranges(rows, 0, content)
+            found = block_fingerprints(self._secret, held, size, width, rows[1::2])
+            yield Send(BlockAnswer(message.file, found), round_)
             return
+        fingerprints = bytearray()
         with self._opened_again(message) as source:
-            # What is named at a time holds whole blocks, so that only a range's end has a shorter one.
-            for piece, ends in _contents(source, ranges, DATA_BYTES // size * size):
-                held += piece
-                if (ends and len(held) % size) or len(held) >= DATA_BYTES:
-                    fingerprints += block_fingerprints(self._secret, held, size, width)
-                    held = bytearray()
+            # A range that comes in parts comes in whole blocks, so that only its end has a shorter one.
+            for piece, lengths in _contents(source, rows, DATA_BYTES // size * size):
+                fingerprints += block_fingerprints(self._secret, piece, size, width, lengths)
             source.check_unchanged()
-        fingerprints += block_fingerprints(self._secret, held, size, width)
         yield Send(BlockAnswer(message.file, bytes(fingerprints)), round_)
 
     def _send_ranges(self, message: RangeRequest, round_: int) -> Conversation[None]:
@@ -440,7 +432,7 @@ class Source:
             for correction in corrections(source, message, self._secret):
                 yield Send(correction, round_)
                 yield from self._listen()
-            for piece, _ in _contents(source, message.ranges, DATA_BYTES):
+            for piece, _ in _contents(source, message.rows, DATA_BYTES):
                 held += piece
                 if len(held) >= DATA_BYTES:
                     yield Send(_data(message.file, held[:DATA_BYTES], places), round_)
@@ -470,7 +462,7 @@ class Source:
             source = HeldContent(self._tree.root, path, signed.identity, content)
         else:
             source = self._tree.root.open_read(path)
-        end = sum(message.gaps) + sum(message.lengths)
+        end = message.end
         if isinstance(message, RangeRequest) and message.claims.cells:
             end = max(end, message.claims.cells[-1] * CELL_BYTES + 1)
         if signed is not None and source.identity != signed.identity:
@@ -541,27 +533,17 @@ def _data(file: int, content: bytearray, places: Places | None) -> Data | Code:
     return Data(file, memoryview(content))
 
 
-def _contents(
-    source: SourceFile, ranges: Sequence[tuple[int, int]], most: int
-) -> Iterator[tuple[memoryview, bool]]:
-    """What a file has in these ranges, in pieces of at most `most` bytes, and whether a range ends with each.
-    Ranges that are close together are read at once."""
-    row = 0
-    while row < len(ranges):
-        start, length = ranges[row]
-        first, end = row, start + length
-        row += 1
-        for at in range(start, end - most, most):
-            yield memoryview(source.pread(at, most)), False
-            start = at + most
-        ranges_end = end
-        while row < len(ranges):
-            offset, length = ranges[row]
-            if offset - end > CLOSE_BYTES or offset + length - start > most:
-                break
-            end = offset + length
-            row += 1
-        view = memoryview(source.pread(start, end - start))
-        yield view[: ranges_end - start], True
-        for offset, length in ranges[first + 1 : row]:
-            yield view[offset - start : offset - start + length], True
+def _contents(source: SourceFile, ranges: array[int], most: int) -> Iterator[tuple[bytes, array[int]]]:
+    """What a file has in these ranges, one behind the other, `most` bytes at a time at most, and how long the
+    parts of each are. Ranges that are close together are read at once."""
+    reads = iter(array("Q", range_reads(ranges, CLOSE_BYTES, most)))
+    first = 0
+    for count, start, length in zip(reads, reads, reads, strict=True):
+        some = ranges[2 * first : 2 * (first + count)]
+        first += count
+        if count > 1:
+            yield take_ranges(some, start, source.pread(start, length)), some[1::2]
+            continue
+        for at in range(0, length, most):
+            part = min(most, length - at)
+            yield source.pread(start + at, part), array("Q", (part,))

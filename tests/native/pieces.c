@@ -45,7 +45,8 @@ static uint64_t *rows(generator *g, size_t count, size_t width, int sound)
         row[0] = at;
         if (width > 3)
             row[1] = below(g, 2);
-        row[width - 2] = below(g, BASE - length);
+        if (width > 2)
+            row[width - 2] = below(g, BASE - length);
         row[width - 1] = length;
         at += length;
     }
@@ -141,6 +142,19 @@ static int sources(generator *g)
     return 1;
 }
 
+/* Ranges of any rows likewise. */
+static void ranges(generator *g)
+{
+    const size_t count = below(g, 12), length = below(g, 3000);
+    rdc_range *rows_ = (rdc_range *)rows(g, count, 2, (int)below(g, 2));
+    rdc_read *reads = exactly(count, sizeof *reads);
+    uint8_t *data = exactly(length, 1), *out = exactly(length, 1);
+    memset(data, 1, length);
+    rdc_range_reads(rows_, count, any(g), any(g), reads);
+    rdc_take_ranges(rows_, count, below(g, 3) ? 0 : any(g), data, length, out);
+    free(rows_), free(reads), free(data), free(out);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3)
@@ -150,6 +164,7 @@ int main(int argc, char **argv)
     generator g = {seed};
     for (long i = 0; i < count; i++) {
         regions(&g);
+        ranges(&g);
         if (!chunk(&g) || !sources(&g)) {
             fprintf(stderr, "pieces: round %ld differs\n", i);
             return 1;

@@ -47,6 +47,7 @@ __all__ = [
     "WINNOW_MAX_LIMIT",
     "BLOCK_BYTES",
     "DATA_BYTES",
+    "EQUAL_FILES",
     "EQUAL_ROOTS",
     "FILES_PER_GROUP",
     "FILES_PER_MESSAGE",
@@ -237,6 +238,10 @@ again."""
 EQUAL_ROOTS = 65_536
 """Files under way by descent whose root is remembered, about 130 bytes each, so that others with the same
 content wait for them instead of being fetched as well. Beyond, equal files are fetched each."""
+
+EQUAL_FILES = 65_536
+"""Files sent whole that a source may name instead of sending their content again, about 200 bytes each, and
+files that it names so. Beyond, equal files are sent each."""
 
 BASES_PER_FILE = 3
 """Files beside the one at its path that a file may be rebuilt from: each is read and looked through."""

@@ -731,6 +731,11 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
     ("ranges that fail", RangeRequest(3, (1,), (2,)), [FileFailed(3, LOST, "")]),
     ("an empty file", FileRequest((4,)), [FileEnd(4, 0, ROOT)]),
     (
+        "a file like another",
+        FileRequest((1, 4)),
+        [Data(4, b"a"), FileEnd(4, 1, ROOT), FileEnd(1, 1, ROOT, None, 4)],
+    ),
+    (
         "files in any order",
         FileRequest((1, 4)),
         [Data(4, b"xy"), FileEnd(4, 2, ROOT), Data(1, b"z"), FileFailed(1, LOST, "")],
@@ -814,6 +819,7 @@ WRONG: list[tuple[Message, list[Message]]] = [
     (FileRequest((1, 2)), [Data(1, b"x"), Data(2, b"x")]),
     (FileRequest((1, 2)), [Data(1, b"x"), FileEnd(2, 0, ROOT)]),
     (FileRequest((1, 2)), [Data(1, b"x"), FileEnd(1, 2, ROOT)]),
+    (FileRequest((1, 2)), [Data(1, b"x"), FileEnd(1, 1, ROOT, None, 2)]),
     (FileRequest((1, 2)), [Data(1, b"x"), FileEnd(1, 1)]),
     (FileRequest((1, 2)), [FileEnd(1, 0, ROOT), Data(1, b"x")]),
     (FileRequest((1, 2)), [RootAnswer((1,), (0,), ROOT)]),

@@ -7,13 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from rdc.errors import ExitCode, FileChangedError
+from rdc.errors import ExitCode, FileChangedError, ProtocolError
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import RangeRequest
 from rdc.session import equals as equals_module
+from rdc.session import sent_contents
 from rdc.session.driver import Conversation
 from rdc.session.equals import Equals
+from rdc.session.sent_contents import SentContents, SentFile
 from rdc.session.source import Source
+from rdc.session.whole_files import WholeFiles
+from tests.paired_sync import sync_in_turns
 from tests.syncing import Run, Way, run_sync
 from tests.trees import File, describe, litter, read_tree, tree, write_tree
 
@@ -125,3 +129,73 @@ def test_a_first_one_that_somebody_changed_is_not_copied(
     run = synced(source, destination, Way.HERE)
     assert run.problems == []
     assert (destination / "b").read_bytes() == (destination / "c" / "d").read_bytes() == NEW
+
+
+# ---- new files ----
+
+BLOB = random.Random(5).randbytes(700_000)
+
+
+def wire(run: Run) -> int:
+    return run.done.bytes_sent + run.done.bytes_received
+
+
+@pytest.mark.parametrize("old", [{}, {"here": b"before"}], ids=["empty", "filled"])
+@pytest.mark.parametrize("way", list(Way))
+def test_new_equal_files_come_once(way: Way, old: dict[str, bytes], tmp_path: Path) -> None:
+    alone = synced(*places(tmp_path / "alone", {"here": b"x", "a": BLOB}, old), way)
+    new = {"here": b"x", **dict.fromkeys((*NAMES, "e/f/g"), BLOB)}
+    source, destination = places(tmp_path, new, old)
+    run = synced(source, destination, way)
+    assert run.problems == []
+    assert same(source, destination)
+    assert run.done.round_trips == alone.done.round_trips
+    assert wire(run) <= wire(alone) + 3 * 150
+    assert run.done.literal_bytes == alone.done.literal_bytes
+    assert run.done.reused_bytes == alone.done.reused_bytes + 3 * len(BLOB)
+
+
+def test_files_that_differ_where_no_sample_is_are_sent_each(tmp_path: Path) -> None:
+    files = {f"f{i}": BLOB[:100_000] + b"%d" % i + BLOB[100_001:] for i in range(6)}
+    source, destination = places(tmp_path, files, {})
+    run = synced(source, destination, Way.HERE)
+    assert same(source, destination)
+    assert run.done.literal_bytes == 6 * len(BLOB)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2])
+def test_beyond_the_limit_new_equal_files_come_each(
+    limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sent_contents, "EQUAL_FILES", limit)
+    source, destination = places(tmp_path, dict.fromkeys("abcd", BLOB), {})
+    run = synced(source, destination, Way.HERE)
+    assert same(source, destination)
+    assert run.done.literal_bytes == (4 - limit) * len(BLOB)
+
+
+def test_what_somebody_changed_since_it_came_is_not_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, destination = places(tmp_path, dict.fromkeys("abc", BLOB), {})
+    copy = WholeFiles._copy_equals
+
+    def changing(self: WholeFiles) -> None:
+        self._context.landing.flush()
+        (destination / "a").write_bytes(b"changed" + BLOB[7:])
+        copy(self)
+
+    monkeypatch.setattr(WholeFiles, "_copy_equals", changing)
+    run = synced(source, destination, Way.HERE)
+    assert run.problems == []
+    assert (destination / "b").read_bytes() == (destination / "c").read_bytes() == BLOB
+    assert run.done.literal_bytes == 3 * len(BLOB)
+
+
+def test_a_file_that_never_came_is_no_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source learns nothing of what the destination holds by naming it."""
+    source, destination = places(tmp_path, {"a": BLOB, "z": BLOB[1:]}, {"a": BLOB})
+    monkeypatch.setattr(SentContents, "find", lambda *_: SentFile(0, bytes(32)))
+    with pytest.raises(ProtocolError, match="never came"):
+        sync_in_turns(source, destination, SyncOptions(fsync=False))
+    assert not (destination / "z").exists()

@@ -328,7 +328,8 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     FileRequest: st.builds(FileRequest, files),
     Data: data(),
     FileBatch: batches(),
-    FileEnd: st.builds(FileEnd, ordinals, sizes, roots | st.just(b""), mtimes),
+    FileEnd: st.builds(FileEnd, ordinals, sizes, roots | st.just(b""), mtimes)
+    | st.builds(FileEnd, st.integers(0, 9), sizes, roots, mtimes, st.integers(10, 99)),
     FileFailed: st.builds(FileFailed, ordinals, failures, lines),
     Notice: st.builds(Notice, codes, paths, lines),
     Items: items(),

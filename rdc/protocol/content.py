@@ -8,6 +8,7 @@ from rdc.limits import (
     CELLS_PER_ANSWER,
     DATA_BYTES,
     FILES_PER_MESSAGE,
+    ORDINAL_LIMIT,
     PACKED_BYTES,
     RANGES_PER_MESSAGE,
     SIZE_LIMIT,
@@ -15,7 +16,7 @@ from rdc.limits import (
 from rdc.protocol.claims import CELL_BYTES, NO_CLAIMS, Claimed, Claims
 from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import DIGEST_BYTES, Digest, Failure, Files, Line, Mtime, Ordinal, Size
-from rdc.protocol.fields import Blob, Column, Content, Flag, Gaps
+from rdc.protocol.fields import Blob, Column, Content, Flag, Gaps, Integer
 from rdc.protocol.ranges import Ranged, columns_of
 from rdc.records import dataclass
 
@@ -153,10 +154,14 @@ class FileEnd(WireMessage):
     digest: Annotated[bytes, Blob(0, DIGEST_BYTES)] = b""
     """Whole files: BLAKE3 of what was sent. Ranges: empty."""
     mtime_ns: Mtime = None
+    like: Annotated[int | None, Integer(highest=ORDINAL_LIMIT, optional=True)] = None
+    """A file that was sent whole before: this one has the same content, and no Data came."""
 
     def check(self) -> str | None:
         if len(self.digest) not in {0, DIGEST_BYTES}:
             return f"digest: {len(self.digest)} bytes"
+        if self.like is not None and (not self.digest or self.like == self.file):
+            return f"like: file {self.like}, without a digest or itself"
         return None
 
 

@@ -198,7 +198,9 @@ class _Whole(_Files):
             self._size += len(answer.payload)
             return False
         if isinstance(answer, FileEnd):
-            if answer.size != self._size:
+            if answer.like is not None and self._size:
+                raise Illegal(f"file {answer.file} is like another one, and {self._size} bytes came")
+            if answer.like is None and answer.size != self._size:
                 raise Illegal(f"file {answer.file} ends at {answer.size}, {self._size} bytes came")
             if not answer.digest:
                 raise Illegal("FileEnd of a whole file needs its digest")

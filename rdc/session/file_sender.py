@@ -12,6 +12,7 @@ from rdc.limits import DATA_BYTES, FILES_PER_BATCH, SMALL_FILE_BYTES
 from rdc.model.entries import Kind
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed
 from rdc.session.driver import Press, Send
+from rdc.session.sent_contents import SentContents, SentFile, sample_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,6 +58,7 @@ class FileSender:
         self._description = description
         self._listen = listen
         self._batch = _Batch()
+        self._sent = SentContents()
 
     def send(self, files: tuple[int, ...], round_: int) -> Conversation[None]:
         """Answers a FileRequest."""
@@ -126,15 +128,24 @@ class FileSender:
             yield from self._listen()
 
     def _send_one(self, file: int, round_: int) -> Conversation[None]:
-        """Content at once, its digest as trailer: the file is read once."""
+        """Content at once, its digest as trailer: the file is read once, but for one whose samples say that
+        its content was sent before."""
         entry = self._description.manifest.entry(file)
         hasher = blake3()
         with self._root.open_read(entry.path) as source:
-            for span in source.spans(DATA_BYTES):
-                hasher.update(span)
-                yield Send(Data(file, span), round_)
-                yield from self._listen()
+            sample = sample_of(source)
+            like = self._sent.find(file, source, sample)
+            if like is None:
+                for span in source.spans(DATA_BYTES):
+                    hasher.update(span)
+                    yield Send(Data(file, span), round_)
+                    yield from self._listen()
             source.check_unchanged()
             size, mtime_ns = source.size, source.identity.mtime_ns
         news = None if mtime_ns == entry.metadata.mtime_ns else mtime_ns
-        yield Send(FileEnd(file, size, hasher.digest(), news), round_)
+        if like is not None:
+            yield Send(FileEnd(file, size, like.digest, news, like.file), round_)
+            return
+        digest = hasher.digest()
+        self._sent.add(sample, SentFile(file, digest))
+        yield Send(FileEnd(file, size, digest, news), round_)

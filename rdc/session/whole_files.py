@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,11 @@ from blake3 import blake3
 
 from rdc.errors import FileError, ProtocolError, printable
 from rdc.files.replace import Replacement
-from rdc.limits import FILES_PER_MESSAGE
+from rdc.limits import EQUAL_FILES, FILES_PER_MESSAGE
 from rdc.protocol.messages import FileRequest
 from rdc.session.driver import Send
 from rdc.session.file_queue import FileQueue
-from rdc.session.rebuild import Arrival, MismatchError
+from rdc.session.rebuild import READ_BYTES, Arrival, MismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,20 +39,26 @@ class WholeFiles:
         self._waiting = FileQueue()
         self._asked = 0
         self._retried: set[int] = set()
+        self._ended: set[int] = set()
+        """Files sent in messages of their own: the first EQUAL_FILES of the session."""
+        self._copies: list[FileEnd] = []
+        """Files whose content is that of one of these."""
         self._arrival: Arrival | None = None
         self._skipping: int | None = None
         self._writer: ThreadPoolExecutor | None = None
 
     @property
     def idle(self) -> bool:
-        return not (self._waiting or self._asked)
+        return not (self._waiting or self._asked or self._copies)
 
     def add(self, file: int) -> None:
         """Have this file fetched."""
         self._waiting.append(file)
 
     def pump(self, round_: int) -> Conversation[None]:
-        """Asks for all that wait."""
+        """Asks for all that wait; what only has to be copied waits for everything that comes."""
+        if self._copies and not (self._waiting or self._asked):
+            self._copy_equals()
         while self._waiting:
             files = self._waiting.drained(FILES_PER_MESSAGE)
             self._asked += len(files)
@@ -115,6 +122,15 @@ class WholeFiles:
 
     def take_end(self, message: FileEnd) -> None:
         self._asked -= 1
+        if message.like is not None:
+            if message.like not in self._ended:
+                raise ProtocolError(
+                    f"file {message.file} is said to be like file {message.like}, which never came"
+                )
+            self._copies.append(message)
+            return
+        if len(self._ended) < EQUAL_FILES:
+            self._ended.add(message.file)
         if self._skipping == message.file:
             self._skipping = None
             return
@@ -134,6 +150,41 @@ class WholeFiles:
         metadata = context.metadata(message.file, message.mtime_ns)
         context.landing.commit(message.file, path, arrival.temporary, metadata, arrival.expected)
         context.tally.advance(message.size)
+
+    def _copy_equals(self) -> None:
+        """What came for another path; what is not there as it came is fetched after all."""
+        self._context.landing.flush()
+        copies, self._copies = self._copies, []
+        for end in copies:
+            path = self._context.entries.entry(end.file).path
+            try:
+                self._copy(end, path)
+            except MismatchError as error:
+                self._retry(end.file, str(error))
+            except FileError as error:
+                self._context.problem(path, error)
+
+    def _copy(self, end: FileEnd, path: bytes) -> None:
+        context = self._context
+        expected = context.expected(end.file, path)
+        with ExitStack() as stack:
+            try:
+                source = stack.enter_context(
+                    context.root.open_read(context.entries.entry(end.like or 0).path)
+                )
+            except FileError as error:
+                raise MismatchError(path, str(error)) from error
+            temporary = stack.enter_context(Replacement(context.root, path, expected_size=end.size))
+            temporary.copy_from(source.fileno(), 0, end.size)
+            hasher = blake3()
+            for offset in range(0, temporary.size, READ_BYTES):
+                hasher.update(temporary.pread(offset, READ_BYTES))
+            if (temporary.size, hasher.digest()) != (end.size, end.digest):
+                raise MismatchError(path, "what it was to be copied from has changed")
+            temporary.hand_over()
+        context.tally.reused_bytes += end.size
+        context.landing.commit(end.file, path, temporary, context.metadata(end.file, end.mtime_ns), expected)
+        context.tally.advance(end.size)
 
     def take_failure(self, file: int) -> None:
         """The source could not send this file, or its rest."""

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-import rdc.session.source
+import rdc.session.range_answers
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import ExitCode, RdcError
 from rdc.limits import FRAME_BYTES, RAW_BLOCK_BYTES
@@ -127,7 +127,7 @@ def test_literals_that_expand(data: Path, tmp_path: Path, monkeypatch: pytest.Mo
         stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj(size=128 << 20)
         return b"".join(stream.compress(bytes(1 << 20)) for _ in range(128)) + stream.flush()
 
-    monkeypatch.setattr(rdc.session.source, "pack", bomb)
+    monkeypatch.setattr(rdc.session.range_answers, "pack", bomb)
     with serving(data) as daemon, neighbour(daemon, tmp_path):
         ended = daemon.sync("-z", f"{source}/", daemon.url("data/"))
         assert used, "no literals were packed"

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import rdc.session.range_answers
 from rdc.chunking.params import ChunkParams
 from rdc.limits import PACKED_BYTES, PACKED_CONTEXT_BYTES
 from rdc.model.sync import SyncOptions
@@ -19,7 +20,6 @@ from rdc.plan.context import context_ranges, known_pieces
 from rdc.plan.descent import Copy, Descent, Fetch, Literal, Patch, Pieces, Repeat, literal_ranges
 from rdc.protocol.messages import Literals
 from rdc.protocol.packed import pack, unpack
-from rdc.session.source import Source
 from rdc.signature.build import sign
 from rdc.signature.records import decode_records, encode_records
 from tests.paired_sync import kinds, sync_in_turns
@@ -154,7 +154,7 @@ def test_literals_that_are_not_those_asked_for_are_fetched_again(
     garbage: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twice, since the second attempt is lied to as well; then the whole file."""
-    monkeypatch.setattr(Source, "_packed", lambda self, source, message: Literals(message.file, garbage))
+    monkeypatch.setattr(rdc.session.range_answers, "pack", lambda literals, context: garbage)
     source, destination = places(tmp_path)
     run = sync_in_turns(source, destination)
     assert describe(read_tree(source), read_tree(destination)) == []

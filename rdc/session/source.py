@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from array import array
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,7 @@ from rdc.errors import ExitCode, FileChangedError, FileError, ProtocolError, pri
 from rdc.files.keeping import kept_by
 from rdc.files.source import HeldContent
 from rdc.kernel import block_fingerprints
-from rdc.kernel.pieces import range_reads, take_ranges
 from rdc.limits import (
-    DATA_BYTES,
     HELD_CONTENT_BYTES,
     HELD_FILE_BYTES,
     NODES_PER_ANSWER,
@@ -31,17 +28,13 @@ from rdc.protocol.messages import (
     NO_TRAITS,
     BlockAnswer,
     BlockRequest,
-    Code,
-    Data,
     Describe,
     DigestAnswer,
     DigestRequest,
     Done,
-    FileEnd,
     FileFailed,
     FileRequest,
     Hello,
-    Literals,
     NodeAnswer,
     NodeRequest,
     Opened,
@@ -57,26 +50,22 @@ from rdc.protocol.messages import (
     TreeRequest,
 )
 from rdc.protocol.origins import COARSE_BELOW, COARSE_FROM
-from rdc.protocol.packed import pack
 from rdc.records import dataclass
 from rdc.session.description import Description
-from rdc.session.driver import Flush, Press, Receive, Send
+from rdc.session.driver import Flush, Receive, Send
 from rdc.session.file_sender import FileSender
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE
 from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
-from rdc.similarity.coarse import coarse_traits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from rdc.catalog.signer import FileSigner
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
     from rdc.protocol.connection import Received
-    from rdc.protocol.messages import Correction
-    from rdc.session.code import Places
     from rdc.session.driver import Conversation
     from rdc.session.place import Site
     from rdc.signature.tree import SignatureTree
@@ -87,13 +76,6 @@ __all__ = ["Source", "SourceTree"]
 
 SIGNED_OBJECT_BYTES = 2048
 """Bytes of a remembered tree besides its columns: 1,350 to 2,150 were measured, and the look-up's own."""
-
-HARD_BYTES = 128 << 10
-"""Literals of one file from which on they are compressed hard: a descent took its time over them, and they
-are most of what is sent. 444 KB of a new TypeScript became 349 KB so, in 15 ms more (measured)."""
-
-CLOSE_BYTES = 4 << 10
-"""Bytes between two ranges that are read rather than made a reason for another system call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +320,8 @@ class Source:
         return known or self._sign(file, source).tree.root
 
     def _send_traits(self, message: TraitsRequest, round_: int) -> Conversation[None]:
+        from rdc.similarity.coarse import coarse_traits
+
         files, sizes, roots, traits, coarse = [], [], bytearray(), bytearray(), bytearray()
         for file in message.files:
             try:
@@ -398,68 +382,25 @@ class Source:
             yield Send(NodeAnswer(message.file, message.level, nodes, records), round_)
 
     def _send_blocks(self, message: BlockRequest, round_: int) -> Conversation[None]:
-        size, width, rows = message.size, message.width, message.rows
+        from rdc.session.range_answers import held_fingerprints, read_fingerprints
+
         content = self._contents.get(message.file, b"")
         if message.end <= len(content):
             # As it was when it was signed, which is what was asked about.
-            held = take_ranges(rows, 0, content)
-            found = block_fingerprints(self._secret, held, size, width, rows[1::2])
-            yield Send(BlockAnswer(message.file, found), round_)
-            return
-        fingerprints = bytearray()
-        with self._opened_again(message) as source:
-            # A range that comes in parts comes in whole blocks, so that only its end has a shorter one.
-            for piece, lengths in _contents(source, rows, DATA_BYTES // size * size):
-                fingerprints += block_fingerprints(self._secret, piece, size, width, lengths)
-            source.check_unchanged()
-        yield Send(BlockAnswer(message.file, bytes(fingerprints)), round_)
+            found = held_fingerprints(content, message, self._secret)
+        else:
+            with self._opened_again(message) as source:
+                found = read_fingerprints(source, message, self._secret)
+        yield Send(BlockAnswer(message.file, found), round_)
 
     def _send_ranges(self, message: RangeRequest, round_: int) -> Conversation[None]:
-        """The ranges one behind the other in as few messages as possible: many are shorter than a header."""
-        if message.pack and self._pack:
-            with self._opened_again(message) as source:
-                for correction in self._corrections(source, message):
-                    yield Send(correction, round_)
-                packed = self._packed(source, message)
-                source.check_unchanged()
-            yield Send(packed, round_)
-            return
-        if sum(message.lengths) >= HARD_BYTES:
-            yield Press(hard=True)
-        held = bytearray()
-        from rdc.session.code import Places
+        from rdc.session.range_answers import packed_ranges, ranges
 
-        places = Places(message.ranges) if self._pack else None
         with self._opened_again(message) as source:
-            for correction in self._corrections(source, message):
-                yield Send(correction, round_)
-                yield from self._listen()
-            for piece, _ in _contents(source, message.rows, DATA_BYTES):
-                held += piece
-                if len(held) >= DATA_BYTES:
-                    yield Send(_data(message.file, held[:DATA_BYTES], places), round_)
-                    yield from self._listen()
-                    del held[:DATA_BYTES]
-            source.check_unchanged()
-        if held:
-            yield Send(_data(message.file, held, places), round_)
-        # Without a digest: the receiver knows the root.
-        yield Send(FileEnd(message.file, sum(message.lengths)), round_)
-
-    def _corrections(self, source: SourceFile, message: RangeRequest) -> Iterable[Correction]:
-        if not message.claims.cells:
-            return ()
-        from rdc.session.cell_checks import corrections
-
-        return corrections(source, message, self._secret)
-
-    def _packed(self, source: SourceFile, message: RangeRequest) -> Literals:
-        from rdc.plan.context import context_ranges
-
-        literals = b"".join(source.pread(offset, length) for offset, length in message.ranges)
-        known = context_ranges(message.ranges, source.size)
-        context = b"".join(source.pread(found.offset, found.length) for found in known)
-        return Literals(message.file, pack(literals, context))
+            if message.pack and self._pack:
+                yield from packed_ranges(source, message, self._secret, round_)
+            else:
+                yield from ranges(source, message, self._secret, round_, code=self._pack, listen=self._listen)
 
     def _opened_again(self, message: BlockRequest | RangeRequest) -> SourceFile:
         """The file that the ranges are of, if it is still the one that was signed and has them all."""
@@ -533,28 +474,3 @@ class Source:
 
 def _no_file(file: int) -> ProtocolError:
     return ProtocolError(f"the far side asked for entry {file}, which is no listed regular file")
-
-
-def _data(file: int, content: bytearray, places: Places | None) -> Data | Code:
-    """The next bytes of ranges, as what is worth compressing if that is allowed (there are `places` then)."""
-    from rdc.session.code import has_code
-
-    if places is not None and has_code(content, places.take(len(content))):
-        return Code(file, memoryview(content))
-    return Data(file, memoryview(content))
-
-
-def _contents(source: SourceFile, ranges: array[int], most: int) -> Iterator[tuple[bytes, array[int]]]:
-    """What a file has in these ranges, one behind the other, `most` bytes at a time at most, and how long the
-    parts of each are. Ranges that are close together are read at once."""
-    reads = iter(array("Q", range_reads(ranges, CLOSE_BYTES, most)))
-    first = 0
-    for count, start, length in zip(reads, reads, reads, strict=True):
-        some = ranges[2 * first : 2 * (first + count)]
-        first += count
-        if count > 1:
-            yield take_ranges(some, start, source.pread(start, length)), some[1::2]
-            continue
-        for at in range(0, length, most):
-            part = min(most, length - at)
-            yield source.pread(start + at, part), array("Q", (part,))

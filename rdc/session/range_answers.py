@@ -1,0 +1,119 @@
+"""A source's answers about ranges of a file: fingerprints of their blocks, and their bytes."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING
+
+from rdc.kernel import block_fingerprints
+from rdc.kernel.pieces import range_reads, take_ranges
+from rdc.limits import DATA_BYTES
+from rdc.plan.context import context_ranges
+from rdc.protocol.messages import Code, Data, FileEnd, Literals
+from rdc.protocol.packed import pack
+from rdc.session.cell_checks import corrections
+from rdc.session.code import Places, has_code
+from rdc.session.driver import Press, Send
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rdc.files.source import SourceFile
+    from rdc.protocol.messages import BlockRequest, RangeRequest
+    from rdc.session.driver import Conversation
+
+__all__ = ["held_fingerprints", "packed_ranges", "ranges", "read_fingerprints"]
+
+HARD_BYTES = 128 << 10
+"""Literals of one file from which on they are compressed hard: a descent took its time over them, and they
+are most of what is sent. 444 KB of a new TypeScript became 349 KB so, in 15 ms more (measured)."""
+
+CLOSE_BYTES = 4 << 10
+"""Bytes between two ranges that are read rather than made a reason for another system call."""
+
+
+def held_fingerprints(content: bytes, message: BlockRequest, secret: bytes) -> bytes:
+    """Of a file whose `content` is at hand and has all the ranges. `secret`: the session's."""
+    rows = message.rows
+    held = take_ranges(rows, 0, content)
+    return block_fingerprints(secret, held, message.size, message.width, rows[1::2])
+
+
+def read_fingerprints(source: SourceFile, message: BlockRequest, secret: bytes) -> bytes:
+    """FileChangedError where the file is not the one that was opened any more, here and below."""
+    size, width = message.size, message.width
+    fingerprints = bytearray()
+    # A range that comes in parts comes in whole blocks, so that only its end has a shorter one.
+    for piece, lengths in _contents(source, message.rows, DATA_BYTES // size * size):
+        fingerprints += block_fingerprints(secret, piece, size, width, lengths)
+    source.check_unchanged()
+    return bytes(fingerprints)
+
+
+def packed_ranges(
+    source: SourceFile, message: RangeRequest, secret: bytes, round_: int
+) -> Conversation[None]:
+    """All in one message, packed with what the other side holds around them."""
+    wrong = list(corrections(source, message, secret))
+    literals = b"".join(source.pread(offset, length) for offset, length in message.ranges)
+    known = context_ranges(message.ranges, source.size)
+    context = b"".join(source.pread(found.offset, found.length) for found in known)
+    source.check_unchanged()
+    for correction in wrong:
+        yield Send(correction, round_)
+    yield Send(Literals(message.file, pack(literals, context)), round_)
+
+
+def ranges(
+    source: SourceFile,
+    message: RangeRequest,
+    secret: bytes,
+    round_: int,
+    *,
+    code: bool,
+    listen: Callable[[], Conversation[None]],
+) -> Conversation[None]:
+    """The ranges one behind the other in as few messages as possible: many are shorter than a header. `code`:
+    machine code may go as such. `listen`: takes note of what is told meanwhile."""
+    total = sum(message.lengths)
+    if total >= HARD_BYTES:
+        yield Press(hard=True)
+    places = Places(message.ranges) if code else None
+    for correction in corrections(source, message, secret):
+        yield Send(correction, round_)
+        yield from listen()
+    held = bytearray()
+    for piece, _ in _contents(source, message.rows, DATA_BYTES):
+        held += piece
+        if len(held) >= DATA_BYTES:
+            yield Send(_data(message.file, held[:DATA_BYTES], places), round_)
+            yield from listen()
+            del held[:DATA_BYTES]
+    source.check_unchanged()
+    if held:
+        yield Send(_data(message.file, held, places), round_)
+    # Without a digest: the receiver knows the root.
+    yield Send(FileEnd(message.file, total), round_)
+
+
+def _data(file: int, content: bytearray, places: Places | None) -> Data | Code:
+    """The next bytes of ranges, as what is worth compressing if that is allowed (there are `places` then)."""
+    if places is not None and has_code(content, places.take(len(content))):
+        return Code(file, memoryview(content))
+    return Data(file, memoryview(content))
+
+
+def _contents(source: SourceFile, ranges: array[int], most: int) -> Iterator[tuple[bytes, array[int]]]:
+    """What a file has in these ranges, one behind the other, `most` bytes at a time at most, and how long the
+    parts of each are. Ranges that are close together are read at once."""
+    reads = iter(array("Q", range_reads(ranges, CLOSE_BYTES, most)))
+    first = 0
+    for count, start, length in zip(reads, reads, reads, strict=True):
+        some = ranges[2 * first : 2 * (first + count)]
+        first += count
+        if count > 1:
+            yield take_ranges(some, start, source.pread(start, length)), some[1::2]
+            continue
+        for at in range(0, length, most):
+            part = min(most, length - at)
+            yield source.pread(start + at, part), array("Q", (part,))

@@ -91,7 +91,9 @@ def test_files_that_expand_past_what_a_session_may_bring(limit: str, data: Path,
     source = tmp_path / "source"
     source.mkdir()
     for number in range(10):
-        os.truncate(_touched(source / f"{number}"), 10 << 20)
+        # Each another one: equal ones would come once.
+        (source / f"{number}").write_bytes(b"%d" % number)
+        os.truncate(source / f"{number}", 10 << 20)
     line = 'decompressed = "25M"\n'
     top, module = (f"[limits]\n{line}", "") if limit == "daemon's" else ("", f"limits.{line}")
     with serving(data, top=top, module=module) as daemon, neighbour(daemon, tmp_path):

@@ -61,7 +61,7 @@ def kill_everywhere(
         killed = killed_at(at, *words())
         scene.look()
         if not killed:
-            assert at > 30
+            assert at >= 20
             break
         littered += bool(leftovers(scene.top))
         finish()

@@ -16,6 +16,7 @@ from rdc.protocol.claims import Claims
 from rdc.protocol.connection import Connection, LocalProtocolError, Received
 from rdc.protocol.ledger import Ledger
 from rdc.protocol.messages import (
+    PROTOCOL_VERSION,
     BlockAnswer,
     BlockRequest,
     Changed,
@@ -154,10 +155,10 @@ def test_costs_count_every_frame() -> None:
 
 def test_an_opening_is_small() -> None:
     near, far = (
-        Connection(True, Hello(1, "rdc 0.1.0", b"p" * 32)),
-        Connection(False, Hello(1, "rdc 0.1.0", b"q" * 32)),
+        Connection(True, Hello(PROTOCOL_VERSION, "rdc 0.1.0", b"p" * 32)),
+        Connection(False, Hello(PROTOCOL_VERSION, "rdc 0.1.0", b"q" * 32)),
     )
-    far = Connection(False, Hello(1, "rdc 0.1.0", b"p" * 32))
+    far = Connection(False, Hello(PROTOCOL_VERSION, "rdc 0.1.0", b"p" * 32))
     near.send(Open(Role.SOURCE, b"/srv/backup/home", b"s" * 16, opening().options), 1)
     move(near, far)
     far.send(Opened(Kind.DIRECTORY, False), 1)
@@ -208,12 +209,14 @@ def test_another_program_is_quoted(banner: bytes, step: int | None) -> None:
         end.next()
 
 
-@pytest.mark.parametrize("version", [0, 2, 255])
+@pytest.mark.parametrize("version", [0, 1, PROTOCOL_VERSION + 1, 255])
 @pytest.mark.parametrize("step", [1, 4])
 def test_another_version_is_named(version: int, step: int) -> None:
     _, end = connections()
     data = b"RDC" + bytes((version,))
-    with pytest.raises(IncompatiblePeerError, match=rf"version {version}\b.*version 1\b") as caught:
+    with pytest.raises(
+        IncompatiblePeerError, match=rf"version {version}\b.*version {PROTOCOL_VERSION}\b"
+    ) as caught:
         for start in range(0, 4, step):
             end.receive_data(data[start : start + step])
     assert caught.value.code == 2
@@ -221,7 +224,7 @@ def test_another_version_is_named(version: int, step: int) -> None:
 
 def test_other_parameters_are_incompatible() -> None:
     _, end = connections()
-    end.receive_data(PREAMBLE + raw(Hello(1, "rdc 9.9", b"q" * 32)))
+    end.receive_data(PREAMBLE + raw(Hello(PROTOCOL_VERSION, "rdc 9.9", b"q" * 32)))
     with pytest.raises(IncompatiblePeerError, match=r"rdc 9\.9.*other parameters"):
         end.next()
 

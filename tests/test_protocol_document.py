@@ -12,7 +12,7 @@ from rdc.model.sync import SyncOptions
 from rdc.plan.manifest_descent import FEW_NODES
 from rdc.protocol.codec import field_names
 from rdc.protocol.connection import Connection, Received
-from rdc.protocol.messages import Hello, Open, Opened, Role, message_kinds
+from rdc.protocol.messages import PROTOCOL_VERSION, Hello, Open, Opened, Role, message_kinds
 from rdc.protocol.states import TRANSITIONS, State
 
 DOCUMENT = (Path(rdc.protocol.__file__).parent / "PROTOCOL.md").read_text()
@@ -127,7 +127,7 @@ def example() -> list[bytes]:
 
 def test_the_example_is_what_the_code_sends_and_understands() -> None:
     dialler_bytes, answer_bytes = example()
-    hello = Hello(1, "rdc 1", b"p" * 32)
+    hello = Hello(PROTOCOL_VERSION, "rdc 1", b"p" * 32)
     opening = Open(Role.SOURCE, b"/srv", b"s" * 16, SyncOptions())
     dialler, answerer = Connection(True, hello), Connection(False, hello)
     dialler.send(opening, 0)

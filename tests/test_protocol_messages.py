@@ -17,6 +17,7 @@ from rdc.limits import DATA_BYTES, FRAME_BYTES, MESSAGE_BYTES
 from rdc.model.entries import Kind, Listing
 from rdc.protocol.listings import slice_listing
 from rdc.protocol.messages import (
+    PROTOCOL_VERSION,
     BlockRequest,
     Code,
     Correction,
@@ -149,7 +150,7 @@ def test_a_missing_or_extra_field_is_refused(message: Message) -> None:
 
 
 def test_hello_ignores_keys_it_does_not_know() -> None:
-    hello = Hello(1, "rdc 1", b"p" * 32)
+    hello = Hello(PROTOCOL_VERSION, "rdc 1", b"p" * 32)
     fields = msgpack.unpackb(encode(hello)) | {"zstd": [1, 2], "later": {"x": None}}
     assert decode(Hello.kind, msgpack.packb(fields)) == hello
     with pytest.raises(ProtocolError, match=r"Hello\.params"):

@@ -28,6 +28,7 @@ from rdc.protocol.messages import (
 from rdc.session import cell_checks as cell_checks_module
 from rdc.session import file_descents as file_descents_module
 from rdc.session import gaps as gaps_module
+from rdc.session import range_answers as range_answers_module
 from rdc.session import source as source_module
 from rdc.session.driver import Conversation, Send
 from tests.paired_sync import sync_in_turns
@@ -137,14 +138,16 @@ def colliding(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
 
     finding(monkeypatch, match)
     monkeypatch.setattr(gaps_module, "match_runs", near)
-    monkeypatch.setattr(source_module, "block_fingerprints", fingerprints)
+    for module in (source_module, range_answers_module):
+        monkeypatch.setattr(module, "block_fingerprints", fingerprints)
 
 
 def test_every_fingerprint_collides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two bits they match nearly everywhere: what is wrong comes with what is in no block."""
     monkeypatch.setattr(pure_blocks.BlockHash, "fingerprint", staticmethod(lambda value, width: value & 3))
     finding(monkeypatch, pure.match_blocks)
-    monkeypatch.setattr(source_module, "block_fingerprints", pure.block_fingerprints)
+    for module in (source_module, range_answers_module):
+        monkeypatch.setattr(module, "block_fingerprints", pure.block_fingerprints)
     names = ("tiny", "small", "one chunk")
     source, destination = places(tmp_path, {n: OLD[n] for n in names}, {n: NEW[n] for n in names})
     run = synced(source, destination)
@@ -267,7 +270,7 @@ def test_what_mends_is_wrong_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     counted: list[int] = []
     source, destination = rebuilt_library(tmp_path)
     colliding(monkeypatch, 3)
-    monkeypatch.setattr(source_module, "Send", Changed)
+    monkeypatch.setattr(range_answers_module, "Send", Changed)
     run = synced(source, destination)
     assert counts(run)["TreeAnswer"] == 2
     assert run.done.literal_bytes >= 300_000
@@ -425,7 +428,7 @@ def test_corrections_that_do_not_fit_end_the_session(
             yield Correction(found.file, found.cells, changed)
 
     monkeypatch.setattr(cell_checks_module, "cell_digests", lambda secret, images, sizes: b"??" * len(sizes))
-    monkeypatch.setattr(cell_checks_module, "corrections", fits_not)
+    monkeypatch.setattr(range_answers_module, "corrections", fits_not)
     source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
     with pytest.raises(ProtocolError):
         sync_in_turns(source, destination)
@@ -443,7 +446,7 @@ def test_corrections_that_lie_reach_no_file(
             yield Correction(found.file, found.cells, bytes(len(found.payload)))
 
     monkeypatch.setattr(cell_checks_module, "cell_digests", lambda secret, images, sizes: b"??" * len(sizes))
-    monkeypatch.setattr(cell_checks_module, "corrections", lies)
+    monkeypatch.setattr(range_answers_module, "corrections", lies)
     source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
     synced(source, destination)
 

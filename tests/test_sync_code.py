@@ -17,10 +17,9 @@ from rdc.limits import DATA_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Code, Data, Role
 from rdc.session import cell_checks as cell_checks_module
-from rdc.session import code as code_module
 from rdc.session import file_descents as file_descents_module
 from rdc.session import gaps as gaps_module
-from rdc.session import source as source_module
+from rdc.session import range_answers as range_answers_module
 from rdc.session.code import Places, has_code, restored
 from tests.paired_sync import kinds, sync_in_turns
 from tests.syncing import Run
@@ -100,7 +99,7 @@ def test_code_comes_with_absolute_targets_for_fewer_bytes(
     assert len(NEW) > 3 * DATA_BYTES
     run = synced(*places(tmp_path / "with"))
     assert "Code" in kinds(run)
-    monkeypatch.setattr(code_module, "has_code", lambda content, places: False)
+    monkeypatch.setattr(range_answers_module, "has_code", lambda content, places: False)
     plain = synced(*places(tmp_path / "without"))
     assert "Code" not in kinds(plain)
     assert run.done.literal_bytes == plain.done.literal_bytes
@@ -143,7 +142,7 @@ def test_code_that_is_none_is_noticed_and_fetched_again(
         absolute_targets(content, where)
         return (Data if lie == "as data" else Code)(file, bytes(content))
 
-    monkeypatch.setattr(source_module, "_data", data)
+    monkeypatch.setattr(range_answers_module, "_data", data)
     run = synced(*places(tmp_path))
     assert run.done.literal_bytes == len(NEW)
 
@@ -175,5 +174,5 @@ def test_a_few_hundred_thousand_bytes_are_compressed_hard(
     phrases = [b" ".join(rng.choices(words, k=rng.randrange(2, 9))) for _ in range(9_000)]
     new = b"\n".join(rng.choices(phrases, k=20_000))[:400_000]
     hard = synced(*places(tmp_path / "hard", new)).done.bytes_sent
-    monkeypatch.setattr(source_module, "HARD_BYTES", 1 << 30)
+    monkeypatch.setattr(range_answers_module, "HARD_BYTES", 1 << 30)
     assert hard < synced(*places(tmp_path / "soft", new)).done.bytes_sent * 0.95

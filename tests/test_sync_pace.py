@@ -18,7 +18,7 @@ from rdc.errors import ExitCode, RdcError
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
 from rdc.protocol.connection import Connection
-from rdc.protocol.messages import Hello, Items, Notice, decode, encode
+from rdc.protocol.messages import PROTOCOL_VERSION, Hello, Items, Notice, decode, encode
 from rdc.session.bandwidth import TokenBucket
 from rdc.session.driver import Conversation, Pace, Receive, Send, run
 from rdc.session.news import PROGRESS_SECONDS, News
@@ -29,7 +29,7 @@ from tests.trees import File, tree, write_tree
 
 MIB = 1 << 20
 RATE = 10**8 + 1
-HELLO = Hello(1, "rdc test", bytes(32))
+HELLO = Hello(PROTOCOL_VERSION, "rdc test", bytes(32))
 
 
 # --- the bucket ---------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from rdc.protocol.claims import Claims
 from rdc.protocol.connection import Connection
 from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import (
+    PROTOCOL_VERSION,
     BlockAnswer,
     BlockRequest,
     Changed,
@@ -67,8 +68,8 @@ from rdc.protocol.messages import (
 from rdc.protocol.rows import Rows, Segment
 from rdc.protocol.varint import encode_varint
 
-HELLO = Hello(1, "rdc test", b"p" * 32)
-PREAMBLE = b"RDC\1"
+HELLO = Hello(PROTOCOL_VERSION, "rdc test", b"p" * 32)
+PREAMBLE = b"RDC" + bytes((PROTOCOL_VERSION,))
 
 
 def listing(*names: bytes, kind: Kind = Kind.FILE) -> Listing:

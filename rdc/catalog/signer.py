@@ -100,7 +100,9 @@ class FileSigner:
     def reading(self, source: SourceFile, *, shared: bool = True) -> Generator[int, None, SignatureTree]:
         """As `read`, step by step. Closing it early stops the threads."""
         if source.size <= WHOLE_BYTES:
-            return self._read_whole(source)
+            tree = self._read_whole(source)
+            yield source.size
+            return tree
         from rdc.files.spool import Spool
         from rdc.signature.build import TreeBuilder
 

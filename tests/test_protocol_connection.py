@@ -231,8 +231,8 @@ def test_other_parameters_are_incompatible() -> None:
 
 def test_a_hello_against_its_preamble_is_refused() -> None:
     _, end = connections()
-    end.receive_data(PREAMBLE + raw(Hello(2, "rdc", b"p" * 32)))
-    with pytest.raises(ProtocolError, match="version 2"):
+    end.receive_data(PREAMBLE + raw(Hello(PROTOCOL_VERSION + 1, "rdc", b"p" * 32)))
+    with pytest.raises(ProtocolError, match=f"version {PROTOCOL_VERSION + 1}"):
         end.next()
 
 

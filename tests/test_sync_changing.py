@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, ProtocolError
 from rdc.files.confined import Root
 from rdc.files.source import SourceFile
 from rdc.model.sync import SyncOptions
 from rdc.session import source as source_module
+from rdc.session.driver import Conversation
+from rdc.session.file_descents import FileDescents
 from tests.syncing import Way, command, run_sync
 from tests.trees import File, describe, litter, read_tree, tree, write_tree
 
@@ -201,3 +203,25 @@ def test_a_file_that_grows_all_the_time(way: Way, tmp_path: Path) -> None:
     assert all(final.startswith(version) for version in versions)
     assert run_sync(source, destination, way=way).done.exit == ExitCode.OK
     assert (destination / "log").read_bytes() == final
+
+
+@pytest.mark.parametrize("half", ["source", "destination"])
+def test_either_half_may_give_up_in_one_process(
+    half: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither waits for the other for ever, and what is told is why."""
+
+    def fails(*_: object) -> Conversation[None]:
+        raise ProtocolError("made up")
+        yield
+
+    owner, name = {
+        "source": (source_module.Source, "_send_tree"),
+        "destination": (FileDescents, "take_tree"),
+    }[half]
+    monkeypatch.setattr(owner, name, fails)
+    source = write_tree(tmp_path / "source", tree({"f": b"newer" * 20_000}))
+    destination = write_tree(tmp_path / "destination", tree({"f": b"old" * 20_000}))
+    with pytest.raises(ProtocolError, match="made up"):
+        run_sync(source, destination, SyncOptions(fsync=False), way=Way.HERE)
+    assert (destination / "f").read_bytes() == b"old" * 20_000

@@ -85,7 +85,7 @@ class LocalLink(Generic[T]):
         try:
             return self._perform(self._near, self._there, self._back)
         except StreamError:
-            thread.join()
+            # Where this is that the other half ended early, its reason stands there: it was set before.
             if self._failure is not None:
                 raise self._failure from None
             raise

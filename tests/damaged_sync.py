@@ -94,8 +94,9 @@ class Attempt:
         except RdcError as error:
             assert "internal" not in str(error) and "\n" not in str(error)
             code = error.code
-        # What a flipped bit did may have ended the run before its turn came.
-        assert ends[0].damaged or flip is not None
+        # What a flipped bit did may have ended the run before its turn came; and by the session's key, which
+        # decides about blocks that only seem to be there, one run takes some bytes fewer than another.
+        assert ends[0].damaged or flip is not None or code == ExitCode.OK
         if flip is None:
             check_after_cut(self.destination)
         else:

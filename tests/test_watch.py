@@ -28,6 +28,8 @@ def test_churn_ends_in_equal_trees(watching: Watching, seed: int) -> None:
     with watching.running():
         Churn(watching.source, seed).run(250)
         watching.wait_equal()
+        # The trees are equal before the turn that made them so is told of.
+        watching.wait("in_step", 1)
         assert watching.named("error") == []
         assert watching.named("disconnected") == []
         assert watching.stop() == 0

@@ -108,7 +108,7 @@ def name_pieces(pieces: list[Buffer]) -> ChunkColumns:
     """The chunks with these bytes. Threads may name pieces of one stream side by side."""
     names = name_many(pieces)
     return ChunkColumns(
-        list(map(len, pieces)),  # type: ignore[arg-type]
+        list(map(len, pieces)),  # type: ignore[arg-type] # Buffer promises no len(), each of ours has it
         [names[at : at + NAME_BYTES] for at in range(0, len(names), NAME_BYTES)],
     )
 
@@ -125,7 +125,7 @@ def chunks(source: Buffer | Iterable[Buffer], params: ChunkParams) -> Iterator[C
     """The chunks of `source`, a buffer or the spans of a stream, in order."""
     chunker = Chunker(params)
     spans = [source] if isinstance(source, bytes | bytearray | memoryview) else source
-    for span in spans:  # type: ignore[union-attr]
+    for span in spans:  # type: ignore[union-attr] # mypy takes any Buffer for left over, not these three alone
         yield from chunker.feed(span)
     yield from chunker.finish()
 

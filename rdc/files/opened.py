@@ -95,10 +95,11 @@ class OpenedFiles:
         after, one behind another; and a byte a row: 1 where it is among them."""
         if _extension is None:
             raise RuntimeError("nothing can have been opened")
-        columns = self._fds, self.sizes, self.mtimes, self.ctimes
-        if len(rows) < len(self):
-            columns = tuple(array(c.typecode, [c[row] for row in rows]) for c in columns)  # type: ignore[assignment]
-        content, good = _extension.read_files(*columns)
+        columns = (self._fds, self.sizes, self.mtimes, self.ctimes)
+        fds, sizes, mtimes, ctimes = (
+            columns if len(rows) == len(self) else (_chosen(c, rows) for c in columns)
+        )
+        content, good = _extension.read_files(fds, sizes, mtimes, ctimes)
         return content, good
 
     def settle(
@@ -131,3 +132,7 @@ class OpenedFiles:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _chosen(column: array[int], rows: Sequence[int]) -> array[int]:
+    return array(column.typecode, [column[row] for row in rows])

@@ -44,7 +44,7 @@ _form = _chosen()
 def name_many(pieces: list[Buffer]) -> bytes:
     """The digests of `pieces` one behind another, NAME_BYTES each. Threads may call it side by side."""
     if _form is not None and len(pieces) > 1:
-        total = sum(map(len, pieces))  # type: ignore[arg-type]
+        total = sum(map(len, pieces))  # type: ignore[arg-type] # Buffer promises no len(), each of ours has it
         if total < _WORTH[_form] * len(pieces):
             from rdc.kernel import _names
 

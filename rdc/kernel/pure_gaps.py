@@ -158,7 +158,11 @@ def search_gaps(
         at_print += blocks * width
     if (at, at_span, at_piece, at_print) != (len(data), len(spans), len(held), len(prints)):
         raise ValueError("gaps: windows, ranges, pieces or fingerprints that belong to none")
-    return tuple(struct.pack(f"<{len(rows)}Q", *rows) for rows in (counts, found, left))  # type: ignore[return-value]
+    return _packed(counts), _packed(found), _packed(left)
+
+
+def _packed(rows: array[int]) -> bytes:
+    return struct.pack(f"<{len(rows)}Q", *rows)
 
 
 def _check_order(ranges: list[Span], pieces: list[Piece], window: Span) -> None:

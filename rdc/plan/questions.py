@@ -22,7 +22,7 @@ WRONG_COST = 4 << 10
 
 ORDERED_COST = 64
 """The same where blocks alone and out of order are looked at again: a wrong one is mostly noticed so, and
-costs nothing. Measured from one release of Linux, Django, TypeScript and numpy to the next: 64 cost less
+costs nothing. Measured from one release of Django, TypeScript and numpy to the next, in sum: 64 cost less
 than 8 and 512."""
 
 LEAST_WIDTH = 2

@@ -16,6 +16,8 @@ from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
+    BundleAnswer,
+    BundleRequest,
     Code,
     Correction,
     Data,
@@ -50,11 +52,11 @@ __all__ = ["Answer", "Ledger", "Request"]
 
 Request: TypeAlias = (
     RootRequest | TreeRequest | NodeRequest | BlockRequest | RangeRequest | FileRequest
-    | TierRequest | RowsRequest | DigestRequest | TraitsRequest
+    | TierRequest | RowsRequest | DigestRequest | TraitsRequest | BundleRequest
 )  # fmt: skip
 Answer: TypeAlias = (
     RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
-    | Correction | Literals | Code | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
+    | Correction | Literals | Code | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer | BundleAnswer
 )  # fmt: skip
 
 
@@ -250,6 +252,30 @@ class _Ranges:
         del self._cells[: bisect_right(self._cells, answer.cells[-1])]
 
 
+class _Bundle:
+    """BundleRequest: one answer, or one failure of the whole."""
+
+    __slots__ = ("_bundle", "_width", "ordinals")
+
+    def __init__(self, request: BundleRequest) -> None:
+        self._bundle = request.bundle
+        self._width = request.width
+        self.ordinals = len(request.files)
+
+    def accept(self, answer: Answer) -> bool:
+        if isinstance(answer, BundleAnswer) and answer.bundle == self._bundle:
+            if answer.without and answer.without[-1] >= self.ordinals:
+                raise Illegal(f"bundle {self._bundle} without file {answer.without[-1]} of {self.ordinals}")
+            if len(answer.references) != self._width * len(answer.lengths):
+                raise Illegal(
+                    f"{len(answer.references)} bytes of references for {len(answer.lengths)} chunks"
+                )
+            return True
+        if isinstance(answer, FileFailed) and answer.file == self._bundle:
+            return True
+        raise Illegal(f"the oldest request asks for bundle {self._bundle}")
+
+
 class _Blocks:
     """BlockRequest: one answer with a fingerprint for each block."""
 
@@ -332,6 +358,7 @@ class _Rows:
 
 _PENDING: dict[type[Message], Callable[[Any], _Pending]] = {
     BlockRequest: _Blocks,
+    BundleRequest: _Bundle,
     RangeRequest: _Ranges,
     NodeRequest: _Nodes,
     RootRequest: partial(_Batch, wanted=RootAnswer),

@@ -7,6 +7,8 @@ from enum import Enum
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
+    BundleAnswer,
+    BundleRequest,
     Changed,
     Code,
     Condition,
@@ -87,12 +89,12 @@ class State(Enum):
 _VIEWS = (TierAnswer, RowsPart)
 """Answers about a manifest: there is none while a listing goes on."""
 _ANSWERS = (
-    RootAnswer, DigestAnswer, TraitsAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd,
-    FileFailed, Literals, Code, Correction,
+    RootAnswer, DigestAnswer, TraitsAnswer, TreeAnswer, NodeAnswer, BundleAnswer, BlockAnswer,
+    FileBatch, Data, FileEnd, FileFailed, Literals, Code, Correction,
 )  # fmt: skip
 _REQUESTS = (
     TierRequest, RowsRequest, RootRequest, DigestRequest, TraitsRequest, TreeRequest, NodeRequest,
-    BlockRequest, RangeRequest, FileRequest,
+    BundleRequest, BlockRequest, RangeRequest, FileRequest,
 )  # fmt: skip
 _REPORTS = (Items, Progress, Plan)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rdc.plan.descent import ByteRange, Descent, Part
     from rdc.session.code import Places
     from rdc.session.corrections import Corrections
-    from rdc.session.gaps import Gaps
+    from rdc.session.gaps import FileGaps
     from rdc.session.rebuild import Rebuild
     from rdc.signature.tree import SignatureTree
 
@@ -117,7 +117,7 @@ class DescendingFile:
         """What literals that are on their way are packed with."""
         self.places: Places | None = None
         """Where literals that are on their way belong."""
-        self.gaps: Gaps | None = None
+        self.gaps: FileGaps | None = None
         self.corrections: Corrections | None = None
         """What the source says of what was found, while its literals are asked for."""
         self.open_requests = 0

@@ -40,7 +40,7 @@ from rdc.session.descending_file import DescendingFile, HeldFile, Stage
 from rdc.session.driver import Flush, Send
 from rdc.session.equals import Equals
 from rdc.session.file_queue import FileQueue
-from rdc.session.gaps import Gaps
+from rdc.session.gaps import FileGaps
 from rdc.session.rebuild import Base, MismatchError, Rebuild
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records, reference_width
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from rdc.session.transfer_context import TransferContext
     from rdc.session.whole_files import WholeFiles
 
-__all__ = ["FileDescents"]
+__all__ = ["LEAF_BLOCK", "FileDescents", "rounds_left"]
 
 ROUND_TRIPS = 10
 """Round trips that a session should take at most, whatever it has to do."""
@@ -76,6 +76,12 @@ READ_WHOLE_BYTES = 1 << 20
 """A base up to this size is in memory while the new version is made from it."""
 
 LEAF_REQUEST = TreeRequest((0,), SHORT_REFERENCE_BYTES, LEAF_BLOCK)
+
+
+def rounds_left(round_: int, trips: int = ROUND_TRIPS) -> int:
+    """How many questions there may be from this round on, before the literals."""
+    # A message and its answer are two rounds; the literals take two more, and Done the last.
+    return max(0, (2 * trips - 2 - round_) // 2)
 
 
 class FileDescents:
@@ -338,11 +344,9 @@ class FileDescents:
             len(self._descending) <= FEW_FILES
             and sum(found.length for found in literal_ranges(state.parts)) <= FEW_BYTES
         )
-        trips = ROUND_TRIPS_FOR_FEW if few else ROUND_TRIPS
-        # A message and its answer are two rounds; the literals take two more, and Done the last.
-        rounds = max(0, (2 * trips - 2 - round_) // 2)
+        rounds = rounds_left(round_, ROUND_TRIPS_FOR_FEW if few else ROUND_TRIPS)
         context = self._context
-        state.gaps = Gaps(state.file, context.root, context.secret, state.parts, state.held, rounds)
+        state.gaps = FileGaps(state.file, context.root, context.secret, state.parts, state.held, rounds)
         known = state.parts[0] if len(state.parts) == 1 else None
         if fingerprints and isinstance(known, Fetch) and known.count == 1:
             self._begin_below(state, state.gaps, fingerprints)
@@ -351,7 +355,7 @@ class FileDescents:
         else:
             yield from self._ask_below(state, state.gaps, round_)
 
-    def _begin_below(self, state: DescendingFile, gaps: Gaps, fingerprints: bytes) -> None:
+    def _begin_below(self, state: DescendingFile, gaps: FileGaps, fingerprints: bytes) -> None:
         block = LEAF_REQUEST.block_of(state.size)
         if len(fingerprints) != -(-state.size // block) * LEAF_WIDTH:
             raise ProtocolError(f"{len(fingerprints)} bytes of fingerprints for a file of {state.size}")
@@ -361,7 +365,7 @@ class FileDescents:
             self._drop_bases(state)
             state.failed = True
 
-    def _ask_below(self, state: DescendingFile, gaps: Gaps, round_: int) -> Conversation[None]:
+    def _ask_below(self, state: DescendingFile, gaps: FileGaps, round_: int) -> Conversation[None]:
         """Smaller blocks of what is still unknown; where none pay, its bytes."""
         state.open_requests = yield from gaps.ask(round_)
         if not state.open_requests:

@@ -16,16 +16,17 @@ from rdc.protocol.messages import BlockRequest
 from rdc.session.driver import Send
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile
+    from rdc.plan.blocks import GapSearch
     from rdc.plan.descent import Part
     from rdc.plan.regions import Step, Window
     from rdc.session.descending_file import HeldFile
     from rdc.session.driver import Conversation
 
-__all__ = ["Gaps"]
+__all__ = ["FileGaps", "Gaps"]
 
 SEARCH_BYTES = 32 << 20
 """Bytes of a base looked through at a time: what a window takes in memory. Each time the table of
@@ -39,26 +40,18 @@ CLOSE_BYTES = 16 << 10
 
 
 class Gaps:
-    """One file's search for blocks. `bases`: numbered as in `parts`. `rounds`: how many round trips it may
-    take.
-    """
+    """One search for blocks. `file`: what they are of, a bundle perhaps. `open_base`: gives the base with a
+    number, to be closed; MismatchError when it is not what was signed."""
 
     def __init__(
-        self,
-        file: int,
-        root: Root,
-        secret: bytes,
-        parts: Sequence[Part],
-        bases: Sequence[HeldFile],
-        rounds: int,
+        self, file: int, secret: bytes, search: GapSearch, open_base: Callable[[int], SourceFile]
     ) -> None:
         self._file = file
-        self._root = root
         self._secret = secret
-        self._bases = bases
+        self._search = search
+        self._open_base = open_base
         self._memory: memoryview | None = None
         """For long windows: new memory for each would cost three times what reading it does."""
-        self._search = BlockSearch(parts, [held.tree for held in bases], rounds)
 
     def ask(self, round_: int) -> Conversation[int]:
         """Sends the next requests; how many there were. None: `parts` has all that can be found."""
@@ -67,18 +60,13 @@ class Gaps:
             yield Send(BlockRequest.of(self._file, ask.pairs, ask.size, ask.width), round_)
         return len(asks)
 
-    def begin(self, size: int, fingerprints: bytes) -> None:
-        """Takes the fingerprints of the whole file, a single gap, that came with its tree; as `take`."""
-        self._search.begin(size, LEAF_WIDTH)
-        self.take(fingerprints)
-
     def take(self, fingerprints: bytes) -> None:
-        """Takes the answer to the oldest request. MismatchError when a base is not what was signed."""
+        """Takes the answer to the oldest request, or what came unasked; raises what `open_base` does."""
         opened: dict[int, SourceFile] = {}
 
         def source(base: int) -> SourceFile:
             if base not in opened:
-                opened[base] = self._bases[base].open(self._root)
+                opened[base] = self._open_base(base)
             return opened[base]
 
         def search(
@@ -105,9 +93,6 @@ class Gaps:
         finally:
             for held in opened.values():
                 held.close()
-
-    def parts(self) -> tuple[Part, ...]:
-        return self._search.parts()
 
     def _find(
         self, source: SourceFile, window: Window, size: int, width: int, wanted: bytes
@@ -148,3 +133,28 @@ class Gaps:
             first += count
             at += blocks * width
         return found
+
+
+class FileGaps(Gaps):
+    """All gaps of one file. `bases`: numbered as in `parts`. `rounds`: how many round trips it may take."""
+
+    def __init__(
+        self,
+        file: int,
+        root: Root,
+        secret: bytes,
+        parts: Sequence[Part],
+        bases: Sequence[HeldFile],
+        rounds: int,
+    ) -> None:
+        self._blocks = BlockSearch(parts, [held.tree for held in bases], rounds)
+        super().__init__(file, secret, self._blocks, lambda base: bases[base].open(root))
+
+    def begin(self, size: int, fingerprints: bytes) -> None:
+        """Takes the fingerprints of the whole file, a single gap, that came with its tree; as `take`."""
+        self._blocks.begin(size, LEAF_WIDTH)
+        self.take(fingerprints)
+
+    def parts(self) -> tuple[Part, ...]:
+        """The file's, with what was found put in."""
+        return self._blocks.parts()

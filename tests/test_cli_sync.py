@@ -150,6 +150,7 @@ def test_the_catalog_is_chosen_beside_the_options(tmp_path: Path) -> None:
         (["--bwlimit=7", "--bwlimit=1k"], SyncOptions(bandwidth=1024)),
         (["--timeout=30"], SyncOptions(timeout=30)),
         (["--timeout", "0"], SyncOptions()),
+        (["-x"], SyncOptions(one_file_system=True)),
     ],
 )
 def test_options(words: list[str], options: SyncOptions) -> None:

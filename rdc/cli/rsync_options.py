@@ -53,7 +53,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--whole-file", "-W"): "rdc always looks for what the destination already has",
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
     ("--block-size", "-B"): "the size of chunks follows from their content",
-    ("--one-file-system", "-x"): "not available yet; exclude the mount points",
     ("--rsync-path",): "use --remote-path=PROGRAM, the far rdc",
     ("--existing", "--ignore-non-existing", "--ignore-existing"): _FILTER,
     ("--remove-source-files", "--remove-sent-files"): "the source is never changed",

@@ -31,6 +31,7 @@ SYNC_OPTIONS = (
             Option(("--owner",), "keep owners and groups, root or not"),
             Option(("--no-owner", "--no-o"), "never keep owners and groups"),
             Option(("-c", "--checksum"), "compare content, not size and time"),
+            Option(("-x", "--one-file-system"), "do not go into directories on other file systems"),
             Option(("-n", "--dry-run"), "only show what would be done"),
             Option(("--no-fsync",), "do not wait for the disk; a power cut may cost what this run wrote"),
             Option(("--partial",), "keep what came of a file when interrupted, and go on from it; always on"),
@@ -123,6 +124,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             owner=_choice(words, "--owner", "--no-owner"),
             bandwidth=_bandwidth(words),
             timeout=_timeout(words),
+            one_file_system=words.has("--one-file-system"),
         ),
         shell=_shell(words),
         style=TerminalStyle(

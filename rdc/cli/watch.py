@@ -50,7 +50,7 @@ comparison fails. A lost connection is dialled again; a source that is gone, emp
 watch until it is back.
 """
 
-_WITHOUT = {"--dry-run", "--checksum", "--stats", "--human-readable", "--progress", "-P"}
+_WITHOUT = {"--dry-run", "--checksum", "--one-file-system", "--stats", "--human-readable", "--progress", "-P"}
 """Options of rdc sync that mean nothing in a run without an end, or would cost all the time."""
 
 OPTIONS = (

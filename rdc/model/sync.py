@@ -48,6 +48,9 @@ class SyncOptions:
     """Bytes a second that each side may send; 0: no limit."""
     timeout: int = 0
     """Seconds without a byte through the connection before both sides give up; 0: never."""
+    one_file_system: bool = False
+    """Neither side goes into a directory on another file system than its top: the source lists it without
+    entries, and nothing at the destination is deleted there."""
 
 
 class Purpose(Enum):

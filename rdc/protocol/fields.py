@@ -361,6 +361,7 @@ class Options:
         ("max_delete", Integer(optional=True)),
         ("bandwidth", Integer()),
         ("timeout", Integer(highest=TIMEOUT_SECONDS)),
+        ("one_file_system", Flag()),
     )
 
     def pack(self, value: SyncOptions) -> object:

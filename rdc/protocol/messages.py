@@ -36,6 +36,7 @@ from rdc.protocol.description import (
     ListingEnd,
     ListingPart,
     Manifest,
+    MountPoints,
     RowsPart,
     RowsRequest,
     Start,
@@ -76,6 +77,7 @@ __all__ = [
     "Literals",
     "Manifest",
     "Message",
+    "MountPoints",
     "NodeAnswer",
     "NodeRequest",
     "Notice",
@@ -116,6 +118,7 @@ Message: TypeAlias = (
     | BlockAnswer
     | Describe
     | Manifest
+    | MountPoints
     | Literals
     | Correction
     | Code

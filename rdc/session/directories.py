@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
+    from rdc.session.boundary import Boundary
     from rdc.session.deletion import Deletion
     from rdc.session.landing import Landing
     from rdc.session.news import News
@@ -67,7 +68,10 @@ class Directories:
         *,
         kept: Kept,
         new: bool,
+        boundary: Boundary | None = None,
     ) -> None:
+        """`boundary`: what is beyond it is not extra."""
+        self._boundary = boundary
         self._root = root
         self._start = start
         self._options = options
@@ -134,13 +138,21 @@ class Directories:
         touched = touched or bool(comparison.touched or comparison.checked)
         if comparison.extra and not (path == b"" and self._start.only):
             self.surplus = True
-            if self._options.delete or len(self.extra) < VANISHED_FILES:
+            room = self._options.delete or len(self.extra) < VANISHED_FILES
+            if room and (self._boundary is None or self._holds(self._boundary, path)):
                 self.extra += [(join(path, held.names[row]), held.kinds[row]) for row in comparison.extra]
             touched = touched or self._options.delete
         if touched or comparison:
             self.changed.add(path)
         if touched:
             self._touched.append((path, directory.metadata))
+
+    @staticmethod
+    def _holds(boundary: Boundary, path: bytes) -> bool:
+        try:
+            return boundary.holds(path)
+        except FileError:
+            return False  # gone meanwhile: nothing of it is to be deleted
 
     def _top(self, top: Announced) -> Announced:
         """The synced directory itself, which no listing names: rsync's './'."""
@@ -315,7 +327,8 @@ class Directories:
         if read_errors:
             return "and stays because the source could not be read completely"
         if not self._deletion.empty(path):
-            return "and what is left in it was not to be deleted (a filter rule, --max-delete, or an error)"
+            why = "a filter rule, another file system, --max-delete, or an error"
+            return f"and what is left in it was not to be deleted ({why})"
         return None
 
     def finish(self) -> None:

@@ -61,6 +61,8 @@ class Settlement:
         self._options = options
         self._filters = filters
         self._kept = kept
+        self.mount_points: set[bytes] = set()
+        """What the source did not go into."""
 
     def is_settled(self, source_root: bytes, own_root: bytes) -> bool:
         """Whether the trees with these manifest roots need nothing."""
@@ -120,5 +122,8 @@ class Settlement:
 
     def _key(self, source_root: bytes, own_root: bytes) -> bytes:
         """What is compared depends on the options named here; what the filter rules leave is in the roots."""
-        options = repr((self._options.delete, self._kept, self._start.only)).encode()
+        asked = self._options
+        options = repr((asked.delete, self._kept, self._start.only)).encode()
+        if asked.one_file_system:
+            options += repr(sorted(self.mount_points)).encode()
         return blake3(b"rdc settled 1" + source_root + own_root + options).digest()

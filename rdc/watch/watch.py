@@ -71,8 +71,10 @@ def watch(
     """
     if source.host is not None and destination.host is not None:
         raise UsageError("one of SRC and DST must be on this machine; run rdc watch on either of the hosts")
-    if options.sync.dry_run or options.sync.checksum:
-        raise UsageError("rdc watch takes neither --dry-run nor --checksum; rdc sync does")
+    if options.sync.dry_run or options.sync.checksum or options.sync.one_file_system:
+        raise UsageError(
+            "rdc watch takes neither --dry-run nor --checksum nor --one-file-system; rdc sync does"
+        )
     if source.host is None and destination.host is None:
         rules = FilterList(options.sync.rules)
         check_overlap(source.path, destination.path, rules, delete=options.sync.delete)

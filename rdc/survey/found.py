@@ -135,8 +135,8 @@ class Run:
 class Found:
     """All files of a walk, in its order or shuffled.
 
-    A search for duplicates keeps a ListedTree instead: it sorts all sizes at once and drops most files unread,
-    where a scan takes every file, directory by directory.
+    A search for duplicates keeps a ListedTree instead: it sorts all sizes at once and drops most files
+    unread, where a scan takes every file, directory by directory.
     """
 
     def __init__(self) -> None:

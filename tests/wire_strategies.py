@@ -129,6 +129,10 @@ options = st.builds(
     compress=st.none(),
     owner=st.none() | st.booleans(),
     one_file_system=st.booleans(),
+    update=st.booleans(),
+    existing=st.booleans(),
+    ignore_existing=st.booleans(),
+    size_only=st.booleans(),
 )
 hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
 

@@ -14,6 +14,7 @@ from rdc.limits import VANISHED_FILES
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.plan.compare import Change, Decision, Difference, compare, difference
 from rdc.plan.itemize import itemize
+from rdc.plan.narrowing import narrow, narrows
 from rdc.plan.rotation import rotated
 from rdc.progress import ItemChanged, Problem
 from rdc.records import dataclass, replace
@@ -21,7 +22,7 @@ from rdc.session.rights import lend_rights
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence, Set
 
     from rdc.files.confined import Root
     from rdc.model.kept import Kept
@@ -48,7 +49,7 @@ class Announced:
     touched: bool
     """Its own metadata has to be set at the end in any case."""
     lost: bool
-    """It could not be made or read: what is below it cannot be synced."""
+    """It could not be made or read, or is not to be made: what is below it is not synced."""
 
 
 class Directories:
@@ -75,6 +76,7 @@ class Directories:
         self._root = root
         self._start = start
         self._options = options
+        self._narrows = narrows(options)
         self._manifest = manifest
         self._landing = landing
         self._transfers = transfers
@@ -89,7 +91,8 @@ class Directories:
         self.changed: set[bytes] = set()
         """Directories in which something was to be done: those to be looked at again."""
         self.surplus = False
-        """Something was found that the source does not have, whether it is to be deleted or not."""
+        """Something was found that differs and may stay so: what the source does not have, whether it is to
+        be deleted or not, or what the options leave alone."""
         self._touched: list[tuple[bytes, Metadata]] = []
         self._blocked: list[tuple[int, Decision]] = []
 
@@ -110,11 +113,16 @@ class Directories:
         if not path and not self._start.only:
             directory = self._top(directory)
         if directory.lost or held is None:
-            self._announce_lost(path, listing)
+            self._announce_lost(path, listing, new=directory.new)
             return
         comparison = compare(
             listing, held, kept=self._kept, checksum=self._options.checksum, doubtful=doubtful
         )
+        without: Set[int] = frozenset()
+        if self._narrows:
+            narrowed = narrow(comparison, listing, held, options=self._options, kept=self._kept)
+            comparison, without = narrowed.comparison, narrowed.without
+            self.surplus = self.surplus or narrowed.skipped
         changing = comparison or (self._options.delete and comparison.extra)
         lent = bool(changing) and not self._options.dry_run and lend_rights(self._root, path)
         touched = directory.touched or lent
@@ -129,7 +137,9 @@ class Directories:
         # Most entries of most directories need nothing: no step for those.
         for row in sorted(decisions.keys() | set(listing.rows_of(Kind.DIRECTORY))):
             entry, decision = join(path, listing.names[row]), decisions.get(row)
-            if listing.kinds[row] == Kind.DIRECTORY:
+            if row in without:
+                self.expected[entry] = Announced(listing.metadata(row), True, False, True)
+            elif listing.kinds[row] == Kind.DIRECTORY:
                 touched = self._directory(entry, listing.metadata(row), decision) or touched
             elif decision is not None:
                 bases = tuple(join(path, name) for name in moved.get(row, ()))
@@ -168,10 +178,10 @@ class Directories:
         self._landing.report(ItemChanged(code, b"./"))
         return replace(top, touched=True)
 
-    def _announce_lost(self, path: bytes, listing: Listing) -> None:
+    def _announce_lost(self, path: bytes, listing: Listing, *, new: bool) -> None:
         for row in listing.rows_of(Kind.DIRECTORY):
             below = join(path, listing.names[row])
-            self.expected[below] = Announced(listing.metadata(row), False, False, True)
+            self.expected[below] = Announced(listing.metadata(row), new, False, True)
 
     def _directory(self, path: bytes, metadata: Metadata, decision: Decision | None) -> bool:
         """Makes or keeps a subdirectory; True when that touches its parent."""

@@ -55,7 +55,7 @@ def test_the_state_table_is_the_code_s() -> None:
     names = {cls.__name__ for cls in message_kinds().values()}
     groups = {
         "manifest answers": "TierAnswer RowsPart",
-        "file answers": "RootAnswer DigestAnswer TraitsAnswer TreeAnswer NodeAnswer BundleAnswer BlockAnswer"
+        "file answers": "RootAnswer DigestAnswer TraitsAnswer TreeAnswer NodeAnswer BlockAnswer"
         " FileBatch Data FileEnd FileFailed Literals Code Correction",
         "requests": "TierRequest RowsRequest RootRequest DigestRequest TraitsRequest TreeRequest NodeRequest"
         " BundleRequest BlockRequest RangeRequest FileRequest",

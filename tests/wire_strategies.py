@@ -15,6 +15,8 @@ from rdc.protocol.claims import CELL_BYTES, Claims
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
+    BundleAnswer,
+    BundleRequest,
     Changed,
     Code,
     Condition,
@@ -36,6 +38,7 @@ from rdc.protocol.messages import (
     Literals,
     Manifest,
     Message,
+    MountPoints,
     NodeAnswer,
     NodeRequest,
     Notice,
@@ -127,6 +130,11 @@ options = st.builds(
     items=st.booleans(),
     compress=st.none(),
     owner=st.none() | st.booleans(),
+    one_file_system=st.booleans(),
+    update=st.booleans(),
+    existing=st.booleans(),
+    ignore_existing=st.booleans(),
+    size_only=st.booleans(),
 )
 hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
 
@@ -284,6 +292,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes, kept),
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
+    MountPoints: st.builds(MountPoints, st.lists(inner_paths, max_size=5).map(tuple)),
     TopTier: st.builds(
         TopTier,
         st.integers(0, 24),
@@ -316,6 +325,21 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     TreeRequest: st.builds(TreeRequest, files, widths, st.just(0) | st.integers(64, 65_536)),
     TreeAnswer: st.builds(
         TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, *[st.binary(max_size=99)] * 2
+    ),
+    BundleRequest: st.builds(
+        BundleRequest,
+        ordinals,
+        files.map(lambda some: some[:256]),
+        st.integers(4, 8),
+        st.integers(256, 65_536),
+    ),
+    BundleAnswer: st.builds(
+        BundleAnswer,
+        ordinals,
+        st.sets(st.integers(0, 255)).map(lambda some: tuple(sorted(some))),
+        roots,
+        st.lists(st.integers(1, 1 << 62), max_size=9).map(tuple),
+        *[st.binary(max_size=99)] * 2,
     ),
     NodeRequest: st.builds(NodeRequest, ordinals, st.integers(0, 24), files, widths),
     NodeAnswer: node_answers(),

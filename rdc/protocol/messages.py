@@ -37,6 +37,7 @@ from rdc.protocol.description import (
     ListingEnd,
     ListingPart,
     Manifest,
+    MountPoints,
     RowsPart,
     RowsRequest,
     Start,
@@ -79,6 +80,7 @@ __all__ = [
     "Literals",
     "Manifest",
     "Message",
+    "MountPoints",
     "NodeAnswer",
     "NodeRequest",
     "Notice",
@@ -121,6 +123,7 @@ Message: TypeAlias = (
     | BundleAnswer
     | Describe
     | Manifest
+    | MountPoints
     | Literals
     | Correction
     | Code

@@ -30,6 +30,7 @@ from rdc.protocol.messages import (
     Literals,
     Manifest,
     Message,
+    MountPoints,
     NodeAnswer,
     NodeRequest,
     Notice,
@@ -89,7 +90,7 @@ class State(Enum):
 _VIEWS = (TierAnswer, RowsPart)
 """Answers about a manifest: there is none while a listing goes on."""
 _ANSWERS = (
-    RootAnswer, DigestAnswer, TraitsAnswer, TreeAnswer, NodeAnswer, BundleAnswer, BlockAnswer,
+    RootAnswer, DigestAnswer, TraitsAnswer, TreeAnswer, NodeAnswer, BlockAnswer,
     FileBatch, Data, FileEnd, FileFailed, Literals, Code, Correction,
 )  # fmt: skip
 _REQUESTS = (
@@ -116,6 +117,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
             ListingPart: State.LISTING,
             ListingEnd: State.SERVING,
             Manifest: State.SERVING,
+            MountPoints: State.LISTING,
             TopTier: State.LISTING,
             Renamed: State.LISTING,
             Changed: State.LISTING,
@@ -125,7 +127,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
             Refused: State.CLOSED,
         },
         State.SERVING: {
-            **dict.fromkeys((*_VIEWS, *_ANSWERS), State.SERVING),
+            **dict.fromkeys((*_VIEWS, BundleAnswer, *_ANSWERS), State.SERVING),
             TopTier: State.SERVING,
             Notice: State.SERVING,
             Refused: State.CLOSED,

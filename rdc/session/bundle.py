@@ -134,7 +134,7 @@ class Bundle:
             return array("Q")
         sizes = array("Q", old[: self.layout.chunked])
         content = memoryview(self._content())[: sum(sizes)]
-        held = sign_short(content, sizes, self._params)
+        held = sign_short(content, sizes, self._params, plain=True)
         width = self.request.width
         references = short_references(self._secret, held.digests, DIGEST_BYTES, width)
         return chunk_copies(message.references, message.lengths, references, held.lengths)

@@ -107,7 +107,9 @@ class SourceBundles:
         if not layout.chunked:
             return (), b""
         end = layout.starts[layout.chunked]
-        signed = sign_short(memoryview(content)[:end], layout.sizes[: layout.chunked], self._params)
+        signed = sign_short(
+            memoryview(content)[:end], layout.sizes[: layout.chunked], self._params, plain=True
+        )
         references = short_references(self._secret, signed.digests, DIGEST_BYTES, width)
         return tuple(signed.lengths), references
 

@@ -96,7 +96,9 @@ def answer(
             yield Send(Opened(None, False), round_)
             received = yield Receive()
             if received is not None and not isinstance(received.message, Follow):
-                yield from Source(tree, filters, open_.secret, signer, news).run(received)
+                boundary = tree.boundary(options)
+                half_ = Source(tree, filters, open_.secret, signer, news, boundary=boundary)
+                yield from half_.run(received)
                 return
         finally:
             tree.root.release()

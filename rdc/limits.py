@@ -29,6 +29,7 @@ __all__ = [
     "BLOCK_SIZE_MAX",
     "BLOCK_SIZE_MIN",
     "BUNDLED_FILE_BYTES",
+    "BUNDLES_HELD_BYTES",
     "BUNDLES_IN_FLIGHT",
     "BUNDLE_BYTES",
     "BUNDLE_CHUNKS",
@@ -330,6 +331,10 @@ BUNDLE_FILES_LEAST = 8
 
 BUNDLE_CHUNKS = 65_536
 """Chunks of a bundle's longer files: of the shortest allowed there are fewer."""
+
+BUNDLES_HELD_BYTES = 64 << 20
+"""Content of bundles that each side keeps in memory between what it is asked about them: that of most runs.
+What is beyond is read again each time."""
 
 BUNDLES_IN_FLIGHT = 256
 """Bundles that are asked about at a time, some 50 KB of state each beside their content. More wait for these,

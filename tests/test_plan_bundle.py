@@ -193,7 +193,7 @@ def test_what_is_found_is_true(pair: tuple[list[bytes], list[bytes]], rounds: in
         assert ends.target[offset:end] == ends.base[place : place + length]
     assert end <= len(ends.target)
     for offset, length in ends.asked:
-        assert 0 <= offset
+        assert offset >= 0
         assert offset + length <= len(ends.target)
 
 

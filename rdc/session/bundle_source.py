@@ -10,7 +10,7 @@ from blake3 import blake3
 from rdc.errors import FileChangedError, FileError, ProtocolError
 from rdc.files.snapshot import Snapshot, SnapshotContent, look
 from rdc.kernel import block_fingerprints, short_references
-from rdc.limits import BUNDLE_BYTES, BUNDLED_FILE_BYTES, BUNDLES_IN_FLIGHT, HELD_CONTENT_BYTES
+from rdc.limits import BUNDLE_BYTES, BUNDLED_FILE_BYTES, BUNDLES_HELD_BYTES, BUNDLES_IN_FLIGHT
 from rdc.model.entries import Kind
 from rdc.plan.bundle import BundleLayout
 from rdc.protocol.comparison import LEAF_WIDTH, SHORTEN
@@ -29,7 +29,7 @@ __all__ = ["SourceBundles"]
 
 
 class SourceBundles:
-    """The last BUNDLES_IN_FLIGHT bundles asked for, with HELD_CONTENT_BYTES of their content; what is beyond
+    """The last BUNDLES_IN_FLIGHT bundles asked for, with BUNDLES_HELD_BYTES of their content; what is beyond
     is read again."""
 
     def __init__(self, root: Root, secret: bytes, params: ChunkParams) -> None:
@@ -96,7 +96,7 @@ class SourceBundles:
 
     def _remember(self, number: int, bundle: Snapshot) -> None:
         self.forget(number)
-        if self._held + bundle.held > HELD_CONTENT_BYTES:
+        if self._held + bundle.held > BUNDLES_HELD_BYTES:
             bundle.drop()
         self._held += bundle.held
         self._bundles[number] = bundle

@@ -16,8 +16,8 @@ from rdc.limits import (
     BUNDLE_FILES,
     BUNDLE_FILES_LEAST,
     BUNDLED_FILE_BYTES,
+    BUNDLES_HELD_BYTES,
     BUNDLES_IN_FLIGHT,
-    HELD_CONTENT_BYTES,
 )
 from rdc.plan.bundle import BundleLayout
 from rdc.protocol.messages import (
@@ -53,7 +53,7 @@ _ABOUT_FILES = (BlockAnswer, Correction, Literals, Data, Code, FileEnd, FileFail
 
 
 class Bundles:
-    """At most BUNDLES_IN_FLIGHT at a time, with HELD_CONTENT_BYTES of old versions in memory."""
+    """At most BUNDLES_IN_FLIGHT at a time, with BUNDLES_HELD_BYTES of old versions in memory."""
 
     def __init__(self, context: TransferContext, descents: FileDescents) -> None:
         self._context = context
@@ -150,7 +150,7 @@ class Bundles:
         return bundle
 
     def _keep(self, base: Snapshot) -> None:
-        if self._held + base.held > HELD_CONTENT_BYTES:
+        if self._held + base.held > BUNDLES_HELD_BYTES:
             base.drop()
         self._held += base.held
 

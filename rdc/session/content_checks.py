@@ -190,12 +190,14 @@ class ContentChecks:
         """The root of what is held, if it has the right `size`; what cannot be compared is replaced."""
         context = self._context
         entry = context.entries.entry(file)
+        # The same as for many: it will have another ctime.
+        passing = bool(self._marks[file] & _TOUCHED)
         try:
             with context.root.open_read(entry.path) as held:
                 if size is not None and held.size != size:
                     return None
                 root = context.signer.catalog.root(held, context.signer.params)
-                return root or (yield from context.sign(held, entry.size, round_)).root
+                return root or (yield from context.sign(held, entry.size, round_, passing=passing)).root
         except FileError:
             return None
 

@@ -185,6 +185,8 @@ class _Runner(Generic[T]):
                             return
                         polled = False
                     self._reply(received)
+                case _:
+                    raise TypeError(f"a conversation yielded {type(command).__name__}, which is no command")
 
     def receive(self) -> Received | None:
         """The connection's next message; the far side's Refused becomes an error with its code."""

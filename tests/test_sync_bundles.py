@@ -193,7 +193,7 @@ def test_a_source_file_that_changes_before_it_is_read_again(
     assert run.problems == []
     assert describe(read_tree(source), read_tree(destination)) == []
     assert counts(run)["FileFailed"] >= 1  # for each question that was open
-    assert counts(run)["TreeAnswer"] == len(NEW) - 1  # and one came whole
+    assert counts(run)["TreeAnswer"] == len(NEW)
 
 
 @pytest.mark.parametrize("held", [0, 1 << 20])
@@ -298,7 +298,9 @@ def test_what_blocks_are_wrong_about_is_corrected_in_the_same_trip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second block of each file has the fingerprint of the one that was there."""
-    spoiled = {name: content[:1024] + b"~" * len(content[1024:2048]) + content[2048:] for name, content in OLD.items()}
+    spoiled = {}
+    for name, old in OLD.items():
+        spoiled[name] = old[:1024] + b"~" * len(old[1024:2048]) + old[2048:]
     real = kernel.block_fingerprints
 
     def colliding(key: bytes, data: bytes, size: int, width: int, lengths: object) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -180,6 +181,22 @@ def test_a_source_file_that_changed_before_it_was_looked_at(
             assert (destination / name).read_bytes() == content
     assert (destination / changed.relative_to(source)).read_bytes() == b"another content"
     assert litter(read_tree(destination)) == []
+
+
+def test_a_source_that_is_gone_before_it_was_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, destination = places(tmp_path, OLD, NEW)
+    before = read_tree(destination)
+
+    def remove() -> None:
+        for path in source.iterdir():
+            shutil.rmtree(path)
+
+    after_look(monkeypatch, bundles_module, remove)
+    run = run_sync(source, destination, SyncOptions(fsync=False))
+    assert len(run.problems) == len(NEW)
+    assert describe({path: before[path] for path in before}, read_tree(destination)) == []
 
 
 def test_a_source_file_that_changes_before_it_is_read_again(

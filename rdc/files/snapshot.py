@@ -85,7 +85,7 @@ def look(root: Root, paths: Sequence[bytes], most: int = BUNDLED_FILE_BYTES) -> 
     with OpenedFiles(root, b"".join([path + b"\0" for path in paths])) as opened:
         failed = set(opened.failed)
         rows = [row for row in range(len(paths)) if row not in failed and opened.sizes[row] <= most]
-        content, good = opened.read(rows)
+        content, good = opened.read(rows) if rows else (b"", b"")
         identities: list[Identity | None] = [None] * len(paths)
         for row, is_good in zip(rows, good, strict=True):
             if is_good:

@@ -11,6 +11,7 @@
 #include "block_form.h"
 #include "block_match.h"
 #include "block_runs.h"
+#include "code_binding.h"
 #include "code_targets.h"
 #include "cut_many.h"
 #include "cuts.h"
@@ -796,7 +797,7 @@ PyMODINIT_FUNC PyInit__kernel(void)
     PyObject *cutter = PyType_FromSpec(&cutter_spec), *winnower = PyType_FromSpec(&winnower_spec);
     if (!module || !cutter || !winnower || PyModule_AddObjectRef(module, "Cutter", cutter) ||
         PyModule_AddObjectRef(module, "Winnower", winnower) || rdc_add_trait_types(module) ||
-        rdc_add_gap_functions(module))
+        rdc_add_gap_functions(module) || rdc_add_code_functions(module))
         Py_CLEAR(module);
     Py_XDECREF(cutter);
     Py_XDECREF(winnower);

@@ -24,7 +24,8 @@ BLANK = 0x80
 """What a blanked byte is: four of these are no field themselves."""
 
 _SEEMING = re.compile(
-    rb"(?=([\xe8\xe9]|[%s][\x05\x0d\x15\x1d\x25\x2d\x35\x3d])...[\x00-\x03\xfc-\xff])" % re.escape(NAMES_DATA),
+    rb"(?=([\xe8\xe9]|[%s][\x05\x0d\x15\x1d\x25\x2d\x35\x3d])...[\x00-\x03\xfc-\xff])"
+    % re.escape(NAMES_DATA),
     re.DOTALL,
 )
 """A call or a jump, or an opcode and a second byte that says "at a distance", before four bytes that are a

@@ -31,6 +31,7 @@ from rdc.protocol.content import (
     FileRequest,
     Literals,
     RangeRequest,
+    Targets,
 )
 from rdc.protocol.description import (
     ListingEnd,
@@ -93,6 +94,7 @@ __all__ = [
     "RowsRequest",
     "SourceState",
     "Start",
+    "Targets",
     "TierAnswer",
     "TierRequest",
     "TraitsAnswer",
@@ -118,6 +120,7 @@ Message: TypeAlias = (
     | Manifest
     | Literals
     | Correction
+    | Targets
     | Code
     | TierRequest
     | TierAnswer

@@ -28,15 +28,22 @@ static PyObject *target_mask(PyObject *module, PyObject *args)
 static PyObject *blank_targets(PyObject *module, PyObject *args)
 {
     Py_buffer content;
-    size_t count;
+    long blank;
+    PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "w*:blank_targets", &content))
+    if (!PyArg_ParseTuple(args, "w*l:blank_targets", &content, &blank))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    count = rdc_blank_targets(content.buf, (size_t)content.len);
-    Py_END_ALLOW_THREADS
+    if (blank < 0 || blank > UINT8_MAX) {
+        PyErr_Format(PyExc_ValueError, "code blanks: %ld is no byte", blank);
+    } else {
+        size_t count;
+        Py_BEGIN_ALLOW_THREADS
+        count = rdc_blank_targets(content.buf, (size_t)content.len, (uint8_t)blank);
+        Py_END_ALLOW_THREADS
+        result = PyLong_FromSize_t(count);
+    }
     PyBuffer_Release(&content);
-    return PyLong_FromSize_t(count);
+    return result;
 }
 
 static PyObject *take_targets(PyObject *module, PyObject *args)

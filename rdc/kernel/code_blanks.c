@@ -9,7 +9,6 @@
 
 #include "code_opcodes.h"
 
-#define BLANK 0x80
 #define FIELD 4
 
 static uint32_t load(const uint8_t *at)
@@ -75,16 +74,16 @@ void rdc_target_mask(const uint8_t *code, size_t size, uint8_t *mask)
         memset(mask + field, 0xff, FIELD);
 }
 
-size_t rdc_blank_targets(uint8_t *code, size_t size)
+size_t rdc_blank_targets(uint8_t *code, size_t size, uint8_t blank)
 {
     search s = {0, 0};
     size_t count = 0, last = size;
     /* What the search looks at behind a field is no earlier than it: the next one is found before this one goes. */
     for (size_t field; (field = next_field(&s, code, size)) < size; last = field, count++)
         if (last < size)
-            memset(code + last, BLANK, FIELD);
+            memset(code + last, blank, FIELD);
     if (last < size)
-        memset(code + last, BLANK, FIELD);
+        memset(code + last, blank, FIELD);
     return count;
 }
 

@@ -8,8 +8,8 @@
 /* Writes FF for each byte of a field and 00 for all others to `mask`, as long as the code. */
 void rdc_target_mask(const uint8_t *code, size_t size, uint8_t *mask);
 
-/* Overwrites the fields; how many there were. */
-size_t rdc_blank_targets(uint8_t *code, size_t size);
+/* Overwrites the fields with `blank`; how many there were. */
+size_t rdc_blank_targets(uint8_t *code, size_t size, uint8_t blank);
 
 /* Bytes that are not 0. */
 size_t rdc_masked(const uint8_t *mask, size_t size);

@@ -20,9 +20,6 @@ __all__ = ["blank_targets", "overlay", "place_targets", "take_targets", "target_
 
 FIELD = 4
 
-BLANK = 0x80
-"""What a blanked byte is: four of these are no field themselves."""
-
 _SEEMING = re.compile(
     rb"(?=([\xe8\xe9]|[%s][\x05\x0d\x15\x1d\x25\x2d\x35\x3d])...[\x00-\x03\xfc-\xff])"
     % re.escape(NAMES_DATA),
@@ -56,12 +53,15 @@ def target_mask(content: ReadableBuffer, /) -> bytes:
     return bytes(mask)
 
 
-def blank_targets(content: WriteableBuffer, /) -> int:
-    """Overwrites every field with BLANK; how many there were."""
+def blank_targets(content: WriteableBuffer, blank: int, /) -> int:
+    """Overwrites every byte of a field with `blank`; how many fields there were. ValueError for a number that
+    is no byte."""
+    if not 0 <= blank <= 255:
+        raise ValueError(f"code blanks: {blank} is no byte")
     with memoryview(content).cast("B") as view:
         fields = _fields(bytes(view))
         for field in fields:
-            view[field : field + FIELD] = bytes([BLANK]) * FIELD
+            view[field : field + FIELD] = bytes([blank]) * FIELD
     return len(fields)
 
 

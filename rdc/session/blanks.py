@@ -9,7 +9,12 @@ from rdc.kernel import blank_targets, target_mask
 if TYPE_CHECKING:
     from rdc.files.source import SourceFile
 
-__all__ = ["LOOK_AHEAD", "LOOK_BACK", "blanked", "is_code", "masked"]
+__all__ = ["CLAIMED", "LOOK_AHEAD", "LOOK_BACK", "SOUGHT", "blanked", "is_code", "masked"]
+
+SOUGHT, CLAIMED = 0x80, 0x7F
+"""What a target's bytes are, where blocks are looked for and where claims are made. A block may seem to be
+found because of a byte that is really the first of these; it is not the second then, and the claim is wrong.
+Otherwise both sides take the same bytes for targets."""
 
 LOOK_BACK = 10
 LOOK_AHEAD = 4
@@ -24,11 +29,11 @@ TARGETS_ONE_IN = 250
 tables and compressed data one in 1,000 to 8,000 (measured)."""
 
 
-def blanked(source: SourceFile, offset: int, length: int) -> bytes:
+def blanked(source: SourceFile, blank: int, offset: int, length: int) -> bytes:
     """These bytes of the file, its targets overwritten, as a look at all of it would find them."""
     start, held = _surroundings(source, offset, length)
     content = bytearray(held)
-    blank_targets(content)
+    blank_targets(content, blank)
     return bytes(content[offset - start : offset - start + length])
 
 
@@ -43,7 +48,7 @@ def is_code(source: SourceFile) -> bool:
     if source.size < SAMPLE_BYTES:
         return False
     places = range(0, source.size - SAMPLE_BYTES + 1, max(SAMPLE_BYTES, source.size // SAMPLES))
-    targets = sum(blank_targets(bytearray(source.pread(place, SAMPLE_BYTES))) for place in places)
+    targets = sum(blank_targets(bytearray(source.pread(place, SAMPLE_BYTES)), SOUGHT) for place in places)
     return targets * TARGETS_ONE_IN >= len(places) * SAMPLE_BYTES
 
 

@@ -13,7 +13,7 @@ from rdc.limits import CELLS_PER_ANSWER
 from rdc.plan.cells import cell_digests
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES, rests
 from rdc.protocol.messages import Correction, Targets
-from rdc.session.blanks import masked
+from rdc.session.blanks import CLAIMED, masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rdc.protocol.messages import RangeRequest
 
 __all__ = ["corrections"]
-
-BLANK = b"\x80"
 
 
 class _Image:
@@ -80,7 +78,7 @@ def _blank_images(source: SourceFile, message: RangeRequest) -> Iterator[_Image]
         targets = take_targets(content, mask, start)
         if targets:
             blank = bytearray(content)
-            overlay(blank, BLANK * len(mask), mask)
+            overlay(blank, bytes([CLAIMED]) * len(mask), mask)
             content = bytes(blank)
         yield _Image(content, targets)
 

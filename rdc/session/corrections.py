@@ -141,8 +141,8 @@ class Corrections:
     def _place_targets(self) -> None:
         """Those of the oldest request. Should there be more or fewer than where they belong, which takes a
         cell whose digest is right by chance, some chunks will be found wrong."""
-        request = self._asked[0]
-        if not request.blank:
+        request = self._asked[0] if self._asked else None
+        if request is None or not request.blank:
             return
         at = 0
         for cell in request.claims.cells:

@@ -34,7 +34,7 @@ from rdc.protocol.claims import CELL_DIGEST_BYTES, Claims
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import Code, NodeRequest, RangeRequest, TreeRequest
 from rdc.protocol.packed import unpack
-from rdc.session.blanks import blanked, masked
+from rdc.session.blanks import CLAIMED, blanked, masked
 from rdc.session.code import Places, restored
 from rdc.session.corrections import Corrections
 from rdc.session.descending_file import DescendingFile, HeldFile, Stage
@@ -443,7 +443,7 @@ class FileDescents:
             if base not in opened:
                 opened[base] = state.held[base].open(self._context.root)
             held = opened[base]
-            return blanked(held, offset, length) if state.blank else held.pread(offset, length)
+            return blanked(held, CLAIMED, offset, length) if state.blank else held.pread(offset, length)
 
         claims: dict[int, bytes] = {}
         images = doubtful(state.parts, [held.tree for held in state.held], state.size, read)

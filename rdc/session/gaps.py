@@ -15,7 +15,7 @@ from rdc.limits import BLOCK_SIZE_MAX
 from rdc.plan.blocks import NOWHERE, BlockSearch
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import BlockRequest
-from rdc.session.blanks import LOOK_AHEAD, LOOK_BACK, blanked, is_code
+from rdc.session.blanks import LOOK_AHEAD, LOOK_BACK, SOUGHT, blanked, is_code
 from rdc.session.driver import Send
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Gaps:
             wanted: bytes,
         ) -> tuple[bytes, bytes, bytes]:
             held = source(base)
-            read = held.pread if not self.blank else partial(blanked, held)
+            read = held.pread if not self.blank else partial(blanked, held, SOUGHT)
             windows = b"".join(map(read, gaps[0::4], gaps[1::4]))
             return search_gaps(self._secret, windows, size, width, smaller, gaps, ranges, pieces, wanted)
 
@@ -147,7 +147,7 @@ class Gaps:
         if self.blank:
             start = max(0, at - LOOK_BACK)
             held = self._held(source, start, min(source.size, at + length + LOOK_AHEAD) - start)
-            blank_targets(held)
+            blank_targets(held, SOUGHT)
             return held[at - start : at - start + length]
         if length <= SPAN_BYTES:
             return memoryview(source.pread(at, length))

@@ -12,7 +12,7 @@ from rdc.limits import DATA_BYTES
 from rdc.plan.context import context_ranges
 from rdc.protocol.messages import Code, Data, FileEnd, Literals
 from rdc.protocol.packed import pack
-from rdc.session.blanks import blanked
+from rdc.session.blanks import SOUGHT, blanked
 from rdc.session.cell_checks import corrections
 from rdc.session.code import Places, has_code
 from rdc.session.driver import Press, Send
@@ -39,7 +39,7 @@ def held_fingerprints(content: bytes, message: BlockRequest, secret: bytes) -> b
     rows = message.rows
     if message.blank:
         whole = bytearray(content)
-        blank_targets(whole)
+        blank_targets(whole, SOUGHT)
         content = bytes(whole)
     held = take_ranges(rows, 0, content)
     return block_fingerprints(secret, held, message.size, message.width, rows[1::2])
@@ -50,7 +50,7 @@ def read_fingerprints(source: SourceFile, message: BlockRequest, secret: bytes) 
     size, width = message.size, message.width
     fingerprints = bytearray()
     # A range that comes in parts comes in whole blocks, so that only its end has a shorter one.
-    read = partial(blanked, source) if message.blank else source.pread
+    read = partial(blanked, source, SOUGHT) if message.blank else source.pread
     for piece, lengths in _contents(read, message.rows, DATA_BYTES // size * size):
         fingerprints += block_fingerprints(secret, piece, size, width, lengths)
     source.check_unchanged()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -104,7 +105,7 @@ def test_distances_are_told_as_places(module: Any) -> None:
 
 @every_kernel
 def test_what_does_not_fit_is_refused(module: Any) -> None:
-    for refused in (
+    refusals: list[Callable[[], object]] = [
         lambda: module.take_targets(b"abc", b"\xff\0", 0),
         lambda: module.place_targets(b"\xff\0\xff", b"abc", 0),
         lambda: module.place_targets(b"\xff\0\xff", b"a", 0),
@@ -113,12 +114,14 @@ def test_what_does_not_fit_is_refused(module: Any) -> None:
         lambda: module.overlay(bytearray(4), b"abc", b"\xff\0\0"),
         lambda: module.blank_targets(bytearray(3), 256),
         lambda: module.blank_targets(bytearray(3), -1),
-    ):
+    ]
+    for refused in refusals:
         with pytest.raises(ValueError, match="code blanks"):
             refused()
     code = b"\xe8\0\0\0\0"
-    for read_only in (lambda: module.blank_targets(code, 1), lambda: module.overlay(b"a", b"b", b"\xff")):
-        with pytest.raises((TypeError, BufferError)):
-            read_only()
+    with pytest.raises((TypeError, BufferError)):
+        module.blank_targets(code, 1)
+    with pytest.raises((TypeError, BufferError)):
+        module.overlay(b"a", b"b", b"\xff")
     assert module.take_targets(b"", b"", 0) == module.place_targets(b"", b"", 0) == b""
     assert module.target_mask(b"") == b""

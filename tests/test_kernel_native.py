@@ -17,7 +17,7 @@ OTHERS = re.compile(
     r".*binding\.c|(block_.*|gap_search)\.c|name_(lanes|avx.*)\.c|chunk_table\.c|fold_chunks\.c"
 )
 SOURCES = sorted(str(p) for p in KERNEL.glob("*.c") if not OTHERS.fullmatch(p.name))
-BLOCKS = sorted(str(p) for p in KERNEL.glob("block_*.c") if p.name != "block_binding.c")
+BLOCKS = sorted(str(p) for p in KERNEL.glob("block_*.c"))
 DRIVEN = {
     "compare": SOURCES,
     "similar": [str(KERNEL / "trait_index.c"), str(KERNEL / "trait_pairs.c")],

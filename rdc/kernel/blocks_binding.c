@@ -1,5 +1,5 @@
 /*
- * block_binding.c - fingerprints of blocks and the search for them as Python functions; rdc/kernel/pure_blocks.py
+ * blocks_binding.c - fingerprints of blocks and the search for them as Python functions; rdc/kernel/pure_blocks.py
  * documents them.
  */
 #include "binding.h"

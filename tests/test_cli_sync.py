@@ -153,6 +153,7 @@ def test_the_catalog_is_chosen_beside_the_options(tmp_path: Path) -> None:
         (["-x"], SyncOptions(one_file_system=True)),
         (["-u"], SyncOptions(update=True)),
         (["--existing"], SyncOptions(existing=True)),
+        (["-S"], SyncOptions(sparse=True)),
         (["--ignore-existing", "--size-only"], SyncOptions(ignore_existing=True, size_only=True)),
     ],
 )

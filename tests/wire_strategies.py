@@ -133,6 +133,7 @@ options = st.builds(
     existing=st.booleans(),
     ignore_existing=st.booleans(),
     size_only=st.booleans(),
+    sparse=st.booleans(),
 )
 hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
 

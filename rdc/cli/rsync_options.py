@@ -46,7 +46,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--atimes", "-U", "--open-noatime", "--crtimes", "-N"): "modification times are kept, no others",
     ("--omit-dir-times", "-O", "--omit-link-times", "-J"): "modification times are always kept",
     ("--super", "--fake-super", "--copy-as"): "--owner and --no-owner choose",
-    ("--sparse", "-S"): "not available yet; holes are written out",
     ("--preallocate",): "",
     ("--whole-file", "-W"): "rdc always looks for what the destination already has",
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,

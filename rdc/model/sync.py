@@ -56,6 +56,8 @@ class SyncOptions:
     """Leave alone what is there, directories apart: only make what is missing."""
     size_only: bool = False
     """Take a file of equal size as equal, whatever its mtime, unless `checksum` compares contents."""
+    sparse: bool = False
+    """Make holes where the content of files that are written is zeros."""
     one_file_system: bool = False
     """Neither side goes into a directory on another file system than its top: the source lists it without
     entries, and nothing at the destination is deleted there."""

@@ -134,7 +134,7 @@ def answer(
         raise ProtocolError("expected Start")
     from rdc.session.destination import Destination
 
-    place = open_destination(path, received.message, dry_run=options.dry_run, site=site)
+    place = open_destination(path, received.message, options, site)
     try:
         half = Destination(
             place,

@@ -220,7 +220,7 @@ class _Run:
         # Each of the two halves is half of what there is to load.
         from rdc.session.destination import Destination
 
-        place = open_destination(self._destination.path, start, dry_run=self._options.dry_run)
+        place = open_destination(self._destination.path, start, self._options)
         try:
             half = Destination(
                 place,

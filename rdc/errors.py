@@ -20,6 +20,7 @@ __all__ = [
     "TrustError",
     "UsageError",
     "printable",
+    "worse",
 ]
 
 
@@ -41,6 +42,11 @@ class ExitCode(IntEnum):
     CONNECT_TIMEOUT = 35
     BUSY = 40
     COMMAND_MISSING = 127
+
+
+def worse(before: ExitCode, now: ExitCode) -> ExitCode:
+    """The exit code of a run with both: what could not be read or done outweighs what went away by itself."""
+    return before if now is ExitCode.OK or before is ExitCode.PARTIAL else now
 
 
 def printable(text: str | bytes) -> str:

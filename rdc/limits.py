@@ -288,6 +288,10 @@ ROWS_TEXT_BYTES = 512 << 10
 """Bytes of paths, names and link targets in one answer with several manifest entries: half a frame, so that
 the 27 bytes an entry beside them fit. One entry alone has 128 KiB of them at most."""
 
+MOUNT_POINTS = 1 << 18
+"""Directories on other file systems that a source may name: more than twice what Linux lets be mounted in one
+namespace (fs.mount-max); at some 100 bytes each, 26 MB."""
+
 SMALL_MANIFEST = 200
 """Entries up to which a manifest that differs is listed whole: about 3 KB, a descent would cost as much."""
 

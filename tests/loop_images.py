@@ -15,7 +15,15 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["free_bytes", "fresh_directory", "image_directory", "mounted", "places_on_disk", "settle"]
+__all__ = [
+    "free_bytes",
+    "fresh_directory",
+    "image_directory",
+    "memory_mounted",
+    "mounted",
+    "places_on_disk",
+    "settle",
+]
 
 IMAGE_BYTES = {"btrfs": 256 << 20, "xfs": 320 << 20, "ext4": 64 << 20, "ext4-seconds": 64 << 20}
 """What mkfs asks for at least, or a little more; the images are sparse."""
@@ -59,6 +67,20 @@ def mounted(kind: str, place: Path, *, size: int = 0, options: str = "") -> Iter
                 f"these tests need root, a loop device and the {kind} file system: {words[0]}: {problem}"
             )
     image.unlink()  # the loop device keeps it, and a run that is killed leaves none behind
+    try:
+        yield point
+    finally:
+        subprocess.run(["umount", "-l", point], check=True)
+
+
+@contextmanager
+def memory_mounted(point: Path) -> Iterator[Path]:
+    """An empty file system mounted at `point`. Fails, not skips, where that is not possible."""
+    point.mkdir(parents=True, exist_ok=True)
+    words = ("mount", "-t", "tmpfs", "-o", "size=16m,mode=755", "tmpfs", str(point))
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.fail(f"these tests need root and tmpfs: {done.stderr}")
     try:
         yield point
     finally:

@@ -142,6 +142,8 @@ _HAD = """
 --times -t --dry-run -n --rsh -e --delete --max-delete --compress -z --filter -f --exclude --exclude-from
 --include --include-from --stats --human-readable -h --itemize-changes -i --fsync --help --no-owner --no-o
 --no-compress --no-z --no-fsync --partial --progress -P --bwlimit --timeout
+--one-file-system -x --update -u --existing --ignore-non-existing --ignore-existing --size-only
+--sparse -S
 """
 HAD = _HAD.split()
 

@@ -150,6 +150,11 @@ def test_the_catalog_is_chosen_beside_the_options(tmp_path: Path) -> None:
         (["--bwlimit=7", "--bwlimit=1k"], SyncOptions(bandwidth=1024)),
         (["--timeout=30"], SyncOptions(timeout=30)),
         (["--timeout", "0"], SyncOptions()),
+        (["-x"], SyncOptions(one_file_system=True)),
+        (["-u"], SyncOptions(update=True)),
+        (["--existing"], SyncOptions(existing=True)),
+        (["-S"], SyncOptions(sparse=True)),
+        (["--ignore-existing", "--size-only"], SyncOptions(ignore_existing=True, size_only=True)),
     ],
 )
 def test_options(words: list[str], options: SyncOptions) -> None:

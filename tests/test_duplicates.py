@@ -19,10 +19,11 @@ from rdc.files.source import SourceFile
 from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.progress import Event, Problem, Progressed, Reporter
-from rdc.survey import content, gathering
+from rdc.survey import content, unique_walk
 from rdc.survey.comparison import Comparison
 from rdc.survey.content import BATCHED_BYTES, END_BYTES
 from rdc.survey.duplicates import Duplicates, find_duplicates
+from rdc.survey.file_columns import FileColumns
 from rdc.tree.filters import FilterList
 from rdc.tree.inode_walk import InodeWalk
 from tests.unprivileged import as_nobody, place_of_nobody
@@ -272,7 +273,7 @@ def test_one_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ) -> InodeWalk:
         return real(root, filters, report, lambda device, inode: descend(device + (inode == mount), inode))
 
-    monkeypatch.setattr(gathering, "InodeWalk", elsewhere)
+    monkeypatch.setattr(unique_walk, "InodeWalk", elsewhere)
     assert names_in(find_duplicates(paths)) == [[b"a", b"b", b"c"]]
     assert names_in(find_duplicates(paths, DuplicateOptions(one_file_system=True))) == [[b"a", b"b"]]
 
@@ -360,15 +361,15 @@ def test_what_changes_while_it_is_read_or_verified(tmp_path: Path, monkeypatch: 
 def test_what_vanishes_before_the_verification(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = make(tmp_path, **dict.fromkeys("abcd", bytes(100)))
     opened: list[int] = []
-    real = Comparison._open
+    real = FileColumns.open
 
-    def vanish(self: Comparison, row: int) -> SourceFile:
+    def vanish(self: FileColumns, row: int) -> SourceFile:
         opened.append(row)
         if len(opened) == 4:  # the first of the class, to be compared with the third
             (tmp_path / "a").unlink()
         return real(self, row)
 
-    monkeypatch.setattr(Comparison, "_open", vanish)
+    monkeypatch.setattr(FileColumns, "open", vanish)
     collector = Collector()
     found = find_duplicates(paths, DuplicateOptions(verify=True), collector)
     assert names_in(found) == [[b"b", b"c", b"d"]]

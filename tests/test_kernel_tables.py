@@ -112,7 +112,7 @@ def test_nothing_was_chosen_in_the_low_polynomial_and_the_multipliers() -> None:
 
 
 def test_bounds_in_the_binding_are_those_of_limits() -> None:
-    text = (KERNEL / "binding.c").read_text()
+    text = "".join((KERNEL / f"{name}_binding.c").read_text() for name in ("cutter", "winnower"))
     for name in ("CHUNK_MIN_LIMIT", "CHUNK_RATIO_LIMIT", "CHUNK_MAX_LIMIT", "WINNOW_MAX_LIMIT"):
         match = re.search(rf"#define {name} (.*)\n", text)
         assert match

@@ -127,7 +127,7 @@ def test_a_search(tmp_path: Path, places: tuple[Path, Path], verb: str) -> None:
     start = started(tmp_path, verb, places[0])
     assert start.code == 0
     session = {"rdc.session", "rdc.protocol", "msgpack"}
-    check(start, modules=135, own=82, compiled=25, heavy=(SLOW | session) - {"json"})
+    check(start, modules=135, own=84, compiled=25, heavy=(SLOW | session) - {"json"})
 
 
 def test_an_interrupt_while_rdc_is_loaded_prints_no_traceback(tmp_path: Path) -> None:

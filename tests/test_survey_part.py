@@ -16,9 +16,11 @@ from blake3 import blake3
 from rdc.errors import ExitCode, UsageError
 from rdc.limits import PART_SECTION_BYTES
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanReport
+from rdc.survey import merging
 from rdc.survey import part as part_module
+from rdc.survey.merging import PartSource, merge_parts
 from rdc.survey.outcome import Outcome
-from rdc.survey.part import PartSource, encode_part, merge_parts, write_part
+from rdc.survey.part import encode_part, write_part
 from rdc.survey.scan import survey
 from rdc.survey.sections import MAGIC, PartError, encode_section
 from rdc.survey.summary import report_of
@@ -127,7 +129,7 @@ def test_other_parameters_are_refused_by_name(trees: list[Path], monkeypatch: py
         merged(part, encoded(scanned(trees[1], options=ScanOptions())))
     with pytest.raises(UsageError, match=r"^b: made with other parameters than a: compression differs"):
         merged(part, encoded(scanned(trees[1], options=replace(FIXED, compress=False))))
-    monkeypatch.setattr(part_module, "METHOD", "rdc survey 2")
+    monkeypatch.setattr(merging, "METHOD", "rdc survey 2")
     with pytest.raises(UsageError, match=r"^a: made with other parameters.*found 'rdc survey 1;"):
         merged(part)
     with pytest.raises(UsageError, match="no part"):

@@ -36,6 +36,7 @@ from rdc.protocol.messages import (
     Literals,
     Manifest,
     Message,
+    MountPoints,
     NodeAnswer,
     NodeRequest,
     Notice,
@@ -128,6 +129,12 @@ options = st.builds(
     items=st.booleans(),
     compress=st.none(),
     owner=st.none() | st.booleans(),
+    one_file_system=st.booleans(),
+    update=st.booleans(),
+    existing=st.booleans(),
+    ignore_existing=st.booleans(),
+    size_only=st.booleans(),
+    sparse=st.booleans(),
 )
 hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
 
@@ -290,6 +297,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes, kept),
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
+    MountPoints: st.builds(MountPoints, st.lists(inner_paths, max_size=5).map(tuple)),
     TopTier: st.builds(
         TopTier,
         st.integers(0, 24),

@@ -10,8 +10,9 @@ from rdc.catalog.entry import params_number
 from rdc.limits import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_MATCHES, SIZE_LIMIT
 from rdc.records import dataclass
 from rdc.signature.codec import SIGNATURE_HEAD, TRAITS_LENGTH_AT
+from rdc.signature.trait_column import TRAITS_BYTES
 from rdc.similarity.index import SimilarityIndex, size_code
-from rdc.similarity.traits import TRAITS_BYTES, Traits, estimate_of
+from rdc.similarity.traits import Traits, estimate_of
 
 if TYPE_CHECKING:
     import sqlite3

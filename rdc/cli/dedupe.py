@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.cli.dedupe_places import Operands
     from rdc.instances.dedupe import Deduper
-    from rdc.report.progress_bar import ProgressBar
-    from rdc.report.progress_lines import ProgressLines
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
 
@@ -191,15 +189,9 @@ def _json_output(environment: Environment, *, dry_run: bool) -> _Output:
 
 def _terminal_output(request: DedupeRequest, environment: Environment) -> _Output:
     style = DedupeStyle(not request.apply, undo=request.undo is not None, quiet=request.quiet)
-    bar: ProgressBar | ProgressLines | None = None
-    # Lines that scroll by on the same terminal are progress enough, and a bar would tear them apart.
-    scrolling = environment.stdout_is_terminal and not request.quiet
-    if environment.can_redraw and not request.quiet and not scrolling:
-        from rdc.report.progress_bar import ProgressBar
-
-        bar = ProgressBar(environment.stderr, environment.clock, color=environment.color)
-    elif request.progress and not request.quiet:
-        from rdc.report.progress_lines import ProgressLines
-
-        bar = ProgressLines(environment.talk, environment.clock)
-    return DedupeTerminal(style, environment.data, environment.talk, bar)
+    progress = environment.progress(
+        quiet=request.quiet,
+        scrolling=environment.stdout_is_terminal,
+        lines=request.progress,
+    )
+    return DedupeTerminal(style, environment.data, environment.talk, progress)

@@ -11,14 +11,13 @@ from rdc.cli.environment import Environment
 from rdc.cli.filter_options import FILTER_GROUP, read_rule_file, read_rules
 from rdc.cli.options import Option, OptionGroup, Words, options_help, parse_words
 from rdc.cli.sizes import read_size
-from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.errors import ExitCode, RdcError, UsageError, worse
 from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
 from rdc.progress import Problem
-from rdc.report.survey_terminal import SurveyTerminal, worse
+from rdc.report.trouble import Trouble
 
 if TYPE_CHECKING:
     from rdc.progress import Event, Reporter
-    from rdc.report.progress_bar import ProgressBar
     from rdc.survey.duplicates import Duplicates
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
@@ -87,7 +86,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     options = _options(parsed, environment)
     if "--json" in forms:
         return _run_json(parsed, options, environment)
-    terminal = SurveyTerminal(environment.talk, _bar(environment, quiet=parsed.has("--quiet")))
+    terminal = Trouble(environment.talk, environment.progress(quiet=parsed.has("--quiet")))
     try:
         found, code = _find(parsed, options, terminal)
     finally:
@@ -114,7 +113,7 @@ def _run_json(words: Words, options: DuplicateOptions, environment: Environment)
         raise
     for group in found:
         writer.group(group)
-    writer.finish_groups(found.summary, code)
+    writer.finish(found.summary, code)
     return code
 
 
@@ -137,11 +136,12 @@ def _find(words: Words, options: DuplicateOptions, reporter: Reporter) -> tuple[
 
 
 def _print(found: Duplicates, forms: set[str], environment: Environment) -> None:
-    from rdc.report.duplicates_listing import CSV_HEAD, csv_lines, null_names, text_lines
+    from rdc.report.duplicates_listing import CSV_HEAD, csv_lines, text_lines
+    from rdc.report.names import null_names
 
     if "--null" in forms:
         for group in found:
-            environment.binary(null_names(group))
+            environment.binary(null_names(name for file in group.files for name in (file.path, *file.links)))
     elif "--csv" in forms:
         environment.data(CSV_HEAD)
         for number, group in enumerate(found, 1):
@@ -165,11 +165,3 @@ def _options(words: Words, environment: Environment) -> DuplicateOptions:
         verify=words.has("--verify"),
         order=DuplicateOrder.WASTE if order is None else DuplicateOrder(order.value),
     )
-
-
-def _bar(environment: Environment, *, quiet: bool) -> ProgressBar | None:
-    if quiet or not environment.can_redraw:
-        return None
-    from rdc.report.progress_bar import ProgressBar
-
-    return ProgressBar(environment.stderr, environment.clock, color=environment.color)

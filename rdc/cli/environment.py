@@ -9,10 +9,14 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import BinaryIO, TextIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from rdc.errors import ExitCode, RdcError
 from rdc.records import dataclass
+
+if TYPE_CHECKING:
+    from rdc.report.progress_bar import ProgressBar
+    from rdc.report.progress_lines import ProgressLines
 
 __all__ = ["Environment", "OutputClosedError", "process_environment"]
 
@@ -72,6 +76,23 @@ class Environment:
     def can_redraw(self) -> bool:
         """stderr is a terminal that can move its cursor."""
         return self.stderr_is_terminal and self.environ.get("TERM", "") not in ("", "dumb")
+
+    def progress(
+        self, *, quiet: bool, scrolling: bool = False, lines: bool = False
+    ) -> ProgressBar | ProgressLines | None:
+        """What shows how far a verb is: a bar where one can be drawn, else `lines` where they are asked for.
+
+        `scrolling`: names go to the same terminal; they are progress enough, and a bar would tear them apart.
+        """
+        if self.can_redraw and not quiet and not scrolling:
+            from rdc.report.progress_bar import ProgressBar
+
+            return ProgressBar(self.stderr, self.clock, color=self.color)
+        if lines and not quiet:
+            from rdc.report.progress_lines import ProgressLines
+
+            return ProgressLines(self.talk, self.clock)
+        return None
 
 
 def process_environment() -> Environment:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rdc.catalog.catalog import Catalog
     from rdc.catalog.signing import SignTask
     from rdc.files.confined import Root
-    from rdc.report.progress_bar import ProgressBar
     from rdc.tree.filters import FilterList
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
@@ -67,7 +66,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     from rdc.tree.filters import FilterList
 
     filters = FilterList(rules)
-    terminal = IndexTerminal(environment.talk, _bar(environment, quiet=parsed.has("--quiet")))
+    terminal = IndexTerminal(environment.talk, environment.progress(quiet=parsed.has("--quiet")))
     with choice.catalog(environment.environ) as catalog:
         try:
             for operand in parsed.operands:
@@ -114,11 +113,3 @@ def _tasks(root: Root, filters: FilterList, terminal: IndexTerminal) -> Iterator
             if kind == Kind.FILE:
                 path = join(directory.path, name)
                 yield SignTask(path, size, partial(root.open_read, path))
-
-
-def _bar(environment: Environment, *, quiet: bool) -> ProgressBar | None:
-    if quiet or not environment.can_redraw:
-        return None
-    from rdc.report.progress_bar import ProgressBar
-
-    return ProgressBar(environment.stderr, environment.clock, color=environment.color)

@@ -54,7 +54,8 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     memory, part, output = read_memory(parsed), read_part(parsed), read_output(parsed)
     check_outputs(part, output)
 
-    from rdc.survey.part import PartSource, merge_parts, write_part
+    from rdc.survey.merging import PartSource, merge_parts
+    from rdc.survey.part import write_part
     from rdc.survey.summary import report_of
 
     with contextlib.ExitStack() as stack:

@@ -24,7 +24,6 @@ _SSH = 'give it to ssh: -e "ssh OPTIONS"'
 _SIGNATURE = "chunks are always named by BLAKE3"
 _FILTER = "use --exclude, --include or --filter"
 _LIST = "use -n -i"
-_NOT_YET = "not available yet"
 
 _REFUSED: dict[tuple[str, ...], str] = {
     ("--info", "--debug", "--stderr", "--msgs2stderr"): "use -v, -i or --stats",
@@ -33,7 +32,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--inc-recursive", "--i-r"): "",
     ("--relative", "-R", "--implied-dirs", "--i-d"): "sync each directory to its own place",
     ("--backup", "-b", "--backup-dir", "--suffix"): "copy the destination before the sync",
-    ("--update", "-u"): _NOT_YET,
     ("--inplace", "--append", "--append-verify", "--write-devices"): _TEMPORARY,
     ("--temp-dir", "-T", "--delay-updates"): _TEMPORARY,
     ("--dirs", "-d", "--old-dirs", "--old-d"): "directories are always descended into; use --exclude='/*/*'",
@@ -48,14 +46,11 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--atimes", "-U", "--open-noatime", "--crtimes", "-N"): "modification times are kept, no others",
     ("--omit-dir-times", "-O", "--omit-link-times", "-J"): "modification times are always kept",
     ("--super", "--fake-super", "--copy-as"): "--owner and --no-owner choose",
-    ("--sparse", "-S"): "not available yet; holes are written out",
     ("--preallocate",): "",
     ("--whole-file", "-W"): "rdc always looks for what the destination already has",
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
     ("--block-size", "-B"): "the size of chunks follows from their content",
-    ("--one-file-system", "-x"): "not available yet; exclude the mount points",
     ("--rsync-path",): "use --remote-path=PROGRAM, the far rdc",
-    ("--existing", "--ignore-non-existing", "--ignore-existing"): _FILTER,
     ("--remove-source-files", "--remove-sent-files"): "the source is never changed",
     ("--del", "--delete-before", "--delete-during", "--delete-after", "--delete-delay"): _DELETE,
     ("--delete-excluded",): "delete excluded entries by hand",
@@ -67,7 +62,7 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--partial-dir",): _RESUME,
     ("--prune-empty-dirs", "-m"): "",
     ("--numeric-ids", "--usermap", "--groupmap", "--chown"): _IDS,
-    ("--ignore-times", "-I", "--size-only", "--modify-window", "-@"): _TIME,
+    ("--ignore-times", "-I", "--modify-window", "-@"): _TIME,
     ("--fuzzy", "-y", "--compare-dest", "--copy-dest"): _FIND,
     ("--link-dest",): "not available yet",
     ("--compress-choice", "--zc", "--compress-level", "--zl", "--compress-threads", "--zt"): _COMPRESSION,

@@ -14,13 +14,11 @@ from rdc.cli.environment import Environment
 from rdc.cli.filter_options import read_rule_file
 from rdc.cli.options import options_help
 from rdc.cli.scan_options import SCAN_OPTIONS, Output, ScanRequest, parse_scan, read_scan
-from rdc.errors import ExitCode, printable
-from rdc.progress import Problem, Progressed
+from rdc.errors import ExitCode
+from rdc.report.trouble import Trouble
 
 if TYPE_CHECKING:
     from rdc.model.scan import ScanReport
-    from rdc.progress import Event
-    from rdc.report.progress_bar import ProgressBar
 
 __all__ = ["OPTIONS", "SUMMARY", "check_outputs", "help_text", "print_report", "run"]
 
@@ -69,7 +67,8 @@ def _perform(request: ScanRequest, environment: Environment) -> ScanReport:
     from rdc.survey.scan import survey
     from rdc.survey.summary import report_of
 
-    talk = _Talk(environment, quiet=request.output.quiet)
+    quiet = request.output.quiet
+    talk = Trouble(environment.talk, environment.progress(quiet=quiet), quiet=quiet)
     try:
         with _stop_requests() as stopped, request.catalog.store() as catalog:
             outcome = survey(
@@ -143,34 +142,6 @@ def _width(environment: Environment) -> int | None:
     import shutil
 
     return shutil.get_terminal_size((100, 24)).columns
-
-
-class _Talk:
-    """A Reporter: problems as lines, progress as a bar where one can be drawn."""
-
-    def __init__(self, environment: Environment, *, quiet: bool) -> None:
-        self._environment = environment
-        self._quiet = quiet
-        self._bar: ProgressBar | None = None
-        if environment.can_redraw and not quiet:
-            from rdc.report.progress_bar import ProgressBar
-
-            self._bar = ProgressBar(environment.stderr, environment.clock, color=environment.color)
-
-    def __call__(self, event: Event, /) -> None:
-        if isinstance(event, Problem):
-            notice = event.code is ExitCode.OK
-            if notice and self._quiet:
-                return
-            line = f"rdc: {'note: ' if notice else ''}{printable(event.message)}"
-            if self._bar is None or not self._bar.line(line):
-                self._environment.talk(line + "\n")
-        elif isinstance(event, Progressed) and self._bar is not None:
-            self._bar.follow(event)
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
 
 
 @contextlib.contextmanager

@@ -13,10 +13,10 @@ from rdc.cli.environment import Environment
 from rdc.cli.filter_options import FILTER_GROUP, read_rule_file, read_rules
 from rdc.cli.options import Option, OptionGroup, Words, options_help, parse_words
 from rdc.cli.sizes import read_size
-from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.errors import ExitCode, RdcError, UsageError, worse
 from rdc.model.similar import SimilarOptions
 from rdc.progress import Problem
-from rdc.report.survey_terminal import SurveyTerminal, worse
+from rdc.report.trouble import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.model.similar import SimilarFile, SimilarFolders
     from rdc.progress import Event, Reporter
-    from rdc.report.progress_bar import ProgressBar
     from rdc.survey.similar import Similar
 
 T = TypeVar("T")
@@ -122,8 +121,7 @@ class _Job:
         self.options = _options(words, environment)
         self.top = _count(words)
         self.code = ExitCode.OK
-        self._bar = _bar(environment, quiet=words.has("--quiet"))
-        self.terminal = SurveyTerminal(environment.talk, self._bar)
+        self.terminal = Trouble(environment.talk, environment.progress(quiet=words.has("--quiet")))
         self.reporter: Reporter = self.terminal
 
     @property
@@ -263,7 +261,7 @@ class _NullWriter(_ListingWriter):
         self.environment.binary(b"".join(file.path + b"\0" for file in files))
 
     def groups(self, found: Similar) -> None:
-        from rdc.report.similar_listing import null_names
+        from rdc.report.names import null_names
 
         for group in found:
             self.environment.binary(
@@ -271,7 +269,7 @@ class _NullWriter(_ListingWriter):
             )
 
     def folders(self, pairs: Sequence[SimilarFolders]) -> None:
-        from rdc.report.similar_listing import null_names
+        from rdc.report.names import null_names
 
         for pair in pairs:
             self.environment.binary(null_names((pair.first, pair.second)))
@@ -311,7 +309,7 @@ class _JsonWriter(_Writer):
             if job.words.has("--to"):
                 for file in (ranked := job.ranked()):
                     events.match(file)
-                events.finish({"matches": len(ranked)}, job.code)
+                events.finish_matches(len(ranked), job.code)
                 return job.code
             if job.words.has("--folders"):
                 found, pairs = job.folders()
@@ -324,7 +322,7 @@ class _JsonWriter(_Writer):
         except RdcError as error:
             events.fail(error)
             raise
-        events.finish_groups(found.summary, job.code)
+        events.finish(found.summary, job.code)
         return job.code
 
 
@@ -357,11 +355,3 @@ def _count(words: Words) -> int:
     ):
         raise UsageError(f"--top={given.value}: a number of files, 1 or more, is expected")
     return int(given.value)
-
-
-def _bar(environment: Environment, *, quiet: bool) -> ProgressBar | None:
-    if quiet or not environment.can_redraw:
-        return None
-    from rdc.report.progress_bar import ProgressBar
-
-    return ProgressBar(environment.stderr, environment.clock, color=environment.color)

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
-    from rdc.report.progress_bar import ProgressBar
-    from rdc.report.progress_lines import ProgressLines
 
 __all__ = ["OPTIONS", "SUMMARY", "Syncer", "help_text", "run"]
 
@@ -129,15 +127,6 @@ def _json_output(environment: Environment) -> _Output:
 
 def _terminal_output(request: SyncRequest, environment: Environment) -> _Output:
     style = request.style
-    # Names that scroll by on the same terminal are progress enough, and a bar would tear them apart.
     scrolling = environment.stdout_is_terminal and (style.names or style.itemize)
-    bar: ProgressBar | ProgressLines | None = None
-    if environment.can_redraw and not style.quiet and not scrolling:
-        from rdc.report.progress_bar import ProgressBar
-
-        bar = ProgressBar(environment.stderr, environment.clock, color=environment.color)
-    elif style.progress and not style.quiet:
-        from rdc.report.progress_lines import ProgressLines
-
-        bar = ProgressLines(environment.talk, environment.clock)
-    return SyncTerminal(style, environment.data, environment.talk, bar)
+    progress = environment.progress(quiet=style.quiet, scrolling=scrolling, lines=style.progress)
+    return SyncTerminal(style, environment.data, environment.talk, progress)

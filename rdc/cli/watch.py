@@ -15,7 +15,7 @@ from rdc.cli.told import told
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits import RESCAN_SECONDS
 from rdc.model.location import Location, RemoteShell
-from rdc.model.watch import WatchEvent, WatchOptions, WatchReport
+from rdc.model.watch import UNWATCHED, WatchEvent, WatchOptions, WatchReport
 from rdc.progress import Event
 from rdc.records import dataclass
 
@@ -50,7 +50,13 @@ comparison fails. A lost connection is dialled again; a source that is gone, emp
 watch until it is back.
 """
 
-_WITHOUT = {"--dry-run", "--checksum", "--stats", "--human-readable", "--progress", "-P"}
+_WITHOUT = {
+    *("--" + name.replace("_", "-") for name in UNWATCHED),
+    "--stats",
+    "--human-readable",
+    "--progress",
+    "-P",
+}
 """Options of rdc sync that mean nothing in a run without an end, or would cost all the time."""
 
 OPTIONS = (

@@ -32,5 +32,5 @@ def stage_small(
 def place_small(directory: int, temporaries: Buffer, names: Buffer, fds: Buffer, /) -> bytes:
     """Renames what is staged where nothing is in the way: an errno each (native int32), 0 for none."""
 
-def close_all(fds: Buffer, /) -> None:
-    """Closes the descriptors that are not -1."""
+def close_files(fds: Buffer, /) -> None:
+    """Closes the descriptors (native int32) that are not -1."""

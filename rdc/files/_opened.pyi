@@ -1,7 +1,7 @@
 """Many files opened together, on Linux. rdc.files.opened uses it.
 
 Columns are this machine's integers; all raise ValueError for such as do not fit each other. A descriptor
-(int32) of -1 is passed over. All but `close_files` release the interpreter's lock.
+(int32) of -1 is passed over. All release the interpreter's lock.
 """
 
 from typing_extensions import Buffer

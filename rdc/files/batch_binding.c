@@ -8,9 +8,7 @@
 
 #ifdef __linux__
 
-#include <string.h>
-#include <unistd.h>
-
+#include "close_files.h"
 #include "column.h"
 #include "small_files.h"
 
@@ -175,25 +173,6 @@ done:
     return result;
 }
 
-static PyObject *close_all(PyObject *module, PyObject *args)
-{
-    Py_buffer fds;
-    (void)module;
-
-    if (!PyArg_ParseTuple(args, "y*:close_all", &fds))
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; i < fds.len / 4; i++) {
-        int32_t fd;
-        memcpy(&fd, (const char *)fds.buf + 4 * i, sizeof fd);
-        if (fd >= 0)
-            close(fd);
-    }
-    Py_END_ALLOW_THREADS
-    PyBuffer_Release(&fds);
-    Py_RETURN_NONE;
-}
-
 #endif
 
 static PyMethodDef functions[] = {
@@ -201,7 +180,7 @@ static PyMethodDef functions[] = {
     {"read_small", read_small, METH_VARARGS, NULL},
     {"stage_small", stage_small, METH_VARARGS, NULL},
     {"place_small", place_small, METH_VARARGS, NULL},
-    {"close_all", close_all, METH_VARARGS, NULL},
+    {"close_files", close_files, METH_O, NULL},
 #endif
     {NULL, NULL, 0, NULL},
 };

@@ -153,6 +153,11 @@ class CommitGroup:
         nothing is there: each is to be tried by itself, as a Replacement, which has the error if there is
         one.
         """
+        if self._root.sparse:
+            from rdc.files.sparse import has_hole
+
+            if has_hole(content):
+                return list(range(listing.count))
         failed: list[int] = []
         view = memoryview(content)
         first = at = 0

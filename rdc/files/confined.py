@@ -64,6 +64,8 @@ class Root:
         self._directories = DirectoryCache(self._directory)
         self._allowance = allowance
         self.label = label
+        self.sparse = False
+        """New files get holes where their content is zeros."""
 
     @classmethod
     def open(

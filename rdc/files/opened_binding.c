@@ -8,8 +8,7 @@
 
 #ifdef __linux__
 
-#include <unistd.h>
-
+#include "close_files.h"
 #include "opened_files.h"
 
 /* A caller that asks for more at once has lost count: what is held is to be bounded by it. */
@@ -152,20 +151,6 @@ done:
     PyBuffer_Release(&uids);
     PyBuffer_Release(&gids);
     return outcomes;
-}
-
-static PyObject *close_files(PyObject *module, PyObject *fds)
-{
-    Py_buffer view;
-    (void)module;
-
-    if (PyObject_GetBuffer(fds, &view, PyBUF_SIMPLE))
-        return NULL;
-    for (Py_ssize_t i = 0; i < view.len / 4; i++)
-        if (((const int32_t *)view.buf)[i] >= 0)
-            close(((const int32_t *)view.buf)[i]);
-    PyBuffer_Release(&view);
-    Py_RETURN_NONE;
 }
 
 #endif

@@ -162,4 +162,4 @@ class StagedFiles:
             self.drop(row)
         if _extension is not None:
             fds, self._fds = self._fds, array("i", [-1]) * len(self._fds)
-            _extension.close_all(fds)
+            _extension.close_files(fds)

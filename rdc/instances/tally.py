@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, FileError
+from rdc.errors import ExitCode, FileError, worse
 from rdc.model.instances import DedupeReport
 from rdc.progress import Problem, Progressed
 from rdc.records import dataclass, field
@@ -71,9 +71,7 @@ class Tally:
 
     def problem(self, error: FileError) -> None:
         self.errors += 1
-        # What could not be done outweighs what changed by itself, as in a sync.
-        if self._code is not ExitCode.PARTIAL:
-            self._code = error.code
+        self._code = worse(self._code, error.code)
         self.reporter(Problem(error.code, error.path, str(error)))
 
     def skip(self, path: bytes, message: str) -> None:

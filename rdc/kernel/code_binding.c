@@ -1,117 +1,62 @@
-/* code_binding.c - machine code without its targets as Python functions; rdc/kernel/pure_code_blanks.py documents them. */
-#include "code_binding.h"
+/* code_binding.c - the targets of branches in machine code, rewritten, as Python functions. */
+#include "binding.h"
 
-#include "code_blanks.h"
+#include "code_targets.h"
 
-static void uneven(Py_ssize_t expected, Py_ssize_t found)
+/* Rewrites `content` in the pieces that `places` names: an offset and a length each. */
+static PyObject *move_targets(PyObject *args, const char *format, rdc_direction direction)
 {
-    PyErr_Format(PyExc_ValueError, "code blanks: %zd bytes that do not fit a mask of %zd", found, expected);
-}
-
-static PyObject *target_mask(PyObject *module, PyObject *args)
-{
-    Py_buffer content;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*:target_mask", &content))
-        return NULL;
-    PyObject *mask = PyBytes_FromStringAndSize(NULL, content.len);
-    if (mask) {
-        uint8_t *to = (uint8_t *)PyBytes_AS_STRING(mask);
-        Py_BEGIN_ALLOW_THREADS
-        rdc_target_mask(content.buf, (size_t)content.len, to);
-        Py_END_ALLOW_THREADS
-    }
-    PyBuffer_Release(&content);
-    return mask;
-}
-
-static PyObject *blank_targets(PyObject *module, PyObject *args)
-{
-    Py_buffer content;
-    long blank;
+    Py_buffer content, places;
     PyObject *result = NULL;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "w*l:blank_targets", &content, &blank))
+    uint64_t total = 0;
+    size_t moved = 0;
+    if (!PyArg_ParseTuple(args, format, &content, &places))
         return NULL;
-    if (blank < 0 || blank > UINT8_MAX) {
-        PyErr_Format(PyExc_ValueError, "code blanks: %ld is no byte", blank);
-    } else {
-        size_t count;
-        Py_BEGIN_ALLOW_THREADS
-        count = rdc_blank_targets(content.buf, (size_t)content.len, (uint8_t)blank);
-        Py_END_ALLOW_THREADS
-        result = PyLong_FromSize_t(count);
+    const size_t pieces = (size_t)places.len / 16, size = (size_t)content.len;
+    int fits = places.len % 16 == 0;
+    for (size_t i = 0; fits && i < pieces; i++) {
+        uint64_t length;
+        memcpy(&length, (const uint8_t *)places.buf + 16 * i + 8, sizeof length);
+        fits = length <= size - total;
+        total += length;
     }
+    if (!fits || total != size) {
+        PyErr_Format(PyExc_ValueError,
+                     "code targets: an offset and a length for each piece, of %zd bytes in all (%zd bytes)", content.len,
+                     places.len);
+        goto done;
+    }
+    uint8_t *code = content.buf;
+    Py_BEGIN_ALLOW_THREADS
+    for (size_t i = 0; i < pieces; i++) {
+        uint64_t place[2];
+        memcpy(place, (const uint8_t *)places.buf + 16 * i, sizeof place);
+        moved += rdc_move_targets(code, (size_t)place[1], place[0], direction);
+        code += place[1];
+    }
+    Py_END_ALLOW_THREADS
+    result = PyLong_FromSize_t(moved);
+done:
     PyBuffer_Release(&content);
+    PyBuffer_Release(&places);
     return result;
 }
 
-static PyObject *take_targets(PyObject *module, PyObject *args)
+static PyObject *absolute_targets(PyObject *module, PyObject *args)
 {
-    Py_buffer content, mask;
-    unsigned long long offset;
-    PyObject *taken = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*K:take_targets", &content, &mask, &offset))
-        return NULL;
-    if (content.len != mask.len)
-        uneven(mask.len, content.len);
-    else
-        taken = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)rdc_masked(mask.buf, (size_t)mask.len));
-    if (taken)
-        rdc_take_targets(content.buf, mask.buf, (size_t)mask.len, offset, (uint8_t *)PyBytes_AS_STRING(taken));
-    PyBuffer_Release(&content);
-    PyBuffer_Release(&mask);
-    return taken;
+    return move_targets(args, "w*y*:absolute_targets", RDC_ABSOLUTE);
 }
 
-static PyObject *place_targets(PyObject *module, PyObject *args)
+static PyObject *relative_targets(PyObject *module, PyObject *args)
 {
-    Py_buffer mask, targets;
-    unsigned long long offset;
-    PyObject *image = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*K:place_targets", &mask, &targets, &offset))
-        return NULL;
-    if (rdc_masked(mask.buf, (size_t)mask.len) != (size_t)targets.len)
-        uneven(mask.len, targets.len);
-    else
-        image = PyBytes_FromStringAndSize(NULL, mask.len);
-    if (image) {
-        uint8_t *to = (uint8_t *)PyBytes_AS_STRING(image);
-        memset(to, 0, (size_t)mask.len);
-        rdc_place_targets(mask.buf, (size_t)mask.len, offset, targets.buf, to);
-    }
-    PyBuffer_Release(&mask);
-    PyBuffer_Release(&targets);
-    return image;
-}
-
-static PyObject *overlay(PyObject *module, PyObject *args)
-{
-    Py_buffer content, image, mask;
-    PyObject *result = NULL;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "w*y*y*:overlay", &content, &image, &mask))
-        return NULL;
-    if (content.len != image.len || content.len != mask.len) {
-        uneven(content.len, image.len < mask.len ? image.len : mask.len);
-    } else {
-        rdc_overlay(content.buf, image.buf, mask.buf, (size_t)content.len);
-        result = Py_NewRef(Py_None);
-    }
-    PyBuffer_Release(&content);
-    PyBuffer_Release(&image);
-    PyBuffer_Release(&mask);
-    return result;
+    return move_targets(args, "w*y*:relative_targets", RDC_RELATIVE);
 }
 
 static PyMethodDef functions[] = {
-    {"blank_targets", blank_targets, METH_VARARGS, NULL},
-    {"overlay", overlay, METH_VARARGS, NULL},
-    {"place_targets", place_targets, METH_VARARGS, NULL},
-    {"take_targets", take_targets, METH_VARARGS, NULL},
-    {"target_mask", target_mask, METH_VARARGS, NULL},
+    {"absolute_targets", absolute_targets, METH_VARARGS, NULL},
+    {"relative_targets", relative_targets, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -3,7 +3,7 @@
  *
  * Nothing is looked for before all numbers were read and found to add up.
  */
-#include "gap_binding.h"
+#include "binding.h"
 
 #include "form.h"
 #include "gap_search.h"

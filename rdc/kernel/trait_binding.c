@@ -4,7 +4,7 @@
  * All calls keep the interpreter's lock, so that threads find an index whole: the longest, a query of a million
  * files, takes a few milliseconds, and callers give no more than some dozen queries at a time.
  */
-#include "trait_binding.h"
+#include "binding.h"
 
 #include "form.h"
 #include "strongest_pairs.h"

@@ -48,6 +48,19 @@ class SyncOptions:
     """Bytes a second that each side may send; 0: no limit."""
     timeout: int = 0
     """Seconds without a byte through the connection before both sides give up; 0: never."""
+    update: bool = False
+    """Leave files alone that are newer at the destination, by their mtimes."""
+    existing: bool = False
+    """Make nothing at the destination that it does not have; what is there is brought up to the source."""
+    ignore_existing: bool = False
+    """Leave alone what is there, directories apart: only make what is missing."""
+    size_only: bool = False
+    """Take a file of equal size as equal, whatever its mtime, unless `checksum` compares contents."""
+    sparse: bool = False
+    """Make holes where the content of files that are written is zeros."""
+    one_file_system: bool = False
+    """Neither side goes into a directory on another file system than its top: the source lists it without
+    entries, and nothing at the destination is deleted there."""
 
 
 class Purpose(Enum):

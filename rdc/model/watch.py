@@ -13,6 +13,7 @@ __all__ = [
     "InStep",
     "Limited",
     "Resumed",
+    "UNWATCHED",
     "WatchEvent",
     "WatchOptions",
     "WatchReport",
@@ -21,6 +22,12 @@ __all__ = [
 RESCAN_SECONDS = 600
 """Between two comparisons of the whole trees, by default. One of 100,000 files costs some 0.3 s of CPU a side
 and 600 bytes; what others change at the destination stays that long."""
+
+UNWATCHED = (
+    "dry_run", "checksum", "update", "existing", "ignore_existing", "size_only", "one_file_system",
+)  # fmt: skip
+"""Fields of SyncOptions that a watch does not take: they would cost all the time, or leave the two trees
+different, where the point is that they are in step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from rdc.limits import MOUNT_POINTS
 from rdc.model.entries import Kind
 from rdc.model.kept import EVERYTHING
-from rdc.protocol.messages import Changed, Describe, ListingEnd, ListingPart, Manifest, Start, Turn
+from rdc.protocol.messages import (
+    Changed,
+    Describe,
+    ListingEnd,
+    ListingPart,
+    Manifest,
+    MountPoints,
+    Start,
+    Turn,
+)
 from rdc.protocol.states import Illegal
 
 __all__ = ["Census"]
@@ -31,6 +41,7 @@ class Census:
         """Entries of the manifest that stands for a listing."""
         self._top_due = False
         """A manifest came, and its topmost nodes may follow, even when a listing was asked for by then."""
+        self._mount_points = 0
         self._unfinished: ListingPart | None = None
         """The last part, when its directory goes on."""
 
@@ -58,6 +69,7 @@ class Census:
             raise Illegal("the tree is being described already")
         self._asked = message
         self._offered = None
+        self._mount_points = 0
         return self._unasked is not None and self._accept(self._unasked)
 
     def _accept(self, manifest: Manifest) -> bool:
@@ -93,6 +105,12 @@ class Census:
         if not self._top_due:
             raise Illegal("there is no manifest that it is of")
         self._top_due = False
+
+    def leave_out(self, message: MountPoints) -> None:
+        """Illegal before Start, and where they are too many."""
+        self._mount_points += len(message.paths)
+        if not self._started or self._mount_points > MOUNT_POINTS:
+            raise Illegal("its Start is missing, or they are more than " + str(MOUNT_POINTS))
 
     def look(self) -> None:
         """Illegal unless there is a manifest to look into."""

@@ -39,6 +39,7 @@ from rdc.protocol.messages import (
     Literals,
     Manifest,
     Message,
+    MountPoints,
     NodeAnswer,
     NodeRequest,
     Open,
@@ -391,6 +392,8 @@ class Connection:
                 self._ledger.answer(message)
             case TopTier():
                 self._census.top()
+            case MountPoints():
+                self._census.leave_out(message)
             case ListingEnd():
                 self._census.end(message)
             case Done() if self.outstanding:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from rdc.limits import FRAME_BYTES, ORDINAL_LIMIT, TIER_NODES, TOP_NODES
+from rdc.limits import FRAME_BYTES, ITEMS_BYTES, ITEMS_PER_MESSAGE, ORDINAL_LIMIT, TIER_NODES, TOP_NODES
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.kept import EVERYTHING, Kept
 from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import Count, GroupSet, Level, Ordinal, Root, Size, TierNodes
-from rdc.protocol.fields import Blob, Column, Flag, Gaps, KeptCode, Member, MetadataItems, Path
+from rdc.protocol.fields import Blob, Column, Flag, Gaps, KeptCode, Member, MetadataItems, Path, Strings
 from rdc.protocol.listings import ListingColumns
 from rdc.protocol.rows import RowColumns, Rows
 from rdc.records import dataclass
@@ -18,6 +18,7 @@ __all__ = [
     "ListingEnd",
     "ListingPart",
     "Manifest",
+    "MountPoints",
     "RowsPart",
     "RowsRequest",
     "Start",
@@ -104,6 +105,16 @@ class Manifest(WireMessage):
     """Directories that could not be read and are missing."""
     kept: Annotated[Kept, KeptCode()]
     """What counts in the digests: what both sides keep, or, where it was not asked for, a guess at that."""
+
+
+@wire(57)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class MountPoints(WireMessage):
+    """S, with the option one_file_system: directories that it has, on other file systems, and did not go
+    into. What is below them is not known."""
+
+    paths: Annotated[tuple[bytes, ...], Strings(ITEMS_PER_MESSAGE, ITEMS_BYTES)]
+    """Relative to the root."""
 
 
 @wire(33)

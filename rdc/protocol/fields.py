@@ -362,21 +362,28 @@ class Options:
         ("bandwidth", Integer()),
         ("timeout", Integer(highest=TIMEOUT_SECONDS)),
     )
+    # Those that few runs have, as the bits of one integer, from the lowest on.
+    RARE = ("one_file_system", "update", "existing", "ignore_existing", "size_only", "sparse")
 
     def pack(self, value: SyncOptions) -> object:
         rules = b"".join(rule.action.value.encode() + rule.pattern + b"\0" for rule in value.rules)
-        return [*(codec.pack(getattr(value, name)) for name, codec in self.FLAGS), rules]
+        rare = sum(getattr(value, name) << bit for bit, name in enumerate(self.RARE))
+        return [*(codec.pack(getattr(value, name)) for name, codec in self.FLAGS), rare, rules]
 
     def unpack(self, raw: object) -> SyncOptions:
         items = of_type(raw, tuple)
-        if len(items) != len(self.FLAGS) + 1:
-            raise ValueError(f"expected {len(self.FLAGS) + 1} options, found {len(items)}")
+        if len(items) != len(self.FLAGS) + 2:
+            raise ValueError(f"expected {len(self.FLAGS) + 2} options, found {len(items)}")
         values: dict[str, Any] = {}
         for (name, codec), item in zip(self.FLAGS, items, strict=False):
             try:
                 values[name] = codec.unpack(item)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from None
+        rare = of_type(items[-2], int)
+        if not 0 <= rare < 1 << len(self.RARE):
+            raise ValueError(f"rare: {rare} is not in 0..{(1 << len(self.RARE)) - 1}")
+        values |= {name: bool(rare >> bit & 1) for bit, name in enumerate(self.RARE)}
         return SyncOptions(rules=self._rules(of_type(items[-1], bytes)), **values)
 
     @staticmethod

@@ -37,6 +37,7 @@ from rdc.protocol.description import (
     ListingEnd,
     ListingPart,
     Manifest,
+    MountPoints,
     RowsPart,
     RowsRequest,
     Start,
@@ -77,6 +78,7 @@ __all__ = [
     "Literals",
     "Manifest",
     "Message",
+    "MountPoints",
     "NodeAnswer",
     "NodeRequest",
     "Notice",
@@ -118,6 +120,7 @@ Message: TypeAlias = (
     | BlockAnswer
     | Describe
     | Manifest
+    | MountPoints
     | Literals
     | Correction
     | Targets

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rdc.model.instances import DedupeReport, Instance
-from rdc.progress import Problem, Progressed
-from rdc.report.json_events import JsonEvents, path_fields
+from rdc.report.json_events import JsonEvents, Value, path_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rdc.instances.events import DedupeEvent
 
 __all__ = ["DedupeJson"]
 
@@ -33,7 +31,7 @@ class DedupeJson(JsonEvents):
     def start(self) -> None:
         self.tell("start", dry_run=self._dry_run)
 
-    def __call__(self, event: DedupeEvent, /) -> None:
+    def __call__(self, event: object, /) -> None:
         if isinstance(event, Instance):
             fields = {
                 "action": event.action.value,
@@ -44,24 +42,20 @@ class DedupeJson(JsonEvents):
                 "perhaps": event.perhaps,
             }
             self.queue("item", fields)
-        elif isinstance(event, Progressed):
-            self.progressed(event)
-        elif isinstance(event, Problem):
-            self.problem(event)
+        else:
+            super().__call__(event)
 
     def finish(self, report: DedupeReport, journal: bytes | None) -> None:
-        self.tell(
-            "summary",
-            groups=report.groups,
-            files=report.files,
-            bytes=report.bytes,
-            won=report.won,
-            perhaps=report.perhaps,
-            already=report.already,
-            skipped=report.skipped,
-            errors=report.errors,
-            capped=report.capped,
-            journal="" if journal is None else journal.decode("utf-8", "replace"),
-            seconds=self.seconds,
-            exit=int(report.exit),
-        )
+        fields: dict[str, Value] = {
+            "groups": report.groups,
+            "files": report.files,
+            "bytes": report.bytes,
+            "won": report.won,
+            "perhaps": report.perhaps,
+            "already": report.already,
+            "skipped": report.skipped,
+            "errors": report.errors,
+            "capped": report.capped,
+            "journal": "" if journal is None else journal.decode("utf-8", "replace"),
+        }
+        self.summary(fields, report.exit)

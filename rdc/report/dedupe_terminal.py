@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from rdc.errors import ExitCode, RdcError, printable
 from rdc.instances.events import DedupeEvent
 from rdc.model.instances import Action, DedupeReport, Instance
-from rdc.progress import Problem, Progressed
 from rdc.records import dataclass
 from rdc.report.sizes import counted, size_text
 from rdc.report.trouble import Trouble
@@ -57,10 +56,8 @@ class DedupeTerminal:
         if isinstance(event, Instance):
             if not self._style.quiet:
                 self._data(instance_line(event) + "\n")
-        elif isinstance(event, Problem):
-            self._trouble.tell(event)
-        elif isinstance(event, Progressed):
-            self._trouble.follow(event)
+        else:
+            self._trouble(event)
 
     def finish(self, report: DedupeReport, journal: bytes | None) -> None:
         self.close()

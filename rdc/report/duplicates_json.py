@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rdc.records import asdict
-from rdc.report.json_events import path_fields
-from rdc.report.survey_json import SurveyJson, Value
+from rdc.report.json_events import JsonEvents, Value, path_fields
 
 if TYPE_CHECKING:
     from rdc.errors import ExitCode
@@ -15,15 +14,15 @@ if TYPE_CHECKING:
 __all__ = ["DuplicatesJson"]
 
 
-class DuplicatesJson(SurveyJson):
-    """`group` besides the events of every survey."""
+class DuplicatesJson(JsonEvents):
+    """`group` besides the events of every verb."""
 
     def group(self, group: DuplicateGroup) -> None:
         files = [_file(file) for file in group.files]
         self.queue("group", {"size": group.size, "waste": group.waste, "files": files})
 
-    def finish_groups(self, summary: DuplicateSummary, code: ExitCode) -> None:
-        self.finish(asdict(summary), code)
+    def finish(self, summary: DuplicateSummary, code: ExitCode) -> None:
+        self.summary(asdict(summary), code)
 
 
 def _file(file: DuplicateFile) -> dict[str, Value]:

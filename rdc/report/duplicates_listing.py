@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator
 
 from rdc.errors import printable
 from rdc.model.duplicates import DuplicateGroup, DuplicateSummary
+from rdc.report.names import csv_name
 from rdc.report.sizes import counted, size_text
 
-__all__ = ["CSV_HEAD", "csv_lines", "null_names", "summary_text", "text_lines"]
+__all__ = ["CSV_HEAD", "csv_lines", "summary_text", "text_lines"]
 
 CSV_HEAD = "group,file,size,path,path_b64\n"
 """Names of the columns; columns may be added behind them."""
@@ -24,12 +24,6 @@ def text_lines(group: DuplicateGroup) -> str:
     return "\n".join(lines) + "\n"
 
 
-def null_names(group: DuplicateGroup) -> bytes:
-    """The bytes of each name, those of other names too, each followed by NUL; then an empty name."""
-    names = [name for file in group.files for name in (file.path, *file.links)]
-    return b"\0".join([*names, b"", b""])
-
-
 def csv_lines(number: int, group: DuplicateGroup) -> Iterator[str]:
     """A name a row; names with one `file` number are names of one file.
 
@@ -37,10 +31,7 @@ def csv_lines(number: int, group: DuplicateGroup) -> Iterator[str]:
     """
     for place, file in enumerate(group.files, 1):
         for name in (file.path, *file.links):
-            shown = printable(name)
-            exact = "" if shown.encode("utf-8") == name else base64.b64encode(name).decode("ascii")
-            quoted = shown.replace('"', '""')
-            yield f'{number},{place},{group.size},"{quoted}",{exact}\n'
+            yield f"{number},{place},{group.size},{csv_name(name)}\n"
 
 
 def summary_text(summary: DuplicateSummary) -> str:

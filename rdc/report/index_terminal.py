@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, FileError
+from rdc.errors import ExitCode, FileError, worse
 from rdc.progress import Problem, Progressed
 from rdc.report.sizes import counted, size_text
 from rdc.report.trouble import Trouble
@@ -13,6 +13,7 @@ from rdc.report.trouble import Trouble
 if TYPE_CHECKING:
     from rdc.progress import Event
     from rdc.report.progress_bar import ProgressBar
+    from rdc.report.progress_lines import ProgressLines
 
 __all__ = ["IndexTerminal"]
 
@@ -20,7 +21,7 @@ __all__ = ["IndexTerminal"]
 class IndexTerminal:
     """Counts and shows; `talk` writes whole lines to stderr."""
 
-    def __init__(self, talk: Callable[[str], None], bar: ProgressBar | None) -> None:
+    def __init__(self, talk: Callable[[str], None], bar: ProgressBar | ProgressLines | None) -> None:
         self._trouble = Trouble(talk, bar)
         self._files = 0
         self._known = 0
@@ -39,7 +40,7 @@ class IndexTerminal:
         self._known += known
         self._bytes += size
         self._bytes_read += 0 if known else size
-        self._trouble.follow(Progressed("compare", self._bytes, None))
+        self._trouble(Progressed("compare", self._bytes, None))
 
     def failed(self, error: FileError) -> None:
         self._problem(Problem(error.code, error.path, str(error)))
@@ -57,7 +58,5 @@ class IndexTerminal:
 
     def _problem(self, event: Problem) -> None:
         self._failed += 1
-        # What could not be read outweighs what went away by itself, as in a sync.
-        if self.code is not ExitCode.PARTIAL:
-            self.code = event.code
-        self._trouble.tell(event)
+        self.code = worse(self.code, event.code)
+        self._trouble(event)

@@ -7,11 +7,12 @@ import json
 from typing import TYPE_CHECKING, TypeAlias
 
 from rdc.errors import FileError, RdcError
+from rdc.progress import Problem, Progressed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rdc.progress import Problem, Progressed
+    from rdc.errors import ExitCode
 
 __all__ = ["EVENT_VERSION", "PROGRESS_INTERVAL", "Field", "JsonEvents", "Value", "json_line", "path_fields"]
 
@@ -77,10 +78,21 @@ class JsonEvents:
         writes."""
         self._write(json_line(event, **fields))
 
-    def problem(self, event: Problem) -> None:
+    def __call__(self, event: object, /) -> None:
+        """A Reporter for trouble and progress; what else a verb tells of is up to its class."""
+        if isinstance(event, Problem):
+            self._problem(event)
+        elif isinstance(event, Progressed):
+            self._progressed(event)
+
+    def summary(self, fields: Mapping[str, Value], code: ExitCode) -> None:
+        """The last event of a run that came to its end."""
+        self.tell("summary", **fields, seconds=self.seconds, exit=int(code))
+
+    def _problem(self, event: Problem) -> None:
         self.tell("error", code=int(event.code), **path_fields(event.path), message=event.message)
 
-    def progressed(self, event: Progressed) -> None:
+    def _progressed(self, event: Progressed) -> None:
         """Not more often than PROGRESS_INTERVAL but for the last one of a phase, and never backwards."""
         now = self._clock()
         last = self._progress_at.get(event.phase)

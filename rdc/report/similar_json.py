@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rdc.records import asdict
-from rdc.report.json_events import path_fields
-from rdc.report.survey_json import SurveyJson, Value
+from rdc.report.json_events import JsonEvents, Value, path_fields
 
 if TYPE_CHECKING:
     from rdc.errors import ExitCode
@@ -15,8 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["SimilarJson"]
 
 
-class SimilarJson(SurveyJson):
-    """`group`, `match` and `folders` besides the events of every survey."""
+class SimilarJson(JsonEvents):
+    """`group`, `match` and `folders` besides the events of every verb."""
 
     def group(self, group: SimilarGroup) -> None:
         self.queue("group", {"bytes": group.bytes, "files": [_file(file) for file in group.files]})
@@ -35,8 +34,11 @@ class SimilarJson(SurveyJson):
             },
         )
 
-    def finish_groups(self, summary: SimilarSummary, code: ExitCode) -> None:
-        self.finish(asdict(summary), code)
+    def finish(self, summary: SimilarSummary, code: ExitCode) -> None:
+        self.summary(asdict(summary), code)
+
+    def finish_matches(self, count: int, code: ExitCode) -> None:
+        self.summary({"matches": count}, code)
 
 
 def _file(file: SimilarFile) -> dict[str, Value]:

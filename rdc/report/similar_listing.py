@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator
 
 from rdc.errors import printable
 from rdc.model.similar import SimilarFile, SimilarFolders, SimilarGroup, SimilarSummary
+from rdc.report.names import csv_name
 from rdc.report.sizes import counted, size_text
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "files_text",
     "folder_rows",
     "folders_text",
-    "null_names",
     "summary_text",
 ]
 
@@ -43,21 +42,16 @@ def folders_text(pair: SimilarFolders) -> str:
     )
 
 
-def null_names(names: Iterable[bytes]) -> bytes:
-    """The bytes of each name followed by NUL; then an empty name."""
-    return b"\0".join([*names, b"", b""])
-
-
 def file_rows(number: int, group: SimilarGroup) -> Iterator[str]:
     """A file a row, copies with the resemblance of the file that they equal."""
     for file in group.files:
         for path in (file.path, *file.copies):
-            like = _named(file.like)
-            yield f"{number},{file.similarity:.4f},{file.contained:.4f},{file.size},{_named(path)},{like}\n"
+            like = csv_name(file.like)
+            yield f"{number},{file.similarity:.4f},{file.contained:.4f},{file.size},{csv_name(path)},{like}\n"
 
 
 def folder_rows(pair: SimilarFolders) -> str:
-    first, second = _named(pair.first), _named(pair.second)
+    first, second = csv_name(pair.first), csv_name(pair.second)
     return f"{pair.overlap:.4f},{pair.shared},{pair.first_bytes},{pair.second_bytes},{first},{second}\n"
 
 
@@ -75,11 +69,3 @@ def summary_text(summary: SimilarSummary) -> str:
 def _percent(part: float) -> str:
     # 100 % is said of nothing that differs.
     return f"{min(part * 100, 99.9 if part < 1 else 100.0):5.1f}"
-
-
-def _named(path: bytes) -> str:
-    """Two columns: the path as text, and its bytes where that has escapes."""
-    shown = printable(path)
-    exact = "" if shown.encode("utf-8") == path else base64.b64encode(path).decode("ascii")
-    quoted = shown.replace('"', '""')
-    return f'"{quoted}",{exact}'

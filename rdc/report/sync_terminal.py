@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError, printable
 from rdc.model.sync import SyncReport
-from rdc.progress import Event, ItemChanged, Problem
+from rdc.progress import Event, ItemChanged
 from rdc.records import dataclass
 from rdc.report.sizes import counted, exact_text, size_text
 from rdc.report.trouble import Trouble
@@ -57,11 +57,9 @@ class SyncTerminal:
         """Nothing to say before the first event."""
 
     def __call__(self, event: Event, /) -> None:
-        self._trouble.follow(event)
+        self._trouble(event)
         if isinstance(event, ItemChanged):
             self._item(event)
-        elif isinstance(event, Problem):
-            self._trouble.tell(event)
 
     def finish(self, report: SyncReport) -> None:
         self.close()

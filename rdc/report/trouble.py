@@ -1,4 +1,4 @@
-"""Trouble as people read it: a line each on stderr, above the bar where one is drawn."""
+"""What a run tells people while it lasts: trouble, a line each on stderr, and how far it is."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, printable
+from rdc.progress import Problem
 
 if TYPE_CHECKING:
-    from rdc.progress import Event, Problem
+    from rdc.progress import Event
     from rdc.report.progress_bar import ProgressBar
     from rdc.report.progress_lines import ProgressLines
 
@@ -16,7 +17,7 @@ __all__ = ["Trouble"]
 
 
 class Trouble:
-    """`talk` writes whole lines to stderr; `quiet`: no notices, problems alone."""
+    """A Reporter; `talk` writes whole lines to stderr. `quiet`: no notices, problems alone."""
 
     def __init__(
         self, talk: Callable[[str], None], bar: ProgressBar | ProgressLines | None, *, quiet: bool = False
@@ -25,12 +26,13 @@ class Trouble:
         self._bar = bar
         self._quiet = quiet
 
-    def follow(self, event: Event) -> None:
-        """Let the bar take notice."""
-        if self._bar is not None:
+    def __call__(self, event: Event, /) -> None:
+        if isinstance(event, Problem):
+            self._tell(event)
+        elif self._bar is not None:
             self._bar.follow(event)
 
-    def tell(self, event: Problem) -> None:
+    def _tell(self, event: Problem) -> None:
         notice = event.code is ExitCode.OK
         if notice and self._quiet:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, FileError
+from rdc.errors import ExitCode, FileError, printable
 from rdc.files.sweep import sweep
 from rdc.model.entries import Kind
 from rdc.plan.itemize import DELETING
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rdc.files.confined import Root
+    from rdc.session.boundary import Boundary
     from rdc.session.news import News
     from rdc.tree.filters import FilterList
 
@@ -38,12 +39,23 @@ class Deletion:
     directories that hold one. Stops at `limit` entries with exit code 25.
     """
 
-    def __init__(self, root: Root, filters: FilterList, news: News, *, limit: int | None, dry: bool) -> None:
+    def __init__(
+        self,
+        root: Root,
+        filters: FilterList,
+        news: News,
+        *,
+        limit: int | None,
+        dry: bool,
+        boundary: Boundary | None = None,
+    ) -> None:
+        """`boundary`: nothing is deleted beyond it."""
         self._root = root
         self._filters = filters
         self._news = news
         self._limit = limit
         self._dry = dry
+        self._boundary = boundary
         self._spared: set[bytes] = set()
         self.deleted = 0
         self.refused = 0
@@ -84,6 +96,10 @@ class Deletion:
 
     def _enter(self, path: bytes) -> _Frame:
         try:
+            if self._boundary is not None and not self._boundary.holds(path):
+                text = f"{printable(path)}: kept, it lies on another file system"
+                self._news.report(Problem(ExitCode.OK, path, text))
+                return _Frame(path, iter(()), gone=False)
             stale: list[bytes] = []
             if not self._dry:
                 lend_rights(self._root, path)

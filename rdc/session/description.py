@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, ProtocolError
+from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.limits import (
+    ITEMS_BYTES,
+    ITEMS_PER_MESSAGE,
+    MOUNT_POINTS,
     ROWS_PER_PART,
     ROWS_TEXT_BYTES,
     SMALL_MANIFEST,
@@ -20,6 +24,7 @@ from rdc.protocol.listings import slice_listing
 from rdc.protocol.messages import (
     ListingEnd,
     ListingPart,
+    MountPoints,
     RowsPart,
     RowsRequest,
     TierAnswer,
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import PackedListing
     from rdc.progress import Event
+    from rdc.session.boundary import Boundary
     from rdc.session.driver import Conversation
     from rdc.session.news import News
     from rdc.session.source import SourceTree
@@ -53,8 +59,17 @@ DIRECTORIES_PER_LOOK = 64
 class Description:
     """Walks the tree as it is asked to, and keeps what it found: entries are named by their row."""
 
-    def __init__(self, tree: SourceTree, filters: FilterList, secret: bytes, news: News) -> None:
+    def __init__(
+        self,
+        tree: SourceTree,
+        filters: FilterList,
+        secret: bytes,
+        news: News,
+        boundary: Boundary | None = None,
+    ) -> None:
+        """`boundary`: walks do not go beyond it."""
         self._tree = tree
+        self._boundary = boundary
         self._filters = filters
         self._secret = secret
         self._news = news
@@ -71,7 +86,29 @@ class Description:
         self.manifest.clear()
         self._fold = None
         self.files = self.bytes = 0
-        return PackedWalk(self._tree.root, self._filters, self._report, self._tree.only)
+        enter = None
+        if self._boundary is not None:
+            self._boundary.beyond.clear()
+            enter = self._boundary.enters
+        return PackedWalk(self._tree.root, self._filters, self._report, self._tree.only, enter=enter)
+
+    def _tell_mount_points(self, round_: int) -> Conversation[None]:
+        """Whose entries are missing from what was walked; most walks have none."""
+        left = deque(self._boundary.beyond if self._boundary is not None else ())
+        if len(left) > MOUNT_POINTS:
+            raise RdcError(
+                f"{len(left)} directories of the source lie on other file systems,"
+                f" {MOUNT_POINTS} are the most; exclude some",
+                code=ExitCode.PARTIAL,
+            )
+        while left:
+            paths, size = [left.popleft()], 0
+            while left and len(paths) < ITEMS_PER_MESSAGE:
+                size += len(paths[-1]) + 1
+                if size + len(left[0]) + 1 > ITEMS_BYTES:
+                    break
+                paths.append(left.popleft())
+            yield Send(MountPoints(tuple(paths)), round_)
 
     def _report(self, event: Event) -> None:
         """A second walk, where the manifest did not do, repeats no reports, and makes good for no error of
@@ -100,6 +137,7 @@ class Description:
             yield from self._news.tell(round_)
             yield from serve()
         yield from self._news.tell(round_)
+        yield from self._tell_mount_points(round_)
         totals = (directories, len(self.manifest), self.files, self.bytes, self.read_errors)
         yield Send(ListingEnd(*totals), round_)
 
@@ -120,6 +158,7 @@ class Description:
             self._add(path, listing)
         self._kept = kept
         yield from self._news.tell(round_)
+        yield from self._tell_mount_points(round_)
         top = None if self._tree.only is not None else self._tree.root.metadata(b"")
         root = self.manifest.root(top, kept)
         totals = (len(self.manifest), self.files, self.bytes, self.read_errors)

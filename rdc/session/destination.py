@@ -21,6 +21,7 @@ from rdc.protocol.messages import (
     Done,
     ListingEnd,
     ListingPart,
+    MountPoints,
     TopTier,
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
     from rdc.progress import Event
     from rdc.protocol.messages import Start
+    from rdc.session.boundary import Boundary
     from rdc.session.driver import Conversation
     from rdc.session.news import News
     from rdc.session.place import Place
@@ -130,7 +132,15 @@ class Destination:
             pack=pack,
         )
         self._transfers = Transfers(context)
-        self._deletion = Deletion(place.root, filters, news, limit=options.max_delete, dry=options.dry_run)
+        self._boundary = self._own_boundary()
+        self._deletion = Deletion(
+            place.root,
+            filters,
+            news,
+            limit=options.max_delete,
+            dry=options.dry_run,
+            boundary=self._boundary,
+        )
         self._directories = Directories(
             place.root,
             start,
@@ -143,10 +153,19 @@ class Destination:
             news,
             kept=kept,
             new=place.new,
+            boundary=self._boundary,
         )
         self._parts: list[Listing] = []
         self._listed = 0
         self._totals: _Totals | None = None
+
+    def _own_boundary(self) -> Boundary | None:
+        """Beyond which nothing is to be deleted."""
+        if not (self._options.one_file_system and self._options.delete):
+            return None
+        from rdc.session.boundary import Boundary
+
+        return Boundary(self._root, self._name or self._start.only)
 
     @property
     def source_files(self) -> int:
@@ -220,6 +239,8 @@ class Destination:
             message = received.message
             if isinstance(message, ListingPart):
                 self._take_part(message)
+            elif isinstance(message, MountPoints):
+                self._settlement.mount_points.update(message.paths)
             elif isinstance(message, (TopTier, ManifestMessage)):
                 pass  # a listing was preferred
             elif isinstance(message, ListingEnd):
@@ -274,7 +295,7 @@ class Destination:
         def vanished() -> Vanished:
             from rdc.session.vanished import Vanished
 
-            return Vanished(self._root, self._filters, extra, self._kept)
+            return Vanished(self._root, self._filters, extra, self._kept, self._boundary)
 
         self._transfers.plan_known(
             vanished,
@@ -343,6 +364,9 @@ class Destination:
         while True:
             received = yield from next_message(self._news)
             message = received.message
+            if isinstance(message, MountPoints):
+                self._settlement.mount_points.update(message.paths)
+                continue
             if isinstance(message, TopTier):
                 continue
             if not isinstance(message, ManifestMessage):
@@ -405,6 +429,10 @@ class Destination:
             yield from self._news.tell(round_)
         for path, mine in ours.items():
             # Directories that have entries here and none there: emptied, or gone with their parent's entry.
+            if path in self._settlement.mount_points:
+                # Or not gone into: what is in them there is not known.
+                self._directories.surplus = True
+                continue
             if path in expected or wanted.is_directory(path):
                 expected.setdefault(path, self._announced(path))
                 self._directories.compare(path, len(wanted), EMPTY_LISTING, own.listing(mine))

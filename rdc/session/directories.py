@@ -14,6 +14,7 @@ from rdc.limits import VANISHED_FILES
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.plan.compare import Change, Decision, Difference, compare, difference
 from rdc.plan.itemize import itemize
+from rdc.plan.narrowing import narrow, narrows
 from rdc.plan.rotation import rotated
 from rdc.progress import ItemChanged, Problem
 from rdc.records import dataclass, replace
@@ -21,12 +22,13 @@ from rdc.session.rights import lend_rights
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence, Set
 
     from rdc.files.confined import Root
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
+    from rdc.session.boundary import Boundary
     from rdc.session.deletion import Deletion
     from rdc.session.landing import Landing
     from rdc.session.news import News
@@ -47,7 +49,7 @@ class Announced:
     touched: bool
     """Its own metadata has to be set at the end in any case."""
     lost: bool
-    """It could not be made or read: what is below it cannot be synced."""
+    """It could not be made or read, or is not to be made: what is below it is not synced."""
 
 
 class Directories:
@@ -67,10 +69,14 @@ class Directories:
         *,
         kept: Kept,
         new: bool,
+        boundary: Boundary | None = None,
     ) -> None:
+        """`boundary`: what is beyond it is not extra."""
+        self._boundary = boundary
         self._root = root
         self._start = start
         self._options = options
+        self._narrows = narrows(options)
         self._manifest = manifest
         self._landing = landing
         self._transfers = transfers
@@ -85,7 +91,8 @@ class Directories:
         self.changed: set[bytes] = set()
         """Directories in which something was to be done: those to be looked at again."""
         self.surplus = False
-        """Something was found that the source does not have, whether it is to be deleted or not."""
+        """Something was found that differs and may stay so: what the source does not have, whether it is to
+        be deleted or not, or what the options leave alone."""
         self._touched: list[tuple[bytes, Metadata]] = []
         self._blocked: list[tuple[int, Decision]] = []
 
@@ -106,11 +113,16 @@ class Directories:
         if not path and not self._start.only:
             directory = self._top(directory)
         if directory.lost or held is None:
-            self._announce_lost(path, listing)
+            self._announce_lost(path, listing, new=directory.new)
             return
         comparison = compare(
             listing, held, kept=self._kept, checksum=self._options.checksum, doubtful=doubtful
         )
+        without: Set[int] = frozenset()
+        if self._narrows:
+            narrowed = narrow(comparison, listing, held, options=self._options, kept=self._kept)
+            comparison, without = narrowed.comparison, narrowed.without
+            self.surplus = self.surplus or narrowed.skipped
         changing = comparison or (self._options.delete and comparison.extra)
         lent = bool(changing) and not self._options.dry_run and lend_rights(self._root, path)
         touched = directory.touched or lent
@@ -125,7 +137,9 @@ class Directories:
         # Most entries of most directories need nothing: no step for those.
         for row in sorted(decisions.keys() | set(listing.rows_of(Kind.DIRECTORY))):
             entry, decision = join(path, listing.names[row]), decisions.get(row)
-            if listing.kinds[row] == Kind.DIRECTORY:
+            if row in without:
+                self.expected[entry] = Announced(listing.metadata(row), True, False, True)
+            elif listing.kinds[row] == Kind.DIRECTORY:
                 touched = self._directory(entry, listing.metadata(row), decision) or touched
             elif decision is not None:
                 bases = tuple(join(path, name) for name in moved.get(row, ()))
@@ -134,13 +148,21 @@ class Directories:
         touched = touched or bool(comparison.touched or comparison.checked)
         if comparison.extra and not (path == b"" and self._start.only):
             self.surplus = True
-            if self._options.delete or len(self.extra) < VANISHED_FILES:
+            room = self._options.delete or len(self.extra) < VANISHED_FILES
+            if room and (self._boundary is None or self._holds(self._boundary, path)):
                 self.extra += [(join(path, held.names[row]), held.kinds[row]) for row in comparison.extra]
             touched = touched or self._options.delete
         if touched or comparison:
             self.changed.add(path)
         if touched:
             self._touched.append((path, directory.metadata))
+
+    @staticmethod
+    def _holds(boundary: Boundary, path: bytes) -> bool:
+        try:
+            return boundary.holds(path)
+        except FileError:
+            return False  # gone meanwhile: nothing of it is to be deleted
 
     def _top(self, top: Announced) -> Announced:
         """The synced directory itself, which no listing names: rsync's './'."""
@@ -156,10 +178,10 @@ class Directories:
         self._landing.report(ItemChanged(code, b"./"))
         return replace(top, touched=True)
 
-    def _announce_lost(self, path: bytes, listing: Listing) -> None:
+    def _announce_lost(self, path: bytes, listing: Listing, *, new: bool) -> None:
         for row in listing.rows_of(Kind.DIRECTORY):
             below = join(path, listing.names[row])
-            self.expected[below] = Announced(listing.metadata(row), False, False, True)
+            self.expected[below] = Announced(listing.metadata(row), new, False, True)
 
     def _directory(self, path: bytes, metadata: Metadata, decision: Decision | None) -> bool:
         """Makes or keeps a subdirectory; True when that touches its parent."""
@@ -315,7 +337,8 @@ class Directories:
         if read_errors:
             return "and stays because the source could not be read completely"
         if not self._deletion.empty(path):
-            return "and what is left in it was not to be deleted (a filter rule, --max-delete, or an error)"
+            why = "a filter rule, another file system, --max-delete, or an error"
+            return f"and what is left in it was not to be deleted ({why})"
         return None
 
     def finish(self) -> None:

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 __all__ = ["check_overlap"]
 
 
-def check_overlap(source: bytes, destination: bytes, filters: FilterList, *, delete: bool) -> None:
+def check_overlap(
+    source: bytes, destination: bytes, filters: FilterList, *, delete: bool, one_file_system: bool = False
+) -> None:
     """Raise UsageError where DST would be copied into itself, or SRC would be deleted; both paths are local.
 
     Each run would otherwise find what the last one made, one level deeper, and a watch would find its own
-    work for ever. What the filters leave out takes no part, on either side, and does no harm.
+    work for ever. What the filters leave out takes no part, on either side, and does no harm; nor, with
+    `one_file_system`, what lies on another file system than the tree around it.
     """
     if not os.path.isdir(source) or (not source.endswith(b"/") and os.path.islink(source)):
         return  # a file, or a link that is copied as such
@@ -28,6 +31,8 @@ def check_overlap(source: bytes, destination: bytes, filters: FilterList, *, del
     name = b"" if _content_only(source) else os.path.basename(source)
     if name:
         target = os.path.join(target, name)
+    if one_file_system and None is not _device(target) != _device(top):
+        return  # whichever holds the other, the way down to that crosses a boundary
     if (inside := _below(top, target)) and not _left_out(name, inside, filters):
         raise UsageError(
             f"{_shown(destination)} lies inside {_shown(source)}: each run would copy what the last one made;"
@@ -49,6 +54,16 @@ def _below(top: bytes, path: bytes) -> bytes:
     """`path` relative to `top`, empty where it is not strictly below."""
     top = top if top.endswith(b"/") else top + b"/"
     return path[len(top) :] if path.startswith(top) else b""
+
+
+def _device(path: bytes) -> int | None:
+    """Of `path`, or of the directory that it would be made in; None where that cannot be told."""
+    for at in (path, os.path.dirname(path), os.path.dirname(os.path.dirname(path))):
+        try:
+            return os.stat(at).st_dev
+        except OSError:
+            continue
+    return None
 
 
 def _left_out(name: bytes, path: bytes, filters: FilterList) -> bool:

@@ -96,7 +96,9 @@ def answer(
             yield Send(Opened(None, False), round_)
             received = yield Receive()
             if received is not None and not isinstance(received.message, Follow):
-                yield from Source(tree, filters, open_.secret, signer, news).run(received)
+                boundary = tree.boundary(options)
+                half_ = Source(tree, filters, open_.secret, signer, news, boundary=boundary)
+                yield from half_.run(received)
                 return
         finally:
             tree.root.release()
@@ -132,7 +134,7 @@ def answer(
         raise ProtocolError("expected Start")
     from rdc.session.destination import Destination
 
-    place = open_destination(path, received.message, dry_run=options.dry_run, site=site)
+    place = open_destination(path, received.message, options, site)
     try:
         half = Destination(
             place,

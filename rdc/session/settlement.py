@@ -13,6 +13,7 @@ from blake3 import blake3
 from rdc.errors import FileError
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.plan.compare import compare, difference
+from rdc.plan.narrowing import narrow, narrows
 from rdc.progress import silent
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from rdc.files.confined import Root
-    from rdc.model.entries import PackedListing
+    from rdc.model.entries import Listing, PackedListing
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
@@ -61,6 +62,8 @@ class Settlement:
         self._options = options
         self._filters = filters
         self._kept = kept
+        self.mount_points: set[bytes] = set()
+        """What the source did not go into."""
 
     def is_settled(self, source_root: bytes, own_root: bytes) -> bool:
         """Whether the trees with these manifest roots need nothing."""
@@ -112,13 +115,24 @@ class Settlement:
                 if path in changed or path not in known:
                     number = wanted.number(path)
                     there = EMPTY_LISTING if number is None else wanted.listing(number)
-                    if compare(there, listing.unpacked(), kept=self._kept, checksum=False):
+                    if self._differs(there, listing.unpacked()):
                         return None
         except FileError:
             return None
         return None if walk.read_errors else own
 
+    def _differs(self, wanted: Listing, held: Listing) -> bool:
+        comparison = compare(wanted, held, kept=self._kept, checksum=False)
+        if narrows(self._options):
+            comparison = narrow(comparison, wanted, held, options=self._options, kept=self._kept).comparison
+        return bool(comparison)
+
     def _key(self, source_root: bytes, own_root: bytes) -> bytes:
         """What is compared depends on the options named here; what the filter rules leave is in the roots."""
-        options = repr((self._options.delete, self._kept, self._start.only)).encode()
+        asked = self._options
+        options = repr((asked.delete, self._kept, self._start.only)).encode()
+        if narrows(asked):
+            options += repr((asked.update, asked.existing, asked.ignore_existing)).encode()
+        if asked.one_file_system:
+            options += repr(sorted(self.mount_points)).encode()
         return blake3(b"rdc settled 1" + source_root + own_root + options).digest()

@@ -65,7 +65,9 @@ if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
+    from rdc.model.sync import SyncOptions
     from rdc.protocol.connection import Received
+    from rdc.session.boundary import Boundary
     from rdc.session.driver import Conversation
     from rdc.session.place import Site
     from rdc.signature.tree import SignatureTree
@@ -97,6 +99,14 @@ class SourceTree:
             tree.root.close()
             raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")
         return tree
+
+    def boundary(self, options: SyncOptions) -> Boundary | None:
+        """Where walks end, if they do."""
+        if not options.one_file_system:
+            return None
+        from rdc.session.boundary import Boundary
+
+        return Boundary(self.root, self.only or b"")
 
     def start(self) -> Start:
         name = b"" if self.only is None else self.only
@@ -138,6 +148,7 @@ class Source:
         *,
         offer: bool | None = None,
         pack: bool = True,
+        boundary: Boundary | None = None,
     ) -> None:
         """`offer`: this side dialled, and is to offer its manifest before it is asked, with owners or
         without: a guess at what the destination keeps, and a round trip less where it is right. `pack`:
@@ -148,7 +159,7 @@ class Source:
         self._secret = secret
         self._signer = signer
         self._news = news
-        self._description = Description(tree, filters, secret, news)
+        self._description = Description(tree, filters, secret, news, boundary)
         self._sender = FileSender(tree.root, self._description, self._listen)
         self._heard: deque[Received] = deque()
         self._signed: OrderedDict[int, _Signed] = OrderedDict()

@@ -129,7 +129,13 @@ class _Run:
 
         # A mistake in SRC is this side's to tell, not the far side's.
         SourceTree.open(self._source.path).root.close()
-        check_overlap(self._source.path, self._destination.path, self._filters, delete=self._options.delete)
+        check_overlap(
+            self._source.path,
+            self._destination.path,
+            self._filters,
+            delete=self._options.delete,
+            one_file_system=self._options.one_file_system,
+        )
         self._pack = self._options.compress is True
         link = LocalLink(self._fetch(), answer(FileSigner(catalog=self._signer.catalog)))
         return self._report(link.run(), link)
@@ -214,7 +220,7 @@ class _Run:
         # Each of the two halves is half of what there is to load.
         from rdc.session.destination import Destination
 
-        place = open_destination(self._destination.path, start, dry_run=self._options.dry_run)
+        place = open_destination(self._destination.path, start, self._options)
         try:
             half = Destination(
                 place,
@@ -258,6 +264,7 @@ class _Run:
             self._news,
             offer=offer,
             pack=self._options.compress is not False,
+            boundary=tree.boundary(self._options),
         )
         done = yield from half.run()
         self._files, self._bytes = half.files, half.total_bytes

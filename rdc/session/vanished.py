@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.model.entries import PackedListing
     from rdc.model.kept import Kept
+    from rdc.session.boundary import Boundary
     from rdc.tree.filters import FilterList
     from rdc.tree.manifest import Entry
 
@@ -37,9 +38,16 @@ class Vanished:
     """
 
     def __init__(
-        self, root: Root, filters: FilterList, extra: Iterable[tuple[bytes, int]], kept: Kept
+        self,
+        root: Root,
+        filters: FilterList,
+        extra: Iterable[tuple[bytes, int]],
+        kept: Kept,
+        boundary: Boundary | None = None,
     ) -> None:
-        """`extra`: path and `Kind` of each. `kept`: how far mtimes count."""
+        """`extra`: path and `Kind` of each. `kept`: how far mtimes count. `boundary`: nothing beyond it has
+        vanished."""
+        self._enter = None if boundary is None else boundary.enters
         self._kept = kept
         self._root = root
         self._filters = filters
@@ -109,7 +117,9 @@ class Vanished:
 
     def _add_tree(self, path: bytes) -> None:
         try:
-            for directory, listing in PackedWalk(self._root, self._filters, silent, start=path):
+            for directory, listing in PackedWalk(
+                self._root, self._filters, silent, start=path, enter=self._enter
+            ):
                 self._add(directory, listing)
         except FileError:
             return

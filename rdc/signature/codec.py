@@ -10,6 +10,7 @@ from rdc.chunking.params import ChunkParams
 from rdc.errors import RdcError, UsageError
 from rdc.signature.build import MemoryColumn, TreeBuilder, one_chunk_tree
 from rdc.signature.digests import DIGEST_BYTES
+from rdc.signature.trait_column import TRAITS_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,8 +65,8 @@ def decode_signature(data: bytes, column: Callable[[], Column] = MemoryColumn) -
             raise SignatureError(f"expected a signature of version {VERSION}, found {bytes(data[:5])!r}")
         params = ChunkParams(min_size, max_size)
         at = _HEAD.size
-        if traits_bytes not in (0, 9):
-            raise SignatureError(f"expected 0 or 9 bytes of traits, found {traits_bytes}")
+        if traits_bytes not in (0, TRAITS_BYTES):
+            raise SignatureError(f"expected 0 or {TRAITS_BYTES} bytes of traits, found {traits_bytes}")
         traits, at = data[at : at + traits_bytes], at + traits_bytes
         root, at = data[at : at + DIGEST_BYTES], at + DIGEST_BYTES
         records, runs = _COUNTS.unpack_from(data, at)

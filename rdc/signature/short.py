@@ -13,6 +13,7 @@ from rdc.limits import NODE_RECORDS_MAX
 from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder, one_chunk_tree
 from rdc.signature.digests import DIGEST_BYTES, ROOT_KEY
+from rdc.signature.trait_column import TRAITS_BYTES, traits_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,12 +23,7 @@ if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["NO_TRAITS", "TRAITS_BYTES", "ShortSignatures", "root_column", "sign_short"]
-
-TRAITS_BYTES = 9
-
-NO_TRAITS = bytes(TRAITS_BYTES)
-"""Of a stream without features, and by chance of one in 2^72 that has some."""
+__all__ = ["ShortSignatures", "root_column", "sign_short"]
 
 _ONE = (1).to_bytes(8, "little")
 
@@ -55,8 +51,7 @@ class ShortSignatures:
 
     def traits_of(self, row: int) -> bytes:
         """b'' for a stream without features."""
-        traits = self.traits[row * TRAITS_BYTES : (row + 1) * TRAITS_BYTES]
-        return b"" if traits == NO_TRAITS else traits
+        return traits_at(self.traits, row)
 
     def root_of(self, row: int) -> bytes:
         return self.roots[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES]

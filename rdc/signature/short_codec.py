@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from rdc.signature.codec import MAGIC, VERSION, encode_signature
 from rdc.signature.digests import DIGEST_BYTES
-from rdc.signature.short import NO_TRAITS, TRAITS_BYTES, ShortSignatures, root_column
+from rdc.signature.short import ShortSignatures, root_column
+from rdc.signature.trait_column import NO_TRAITS, TRAITS_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import struct
-import sys
-from array import array
 from typing import TYPE_CHECKING
 
 from rdc.kernel import TraitIndex
 from rdc.limits import SIMILAR_BATCH, SIZE_LIMIT
+from rdc.model.entries import little_endian_integers
 from rdc.records import dataclass
+from rdc.signature.trait_column import TRAITS_BYTES
 from rdc.similarity.pairs import SimilarPairs
 from rdc.similarity.saved import read_index, write_index
-from rdc.similarity.traits import TRAITS_BYTES, Traits, estimate_of
+from rdc.similarity.traits import Traits, estimate_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -68,10 +68,7 @@ class SimilarityIndex:
 
     def keys(self) -> Sequence[int]:
         """Every key, ascending."""
-        keys = array("Q", self._index.keys())
-        if sys.byteorder == "big":
-            keys.byteswap()
-        return keys
+        return little_endian_integers("Q", self._index.keys())
 
     def traits(self, key: int) -> Traits:
         """Raises KeyError for a file that is not there."""

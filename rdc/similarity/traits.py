@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from rdc.kernel.constants import TRAIT_COUNT
 from rdc.records import dataclass
+from rdc.signature.trait_column import TRAIT_BITS, TRAITS_BYTES
 from rdc.similarity.estimate import Estimate, accidents
 
-__all__ = ["TRAITS_BYTES", "Traits", "estimate_of"]
-
-TRAIT_BITS = 6
-TRAITS_BYTES = TRAIT_COUNT * TRAIT_BITS // 8
+__all__ = ["Traits", "estimate_of"]
 
 _ACCIDENTS = accidents(TRAIT_BITS)
 

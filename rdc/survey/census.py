@@ -22,9 +22,9 @@ from rdc.survey.levels import (
     mean_of,
     memory_shares,
 )
-from rdc.survey.likeness import Likeness
 from rdc.survey.places import Places
 from rdc.survey.references import References
+from rdc.survey.resembling_files import ResemblingFiles
 from rdc.survey.tally import STRATA, Tally
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rdc.signature.tree import SignatureTree
     from rdc.survey.fixed import FixedBlocks
 
-__all__ = ["Census", "CountedFiles", "SmallFile"]
+__all__ = ["Census", "CountedFiles", "CountedFile"]
 
 SEGMENT_BYTES = 128 << 10
 """Whole files are compressed in pieces of this size: one window of zstd's smaller levels, so that pieces
@@ -51,7 +51,7 @@ def _unit(level: str) -> int:
     return SEGMENT_BYTES if level == FILE_LEVEL else mean_of(level)
 
 
-class SmallFile:
+class CountedFile:
     """A file whose chunks were few enough to come all at once."""
 
     __slots__ = ("place", "read", "tree")
@@ -95,9 +95,9 @@ class Census:
         }
         self.places = Places()
         self.references = References()
-        self.likeness = Likeness()
+        self.resembling = ResemblingFiles()
         self._folders = [Folder(FOLD_MIN, FOLD_MAX) for _ in FOLDED[1:]]
-        self._waiting: list[SmallFile] = []
+        self._waiting: list[CountedFile] = []
         self._waiting_chunks = 0
 
     def expect(self, total: int) -> None:
@@ -107,7 +107,7 @@ class Census:
 
     # Files that come at once
 
-    def add(self, file: SmallFile) -> None:
+    def add(self, file: CountedFile) -> None:
         """Counts a file without runs of chunks and without holes, together with others, some time later."""
         self._waiting.append(file)
         self._waiting_chunks += file.tree.levels[0].records

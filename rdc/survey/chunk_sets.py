@@ -13,10 +13,11 @@ from rdc.files.failure import changed
 from rdc.kernel import Cutter
 from rdc.model.similar import Resemblance
 from rdc.progress import Problem
+from rdc.survey.content import SPAN_BYTES
 
 if TYPE_CHECKING:
     from rdc.progress import Reporter
-    from rdc.survey.files import FileColumns
+    from rdc.survey.file_columns import FileColumns
 
 __all__ = ["ChunkSets", "resemblance", "sizes_for"]
 
@@ -32,8 +33,6 @@ average) came to 0.11 less than the set of all windows of 32 bytes, at 256 bytes
 
 SETS_CHUNKS = 1 << 19
 """Chunks in sets that are kept for later pairs, some 120 bytes each."""
-
-SPAN_BYTES = 256 << 10
 
 ChunkSet = dict[bytes, int]
 """Length of each chunk by the first 8 bytes of its digest: each chunk once."""
@@ -104,10 +103,10 @@ class ChunkSets:
         from rdc.chunking.chunker import Chunker
 
         found: ChunkSet = {}
-        path, place = files.path(row), files.place(row)
-        with place.root.open_read(path) as source:
+        with files.open(row) as source:
             if source.size != files.sizes[row]:
-                raise changed(path, files.shown(row), f"{files.sizes[row]} bytes", f"{source.size}")
+                listed, found_size = f"{files.sizes[row]} bytes", f"{source.size}"
+                raise changed(files.path(row), files.shown(row), listed, found_size)
             if source.size <= SPAN_BYTES:
                 data = memoryview(source.pread(0, source.size))
                 cutter = Cutter(params.min_size, params.max_size)

@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.progress import Problem
+from rdc.survey.content import SPAN_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rdc.files.source import SourceFile
     from rdc.progress import Reporter
-    from rdc.survey.files import FileColumns
+    from rdc.survey.file_columns import FileColumns
 
 __all__ = ["Comparison"]
-
-SPAN_BYTES = 256 << 10
-"""Bytes of each of two files that are held and compared at a time."""
 
 
 class Comparison:
@@ -38,7 +36,7 @@ class Comparison:
         classes: list[list[int]] = []
         for row in rows:
             try:
-                with self._open(row) as source:
+                with self._files.open(row) as source:
                     for one in classes:
                         if self._belongs(source, one):
                             source.check_unchanged()
@@ -54,7 +52,7 @@ class Comparison:
         """Whether `source` equals the first of `rows`, which loses those that have become unreadable."""
         while rows:
             try:
-                other = self._open(rows[0])
+                other = self._files.open(rows[0])
             except FileError as error:
                 self._tell(rows.pop(0), error)
                 continue
@@ -83,9 +81,6 @@ class Comparison:
             if not same:
                 return False
         return True
-
-    def _open(self, row: int) -> SourceFile:
-        return self._files.place(row).root.open_read(self._files.path(row))
 
     def _tell(self, row: int, error: FileError) -> None:
         self._report(Problem(error.code, self._files.shown(row), str(error)))

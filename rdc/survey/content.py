@@ -26,9 +26,18 @@ if TYPE_CHECKING:
     from rdc.files.source import SourceFile
     from rdc.progress import Reporter
     from rdc.signature.tree import SignatureTree
-    from rdc.survey.files import Batch, FileColumns
+    from rdc.survey.file_columns import Batch, FileColumns
 
-__all__ = ["BATCHED_BYTES", "DIGEST_BYTES", "END_BYTES", "UNKNOWN", "ContentReader", "Keyed", "KeysOf"]
+__all__ = [
+    "BATCHED_BYTES",
+    "DIGEST_BYTES",
+    "END_BYTES",
+    "SPAN_BYTES",
+    "UNKNOWN",
+    "ContentReader",
+    "Keyed",
+    "KeysOf",
+]
 
 DIGEST_BYTES = 32
 
@@ -51,7 +60,8 @@ MANY_PIECES = 256
 """Pieces from which on loading the kernel that hashes many at once, a millisecond, is less than it saves."""
 
 SPAN_BYTES = 256 << 10
-"""Bytes of a large file read and hashed at a time: they stay in the second-level cache in between."""
+"""Bytes of a large file read, and hashed, cut or compared, at a time: they stay in the second-level cache in
+between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +139,13 @@ class ContentReader:
         return found
 
     def _opened(self, row: int, key: Callable[[SourceFile], bytes]) -> bytes:
-        files, place = self._files, self._files.place(row)
-        path = files.path(row)
-        with place.root.open_read(path) as source:
-            found = source.identity
+        files = self._files
+        with files.open(row) as source:
+            found, path, shown = source.identity, files.path(row), files.shown(row)
             if (found.device, found.inode) != (files.devices[row], files.inodes[row]):
-                raise changed(path, files.shown(row), "the file that was listed", "another one in its place")
+                raise changed(path, shown, "the file that was listed", "another one in its place")
             if found.size != files.sizes[row]:
-                raise changed(path, files.shown(row), f"{files.sizes[row]} bytes", f"{found.size}")
+                raise changed(path, shown, f"{files.sizes[row]} bytes", f"{found.size}")
             result = key(source)
             source.check_unchanged()
         return result

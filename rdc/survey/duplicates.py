@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.progress import Reporter
-    from rdc.survey.files import FileColumns, ListedTree
+    from rdc.survey.file_columns import FileColumns
+    from rdc.survey.listed_tree import ListedTree
 
 __all__ = ["Duplicates", "find_duplicates"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from array import array
 from typing import TYPE_CHECKING
 
 from rdc.kernel import equal_rows
+from rdc.model.entries import little_endian_integers
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
@@ -59,11 +59,4 @@ class Groups:
 def equal_groups(column: ReadableBuffer, width: int) -> Groups:
     """The rows of `column`, `width` bytes each, that are equal to another one; groups in order of value."""
     members, counts = equal_rows(column, width)
-    return Groups(_integers(members), _integers(counts))
-
-
-def _integers(packed: bytes) -> array[int]:
-    column = array("I", packed)
-    if sys.byteorder == "big":
-        column.byteswap()
-    return column
+    return Groups(little_endian_integers("I", members), little_endian_integers("I", counts))

@@ -10,15 +10,15 @@ from rdc.errors import ExitCode, FileError, printable
 from rdc.files.confined import Root
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
+from rdc.survey.unique_walk import UniqueWalk
 from rdc.tree.filters import FilterList
-from rdc.tree.inode_walk import InodeWalk
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.model.scan import ScanOptions
-    from rdc.progress import Event, Reporter
+    from rdc.progress import Reporter
     from rdc.survey.found import Found
     from rdc.survey.places import Places
     from rdc.tree.inode_walk import InodeDirectory
@@ -29,8 +29,7 @@ __all__ = ["Explorer"]
 class Explorer:
     """Fills `found` and `places`; what it cannot read is reported and passed over.
 
-    A directory is known by device and inode, so that paths that overlap, and bind mounts that lead back up,
-    are counted once. Symlinks are not followed, but for the paths that were given.
+    Paths that overlap are counted once. Symlinks are not followed, but for the paths that were given.
     """
 
     def __init__(
@@ -41,14 +40,16 @@ class Explorer:
         reporter: Reporter,
         stopped: Callable[[], bool],
     ) -> None:
-        self._options = options
-        self._filters = FilterList(options.rules)
+        self._walk = UniqueWalk(
+            FilterList(options.rules),
+            reporter,
+            one_file_system=options.one_file_system,
+            stopped=stopped,
+            met_again=self._tell_again,
+        )
         self._found = found
         self._places = places
         self._report = reporter
-        self._stopped = stopped
-        self._entered: set[tuple[int, int]] = set()
-        self._numbers: dict[bytes, int] = {}
         self.single_files = False
         """Whether a file was given by its own name, and may be met a second time without a second link."""
 
@@ -65,8 +66,7 @@ class Explorer:
                 self.single_files = True
                 self._add_file(Root.open(directory, label=shown or b"."), shown, name)
             else:
-                root = Root.open(path)
-                self._walk(root, path)
+                self._add_tree(Root.open(path))
         except FileError as error:
             self._report(Problem(error.code, path, str(error)))
 
@@ -79,46 +79,14 @@ class Explorer:
         if stat.S_ISREG(found.st_mode):
             self._found.add_file(root, self._places.add_directory(shown or b".", -1), name, found)
 
-    def _walk(self, root: Root, label: bytes) -> None:
-        top = root.identity(b"")
-        self._numbers = {}
-
-        def report(event: Event, /) -> None:
-            if isinstance(event, Problem):
-                event = Problem(event.code, root.shown(event.path), event.message)
-            self._report(event)
-
-        def descend(device: int, inode: int) -> bool:
-            if self._stopped() or (self._options.one_file_system and device != top.device):
-                return False
-            return self._enters(device, inode) or self._tell(root, found, device, inode)
-
-        if self._stopped():
-            return
-        if not self._enters(top.device, top.inode):
-            self._tell_again(label)
-            return
-        for found in InodeWalk(root, self._filters, report, descend):
+    def _add_tree(self, root: Root) -> None:
+        numbers: dict[bytes, int] = {}
+        for found in self._walk.below(root):
             path = found.path
-            parent = self._numbers.get(path.rpartition(b"/")[0], -1) if path else -1
-            number = self._places.add_directory(root.shown(path) if path else label or b".", parent)
-            self._numbers[path] = number
+            parent = numbers.get(path.rpartition(b"/")[0], -1) if path else -1
+            number = numbers[path] = self._places.add_directory(root.shown(path) or b".", parent)
             self._found.add(root, number, path, found.listing, found.inodes)
             self._tell_special(root, found)
-
-    def _enters(self, device: int, inode: int) -> bool:
-        """Whether this directory has not been entered before."""
-        before = len(self._entered)
-        self._entered.add((device, inode))
-        return len(self._entered) > before
-
-    def _tell(self, root: Root, parent: InodeDirectory, device: int, inode: int) -> bool:
-        """False, after a word on the directory below `parent` that was entered before."""
-        for row in parent.listing.rows_of(Kind.DIRECTORY):
-            if parent.inodes.identity(row) == (device, inode):
-                self._tell_again(root.shown(join(parent.path, strings(parent.listing.names)[row])))
-                break
-        return False
 
     def _tell_special(self, root: Root, found: InodeDirectory) -> None:
         for row in found.listing.rows_of(Kind.SPECIAL):

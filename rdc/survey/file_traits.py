@@ -10,6 +10,7 @@ from blake3 import blake3
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.kernel import Cutter
 from rdc.records import dataclass
+from rdc.signature.trait_column import NO_TRAITS, TRAITS_BYTES, traits_at
 from rdc.survey.content import BATCHED_BYTES, DIGEST_BYTES, Keyed
 from rdc.survey.equality import equal_groups
 from rdc.survey.hard_links import OtherNames
@@ -20,16 +21,12 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.files.source import SourceFile
     from rdc.survey.content import ContentReader
-    from rdc.survey.files import FileColumns
+    from rdc.survey.file_columns import FileColumns
 
 __all__ = ["FileTraits", "read_traits"]
 
-TRAITS_BYTES = 9
 KEY_BYTES = DIGEST_BYTES + TRAITS_BYTES
-"""A digest of the content, then the traits, zeros where there is no feature: those of 1 file in 2^72 that has
-features look the same, and it is left out too."""
-
-NO_TRAITS = bytes(TRAITS_BYTES)
+"""A digest of the content, then the traits, or NO_TRAITS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +42,7 @@ class FileTraits:
 
     def of(self, place: int) -> bytes:
         """Traits of rows[place]; b'' for a file without features."""
-        traits = bytes(self.traits[place * TRAITS_BYTES : (place + 1) * TRAITS_BYTES])
-        return b"" if traits == NO_TRAITS else traits
+        return traits_at(self.traits, place)
 
 
 def read_traits(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from xxhash import xxh3_128_intdigest
+
+from rdc.survey.holes import NO_HOLES, Holes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,19 +33,15 @@ class FixedBlocks:
         self.cut(data, self._at)
         self._at += len(data)
 
-    def cut(
-        self, data: bytes, offset: int, starts: list[int] | None = None, ends: list[int] | None = None
-    ) -> None:
-        """`data` at `offset`, a multiple of every size; blocks inside the holes [start, end) are left out."""
+    def cut(self, data: bytes, offset: int, holes: Holes = NO_HOLES) -> None:
+        """`data` at `offset`, a multiple of every size; blocks in holes are left out."""
         view = memoryview(data)
         for size in self.sizes:
             keys, lengths, offsets = self._columns[size]
             for begin in range(0, len(view), size):
                 block = view[begin : begin + size]
-                if starts and ends is not None:
-                    number = bisect_right(starts, offset + begin) - 1
-                    if number >= 0 and ends[number] >= offset + begin + len(block):
-                        continue
+                if holes and holes.cover(offset + begin, offset + begin + len(block)):
+                    continue
                 keys.append(xxh3_128_intdigest(block) >> _HIGH)
                 lengths.append(len(block))
                 offsets.append(offset + begin)

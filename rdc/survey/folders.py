@@ -114,7 +114,7 @@ class _Overlaps:
             first, second = _above(first, second)
 
     def _folder(self, row: int) -> bytes:
-        return self._files.place(row).shown.rstrip(b"/") or b"."
+        return self._files.directory(row).shown.rstrip(b"/") or b"."
 
     def _sizes(self) -> dict[bytes, int]:
         """Bytes below each directory that is in a pair."""

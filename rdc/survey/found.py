@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-import sys
 from array import array
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from rdc.model.entries import Kind, strings
+from rdc.errors import FileError
+from rdc.model.entries import Kind, little_endian_integers, strings
 from rdc.records import dataclass
 from rdc.tree.walk import join
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rdc.files.confined import Root
-    from rdc.model.entries import PackedInodes, PackedListing
+    from rdc.files.source import SourceFile
+    from rdc.model.entries import Identity, PackedInodes, PackedListing
 
 __all__ = ["Found", "FoundDirectory", "FoundFile", "Run"]
 
@@ -41,6 +42,23 @@ class FoundFile:
     """Bytes, as listed."""
     inode: tuple[int, int]
     """Device and inode number, as listed."""
+
+    @property
+    def shown(self) -> bytes:
+        """As a person reaches it."""
+        return self.root.shown(self.path)
+
+    def open(self) -> SourceFile:
+        """Whatever is there now. Raises FileError."""
+        return self.root.open_read(self.path)
+
+    def read_again(self, identity: Identity, offset: int, length: int) -> bytes | None:
+        """Content while the file is the one of `identity`, else None."""
+        try:
+            with self.open() as source:
+                return source.pread(offset, length) if source.identity == identity else None
+        except FileError:
+            return None
 
 
 class FoundDirectory:
@@ -75,13 +93,13 @@ class FoundDirectory:
     def take(self, listing: PackedListing, inodes: PackedInodes) -> None:
         """`listing` has regular files only."""
         self.names = listing.names
-        self.sizes = _numbers("Q", listing.sizes)
-        self.devices = _numbers("Q", inodes.devices)
-        self.inodes = _numbers("Q", inodes.inodes)
-        self.allocated = _numbers("Q", inodes.allocated)
-        self.links = _numbers("I", inodes.links)
-        self.mtimes = _numbers("q", listing.mtimes)
-        self.ctimes = _numbers("q", inodes.ctimes)
+        self.sizes = little_endian_integers("Q", listing.sizes)
+        self.devices = little_endian_integers("Q", inodes.devices)
+        self.inodes = little_endian_integers("Q", inodes.inodes)
+        self.allocated = little_endian_integers("Q", inodes.allocated)
+        self.links = little_endian_integers("I", inodes.links)
+        self.mtimes = little_endian_integers("q", listing.mtimes)
+        self.ctimes = little_endian_integers("q", inodes.ctimes)
 
     def take_one(self, name: bytes, found: os.stat_result) -> None:
         self.names = name + b"\0"
@@ -115,7 +133,11 @@ class Run:
 
 
 class Found:
-    """All files of a walk, in its order or shuffled."""
+    """All files of a walk, in its order or shuffled.
+
+    A search for duplicates keeps a ListedTree instead: it sorts all sizes at once and drops most files
+    unread, where a scan takes every file, directory by directory.
+    """
 
     def __init__(self) -> None:
         self._directories: list[FoundDirectory] = []
@@ -166,14 +188,6 @@ class Found:
                 if len(names) >= LARGE_DIRECTORY:
                     kept[which] = names
             yield Run(directory, names, number - directory.first, number - directory.first + 1)
-
-
-def _numbers(typecode: str, packed: bytes) -> array[int]:
-    """A packed little-endian column."""
-    column = array(typecode, packed)
-    if sys.byteorder == "big":
-        column.byteswap()
-    return column
 
 
 def _clamped(time: int) -> int:

@@ -11,9 +11,10 @@ from rdc.files.confined import Root
 from rdc.files.failure import failure, refused
 from rdc.model.entries import strings
 from rdc.progress import Problem
-from rdc.survey.files import ListedTree, Place
+from rdc.survey.file_columns import ListedDirectory
+from rdc.survey.listed_tree import ListedTree
+from rdc.survey.unique_walk import UniqueWalk
 from rdc.tree.filters import FilterList
-from rdc.tree.inode_walk import InodeWalk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,16 +34,15 @@ def gather(
     path leads there; a file named by itself is taken where it was named, filters or not. What cannot be
     read is reported and left out.
     """
-    return _Gathering(FilterList(rules), reporter, one_file_system).all(paths)
+    walk = UniqueWalk(FilterList(rules), reporter, one_file_system=one_file_system)
+    return _Gathering(walk, reporter).all(paths)
 
 
 class _Gathering:
-    def __init__(self, filters: FilterList, reporter: Reporter, one_file_system: bool) -> None:
-        self._filters = filters
+    def __init__(self, walk: UniqueWalk, reporter: Reporter) -> None:
+        self._walk = walk
         self._report = reporter
-        self._one_file_system = one_file_system
         self._tree = ListedTree()
-        self._entered: set[int] = set()
         self._named: dict[int, set[bytes]] = {}
         """Files named by themselves, by the directory that they are in."""
         self._parents: dict[bytes, Root] = {}
@@ -112,31 +112,16 @@ class _Gathering:
             return
         named.add(name)
         shown = os.path.join(directory, b"") if directory else b""
-        self._tree.add_file(Place(root, b"", shown), name, found)
+        self._tree.add_file(ListedDirectory(root, b"", shown), name, found)
 
     def _add_tree(self, path: bytes) -> None:
         root = Root.open(path)
-        top = os.fstat(root.fileno())
-        if _number(top) in self._entered:
-            return
-        self._entered.add(_number(top))
-
-        def descend(device: int, inode: int) -> bool:
-            number = device << 64 | inode
-            if number in self._entered or (self._one_file_system and device != top.st_dev):
-                return False
-            self._entered.add(number)
-            return True
-
-        def report(event: object) -> None:
-            if isinstance(event, Problem):
-                self._report(Problem(event.code, root.shown(event.path), event.message))
-
         prefix = os.path.join(path, b"")
-        for found in InodeWalk(root, self._filters, report, descend):
+        for found in self._walk.below(root):
             below = found.path + b"/" if found.path else b""
             first = len(self._tree)
-            self._tree.add(Place(root, below, prefix + below), found.listing, found.inodes)
+            directory = ListedDirectory(root, below, prefix + below)
+            self._tree.add(directory, found.listing, found.inodes)
             if self._named:
                 named = self._named.get(_number(os.fstat(root.directory(found.path).fd)), ())
                 for row, name in enumerate(strings(found.listing.names) if named else ()):

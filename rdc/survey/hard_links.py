@@ -11,7 +11,7 @@ from rdc.survey.equality import equal_groups
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rdc.survey.files import ListedTree
+    from rdc.survey.listed_tree import ListedTree
 
 __all__ = ["OtherNames", "split_names"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, worse
 from rdc.limits import SCAN_PROBLEMS
 from rdc.model.scan import ScanProblem
 from rdc.survey.census import Census
@@ -50,9 +50,7 @@ class Outcome:
         self.add_problem(ScanProblem(problem.path, problem.message, problem.code))
 
     def add_problem(self, problem: ScanProblem) -> None:
-        # What could not be read outweighs what went away by itself.
-        if self.code is not ExitCode.PARTIAL:
-            self.code = problem.code
+        self.code = worse(self.code, problem.code)
         if len(self.problems) < SCAN_PROBLEMS:
             self.problems.append(problem)
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import sys
 from array import array
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -12,11 +11,23 @@ from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError, frame_content
 
 from rdc.errors import ExitCode, RdcError
 from rdc.limits import PART_SECTION_BYTES, SIZE_LIMIT
+from rdc.model.entries import little_endian, little_endian_integers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MAGIC", "PartError", "Section", "encode_section", "number", "packed", "read_sections", "unpacked"]
+__all__ = [
+    "MAGIC",
+    "PartError",
+    "Section",
+    "encode_section",
+    "number",
+    "packed",
+    "packed_names",
+    "read_sections",
+    "unpacked",
+    "unpacked_names",
+]
 
 MAGIC = b"RDCPART\x01"
 _HEAD = struct.Struct("<4sII32s")
@@ -117,17 +128,24 @@ def _damaged(name: str, at: int, expected: str, found: str) -> PartError:
 
 def packed(numbers: bytes | array[int]) -> bytes:
     """A column of native 64-bit numbers as little-endian ones."""
-    column = array("Q", numbers)
-    if sys.byteorder == "big":
-        column.byteswap()
-    return column.tobytes()
+    return little_endian(array("Q", numbers))
 
 
 def unpacked(column: bytes) -> array[int]:
     """What `packed` wrote. Raises ValueError for anything else."""
     if len(column) % 8:
         raise ValueError("a column of 64-bit numbers is expected")
-    numbers = array("Q", column)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers
+    return little_endian_integers("Q", column)
+
+
+def packed_names(names: list[bytes]) -> bytes:
+    """Each followed by NUL."""
+    return b"\0".join([*names, b""])
+
+
+def unpacked_names(column: bytes) -> list[bytes]:
+    """What `packed_names` wrote. Raises ValueError for anything else."""
+    names = column.split(b"\0")
+    if names.pop():
+        raise ValueError("names without an end")
+    return names

@@ -23,6 +23,7 @@ from rdc.similarity.pairs import keys_of
 from rdc.similarity.traits import Traits
 from rdc.survey.chunk_sets import ChunkSets
 from rdc.survey.content import ContentReader
+from rdc.survey.disjoint_sets import DisjointSets
 from rdc.survey.file_traits import FileTraits, read_traits
 from rdc.survey.gathering import gather
 from rdc.survey.hard_links import split_names
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.progress import Reporter
-    from rdc.survey.files import FileColumns
+    from rdc.survey.file_columns import FileColumns
 
 __all__ = ["ReadFiles", "Similar", "find_similar", "least_matches", "rank_similar", "read_files"]
 
@@ -89,12 +90,12 @@ class Similar:
             self._note(edge.second, (edge.jaccard, edge.second_in_first, edge.first))
 
     def __iter__(self) -> Iterator[SimilarGroup]:
-        forest = _Forest()
+        sets = DisjointSets()
         for edge in self.edges:
-            forest.join(edge.first, edge.second)
+            sets.join(edge.first, edge.second)
         members: dict[int, array[int]] = {}
         for place in sorted(self._best):
-            members.setdefault(forest.top(place), array("I")).append(place)
+            members.setdefault(sets.top(place), array("I")).append(place)
         sizes, rows = self._read.files.sizes, self._read.traits.rows
         weight = {top: sum([sizes[rows[place]] for place in group]) for top, group in members.items()}
         for top in sorted(members, key=lambda top: (-weight[top], members[top][0])):
@@ -112,25 +113,6 @@ class Similar:
         return SimilarFile(
             files.shown(rows[place]), size, jaccard, contained, files.shown(rows[like]), copies
         )
-
-
-class _Forest:
-    """Which places are connected: union and find with halved paths."""
-
-    def __init__(self) -> None:
-        self._above: dict[int, int] = {}
-
-    def top(self, place: int) -> int:
-        above = self._above
-        while (up := above.get(place, place)) != place:
-            above[place] = above.get(up, up)
-            place = up
-        return place
-
-    def join(self, first: int, second: int) -> None:
-        one, other = self.top(first), self.top(second)
-        if one != other:
-            self._above[max(one, other)] = min(one, other)
 
 
 def read_files(
@@ -178,17 +160,17 @@ def find_similar(
     matches = least_matches(len(index))
     found = index.pairs(matches)
     candidates, left_out = found.strongest(SIMILAR_PAIRS)
-    sets, forest, edges = ChunkSets(reporter), _Forest(), []
+    chunks, groups, edges = ChunkSets(reporter), DisjointSets(), []
     vain, pairs_of = bytearray(len(rows)), bytearray(len(rows))
     compared = failed = 0
     for first, second in map(keys_of, candidates):
-        known = forest.top(first) == forest.top(second)
+        known = groups.top(first) == groups.top(second)
         if known and (not more_pairs or max(pairs_of[first], pairs_of[second]) >= PAIRS_A_FILE):
             continue
         if max(vain[first], vain[second]) >= VAIN_MOST:
             left_out += 1
             continue
-        truth = sets.compare(read.files, rows[first], rows[second])
+        truth = chunks.compare(read.files, rows[first], rows[second])
         if truth is None:
             continue
         compared += 1
@@ -197,7 +179,7 @@ def find_similar(
             vain[first] += 1
             vain[second] += 1
             continue
-        forest.join(first, second)
+        groups.join(first, second)
         for place in (first, second):
             pairs_of[place] = min(pairs_of[place] + 1, PAIRS_A_FILE)
         edges.append(Edge(first, second, truth.jaccard, truth.first_in_second, truth.second_in_first))
@@ -205,7 +187,7 @@ def find_similar(
     summary = SimilarSummary(
         searched=read.searched,
         files=len(index),
-        groups=len({forest.top(place) for place in grouped}),
+        groups=len({groups.top(place) for place in grouped}),
         grouped=len(grouped),
         min_matches=matches,
         candidates=compared,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile
     from rdc.survey.found import FoundFile, Run
+    from rdc.survey.scanned_file import SharingDevices
 
 __all__ = [
     "BATCH_BYTES",
@@ -33,7 +34,7 @@ __all__ = [
     "SignedBatch",
     "SmallBatch",
     "counted",
-    "likened",
+    "named",
     "reader",
     "sign_batch",
 ]
@@ -136,7 +137,7 @@ def counted(batch: SmallBatch, signed: SignedFiles) -> CountedFiles:
     )
 
 
-def likened(batch: SmallBatch, signed: SignedFiles) -> tuple[Sequence[int], Sequence[bytes]]:
+def named(batch: SmallBatch, signed: SignedFiles) -> tuple[Sequence[int], Sequence[bytes]]:
     """The directory and the name of each file that was signed."""
     return _chosen(batch.directories(), signed.rows), _chosen(batch.names(), signed.rows)
 
@@ -144,7 +145,7 @@ def likened(batch: SmallBatch, signed: SignedFiles) -> tuple[Sequence[int], Sequ
 def reader(batch: SmallBatch, signed: SignedFiles) -> Callable[[int, int, int], Buffer | None]:
     """Reads parts of what was signed once more, by row there, offset and length in bytes."""
     if signed.data is None:
-        return lambda row, offset, length: _part(batch, signed.rows[row], offset, length)
+        return lambda row, offset, length: _read_again(batch, signed.rows[row], offset, length)
     view = memoryview(signed.data)
     starts = array("Q", accumulate(signed.signatures.sizes, initial=0))
     return lambda row, offset, length: view[starts[row] + offset : starts[row] + offset + length]
@@ -154,24 +155,14 @@ def _chosen(column: Sequence[T], rows: array[int]) -> Sequence[T]:
     return column if len(rows) == len(column) else [column[row] for row in rows]
 
 
-def _part(batch: SmallBatch, row: int, offset: int, length: int) -> bytes | None:
-    """None where the file is not as listed any more."""
-    found = batch.file(row)
-    try:
-        with found.root.open_read(found.path) as source:
-            same = source.identity == batch.files.identity(row)
-            return source.pread(offset, length) if same else None
-    except FileError:
-        return None
+def _read_again(batch: SmallBatch, row: int, offset: int, length: int) -> bytes | None:
+    return batch.file(row).read_again(batch.files.identity(row), offset, length)
 
 
 def sign_batch(
-    batch: SmallBatch, params: ChunkParams, catalog: SignatureStore, may_share: Callable[[SourceFile], bool]
+    batch: SmallBatch, params: ChunkParams, catalog: SignatureStore, sharing: SharingDevices
 ) -> SignedBatch:
-    """Signs the files of `batch`. Threads may do this side by side.
-
-    `may_share` says of an open file whether its file system shares extents between files.
-    """
+    """Signs the files of `batch`. Threads may do this side by side."""
     files = batch.files
     hollow: list[int] = []
     if any(map(lt, batch.allocated, files.sizes)):
@@ -184,7 +175,7 @@ def sign_batch(
         rows = [
             row for part in (outcome.read, outcome.known) for row in part.rows if files.devices[row] == device
         ]
-        if rows and _look(batch, rows[0], may_share):
+        if rows and _look(batch, rows[0], sharing.has):
             shared += sum([_look(batch, row, _shared_bytes) for row in rows])
     return SignedBatch(batch, outcome, hollow, shared)
 
@@ -193,7 +184,7 @@ def _look(batch: SmallBatch, row: int, question: Callable[[SourceFile], int]) ->
     """What `question` says of a file as it was listed; 0 where that has gone."""
     found = batch.file(row)
     try:
-        with found.root.open_read(found.path) as source:
+        with found.open() as source:
             same = (source.identity.device, source.identity.inode) == found.inode
             return question(source) if same else 0
     except FileError:

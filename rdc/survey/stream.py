@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.survey.census import Census
+    from rdc.survey.holes import Holes
 
 __all__ = ["FileStream"]
 
@@ -37,14 +37,12 @@ class FileStream:
         census: Census,
         place: int,
         read: Callable[[int, int], bytes | None],
-        holes: list[tuple[int, int]],
+        holes: Holes,
     ) -> None:
-        """`holes`: (start, end) in bytes, in order."""
         self._census = census
         self._place = place
         self._read = read
-        self._starts = [start for start, _ in holes]
-        self._ends = [end for _, end in holes]
+        self._holes = holes
         self._folders = [Folder(FOLD_MIN, FOLD_MAX) for _ in FOLDED[1:]]
         self._offsets = [0] * len(FOLDED)
         """Of each level, where its next chunk begins."""
@@ -87,21 +85,10 @@ class FileStream:
     def _read_data(self, offset: int, length: int) -> bytes | None:
         """What of a range is in no hole, None where that is nothing: zeros that take no space would make the
         rest look as if it shrank as well as they do."""
-        end = offset + length
-        if self._starts and self._hollow(offset, end):
+        if self._holes.cover(offset, offset + length):
             return None
         content = self._read(offset, length)
-        number = bisect_right(self._starts, offset) - 1
-        if content is None or (number < 0 and (not self._starts or self._starts[0] >= end)):
-            return content
-        parts, at = [], offset
-        for hole in range(max(number, 0), len(self._starts)):
-            if self._starts[hole] >= end:
-                break
-            parts.append(content[at - offset : max(at, self._starts[hole]) - offset])
-            at = max(at, self._ends[hole])
-        parts.append(content[at - offset :])
-        return b"".join(parts)
+        return None if content is None else self._holes.data(content, offset)
 
     def _take(self, number: int, keys: bytes, sizes: bytes) -> None:
         if not keys:
@@ -111,9 +98,10 @@ class FileStream:
         self._offsets[number] += sum(lengths)
         if number + 1 < len(FOLDED):
             self._take(number + 1, *self._folders[number].feed(keys, sizes))
-        if self._starts:
+        if self._holes:
             offsets = list(accumulate(lengths, initial=start))
-            kept = [row for row in range(len(lengths)) if not self._hollow(offsets[row], offsets[row + 1])]
+            hollow = map(self._holes.cover, offsets, offsets[1:])
+            kept = [row for row, left_out in enumerate(hollow) if not left_out]
             if len(kept) < len(lengths):
                 column = memoryview(keys).cast("Q")
                 keys = array("Q", [column[row] for row in kept]).tobytes()
@@ -136,13 +124,7 @@ class FileStream:
     def _count_run(self, number: int, level: str, keys: bytes, sizes: bytes, count: int) -> None:
         length, start = memoryview(sizes).cast("Q")[0], self._offsets[number]
         self._offsets[number] += length * count
-        hollow = 0
-        for first, last in zip(self._starts, self._ends, strict=True):
-            # Chunks of the run inside this hole: from the first that begins in it to the last that ends.
-            begin = max(0, -(-(first - start) // length))
-            end = min(count, (last - start) // length)
-            hollow += max(0, end - begin)
-        count -= hollow
+        count -= self._holes.covered(start, length, count)
         counts = array("Q", [count]).tobytes()
         self._census.levels[level].add(keys, sizes, counts)
         if level == FOLLOWED and count:
@@ -150,7 +132,3 @@ class FileStream:
             self._census.references.add(
                 keys * min(count, 2), sizes * min(count, 2), array("I", [self._place]) * min(count, 2)
             )
-
-    def _hollow(self, start: int, end: int) -> bool:
-        number = bisect_right(self._starts, start) - 1
-        return number >= 0 and self._ends[number] >= end

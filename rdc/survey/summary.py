@@ -39,7 +39,7 @@ def report_of(outcome: Outcome) -> ScanReport:
         directories=directories(census.places, shares),
         types=types(census.places, shares),
         overlaps=overlaps(census.places, census.references),
-        similar=census.likeness.groups(census.places),
+        similar=census.resembling.groups(census.places),
         errors=tuple(outcome.problems),
         coverage=Coverage(
             complete=complete,

@@ -12,7 +12,7 @@ from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError, UsageError
 from rdc.limits import DAEMON_TIMEOUT_SECONDS
 from rdc.model.location import RemoteShell
-from rdc.model.watch import Disconnected, Halted, InStep, Resumed, WatchReport
+from rdc.model.watch import UNWATCHED, Disconnected, Halted, InStep, Resumed, WatchReport
 from rdc.progress import Problem
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Hello, Open, Opened, Role
@@ -71,8 +71,9 @@ def watch(
     """
     if source.host is not None and destination.host is not None:
         raise UsageError("one of SRC and DST must be on this machine; run rdc watch on either of the hosts")
-    if options.sync.dry_run or options.sync.checksum:
-        raise UsageError("rdc watch takes neither --dry-run nor --checksum; rdc sync does")
+    for name in UNWATCHED:
+        if getattr(options.sync, name):
+            raise UsageError(f"rdc watch does not take --{name.replace('_', '-')}; rdc sync does")
     if source.host is None and destination.host is None:
         rules = FilterList(options.sync.rules)
         check_overlap(source.path, destination.path, rules, delete=options.sync.delete)

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-from rdc.model.entries import Kind, strings
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator, Sequence
 
     from rdc.files.confined import Root
-    from rdc.model.entries import PackedInodes, PackedListing
+    from rdc.files.source import SourceFile
 
-__all__ = ["Batch", "FileColumns", "ListedTree", "Place"]
+__all__ = ["Batch", "FileColumns", "ListedDirectory"]
 
 WINDOW_FILES = 1 << 16
 """Files whose paths are at hand at a time and are put into the order of the disk: some ten megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One directory: how it is reached, and how a person does."""
+class ListedDirectory:
+    """How it is reached, and how a person reaches it."""
 
     root: Root
     prefix: bytes
@@ -46,83 +43,6 @@ class Batch:
     """Typecode 'Q': device, inode and size of each."""
 
 
-class ListedTree:
-    """All entries that were walked over, directories and links too (with size 0), row by row."""
-
-    def __init__(self) -> None:
-        self.sizes = array("Q")
-        self.kinds = bytearray()
-        """One `Kind` a row."""
-        self._devices = array("Q")
-        self._inodes = array("Q")
-        self._places: list[Place] = []
-        self._names: list[bytes] = []
-        self._starts = array("Q")
-
-    def __len__(self) -> int:
-        return len(self.sizes)
-
-    def add(self, place: Place, listing: PackedListing, inodes: PackedInodes) -> None:
-        self._starts.append(len(self.sizes))
-        self._places.append(place)
-        self._names.append(listing.names)
-        self.kinds += listing.kinds
-        for column, packed in (
-            (self.sizes, listing.sizes),
-            (self._devices, inodes.devices),
-            (self._inodes, inodes.inodes),
-        ):
-            if sys.byteorder == "big":
-                added = array("Q", packed)
-                added.byteswap()
-                column.extend(added)
-            else:
-                column.frombytes(packed)
-
-    def add_file(self, place: Place, name: bytes, found: os.stat_result) -> None:
-        """A regular file by itself."""
-        self._starts.append(len(self.sizes))
-        self._places.append(place)
-        self._names.append(name + b"\0")
-        self.kinds.append(Kind.FILE)
-        self.sizes.append(found.st_size)
-        self._devices.append(found.st_dev)
-        self._inodes.append(found.st_ino)
-
-    def take_out(self, row: int) -> None:
-        """Treat this entry as no regular file."""
-        self.sizes[row] = 0
-        self.kinds[row] = Kind.SPECIAL
-
-    def identities(self, rows: Sequence[int]) -> array[int]:
-        """Typecode 'Q': device and inode of each of these rows."""
-        column = array("Q", bytes(16 * len(rows)))
-        column[0::2] = array("Q", map(self._devices.__getitem__, rows))
-        column[1::2] = array("Q", map(self._inodes.__getitem__, rows))
-        return column
-
-    def files(self, rows: Sequence[int]) -> FileColumns:
-        """These rows alone, in this order; `rows` increases."""
-        chosen = FileColumns()
-        at = 0
-        while at < len(rows):
-            number = bisect_right(self._starts, rows[at]) - 1
-            first = self._starts[number]
-            end = self._starts[number + 1] if number + 1 < len(self._starts) else len(self.sizes)
-            last = at
-            while last < len(rows) and rows[last] < end:
-                last += 1
-            names = strings(self._names[number])
-            if last - at < end - first:
-                names = [names[row - first] for row in rows[at:last]]
-            chosen.add(self._places[number], names)
-            at = last
-        chosen.sizes = array("Q", map(self.sizes.__getitem__, rows))
-        chosen.devices = array("Q", map(self._devices.__getitem__, rows))
-        chosen.inodes = array("Q", map(self._inodes.__getitem__, rows))
-        return chosen
-
-
 class FileColumns:
     """Regular files, row by row in the order they were found."""
 
@@ -130,9 +50,9 @@ class FileColumns:
         self.sizes = array("Q")
         self.devices = array("Q")
         self.inodes = array("Q")
-        self._places: list[Place] = []
+        self._directories: list[ListedDirectory] = []
         self._starts = array("Q")
-        """The first row of each place."""
+        """The first row of each directory."""
         self._names = bytearray()
         """Each followed by NUL."""
         self._ends = array("Q", [0])
@@ -141,34 +61,40 @@ class FileColumns:
     def __len__(self) -> int:
         return len(self._ends) - 1
 
-    def add(self, place: Place, names: list[bytes]) -> None:
+    def add(self, directory: ListedDirectory, names: list[bytes]) -> None:
         self._starts.append(len(self))
-        self._places.append(place)
+        self._directories.append(directory)
         end = len(self._names)
         for name in names:
             end += len(name) + 1
             self._ends.append(end)
         self._names += b"\0".join(names) + b"\0"
 
-    def place(self, row: int) -> Place:
-        return self._places[bisect_right(self._starts, row) - 1]
+    def directory(self, row: int) -> ListedDirectory:
+        return self._directories[bisect_right(self._starts, row) - 1]
 
     def name(self, row: int) -> bytes:
         return bytes(self._names[self._ends[row] : self._ends[row + 1] - 1])
 
     def path(self, row: int) -> bytes:
-        """Relative to the root of its place."""
-        return self.place(row).prefix + self.name(row)
+        """Relative to the root of its tree."""
+        return self.directory(row).prefix + self.name(row)
 
     def shown(self, row: int) -> bytes:
         """As a person reaches it."""
-        return self.place(row).shown + self.name(row)
+        return self.directory(row).shown + self.name(row)
+
+    def open(self, row: int) -> SourceFile:
+        """Whatever is there now. Raises FileError."""
+        return self.directory(row).root.open_read(self.path(row))
 
     def all_shown(self, rows: Sequence[int]) -> list[bytes]:
         """The same of many."""
-        names, ends, starts, places = self._names, self._ends, self._starts, self._places
+        names, ends = self._names, self._ends
+        starts, directories = self._starts, self._directories
         return [
-            places[bisect_right(starts, row) - 1].shown + names[ends[row] : ends[row + 1] - 1] for row in rows
+            directories[bisect_right(starts, row) - 1].shown + names[ends[row] : ends[row + 1] - 1]
+            for row in rows
         ]
 
     def wanted(self, rows: Sequence[int]) -> array[int]:
@@ -185,7 +111,7 @@ class FileColumns:
         A part has at most `most_files`, of which at most `each` bytes are read, together `most_bytes`.
         """
         for window in self._windows(rows):
-            root = self.place(window[0]).root
+            root = self.directory(window[0]).root
             paths = self._paths(window)
             # Near the order on the disk: most file systems place files as they number them.
             order = sorted(
@@ -214,12 +140,12 @@ class FileColumns:
 
     def _tree_ends(self) -> Iterator[int]:
         """The first row of each tree but the first."""
-        for number in range(1, len(self._places)):
-            if self._places[number].root is not self._places[number - 1].root:
+        for number in range(1, len(self._directories)):
+            if self._directories[number].root is not self._directories[number - 1].root:
                 yield self._starts[number]
 
     def _paths(self, rows: Sequence[int]) -> list[bytes]:
-        """Of increasing rows, each followed by NUL: relative to the roots of their places."""
+        """Of increasing rows, each followed by NUL: relative to the root of their tree."""
         paths = []
         number, end = -1, 0
         names, ends = self._names, self._ends
@@ -228,7 +154,7 @@ class FileColumns:
             if row >= end:
                 number = bisect_right(self._starts, row) - 1
                 end = self._starts[number + 1] if number + 1 < len(self._starts) else len(self)
-                prefix = self._places[number].prefix
+                prefix = self._directories[number].prefix
             paths.append(prefix + names[ends[row] : ends[row + 1]])
         return paths
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from rdc.model.scan import SimilarGroup
 from rdc.records import dataclass
-from rdc.signature.short import NO_TRAITS, TRAITS_BYTES
+from rdc.signature.trait_column import traits_at
 from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.traits import estimate_of
+from rdc.survey.disjoint_sets import DisjointSets
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from rdc.survey.places import Places
 
-__all__ = ["Candidate", "Likeness"]
+__all__ = ["Candidate", "ResemblingFiles"]
 
 FILES = 1 << 17
 """Different files compared at most, some 250 bytes each; of more, the small ones are left out first."""
@@ -41,7 +42,7 @@ class Candidate:
     name: bytes
 
 
-class Likeness:
+class ResemblingFiles:
     """Remembers one file of each content and groups them in the end."""
 
     def __init__(self) -> None:
@@ -68,7 +69,7 @@ class Likeness:
         directories: Sequence[int],
         names: Sequence[bytes],
     ) -> None:
-        """`add` for each row; `traits` has TRAITS_BYTES a file, NO_TRAITS where there are none."""
+        """`add` for each row; `traits` is a column of the files'."""
         files, least = self.files, self.least
         for row, key in enumerate(keys):
             if sizes[row] < least:
@@ -76,8 +77,8 @@ class Likeness:
             known = files.get(key)
             if known is not None and (known.directory, known.name) <= (directories[row], names[row]):
                 continue
-            own = traits[row * TRAITS_BYTES : (row + 1) * TRAITS_BYTES]
-            if own != NO_TRAITS:
+            own = traits_at(traits, row)
+            if own:
                 files[key] = Candidate(sizes[row], own, directories[row], names[row])
         self._bound()
 
@@ -99,24 +100,16 @@ class Likeness:
         index = SimilarityIndex()
         files = sorted(self.files.values(), key=lambda file: (file.directory, file.name))
         index.add_many(range(len(files)), [one.traits for one in files], [one.size for one in files])
-        above = list(range(len(files)))
-
-        def top(number: int) -> int:
-            while above[number] != number:
-                above[number] = number = above[above[number]]
-            return number
-
+        sets = DisjointSets()
         fewest: dict[int, int] = {}
         # Best pairs first, so that a group is tied together by what ties it most.
         pairs = sorted(index.pairs(MATCHES, spanning=True), key=lambda pair: -pair.matches)
         for pair in pairs:
-            first, second = sorted((top(pair.first), top(pair.second)))
-            if first != second:
-                above[second] = first
-                fewest[first] = pair.matches
+            if sets.join(pair.first, pair.second):
+                fewest[sets.top(pair.first)] = pair.matches
         members: dict[int, list[int]] = {}
         for number in range(len(files)):
-            members.setdefault(top(number), []).append(number)
+            members.setdefault(sets.top(number), []).append(number)
         groups = [(first, found) for first, found in members.items() if len(found) > 1]
         groups.sort(key=lambda group: -sum(files[number].size for number in group[1]))
         return tuple(

@@ -1,0 +1,61 @@
+/* stream_binding.h - what streams have in common as Python objects: their state, and the ends that they give. */
+#ifndef RDC_STREAM_BINDING_H
+#define RDC_STREAM_BINDING_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "ends.h"
+
+/* What a stream may be asked now. */
+typedef enum { OPEN, BUSY, FINISHED, LOST } stream_state;
+
+static inline int check_open(stream_state state)
+{
+    switch (state) {
+    case OPEN:
+        return 0;
+    case BUSY:
+        PyErr_SetString(PyExc_ValueError, "another thread is feeding this stream");
+        return -1;
+    case FINISHED:
+        PyErr_SetString(PyExc_ValueError, "the stream is finished");
+        return -1;
+    default:
+        PyErr_SetString(PyExc_ValueError, "the stream was lost for want of memory");
+        return -1;
+    }
+}
+
+/* Moves the ends into a list. */
+static inline PyObject *take_ends(rdc_ends *ends)
+{
+    PyObject *list = PyList_New((Py_ssize_t)ends->count);
+    if (!list)
+        return NULL;
+    for (size_t i = 0; i < ends->count; i++) {
+        PyObject *end = PyLong_FromUnsignedLongLong(ends->end[i]);
+        if (!end) {
+            Py_DECREF(list);
+            return NULL;
+        }
+        PyList_SET_ITEM(list, (Py_ssize_t)i, end);
+    }
+    ends->count = 0;
+    return list;
+}
+
+static inline PyObject *last_end(uint64_t length)
+{
+    return length ? Py_BuildValue("[K]", (unsigned long long)length) : PyList_New(0);
+}
+
+/* Sizes too large for a machine word are as wrong as those that fit. */
+static inline PyObject *refuse_arguments(void)
+{
+    if (PyErr_ExceptionMatches(PyExc_OverflowError))
+        PyErr_SetString(PyExc_ValueError, "chunk sizes and node sizes fit 64 bits");
+    return NULL;
+}
+
+#endif

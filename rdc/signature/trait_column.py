@@ -1,0 +1,19 @@
+"""The traits of many streams one behind another, nine bytes each (FORMAT.md, "Traits")."""
+
+from __future__ import annotations
+
+from rdc.kernel.constants import TRAIT_COUNT
+
+__all__ = ["NO_TRAITS", "TRAITS_BYTES", "TRAIT_BITS", "traits_at"]
+
+TRAIT_BITS = 6
+TRAITS_BYTES = TRAIT_COUNT * TRAIT_BITS // 8
+
+NO_TRAITS = bytes(TRAITS_BYTES)
+"""Of a stream without features, and by chance of one in 2^72 that has some, which then resembles nothing."""
+
+
+def traits_at(column: bytes | bytearray, row: int) -> bytes:
+    """Of one row; b'' for a stream without features."""
+    traits = bytes(column[row * TRAITS_BYTES : (row + 1) * TRAITS_BYTES])
+    return b"" if traits == NO_TRAITS else traits

@@ -44,9 +44,9 @@ that are one. Jumps on a condition are left alone: most stay within their functi
 
 
 def _fields(content: bytes) -> list[int]:
-    """Where fields begin, two of an entry next to each other. What seems to have some has them unless its first
-    byte lies in what another takes up that began before it, whether that one has its own or not: fields never
-    overlap, and what is more than 40 bytes before or 19 behind does not matter."""
+    """Where fields begin, two of an entry next to each other. What seems to have some has them unless its
+    first byte lies in what another takes up that began before it, whether that one has its own or not: fields
+    never overlap, and what is more than 40 bytes before or 19 behind does not matter."""
     fields = []
     end = 0
     for seeming in _SEEMING.finditer(content):
@@ -91,8 +91,8 @@ def take_targets(content: ReadableBuffer, mask: ReadableBuffer, offset: int, /) 
 
     Where exactly four of them are next to each other they are a distance, lowest byte first, and the place is
     given in its stead: the file's offset of their end is added, modulo 2^32. Where eight are, these are two,
-    and the first says how far back: it is taken from the offset of its start. ValueError where the mask is not
-    as long.
+    and the first says how far back: it is taken from the offset of its start. ValueError where the mask is
+    not as long.
     """
     return _converted(bytes(content), bytes(mask), offset, 1)
 

@@ -12,7 +12,7 @@ from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, StreamErr
 from rdc.limits import OUTSTANDING_REQUESTS
 from rdc.model.entries import Kind, Metadata
 from rdc.model.kept import Kept
-from rdc.protocol.claims import Claims
+from rdc.protocol.claims import CELL_BYTES, Claims
 from rdc.protocol.connection import Connection, LocalProtocolError, Received
 from rdc.protocol.ledger import Ledger
 from rdc.protocol.messages import (
@@ -58,6 +58,7 @@ from rdc.protocol.messages import (
     RowsRequest,
     SourceState,
     Start,
+    Targets,
     TierAnswer,
     TierRequest,
     TopTier,
@@ -292,6 +293,7 @@ SAMPLES: dict[type[Message], Message] = {
     RangeRequest: RangeRequest(1, (3,), (4,)),
     Code: Code(1, b"code"),
     Correction: Correction(1, (0,), b"right"),
+    Targets: Targets(1, b"there"),
     Literals: Literals(1, b"packed"),
     BlockRequest: BlockRequest(1, (3,), (40,), 16, 4),
     FileRequest: FileRequest((0, 1)),
@@ -325,6 +327,7 @@ ASKED: dict[type[Message], Message] = {
     FileFailed: TreeRequest((1,), 8),
     Code: RangeRequest(1, (3,), (4,)),
     Correction: RangeRequest(1, (3,), (4,), False, CLAIMS),
+    Targets: RangeRequest(1, (3,), (4,), False, CLAIMS, True),
     Literals: RangeRequest(1, (3,), (4,), True),
     TierAnswer: TierRequest(0, (), 7),
     RowsPart: RowsRequest(0, (3,), 7),
@@ -717,6 +720,22 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
         [Correction(3, (0, 2), b"right"), Correction(3, (9,), b""), Data(3, b"ab"), FileEnd(3, 2)],
     ),
     (
+        "ranges with claims about blanks",
+        RangeRequest(3, (1,), (2,), False, CLAIMS, True),
+        [
+            Targets(3, b"some"),
+            Correction(3, (2,), b"right"),
+            Targets(3, bytes(3 * CELL_BYTES - 4)),
+            Data(3, b"ab"),
+            FileEnd(3, 2),
+        ],
+    ),
+    (
+        "targets alone",
+        RangeRequest(3, (), (), False, CLAIMS, True),
+        [Targets(3, b"there"), FileEnd(3, 0)],
+    ),
+    (
         "claims alone",
         RangeRequest(3, (), (), False, CLAIMS),
         [Correction(3, (2,), b"right"), FileEnd(3, 0)],
@@ -798,6 +817,14 @@ WRONG: list[tuple[Message, list[Message]]] = [
     (RangeRequest(1, (0,), (3,)), [Code(2, b"abc")]),
     (RangeRequest(1, (0,), (3,)), [Code(1, b"ab"), FileEnd(1, 2)]),
     (FileRequest((1, 2)), [Code(1, b"x")]),
+    (FileRequest((1, 2)), [Targets(1, b"x")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS), [Targets(1, b"x")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS, True), [Targets(2, b"x")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS, True), [Data(1, b"a"), Targets(1, b"x")]),
+    (
+        RangeRequest(1, (0,), (3,), False, CLAIMS, True),
+        [Targets(1, bytes(2 * CELL_BYTES)), Targets(1, bytes(CELL_BYTES + 1))],
+    ),
     (RangeRequest(1, (0,), (3,)), [Literals(1, b"abc")]),
     (RangeRequest(1, (0,), (3,), True), [Literals(2, b"abc")]),
     (RangeRequest(1, (0,), (3,), True), [Data(1, b"a"), Literals(1, b"bc")]),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         TraitPairs,
         Winnower,
         absolute_targets,
+        blank_targets,
         block_fingerprints,
         cut_many,
         equal_rows,
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
         match_blocks,
         match_runs,
         name_ranks,
+        overlay,
+        place_targets,
         relative_targets,
         short_references,
+        take_targets,
+        target_mask,
     )
 else:
     _module = chosen_module()
@@ -33,6 +38,7 @@ else:
     TraitPairs = _module.TraitPairs
     Winnower = _module.Winnower
     absolute_targets = _module.absolute_targets
+    blank_targets = _module.blank_targets
     block_fingerprints = _module.block_fingerprints
     cut_many = _module.cut_many
     equal_rows = _module.equal_rows
@@ -40,8 +46,12 @@ else:
     match_blocks = _module.match_blocks
     match_runs = _module.match_runs
     name_ranks = _module.name_ranks
+    overlay = _module.overlay
+    place_targets = _module.place_targets
     relative_targets = _module.relative_targets
     short_references = _module.short_references
+    take_targets = _module.take_targets
+    target_mask = _module.target_mask
 
 __all__ = [
     "Cutter",
@@ -49,6 +59,7 @@ __all__ = [
     "TraitPairs",
     "Winnower",
     "absolute_targets",
+    "blank_targets",
     "block_fingerprints",
     "cut_many",
     "equal_rows",
@@ -56,6 +67,10 @@ __all__ = [
     "match_blocks",
     "match_runs",
     "name_ranks",
+    "overlay",
+    "place_targets",
     "relative_targets",
     "short_references",
+    "take_targets",
+    "target_mask",
 ]

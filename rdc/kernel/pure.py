@@ -30,6 +30,7 @@ from rdc.kernel.constants import (
     trait_mix,
 )
 from rdc.kernel.pure_blocks import block_fingerprints, match_blocks, match_runs
+from rdc.kernel.pure_code_blanks import blank_targets, overlay, place_targets, take_targets, target_mask
 from rdc.kernel.pure_code_targets import absolute_targets, relative_targets
 from rdc.kernel.pure_similarity import TraitIndex, TraitPairs
 from rdc.kernel.pure_siphash import siphash
@@ -44,6 +45,7 @@ __all__ = [
     "TraitPairs",
     "Winnower",
     "absolute_targets",
+    "blank_targets",
     "block_fingerprints",
     "cut_many",
     "equal_rows",
@@ -51,8 +53,12 @@ __all__ = [
     "match_blocks",
     "match_runs",
     "name_ranks",
+    "overlay",
+    "place_targets",
     "relative_targets",
     "short_references",
+    "take_targets",
+    "target_mask",
 ]
 
 _MASK = (1 << 64) - 1

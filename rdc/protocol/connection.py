@@ -53,6 +53,7 @@ from rdc.protocol.messages import (
     RowsPart,
     RowsRequest,
     Start,
+    Targets,
     TierAnswer,
     TierRequest,
     TopTier,
@@ -76,7 +77,7 @@ _QUOTE_BYTES = 60
 
 _ANSWERS = (
     BlockAnswer, Literals, TreeAnswer, RootAnswer, DigestAnswer, TraitsAnswer, NodeAnswer, Data, FileBatch,
-    FileEnd, FileFailed, Code, Correction,
+    FileEnd, FileFailed, Code, Correction, Targets,
 )  # fmt: skip
 _FILE_REQUESTS = (BlockRequest, RangeRequest, NodeRequest)
 _FILES_REQUESTS = (RootRequest, DigestRequest, TraitsRequest, TreeRequest, FileRequest)

@@ -31,6 +31,7 @@ from rdc.protocol.content import (
     FileRequest,
     Literals,
     RangeRequest,
+    Targets,
 )
 from rdc.protocol.description import (
     ListingEnd,
@@ -95,6 +96,7 @@ __all__ = [
     "RowsRequest",
     "SourceState",
     "Start",
+    "Targets",
     "TierAnswer",
     "TierRequest",
     "TraitsAnswer",
@@ -121,6 +123,7 @@ Message: TypeAlias = (
     | MountPoints
     | Literals
     | Correction
+    | Targets
     | Code
     | TierRequest
     | TierAnswer

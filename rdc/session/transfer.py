@@ -24,6 +24,7 @@ from rdc.protocol.messages import (
     Literals,
     NodeAnswer,
     RootAnswer,
+    Targets,
     TraitsAnswer,
     TreeAnswer,
 )
@@ -192,6 +193,8 @@ class Transfers:
             yield from self._descents().take_literals(message, round_)
         elif isinstance(message, Correction):
             self._descents().take_correction(message)
+        elif isinstance(message, Targets):
+            self._descents().take_targets(message)
         elif isinstance(message, TreeAnswer):
             yield from self._descents().take_tree(message, round_)
         elif isinstance(message, Data):

@@ -15,9 +15,16 @@ from rdc.session.blanks import LOOK_AHEAD, LOOK_BACK
 
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
 
+ENTRY = bytes.fromhex("1c000000 1c000000 00f0ffff 10000000 00 410e10")
+LONGER = bytes.fromhex("24000000 40010000 04f0ffff 17000100 04 10200000 410e")
+
 TELLING = b"\xe8\xe8\xe9\x05\x0d\x3d\0\0\0\xff\x03\xfc\x04\xfb" + NAMES_DATA
 MOSTLY_TELLING = bytes(byte if byte < 40 else TELLING[byte % len(TELLING)] for byte in range(256))
-codes = st.binary(max_size=99).map(lambda drawn: drawn.translate(MOSTLY_TELLING))
+codes = st.lists(
+    st.binary(max_size=40).map(lambda drawn: drawn.translate(MOSTLY_TELLING))
+    | st.sampled_from([ENTRY, LONGER, ENTRY[:13], ENTRY[3:], LONGER[:19], LONGER[9:]]),
+    max_size=5,
+).map(b"".join)
 offsets = st.integers(0, (1 << 63) - 1)
 
 
@@ -49,6 +56,27 @@ def shown(mask: bytes) -> str:
         ("e8 00e80005 000000", "...xxxx."),
         ("8b 3d e8 00000000 00", "..xxxx.."),
         ("8b 3d e8 000004 00 00", "...xxxx."),
+        (ENTRY.hex(), "....xxxxxxxx........"),
+        (LONGER.hex(), "....xxxxxxxx.....xxxx.."),
+        (LONGER[:20].hex(), "." * 20),
+        (ENTRY[:17].hex(), "....xxxxxxxx....."),
+        (ENTRY[:16].hex(), "." * 16),
+        # Of 12 bytes, 4,096 or 18; what is shared, or the function, is too far, odd, too long or nowhere.
+        ("0c000000 1c000000 00f0ffff 10000000 00", "." * 17),
+        ("00100000 1c000000 00f0ffff 10000000 00", "." * 17),
+        ("12000000 1c000000 00f0ffff 10000000 00", "." * 17),
+        ("1c000000 00000001 00f0ffff 10000000 00", "." * 17),
+        ("1c000000 00000000 00f0ffff 10000000 00", "." * 17),
+        ("1c000000 1e000000 00f0ffff 10000000 00", "." * 17),
+        ("1c000000 1c000000 00f0fffb 10000000 00", "." * 17),
+        ("1c000000 1c000000 00f0ffff 00001000 00", "." * 17),
+        ("1c000000 1c000000 00f0ffff 00000000 00", "." * 17),
+        ("1c000000 1c000000 00f0ffff 10000000 01", "." * 17),
+        ("1c000000 1c000000 00f0ffff 10000000 04 00000004", "." * 21),
+        # Calls in an entry are none, and an entry in a call is none.
+        ("1c000000 e8000000 e9e9ffff e8000000 00 00000000", "....xxxxxxxx........."),
+        ("e8 e8000000 1c000000 00f0ffff 10000000 00", ".xxxx............."),
+        ("e8 000000 1c000000 1c000000 00f0ffff 10000000 00", "........xxxxxxxx....."),
     ],
 )
 def test_what_counts_as_a_field(module: Any, code: str, fields: str) -> None:

@@ -24,8 +24,43 @@ static void store(uint8_t *at, uint32_t value)
     at[3] = (uint8_t)(value >> 24);
 }
 
-/* Bytes before the field of what seems to have one at `i`, or 0. */
-static inline size_t seeming(const uint8_t *code, size_t size, size_t i)
+/* Whether four bytes are a distance below 64 MiB, of either sign: the highest is 00 to 03 or FC to FF. */
+static inline int near(const uint8_t *field)
+{
+    return (uint8_t)(field[FIELD - 1] + 4) < 8;
+}
+
+/* What seems to have fields: where these begin, and how much from its first byte on it takes up. */
+typedef struct {
+    size_t field[3], fields, length;
+} site;
+
+#define HEAD 16
+
+/* An entry of a table of frames. */
+static inline int entry(const uint8_t *code, size_t size, size_t i, site *found)
+{
+    const uint8_t *e = code + i;
+    if (size - i < HEAD + 1)
+        return 0;
+    /* Most bytes are not the first of such a length. */
+    const uint32_t length = load(e);
+    if (length & 0xfffff003 || length < 16)
+        return 0;
+    const uint32_t shared = load(e + 4), range = load(e + 12);
+    if (shared & 0xff000003 || !shared || range & 0xfff00000 || !range || !near(e + 8))
+        return 0;
+    *found = (site){{i + 4, i + 8}, 2, HEAD + 1};
+    if (!e[HEAD])
+        return 1;
+    if (e[HEAD] != FIELD || size - i < HEAD + 1 + FIELD || !near(e + HEAD + 1))
+        return 0;
+    found->field[found->fields++] = i + HEAD + 1;
+    found->length += FIELD;
+    return 1;
+}
+
+static inline int instruction(const uint8_t *code, size_t size, size_t i, site *found)
 {
     size_t before;
     if ((code[i] & 0xfe) == 0xe8)
@@ -34,56 +69,62 @@ static inline size_t seeming(const uint8_t *code, size_t size, size_t i)
         before = 2;
     else
         return 0;
-    /* Of a distance below 64 MiB, of either sign, the highest byte is 00 to 03 or FC to FF. */
-    return size - i >= before + FIELD && (uint8_t)(code[i + before + FIELD - 1] + 4) < 8 ? before : 0;
+    if (size - i < before + FIELD || !near(code + i + before))
+        return 0;
+    *found = (site){{i + before}, 1, before + FIELD};
+    return 1;
 }
 
 typedef struct {
     size_t at;  /* the next place to look at */
-    size_t end; /* of all that seemed to have a field */
+    size_t end; /* of all that seemed to have fields */
 } search;
 
-/* The next field's first byte, or `size`. */
-static inline size_t next_field(search *s, const uint8_t *code, size_t size)
+/* The next that has its fields; whether there is one. */
+static inline int next_site(search *s, const uint8_t *code, size_t size, site *found)
 {
-    size_t i = s->at;
-    while (i < size) {
-        const size_t before = seeming(code, size, i);
-        if (!before) {
-            i++;
+    for (size_t i = s->at; i < size; i++) {
+        if (!entry(code, size, i, found) && !instruction(code, size, i, found))
             continue;
-        }
         const int alone = i >= s->end;
-        if (s->end < i + before + FIELD)
-            s->end = i + before + FIELD;
-        i++;
+        if (s->end < i + found->length)
+            s->end = i + found->length;
         if (alone) {
-            s->at = i;
-            return i - 1 + before;
+            s->at = i + 1;
+            return 1;
         }
     }
-    s->at = i;
-    return size;
+    s->at = size;
+    return 0;
+}
+
+static void fill(uint8_t *bytes, const site *where, uint8_t with)
+{
+    for (size_t i = 0; i < where->fields; i++)
+        memset(bytes + where->field[i], with, FIELD);
 }
 
 void rdc_target_mask(const uint8_t *code, size_t size, uint8_t *mask)
 {
     search s = {0, 0};
+    site found;
     memset(mask, 0, size);
-    for (size_t field; (field = next_field(&s, code, size)) < size;)
-        memset(mask + field, 0xff, FIELD);
+    while (next_site(&s, code, size, &found))
+        fill(mask, &found, 0xff);
 }
 
 size_t rdc_blank_targets(uint8_t *code, size_t size, uint8_t blank)
 {
     search s = {0, 0};
-    size_t count = 0, last = size;
-    /* What the search looks at behind a field is no earlier than it: the next one is found before this one goes. */
-    for (size_t field; (field = next_field(&s, code, size)) < size; last = field, count++)
-        if (last < size)
-            memset(code + last, blank, FIELD);
-    if (last < size)
-        memset(code + last, blank, FIELD);
+    site found, last = {.fields = 0};
+    size_t count = 0;
+    /* What the search still looks at is no earlier than what it found last: of that the fields go later. */
+    while (next_site(&s, code, size, &found)) {
+        fill(code, &last, blank);
+        last = found;
+        count += found.fields;
+    }
+    fill(code, &last, blank);
     return count;
 }
 
@@ -110,20 +151,23 @@ static size_t next_run(const uint8_t *mask, size_t size, size_t *start)
 void rdc_take_targets(const uint8_t *code, const uint8_t *mask, size_t size, uint64_t offset, uint8_t *taken)
 {
     for (size_t i = 0, length; (length = next_run(mask, size, &i)); i += length, taken += length) {
-        if (length == FIELD)
-            store(taken, load(code + i) + (uint32_t)(offset + i + FIELD));
-        else
-            memcpy(taken, code + i, length);
+        memcpy(taken, code + i, length);
+        if (length == 2 * FIELD)
+            store(taken, (uint32_t)(offset + i) - load(taken));
+        if (length == FIELD || length == 2 * FIELD)
+            store(taken + length - FIELD, load(taken + length - FIELD) + (uint32_t)(offset + i + length));
     }
 }
 
 void rdc_place_targets(const uint8_t *mask, size_t size, uint64_t offset, const uint8_t *taken, uint8_t *image)
 {
     for (size_t i = 0, length; (length = next_run(mask, size, &i)); i += length, taken += length) {
-        if (length == FIELD)
-            store(image + i, load(taken) - (uint32_t)(offset + i + FIELD));
-        else
-            memcpy(image + i, taken, length);
+        uint8_t *to = image + i;
+        memcpy(to, taken, length);
+        if (length == 2 * FIELD)
+            store(to, (uint32_t)(offset + i) - load(to));
+        if (length == FIELD || length == 2 * FIELD)
+            store(to + length - FIELD, load(to + length - FIELD) - (uint32_t)(offset + i + length));
     }
 }
 

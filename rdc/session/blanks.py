@@ -16,8 +16,8 @@ SOUGHT, CLAIMED = 0x80, 0x7F
 found because of a byte that is really the first of these; it is not the second then, and the claim is wrong.
 Otherwise both sides take the same bytes for targets."""
 
-LOOK_BACK = 10
-LOOK_AHEAD = 4
+LOOK_BACK = 40
+LOOK_AHEAD = 19
 """Bytes before and behind a byte that say whether it is of a target: what is further away does not matter."""
 
 SAMPLE_BYTES = 4096

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rdc.errors import FileError, RdcError
 from rdc.files.exchange import file_over_directory
 from rdc.files.metadata import kind_of
+from rdc.files.parted import Parted
 from rdc.files.small import stage_small
 from rdc.files.source import identity_of
 from rdc.files.syscalls import rename_no_replace, syncfs
@@ -117,6 +118,7 @@ class CommitGroup:
         self._staged_bytes = 0
         self._first: FileError | None = None
         self._fatal: RdcError | None = None
+        self._parted = Parted()
 
     def add(
         self,
@@ -340,11 +342,14 @@ class CommitGroup:
         if isinstance(expected, Identity):
             if found is None:
                 raise self._unexpected(path, "the file that was there", "nothing")
-            if identity_of(found) != expected:
+            if identity_of(found) != expected and not self._parted.explains(expected, identity_of(found)):
                 raise self._unexpected(path, "the file that was there", "that it was changed or replaced")
             if stat.S_ISDIR(found.st_mode):
                 file_over_directory(old, name, directory)
                 return
+        if found is not None and found.st_nlink > 1:
+            self._parted.replace(old, name, directory)
+            return
         os.rename(old, name, src_dir_fd=directory, dst_dir_fd=directory)
 
     def _unexpected(self, path: bytes, expected: str, found: str) -> FileError:

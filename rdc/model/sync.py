@@ -56,6 +56,8 @@ class SyncOptions:
     """Leave alone what is there, directories apart: only make what is missing."""
     size_only: bool = False
     """Take a file of equal size as equal, whatever its mtime, unless `checksum` compares contents."""
+    hard_links: bool = False
+    """Regular files that are names of one file at the source are so at the destination."""
     sparse: bool = False
     """Make holes where the content of files that are written is zeros."""
     one_file_system: bool = False

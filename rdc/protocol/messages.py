@@ -33,6 +33,7 @@ from rdc.protocol.content import (
     RangeRequest,
 )
 from rdc.protocol.description import (
+    HardLinks,
     ListingEnd,
     ListingPart,
     Manifest,
@@ -70,6 +71,7 @@ __all__ = [
     "FileFailed",
     "FileRequest",
     "Follow",
+    "HardLinks",
     "Hello",
     "Items",
     "ListingEnd",
@@ -119,6 +121,7 @@ Message: TypeAlias = (
     | Describe
     | Manifest
     | MountPoints
+    | HardLinks
     | Literals
     | Correction
     | Code

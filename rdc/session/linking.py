@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, FileError, ProtocolError, printable
+from rdc.errors import ExitCode, FileError, printable
 from rdc.files.linked import Linked, link_file
 from rdc.files.move import make_durable
 from rdc.model.entries import Kind
@@ -18,6 +18,7 @@ from rdc.plan.compare import Change, Decision, Difference, difference
 from rdc.plan.itemize import linking_code
 from rdc.progress import ItemChanged, Problem
 from rdc.session.directories import writing_code
+from rdc.session.joined import Joined
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root
@@ -64,10 +65,7 @@ class Linking:
     def run(self, table: LinkTable, read_errors: int) -> None:
         """Makes the links that are missing; hands to the transfers what has to be a file of its own, because
         its first name could not be brought up to date, or because it cannot be linked to that."""
-        kinds = self._entries.kinds
-        for file, first in table:
-            if file >= len(kinds) or not kinds[file] == kinds[first] == Kind.FILE:
-                raise ProtocolError(f"a hard link between entries {first} and {file}, which are no two files")
+        for file, first in Joined(self._root, self._entries, self._kept).missing(table):
             entry = self._entries.entry(file)
             try:
                 self._link(file, entry, self._entries.entry(first), read_errors)

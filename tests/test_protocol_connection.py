@@ -12,7 +12,7 @@ from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, StreamErr
 from rdc.limits import OUTSTANDING_REQUESTS
 from rdc.model.entries import Kind, Metadata
 from rdc.model.kept import Kept
-from rdc.protocol.claims import Claims
+from rdc.protocol.claims import CELL_BYTES, Claims
 from rdc.protocol.connection import Connection, LocalProtocolError, Received
 from rdc.protocol.ledger import Ledger
 from rdc.protocol.messages import (
@@ -59,6 +59,8 @@ from rdc.protocol.messages import (
     RowsRequest,
     SourceState,
     Start,
+    Table,
+    Targets,
     TierAnswer,
     TierRequest,
     TopTier,
@@ -294,6 +296,8 @@ SAMPLES: dict[type[Message], Message] = {
     RangeRequest: RangeRequest(1, (3,), (4,)),
     Code: Code(1, b"code"),
     Correction: Correction(1, (0,), b"right"),
+    Targets: Targets(1, b"there"),
+    Table: Table(1, 8, b"rows"),
     Literals: Literals(1, b"packed"),
     BlockRequest: BlockRequest(1, (3,), (40,), 16, 4),
     FileRequest: FileRequest((0, 1)),
@@ -327,6 +331,8 @@ ASKED: dict[type[Message], Message] = {
     FileFailed: TreeRequest((1,), 8),
     Code: RangeRequest(1, (3,), (4,)),
     Correction: RangeRequest(1, (3,), (4,), False, CLAIMS),
+    Table: RangeRequest(1, (3,), (4,)),
+    Targets: RangeRequest(1, (3,), (4,), False, CLAIMS, True),
     Literals: RangeRequest(1, (3,), (4,), True),
     TierAnswer: TierRequest(0, (), 7),
     RowsPart: RowsRequest(0, (3,), 7),
@@ -710,6 +716,7 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
     ),
     ("ranges", RangeRequest(3, (1, 1), (2, 3)), [Data(3, b"abc"), Data(3, b"de"), FileEnd(3, 5)]),
     ("code", RangeRequest(3, (1, 1), (2, 3)), [Code(3, b"abc"), Data(3, b"d"), Code(3, b"e"), FileEnd(3, 5)]),
+    ("tables", RangeRequest(3, (1, 1), (2, 3)), [Table(3, 8, b"abc"), Data(3, b"de"), FileEnd(3, 5)]),
     ("blocks", BlockRequest(3, (1, 1), (40, 16), 16, 5), [BlockAnswer(3, bytes(20))]),
     ("blocks that fail", BlockRequest(3, (1,), (2,), 16, 5), [FileFailed(3, LOST, "")]),
     ("packed ranges", RangeRequest(3, (1, 1), (2, 3), True), [Literals(3, b"packed")]),
@@ -717,6 +724,22 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
         "ranges with claims",
         RangeRequest(3, (1,), (2,), False, CLAIMS),
         [Correction(3, (0, 2), b"right"), Correction(3, (9,), b""), Data(3, b"ab"), FileEnd(3, 2)],
+    ),
+    (
+        "ranges with claims about blanks",
+        RangeRequest(3, (1,), (2,), False, CLAIMS, True),
+        [
+            Targets(3, b"some"),
+            Correction(3, (2,), b"right"),
+            Targets(3, bytes(3 * CELL_BYTES - 4)),
+            Data(3, b"ab"),
+            FileEnd(3, 2),
+        ],
+    ),
+    (
+        "targets alone",
+        RangeRequest(3, (), (), False, CLAIMS, True),
+        [Targets(3, b"there"), FileEnd(3, 0)],
     ),
     (
         "claims alone",
@@ -800,6 +823,18 @@ WRONG: list[tuple[Message, list[Message]]] = [
     (RangeRequest(1, (0,), (3,)), [Code(2, b"abc")]),
     (RangeRequest(1, (0,), (3,)), [Code(1, b"ab"), FileEnd(1, 2)]),
     (FileRequest((1, 2)), [Code(1, b"x")]),
+    (FileRequest((1, 2)), [Targets(1, b"x")]),
+    (FileRequest((1, 2)), [Table(1, 8, b"x")]),
+    (RangeRequest(1, (0,), (3,)), [Table(1, 8, b"ab"), Table(1, 8, b"cd")]),
+    (RangeRequest(1, (0,), (3,)), [Table(2, 8, b"abc")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS), [Table(1, 8, b"a"), Correction(1, (0,), b"right")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS), [Targets(1, b"x")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS, True), [Targets(2, b"x")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS, True), [Data(1, b"a"), Targets(1, b"x")]),
+    (
+        RangeRequest(1, (0,), (3,), False, CLAIMS, True),
+        [Targets(1, bytes(2 * CELL_BYTES)), Targets(1, bytes(CELL_BYTES + 1))],
+    ),
     (RangeRequest(1, (0,), (3,)), [Literals(1, b"abc")]),
     (RangeRequest(1, (0,), (3,), True), [Literals(2, b"abc")]),
     (RangeRequest(1, (0,), (3,), True), [Data(1, b"a"), Literals(1, b"bc")]),

@@ -40,6 +40,8 @@ from rdc.protocol.messages import (
     RowsPart,
     RowsRequest,
     Start,
+    Table,
+    Targets,
     TierAnswer,
     TierRequest,
     TraitsAnswer,
@@ -111,7 +113,7 @@ values = st.recursive(
 def parted(message: Message) -> tuple[Any, bytes | None]:
     """The payload's fields, and the content behind them where there is any."""
     payload = encode(message)
-    if not isinstance(message, Data | Code | FileBatch | Correction):
+    if not isinstance(message, Data | Code | FileBatch | Correction | Targets | Table):
         return msgpack.unpackb(payload), None
     found = decode_varint(payload, 0, FRAME_BYTES, "a length")
     assert found is not None
@@ -278,7 +280,7 @@ def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
 def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
     return (
         joined(fields[:-1], fields[-1])
-        if kind in {Data, Code, FileBatch, Correction}
+        if kind in {Data, Code, FileBatch, Correction, Targets, Table}
         else joined(fields, None)
     )
 
@@ -332,33 +334,64 @@ def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
         (TreeRequest, [column(0), 8, 65_537], "block"),
         (TreeRequest, [column(0), 9, 0], "width: 9 is neither in 4..8 nor 32"),
         (NodeRequest, [0, 0, column(0), 31], "width: 31 is neither"),
-        (RangeRequest, [0, b"", b"", False, b""], "lengths: none"),
-        (RangeRequest, [0, b"", b"", True, column(1) + b"ab"], "lengths: none"),
-        (RangeRequest, [0, column(1), column(1), False, column(1)], "claims: 2 bytes are not"),
-        (RangeRequest, [0, column(1), column(1), False, column(1, 2) + b"abc"], "claims: 6 bytes are not"),
-        (RangeRequest, [0, column(1), column(1), False, b"\3abcde"], "claims: unknown column width 3"),
-        (RangeRequest, [0, column(1), column(1), False, b"\0" + b"ab" * 9], "claims: unknown column width 0"),
-        (RangeRequest, [0, column(1), column(1), False, 7], "claims: expected bytes"),
+        (RangeRequest, [0, b"", b"", False, b"", False], "lengths: none"),
+        (RangeRequest, [0, b"", b"", True, column(1) + b"ab", False], "lengths: none"),
+        (RangeRequest, [0, column(1), column(1), False, column(1), False], "claims: 2 bytes are not"),
         (
             RangeRequest,
-            [0, column(1), column(1), False, column(*range(1025), width=2) + bytes(2050)],
+            [0, column(1), column(1), False, column(1, 2) + b"abc", False],
+            "claims: 6 bytes are not",
+        ),
+        (RangeRequest, [0, column(1), column(1), False, b"\3abcde", False], "claims: unknown column width 3"),
+        (
+            RangeRequest,
+            [0, column(1), column(1), False, b"\0" + b"ab" * 9, False],
+            "claims: unknown column width 0",
+        ),
+        (RangeRequest, [0, column(1), column(1), False, 7, False], "claims: expected bytes"),
+        (
+            RangeRequest,
+            [0, column(1), column(1), False, column(*range(1025), width=2) + bytes(2050), False],
             "claims: 4101 bytes are not at most 1024 cells",
         ),
-        (RangeRequest, [0, column(1), column(1), False, column(1 << 51, width=8) + b"ab"], "claims: ordinal"),
+        (
+            RangeRequest,
+            [0, column(1), column(1), False, column(1 << 51, width=8) + b"ab", False],
+            "claims: ordinal",
+        ),
         (Correction, [0, b"", b""], "cells: empty"),
         (Correction, [0, column(*[0] * 65), b""], "cells: more than 64"),
         (Correction, [0, column(3), bytes(8193)], "payload: 8193 bytes of 1 cells"),
         (Correction, [0, column(*[0] * 64), bytes(64 * 8192 + 1)], "payload: 524289 bytes"),
-        (RangeRequest, [0, column(1), column(65_537, width=4), True, b""], "pack: 65537 bytes"),
-        (BlockRequest, [0, b"", b"", 64, 4], "lengths: none"),
-        (BlockRequest, [0, column(1), column(0), 64, 4], "lengths: an item"),
-        (BlockRequest, [0, column(1), column(9), 15, 4], "size: 15 is not in"),
-        (BlockRequest, [0, column(1), column(9), 64, 1], "width: 1 is not in"),
-        (BlockRequest, [0, column(1), column(9), 64, 9], "width: 9 is not in"),
-        (BlockRequest, [0, column(1), column(65_536 * 64 + 1, width=4), 64, 4], "lengths: 65537 blocks"),
-        (RangeRequest, [0, column(1, 2), column(1), False, b""], "lengths: 1 for 2"),
-        (RangeRequest, [0, column(1), column(0), False, b""], "lengths: an item"),
-        (RangeRequest, [0, column((1 << 63) - 1, width=8), column(1), False, b""], "lengths: the last range"),
+        (RangeRequest, [0, column(1), column(65_537, width=4), True, b"", False], "pack: 65537 bytes"),
+        (BlockRequest, [0, b"", b"", 64, 4, False], "lengths: none"),
+        (BlockRequest, [0, column(1), column(0), 64, 4, False], "lengths: an item"),
+        (BlockRequest, [0, column(1), column(9), 15, 4, False], "size: 15 is not in"),
+        (BlockRequest, [0, column(1), column(9), 64, 1, False], "width: 1 is not in"),
+        (BlockRequest, [0, column(1), column(9), 64, 9, False], "width: 9 is not in"),
+        (
+            BlockRequest,
+            [0, column(1), column(65_536 * 64 + 1, width=4), 64, 4, False],
+            "lengths: 65537 blocks",
+        ),
+        (RangeRequest, [0, column(1, 2), column(1), False, b"", False], "lengths: 1 for 2"),
+        (RangeRequest, [0, column(1), column(0), False, b"", False], "lengths: an item"),
+        (
+            RangeRequest,
+            [0, column((1 << 63) - 1, width=8), column(1), False, b"", False],
+            "lengths: the last range",
+        ),
+        (RangeRequest, [0, column(1), column(1), False, b"", True], "blank: without claims"),
+        (RangeRequest, [0, column(1), column(1), True, column(1) + b"ab", True], "blank: .* or to be packed"),
+        (RangeRequest, [0, column(1), column(1), False, b"", 1], "blank: expected"),
+        (BlockRequest, [0, column(1), column(9), 64, 4, 0], "blank: expected"),
+        (Targets, [0, b""], "payload: 0 bytes"),
+        (Table, [0, 8, b""], "payload: 0 bytes"),
+        (Table, [0, 8, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
+        (Table, [0, 0, b"x"], "stride"),
+        (Table, [0, 68, b"x"], "stride"),
+        (Table, [0, 10, b"x"], "stride: 10 bytes"),
+        (Targets, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
         (Data, [0, b""], "payload: 0 bytes"),
         (Code, [0, b""], "payload: 0 bytes"),
         (Code, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),

@@ -55,6 +55,8 @@ from rdc.protocol.messages import (
     RowsRequest,
     SourceState,
     Start,
+    Table,
+    Targets,
     TierAnswer,
     TierRequest,
     TopTier,
@@ -199,7 +201,8 @@ def range_requests(draw: st.DrawFn) -> RangeRequest:
     pack = draw(st.booleans()) and sum(length for _, length in pairs) <= PACKED_BYTES
     cells = tuple(sorted(draw(st.sets(st.integers(0, SIZE_LIMIT // CELL_BYTES), max_size=9))))
     digests = draw(st.binary(min_size=2 * len(cells), max_size=2 * len(cells)))
-    return RangeRequest.of(draw(ordinals), pairs, pack=pack, claims=Claims(cells, digests))
+    blank = bool(cells) and not pack and draw(st.booleans())
+    return RangeRequest.of(draw(ordinals), pairs, pack=pack, claims=Claims(cells, digests), blank=blank)
 
 
 @st.composite
@@ -218,7 +221,11 @@ def block_requests(draw: st.DrawFn) -> BlockRequest:
         end += gap + length
     size = draw(st.sampled_from([16, 64, 1000, 65_536]))
     return BlockRequest.of(
-        draw(ordinals), tuple(found[: 3 if size == 16 else 20]), size, draw(st.integers(4, 8))
+        draw(ordinals),
+        tuple(found[: 3 if size == 16 else 20]),
+        size,
+        draw(st.integers(4, 8)),
+        blank=draw(st.booleans()),
     )
 
 
@@ -339,6 +346,8 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     RangeRequest: range_requests(),
     Code: st.builds(Code, ordinals, st.binary(min_size=1, max_size=99)),
     Correction: corrections(),
+    Table: st.builds(Table, ordinals, st.sampled_from([4, 24, 64]), st.binary(min_size=1, max_size=99)),
+    Targets: st.builds(Targets, ordinals, st.binary(min_size=1, max_size=99)),
     Literals: st.builds(Literals, ordinals, st.binary(min_size=1, max_size=99)),
     BlockRequest: block_requests(),
     BlockAnswer: st.builds(BlockAnswer, ordinals, st.binary(min_size=3, max_size=200)),

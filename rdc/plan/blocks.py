@@ -173,13 +173,18 @@ class BlockSearch:
                 at += 3 * pieces
                 at_left += 2 * spans
 
-    def parts(self) -> tuple[Part, ...]:
-        """The recipe with what was found put in."""
+    @property
+    def long(self) -> bool:
+        """There are regions, of which more is to be asked."""
+        return bool(self._regions.regions)
+
+    def parts(self, *, single: bool = False) -> tuple[Part, ...]:
+        """The recipe with what was found put in; `single`: but for chunks that repeat."""
         copies = array("Q")
         for gap in self._gaps:
             for pieces in (gap.pieces, *(region.pieces for region in gap.regions)):
                 copies += _copies(gap.base, pieces)
-        return _patched(self._parts, 0, copies)
+        return _patched(self._parts, 0, copies, single=single)
 
     def _first_step(self, gap: Gap) -> int:
         return 0 if gap.end - gap.offset >= LONG_GAP else min(1, len(self._sizes) - 1)
@@ -225,12 +230,15 @@ def _copies(base: int, pieces: array[int]) -> array[int]:
     return rows
 
 
-def _patched(parts: Sequence[Part], offset: int, copies: array[int]) -> tuple[Part, ...]:
+def _patched(parts: Sequence[Part], offset: int, copies: array[int], *, single: bool) -> tuple[Part, ...]:
     """`copies`: the kernel's rows of all that was found."""
     found: list[Part] = []
     for part in parts:
-        if isinstance(part, Repeat):
-            found.append(Repeat(_patched(part.parts, offset, copies), part.length, part.count))
+        if single and (isinstance(part, Repeat) or part.count > 1):
+            found.append(part)
+        elif isinstance(part, Repeat):
+            inside = _patched(part.parts, offset, copies, single=single)
+            found.append(Repeat(inside, part.length, part.count))
         elif isinstance(part, Fetch):
             pieces = Pieces(tile_range(copies, offset, part.length))
             found.append(Patch(part.reference, part.length, part.count, pieces) if pieces.copies else part)

@@ -31,6 +31,8 @@ from rdc.protocol.content import (
     FileRequest,
     Literals,
     RangeRequest,
+    Table,
+    Targets,
 )
 from rdc.protocol.description import (
     HardLinks,
@@ -97,6 +99,8 @@ __all__ = [
     "RowsRequest",
     "SourceState",
     "Start",
+    "Table",
+    "Targets",
     "TierAnswer",
     "TierRequest",
     "TraitsAnswer",
@@ -124,6 +128,8 @@ Message: TypeAlias = (
     | HardLinks
     | Literals
     | Correction
+    | Targets
+    | Table
     | Code
     | TierRequest
     | TierAnswer

@@ -7,11 +7,10 @@ descent find the directories to be compared, from which on both ways are one.
 
 from __future__ import annotations
 
-import contextlib
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, printable
+from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.limits import SMALL_MANIFEST
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import PlanKnown, Problem
@@ -28,16 +27,12 @@ from rdc.protocol.messages import (
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.records import dataclass, replace
-from rdc.session.deletion import Deletion
-from rdc.session.directories import Announced, Directories, writing_code
+from rdc.session.directories import Announced, writing_code
 from rdc.session.discovery import discover, next_message
 from rdc.session.driver import Flush, Receive, Send
-from rdc.session.landing import Landing
-from rdc.session.leftovers import Leftovers
+from rdc.session.receiving import Receiving
 from rdc.session.settlement import Settlement
-from rdc.session.tally import Tally
-from rdc.session.transfer import WHOLE_BYTES, Transfers
-from rdc.session.transfer_context import TransferContext
+from rdc.session.transfer import WHOLE_BYTES
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
 
@@ -122,7 +117,6 @@ class Destination:
         self._described = kept
         self._kept = kept = kept.both(start.kept)
         self._settlement = Settlement(settlements, place.root, start, options, filters, kept=kept)
-        self._wanted = Manifest()
         self._links: LinkTable | None = None
         """The source's."""
         self._own_links: LinkTable | None = None
@@ -134,50 +128,29 @@ class Destination:
         self._equal = False
         """The manifests' roots were enough."""
         self._unreadable: set[bytes] = set()
-        self._landing = Landing(
-            place.root, self._wanted, news, fsync=options.fsync, owner=kept.owner, dry=options.dry_run
-        )
-        self._leftovers = Leftovers(place.root)
-        self._tally = Tally(news)
-        context = TransferContext(
-            place.root,
-            self._wanted,
-            self._landing,
-            self._leftovers,
+        self._boundary = self._own_boundary()
+        self._receiving = Receiving(
+            place,
+            start,
+            options,
+            filters,
             secret,
             signer,
             news,
-            self._tally,
-            fsync=options.fsync,
-            dry=options.dry_run,
-            seeks=not place.new and (options.checksum or not whole),
-            pack=pack,
-        )
-        self._transfers = Transfers(context)
-        self._boundary = self._own_boundary()
-        self._deletion = Deletion(
-            place.root,
-            filters,
-            news,
-            limit=options.max_delete,
-            dry=options.dry_run,
-            boundary=self._boundary,
-        )
-        self._directories = Directories(
-            place.root,
-            start,
-            options,
-            self._wanted,
-            self._landing,
-            self._transfers,
-            self._deletion,
-            filters,
-            news,
             kept=kept,
+            seeks=not place.new and (options.checksum or not whole),
             new=place.new,
+            pack=pack,
             boundary=self._boundary,
             links=self._links,
         )
+        self._wanted = self._receiving.wanted
+        self._landing = self._receiving.landing
+        self._leftovers = self._receiving.leftovers
+        self._tally = self._receiving.tally
+        self._transfers = self._receiving.transfers
+        self._deletion = self._receiving.deletion
+        self._directories = self._receiving.directories
         self._parts: list[Listing] = []
         self._listed = 0
         self._totals: _Totals | None = None
@@ -229,19 +202,12 @@ class Destination:
                 self._leftovers.sweep()
             self._directories.finish()
         except BaseException:
-            self._wind_down()
+            self._receiving.wind_down()
             raise
         if self._may_settle:
             self._settlement.settle(self._wanted, self._own, self._directories.changed)
         yield from self._news.tell(round_)
-        done = Done(
-            self._landing.changed,
-            self._deletion.deleted,
-            self._tally.literal_bytes,
-            self._tally.reused_bytes,
-            self._news.errors,
-            ExitCode.OK,
-        )
+        done = self._receiving.account(ExitCode.OK)
         yield Send(done, round_)
         return done
 
@@ -266,13 +232,6 @@ class Destination:
             round_ = yield from self._serve(round_)
             self._landing.flush()
         return round_
-
-    def _wind_down(self) -> None:
-        """An interruption, or a full disk: what is complete lands, what is not stays for the next run."""
-        self._transfers.close()
-        with contextlib.suppress(RdcError):
-            self._landing.flush()
-        self._landing.abandon()
 
     # By listing: everything the source has, directory by directory
 

@@ -24,6 +24,8 @@ from rdc.protocol.messages import (
     Literals,
     NodeAnswer,
     RootAnswer,
+    Table,
+    Targets,
     TraitsAnswer,
     TreeAnswer,
 )
@@ -198,12 +200,14 @@ class Transfers:
             yield from self._descents().take_literals(message, round_)
         elif isinstance(message, Correction):
             self._descents().take_correction(message)
+        elif isinstance(message, Targets):
+            self._descents().take_targets(message)
         elif isinstance(message, TreeAnswer):
             yield from self._descents().take_tree(message, round_)
         elif isinstance(message, Data):
             if not (self._descents.made is not None and self._descents.made.take_data(message)):
                 self._wholes().take_data(message)
-        elif isinstance(message, Code):
+        elif isinstance(message, Code | Table):
             self._descents().take_data(message)
         elif isinstance(message, FileBatch):
             self._wholes().take_batch(message)

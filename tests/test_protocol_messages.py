@@ -40,6 +40,7 @@ from rdc.protocol.messages import (
     RowsPart,
     RowsRequest,
     Start,
+    Table,
     Targets,
     TierAnswer,
     TierRequest,
@@ -112,7 +113,7 @@ values = st.recursive(
 def parted(message: Message) -> tuple[Any, bytes | None]:
     """The payload's fields, and the content behind them where there is any."""
     payload = encode(message)
-    if not isinstance(message, Data | Code | FileBatch | Correction | Targets):
+    if not isinstance(message, Data | Code | FileBatch | Correction | Targets | Table):
         return msgpack.unpackb(payload), None
     found = decode_varint(payload, 0, FRAME_BYTES, "a length")
     assert found is not None
@@ -281,7 +282,7 @@ def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
 def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
     return (
         joined(fields[:-1], fields[-1])
-        if kind in {Data, Code, FileBatch, Correction, Targets}
+        if kind in {Data, Code, FileBatch, Correction, Targets, Table}
         else joined(fields, None)
     )
 
@@ -387,6 +388,11 @@ def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
         (RangeRequest, [0, column(1), column(1), False, b"", 1], "blank: expected"),
         (BlockRequest, [0, column(1), column(9), 64, 4, 0], "blank: expected"),
         (Targets, [0, b""], "payload: 0 bytes"),
+        (Table, [0, 8, b""], "payload: 0 bytes"),
+        (Table, [0, 8, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
+        (Table, [0, 0, b"x"], "stride"),
+        (Table, [0, 68, b"x"], "stride"),
+        (Table, [0, 10, b"x"], "stride: 10 bytes"),
         (Targets, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
         (Data, [0, b""], "payload: 0 bytes"),
         (Code, [0, b""], "payload: 0 bytes"),

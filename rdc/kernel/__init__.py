@@ -19,15 +19,18 @@ if TYPE_CHECKING:
         blank_targets,
         block_fingerprints,
         cut_many,
+        difference_words,
         equal_rows,
         kernel_name,
         match_blocks,
         match_runs,
         name_ranks,
+        nonzero_bytes,
         overlay,
         place_targets,
         relative_targets,
         short_references,
+        sum_words,
         take_targets,
         target_mask,
     )
@@ -41,15 +44,18 @@ else:
     blank_targets = _module.blank_targets
     block_fingerprints = _module.block_fingerprints
     cut_many = _module.cut_many
+    difference_words = _module.difference_words
     equal_rows = _module.equal_rows
     kernel_name = _module.kernel_name
     match_blocks = _module.match_blocks
     match_runs = _module.match_runs
     name_ranks = _module.name_ranks
+    nonzero_bytes = _module.nonzero_bytes
     overlay = _module.overlay
     place_targets = _module.place_targets
     relative_targets = _module.relative_targets
     short_references = _module.short_references
+    sum_words = _module.sum_words
     take_targets = _module.take_targets
     target_mask = _module.target_mask
 
@@ -62,15 +68,18 @@ __all__ = [
     "blank_targets",
     "block_fingerprints",
     "cut_many",
+    "difference_words",
     "equal_rows",
     "kernel_name",
     "match_blocks",
     "match_runs",
     "name_ranks",
+    "nonzero_bytes",
     "overlay",
     "place_targets",
     "relative_targets",
     "short_references",
+    "sum_words",
     "take_targets",
     "target_mask",
 ]

@@ -26,6 +26,7 @@ int rdc_add_gap_functions(PyObject *module);
 int rdc_add_keyed_functions(PyObject *module);
 int rdc_add_trait_types(PyObject *module);
 int rdc_add_winnower(PyObject *module);
+int rdc_add_word_functions(PyObject *module);
 
 /* Adds a type by the last part of its name. */
 int rdc_add_type(PyObject *module, const char *name, PyType_Spec *spec);

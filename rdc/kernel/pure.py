@@ -34,6 +34,7 @@ from rdc.kernel.pure_code_blanks import blank_targets, overlay, place_targets, t
 from rdc.kernel.pure_code_targets import absolute_targets, relative_targets
 from rdc.kernel.pure_similarity import TraitIndex, TraitPairs
 from rdc.kernel.pure_siphash import siphash
+from rdc.kernel.pure_word_differences import difference_words, nonzero_bytes, sum_words
 from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINNOW_MAX_LIMIT
 
 if TYPE_CHECKING:
@@ -48,15 +49,18 @@ __all__ = [
     "blank_targets",
     "block_fingerprints",
     "cut_many",
+    "difference_words",
     "equal_rows",
     "kernel_name",
     "match_blocks",
     "match_runs",
     "name_ranks",
+    "nonzero_bytes",
     "overlay",
     "place_targets",
     "relative_targets",
     "short_references",
+    "sum_words",
     "take_targets",
     "target_mask",
 ]

@@ -53,6 +53,7 @@ from rdc.protocol.messages import (
     RowsPart,
     RowsRequest,
     Start,
+    Table,
     Targets,
     TierAnswer,
     TierRequest,
@@ -77,7 +78,7 @@ _QUOTE_BYTES = 60
 
 _ANSWERS = (
     BlockAnswer, Literals, TreeAnswer, RootAnswer, DigestAnswer, TraitsAnswer, NodeAnswer, Data, FileBatch,
-    FileEnd, FileFailed, Code, Correction, Targets,
+    FileEnd, FileFailed, Code, Correction, Targets, Table,
 )  # fmt: skip
 _FILE_REQUESTS = (BlockRequest, RangeRequest, NodeRequest)
 _FILES_REQUESTS = (RootRequest, DigestRequest, TraitsRequest, TreeRequest, FileRequest)

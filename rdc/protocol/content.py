@@ -12,6 +12,7 @@ from rdc.limits import (
     PACKED_BYTES,
     RANGES_PER_MESSAGE,
     SIZE_LIMIT,
+    TABLE_STRIDE_MAX,
 )
 from rdc.protocol.claims import CELL_BYTES, NO_CLAIMS, Claimed, Claims
 from rdc.protocol.codec import WireMessage, wire
@@ -23,6 +24,9 @@ from rdc.records import dataclass
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+TABLE_WORD = 4
+"""Bytes of a number of a table."""
+
 __all__ = [
     "Code",
     "Correction",
@@ -33,6 +37,7 @@ __all__ = [
     "FileRequest",
     "Literals",
     "RangeRequest",
+    "Table",
     "Targets",
 ]
 
@@ -136,6 +141,20 @@ class Code(WireMessage):
 
     file: Ordinal
     payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]
+
+
+@wire(39)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Table(WireMessage):
+    """S: the next bytes of a file's ranges, numbers as differences between rows."""
+
+    file: Ordinal
+    stride: Annotated[int, Integer(TABLE_WORD, TABLE_STRIDE_MAX)]
+    """Bytes of a row."""
+    payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]
+
+    def check(self) -> str | None:
+        return f"stride: {self.stride} bytes" if self.stride % TABLE_WORD else None
 
 
 @wire(30)

@@ -26,7 +26,7 @@ PURPOSES = {
     Purpose.ROOTS: "RootRequest RootAnswer DigestRequest DigestAnswer TraitsRequest TraitsAnswer",
     Purpose.NODES: "TreeRequest TreeAnswer NodeRequest NodeAnswer",
     Purpose.BLOCKS: "BlockRequest BlockAnswer",
-    Purpose.LITERALS: "RangeRequest Correction Targets Literals Code FileRequest FileBatch Data FileEnd"
+    Purpose.LITERALS: "RangeRequest Correction Targets Literals Code Table FileRequest FileBatch Data FileEnd"
     " FileFailed",
 }
 """What messages are for; all others only keep the session going."""

@@ -35,6 +35,7 @@ from rdc.protocol.messages import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    Table,
     Targets,
     TierAnswer,
     TierRequest,
@@ -56,7 +57,7 @@ Request: TypeAlias = (
 )  # fmt: skip
 Answer: TypeAlias = (
     RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
-    | Correction | Targets | Literals | Code | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
+    | Correction | Targets | Literals | Code | Table | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
 )  # fmt: skip
 
 
@@ -228,7 +229,7 @@ class _Ranges:
 
     def accept(self, answer: Answer) -> bool:
         if (
-            not isinstance(answer, (Literals, Data, Code, FileEnd, Correction, Targets, FileFailed))
+            not isinstance(answer, (Literals, Data, Code, Table, FileEnd, Correction, Targets, FileFailed))
             or answer.file != self._file
         ):
             raise Illegal(f"the oldest request asks for ranges of file {self._file}")
@@ -242,7 +243,7 @@ class _Ranges:
             return False
         if isinstance(answer, Literals) and not (self._pack and self._left == self._total):
             raise Illegal("packed literals that were not asked for, or after others")
-        if isinstance(answer, (Data, Code)):
+        if isinstance(answer, (Data, Code, Table)):
             if len(answer.payload) > self._left:
                 raise Illegal(f"more than the {self._total} bytes asked for")
             self._left -= len(answer.payload)

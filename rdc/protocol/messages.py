@@ -31,6 +31,7 @@ from rdc.protocol.content import (
     FileRequest,
     Literals,
     RangeRequest,
+    Table,
     Targets,
 )
 from rdc.protocol.description import (
@@ -96,6 +97,7 @@ __all__ = [
     "RowsRequest",
     "SourceState",
     "Start",
+    "Table",
     "Targets",
     "TierAnswer",
     "TierRequest",
@@ -124,6 +126,7 @@ Message: TypeAlias = (
     | Literals
     | Correction
     | Targets
+    | Table
     | Code
     | TierRequest
     | TierAnswer

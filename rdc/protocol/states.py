@@ -45,6 +45,7 @@ from rdc.protocol.messages import (
     RowsPart,
     RowsRequest,
     Start,
+    Table,
     Targets,
     TierAnswer,
     TierRequest,
@@ -90,7 +91,7 @@ _VIEWS = (TierAnswer, RowsPart)
 """Answers about a manifest: there is none while a listing goes on."""
 _ANSWERS = (
     RootAnswer, DigestAnswer, TraitsAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd,
-    FileFailed, Literals, Code, Correction, Targets,
+    FileFailed, Literals, Code, Correction, Targets, Table,
 )  # fmt: skip
 _REQUESTS = (
     TierRequest, RowsRequest, RootRequest, DigestRequest, TraitsRequest, TreeRequest, NodeRequest,

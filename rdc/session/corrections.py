@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Corrections"]
 
+MASKED = 0xFF
+"""A byte of a target in a mask."""
+
 
 class Corrections:
     """Of one file, of the requests for its ranges, which are answered in order.
@@ -136,7 +139,7 @@ class Corrections:
         shown = mask[first - at : last - at]
         with memoryview(content)[first - start : last - start] as view:
             overlay(view, image[first - at : last - at], shown)
-        return len(shown) - shown.count(0)
+        return shown.count(MASKED)
 
     def _place_targets(self) -> None:
         """Those of the oldest request. Should there be more or fewer than where they belong, which takes a
@@ -147,7 +150,7 @@ class Corrections:
         at = 0
         for cell in request.claims.cells:
             mask = next((mask for number, mask in self._masks if number == cell), b"")
-            count = len(mask) - mask.count(0)
+            count = mask.count(MASKED)
             if cell in self._wrong or not count:
                 continue
             here = bytes(self._targets[at : at + count])

@@ -32,7 +32,7 @@ from rdc.plan.context import context_ranges, known_pieces
 from rdc.plan.descent import Descent, Fetch, Reuse, literal_ranges
 from rdc.protocol.claims import CELL_DIGEST_BYTES, Claims
 from rdc.protocol.comparison import LEAF_WIDTH
-from rdc.protocol.messages import Code, NodeRequest, RangeRequest, TreeRequest
+from rdc.protocol.messages import Code, NodeRequest, RangeRequest, Table, TreeRequest
 from rdc.protocol.packed import unpack
 from rdc.session.blanks import CLAIMED, blanked, masked
 from rdc.session.code import Places, restored
@@ -43,6 +43,7 @@ from rdc.session.equals import Equals
 from rdc.session.file_queue import FileQueue
 from rdc.session.gaps import Gaps
 from rdc.session.rebuild import Base, MismatchError, Rebuild
+from rdc.session.tables import untabled
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records, reference_width
 
@@ -166,7 +167,7 @@ class FileDescents:
             else:
                 yield from self.copy(copied.file, held, round_, mtime_ns=copied.mtime_ns)
 
-    def take_data(self, message: Data | Code) -> bool:
+    def take_data(self, message: Data | Code | Table) -> bool:
         """Takes literals; False when this file does not come by descent."""
         state = self._descending.get(message.file)
         if state is None:
@@ -187,11 +188,13 @@ class FileDescents:
         return True
 
     @staticmethod
-    def _content(state: DescendingFile, message: Data | Code) -> bytes | bytearray | memoryview:
+    def _content(state: DescendingFile, message: Data | Code | Table) -> bytes | bytearray | memoryview:
         if state.places is None:
             raise ProtocolError(f"literals of file {message.file} that were not asked for")
         if isinstance(message, Code):
             return restored(message.payload, state.places.take(len(message.payload)))
+        if isinstance(message, Table):
+            return untabled(message.payload, state.places.take(len(message.payload)), message.stride)
         state.places.skip(len(message.payload))
         return message.payload
 

@@ -10,12 +10,13 @@ from rdc.kernel import blank_targets, block_fingerprints
 from rdc.kernel.pieces import range_reads, take_ranges
 from rdc.limits import DATA_BYTES
 from rdc.plan.context import context_ranges
-from rdc.protocol.messages import Code, Data, FileEnd, Literals
+from rdc.protocol.messages import Code, Data, FileEnd, Literals, Table
 from rdc.protocol.packed import pack
 from rdc.session.blanks import SOUGHT, blanked
 from rdc.session.cell_checks import corrections
 from rdc.session.code import Places, has_code
 from rdc.session.driver import Press, Send
+from rdc.session.tables import tabled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,10 +104,14 @@ def ranges(
     yield Send(FileEnd(message.file, total), round_)
 
 
-def _data(file: int, content: bytearray, places: Places | None) -> Data | Code:
+def _data(file: int, content: bytearray, places: Places | None) -> Data | Code | Table:
     """The next bytes of ranges, as what is worth compressing if that is allowed (there are `places` then)."""
-    if places is not None and has_code(content, places.take(len(content))):
-        return Code(file, memoryview(content))
+    if places is not None:
+        where = places.take(len(content))
+        if has_code(content, where):
+            return Code(file, memoryview(content))
+        if stride := tabled(content, where):
+            return Table(file, stride, memoryview(content))
     return Data(file, memoryview(content))
 
 

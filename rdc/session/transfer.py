@@ -24,6 +24,7 @@ from rdc.protocol.messages import (
     Literals,
     NodeAnswer,
     RootAnswer,
+    Table,
     Targets,
     TraitsAnswer,
     TreeAnswer,
@@ -200,7 +201,7 @@ class Transfers:
         elif isinstance(message, Data):
             if not (self._descents.made is not None and self._descents.made.take_data(message)):
                 self._wholes().take_data(message)
-        elif isinstance(message, Code):
+        elif isinstance(message, Code | Table):
             self._descents().take_data(message)
         elif isinstance(message, FileBatch):
             self._wholes().take_batch(message)

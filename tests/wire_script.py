@@ -201,7 +201,7 @@ def script(dialler: Role) -> tuple[Line, ...]:
     """A whole session after the two Hellos, dialled by either side."""
     return (
         Line(True, opening(dialler.other), 0),
-        Line(False, Opened(Kind.DIRECTORY, True), 1),
+        Line(False, Opened(), 1),
         *(Line(role is dialler, message, number) for role, message, number in AFTER_OPENING),
     )
 

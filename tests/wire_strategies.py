@@ -300,7 +300,7 @@ def hard_links(draw: st.DrawFn) -> HardLinks:
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Hello: hellos,
     Open: st.builds(Open, st.sampled_from(Role), paths, st.binary(min_size=16, max_size=16), options),
-    Opened: st.builds(Opened, st.none() | st.sampled_from(Kind), st.booleans()),
+    Opened: st.builds(Opened),
     Refused: st.builds(Refused, failures, lines),
     Describe: st.builds(Describe, st.booleans(), kept),
     Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes, kept),

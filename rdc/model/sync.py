@@ -64,6 +64,11 @@ class SyncOptions:
     """Neither side goes into a directory on another file system than its top: the source lists it without
     entries, and nothing at the destination is deleted there."""
 
+    @property
+    def narrows(self) -> bool:
+        """Some of what differs is left alone: `rdc.plan.narrowing` has the rules."""
+        return self.update or self.existing or self.ignore_existing or self.size_only
+
 
 class Purpose(Enum):
     """What messages are for."""

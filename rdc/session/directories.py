@@ -14,7 +14,6 @@ from rdc.limits import VANISHED_FILES
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.plan.compare import Change, Comparison, Decision, Difference, compare, difference
 from rdc.plan.itemize import itemize
-from rdc.plan.narrowing import narrow, narrows
 from rdc.plan.rotation import rotated
 from rdc.progress import ItemChanged, Problem
 from rdc.records import dataclass, replace
@@ -82,7 +81,6 @@ class Directories:
         self._root = root
         self._start = start
         self._options = options
-        self._narrows = narrows(options)
         self._manifest = manifest
         self._landing = landing
         self._transfers = transfers
@@ -127,7 +125,9 @@ class Directories:
         if self._links is not None:
             comparison = self._without_links(comparison, first, listing, self._links)
         without: Set[int] = frozenset()
-        if self._narrows:
+        if self._options.narrows:
+            from rdc.plan.narrowing import narrow
+
             narrowed = narrow(comparison, listing, held, options=self._options, kept=self._kept)
             comparison, without = narrowed.comparison, narrowed.without
             self.surplus = self.surplus or narrowed.skipped

@@ -79,14 +79,11 @@ def sync(
     if source.host is not None and destination.host is not None:
         raise UsageError("one of source and destination must be on this machine")
     options = options or SyncOptions()
-    if options.hard_links:
-        from rdc.plan.narrowing import narrows
-
-        if narrows(options):
-            raise UsageError(
-                "--hard-links does not go with --update, --existing, --ignore-existing or --size-only: "
-                "what they leave alone may be a name of what they do not"
-            )
+    if options.hard_links and options.narrows:
+        raise UsageError(
+            "--hard-links does not go with --update, --existing, --ignore-existing or --size-only: "
+            "what they leave alone may be a name of what they do not"
+        )
     with opened_catalog(catalog, reporter) as store:
         run_ = _Run(source, destination, options, reporter, store)
         far = destination if source.host is None else source

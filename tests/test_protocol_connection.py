@@ -33,6 +33,7 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Follow,
+    HardLinks,
     Hello,
     Items,
     ListingEnd,
@@ -164,7 +165,7 @@ def test_an_opening_is_small() -> None:
     far = Connection(False, Hello(PROTOCOL_VERSION, "rdc 0.1.0", b"p" * 32))
     near.send(Open(Role.SOURCE, b"/srv/backup/home", b"s" * 16, opening().options), 1)
     move(near, far)
-    far.send(Opened(Kind.DIRECTORY, False), 1)
+    far.send(Opened(), 1)
     move(far, near)
     assert near.bytes_sent + near.bytes_received < 200
 
@@ -268,12 +269,13 @@ CLAIMS = Claims((0, 2, 9), b"aabbcc")
 SAMPLES: dict[type[Message], Message] = {
     Hello: HELLO,
     Open: opening(),
-    Opened: Opened(None, False),
+    Opened: Opened(),
     Refused: Refused(ExitCode.FILE_IO, "disk full"),
     Describe: WHOLE,
     Start: START,
     Manifest: OFFER,
     MountPoints: MountPoints((b"mnt",)),
+    HardLinks: HardLinks((7,), (0,)),
     TopTier: TopTier(0, bytes(8)),
     TierRequest: TierRequest(0, (), 7),
     TierAnswer: TierAnswer(0, (0,), (2,), bytes(28)),
@@ -354,7 +356,7 @@ def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> 
         lines.append((False, opening(sender), 1))
     if state not in {State.GREETING, State.OPENING}:
         lines.append((dials, opening(sender.other if dials else sender), 1))
-        lines.append((not dials, Opened(None, False), 1))
+        lines.append((not dials, Opened(), 1))
         if sample is Condition and sender is Role.SOURCE:
             lines.append((False, SAMPLES[Follow], 1))
         far_is_source = sender is Role.SOURCE
@@ -464,7 +466,7 @@ def test_the_roles_agree_until_open_has_named_them() -> None:
 
 def test_opened_without_open_is_refused() -> None:
     near, _ = connections()
-    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(None, False), 1))
+    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(), 1))
     near.next()
     with pytest.raises(ProtocolError, match="Opened"):
         near.next()
@@ -478,8 +480,8 @@ def test_a_round_that_nothing_can_have_caused_is_refused() -> None:
     near.receive_data(PREAMBLE + raw(HELLO))
     near.next()
     near.send(opening(), 1)
-    near.receive_data(raw(Opened(None, True), 2))
-    assert near.next() == Received(Opened(None, True), 2)
+    near.receive_data(raw(Opened(), 2))
+    assert near.next() == Received(Opened(), 2)
     assert near.max_round == 2
     near.receive_data(raw(SAMPLES[Notice], 3))
     with pytest.raises(ProtocolError, match="round 3"):
@@ -506,7 +508,7 @@ def serving(entries: int = 5) -> Connection:
     near.receive_data(
         PREAMBLE
         + raw(HELLO)
-        + raw(Opened(Kind.DIRECTORY, True), 1)
+        + raw(Opened(), 1)
         + raw(START, 1)
         + raw(ListingPart(0, b"", 0, True, listing(*names)), 1)
         + raw(ListingEnd(1, entries, entries, 1000 * entries, 0), 1)
@@ -539,7 +541,7 @@ def test_a_listing_out_of_step_is_refused(parts: list[Message]) -> None:
     near, _ = connections()
     near.send(opening(), 0)
     near.send(WHOLE, 0)
-    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(None, True), 1) + raw(START, 1))
+    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(), 1) + raw(START, 1))
     near.receive_data(b"".join(raw(part, 1) for part in parts))
     with pytest.raises(ProtocolError, match=parts[-1].name):
         everything(near)
@@ -554,7 +556,7 @@ def asked(*messages: Message) -> Connection:
     }
     near, _ = connections()
     near.send(opening(), 0)
-    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(None, True), 1))
+    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(), 1))
     for message in messages:
         near.send(message, 1)
         near.receive_data(b"".join(raw(answer, 1) for answer in answers[message]))
@@ -633,7 +635,7 @@ def test_a_description_begins_with_its_start(describe: Describe, first: Message)
     near, _ = connections()
     near.send(opening(), 0)
     near.send(describe, 0)
-    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(None, True), 1) + raw(first, 1))
+    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(), 1) + raw(first, 1))
     with pytest.raises(ProtocolError, match=first.name):
         everything(near)
 
@@ -996,7 +998,7 @@ def dialled_by_source(*lines: tuple[bool, Message]) -> tuple[Connection, Connect
     source, destination = connections()
     said: list[tuple[bool, Message]] = [
         (True, opening(Role.DESTINATION)),
-        (False, Opened(None, True)),
+        (False, Opened()),
         *lines,
     ]
     for ours, message in said:

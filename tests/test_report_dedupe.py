@@ -144,6 +144,7 @@ def test_a_quiet_run_tells_of_trouble_alone() -> None:
 def test_events_have_the_report_s_figures() -> None:
     lines: list[str] = []
     clock = FakeClock()
+    clock.now = 1000.0
     events = DedupeJson(lines.append, lambda: lines.append("flush"), clock, dry_run=True)
     events.start()
     events(Instance(Action.SHARE, HOSTILE, b"a", 5, 6, 7))

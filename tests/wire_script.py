@@ -30,6 +30,7 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Follow,
+    HardLinks,
     Hello,
     Items,
     ListingEnd,
@@ -136,6 +137,7 @@ AFTER_OPENING: tuple[tuple[Role, Message, int], ...] = (
     (Role.SOURCE, RowsPart((3,), True, NAMED), 6),
     (Role.DESTINATION, Describe(True, Kept(True)), 7),
     (Role.SOURCE, ListingPart(0, b"", 0, False, listing(b"a", b"b")), 8),
+    (Role.SOURCE, HardLinks((2,), (0,)), 8),
     (Role.SOURCE, ListingPart(0, b"", 2, True, listing(b"c", b"link", kind=Kind.SYMLINK)), 8),
     (Role.SOURCE, ListingPart(1, b"sub/dir", 4, True, listing(b"a")), 8),
     (Role.SOURCE, ListingPart(2, b"sub/empty", 5, True, listing()), 8),
@@ -199,7 +201,7 @@ def script(dialler: Role) -> tuple[Line, ...]:
     """A whole session after the two Hellos, dialled by either side."""
     return (
         Line(True, opening(dialler.other), 0),
-        Line(False, Opened(Kind.DIRECTORY, True), 1),
+        Line(False, Opened(), 1),
         *(Line(role is dialler, message, number) for role, message, number in AFTER_OPENING),
     )
 

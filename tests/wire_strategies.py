@@ -29,6 +29,7 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Follow,
+    HardLinks,
     Hello,
     Items,
     ListingEnd,
@@ -136,6 +137,7 @@ options = st.builds(
     ignore_existing=st.booleans(),
     size_only=st.booleans(),
     sparse=st.booleans(),
+    hard_links=st.booleans(),
 )
 hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
 
@@ -289,16 +291,23 @@ def changes(draw: st.DrawFn) -> Changed:
     return Changed(draw(inner_paths), draw(metadata), first, gone, listing, doubtful)
 
 
+@st.composite
+def hard_links(draw: st.DrawFn) -> HardLinks:
+    named = tuple(sorted(draw(st.sets(st.integers(1, 1 << 31), min_size=1, max_size=5))))
+    return HardLinks(named, tuple(draw(st.integers(0, file - 1)) for file in named))
+
+
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Hello: hellos,
     Open: st.builds(Open, st.sampled_from(Role), paths, st.binary(min_size=16, max_size=16), options),
-    Opened: st.builds(Opened, st.none() | st.sampled_from(Kind), st.booleans()),
+    Opened: st.builds(Opened),
     Refused: st.builds(Refused, failures, lines),
     Describe: st.builds(Describe, st.booleans(), kept),
     Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes, kept),
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
     MountPoints: st.builds(MountPoints, st.lists(inner_paths, max_size=5).map(tuple)),
+    HardLinks: hard_links(),
     TopTier: st.builds(
         TopTier,
         st.integers(0, 24),

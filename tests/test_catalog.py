@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -57,7 +58,7 @@ def write(root: Root, name: str, data: bytes) -> None:
     Path(os.fsdecode(root.label), name).write_bytes(data)
 
 
-def open_catalog(tmp_path: Path, clock: Callable[[], int] = later, **kwargs: int) -> Catalog:
+def open_catalog(tmp_path: Path, clock: Callable[[], int] = later, **kwargs: Any) -> Catalog:
     return Catalog(tmp_path / "cache", clock=clock, **kwargs)
 
 

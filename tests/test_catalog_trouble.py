@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ def child(cache: Path, files: Path, names: str, every: int, *more: str) -> subpr
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def check(cache: Path, files: Path, roots: list[bytes], **kwargs: int) -> tuple[int, list[str]]:
+def check(cache: Path, files: Path, roots: list[bytes], **kwargs: Any) -> tuple[int, list[str]]:
     """Signs everything with this catalog; how many it knew, and what it had to say."""
     known = 0
     root = Root.open(os.fsencode(files))
@@ -274,7 +275,9 @@ def test_a_directory_that_cannot_be_written_is_read(contents: tuple[Path, list[b
             (directory / "c" / FILE_NAME).chmod(0o400)
             assert check(directory / "c", *some) == (20, [])
             (directory / "c" / FILE_NAME).chmod(0)
-            assert check(directory / "c", *some) == (0, [])
+            known, (notice,) = check(directory / "c", *some)
+            assert known == 0
+            assert notice == f"{directory}/c/{FILE_NAME}: not used as catalog: unable to open database file"
         finally:
             (directory / "c").chmod(0o700)
 
@@ -283,10 +286,30 @@ def test_a_directory_that_cannot_be_made_is_done_without(contents: tuple[Path, l
     with as_nobody() as directory:
         some = copied(contents, directory)
         (directory / "no").mkdir(mode=0o500)
-        assert check(directory / "no" / "c", *some) == (0, [])
         (directory / "file").write_bytes(b"")
-        assert check(directory / "file", *some)[0] == 0
-        assert check(directory / "file" / "c", *some)[0] == 0
+        for place, why in (
+            ("no/c", "Permission denied"),
+            ("file", "Not a directory"),
+            ("file/c", "Not a dir"),
+        ):
+            known, (notice,) = check(directory / place, *some)
+            assert known == 0
+            assert notice.startswith(f"{directory}/{place}/{FILE_NAME}: not used as catalog: {why}")
+
+
+def test_a_home_that_is_not_there_is_not_made(tmp_path: Path, contents: tuple[Path, list[bytes]]) -> None:
+    some = contents[0], contents[1][:20]
+    cache = tmp_path / "home" / ".cache" / "rdc"
+    _, (notice,) = check(cache, *some, parents=False)
+    assert notice == f"{cache}/{FILE_NAME}: not used as catalog: there is no directory {tmp_path}/home"
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "home").mkdir()
+    assert check(cache, *some, parents=False) == (0, [])
+    assert check(cache, *some, parents=False) == (20, [])
+    assert [path.stat().st_mode & 0o777 for path in (cache.parent, cache)] == [0o700, 0o700]
+    # A place that somebody names is made, wherever it is.
+    assert check(tmp_path / "a" / "b" / "c", *some) == (0, [])
+    assert check(tmp_path / "a" / "b" / "c", *some) == (20, [])
 
 
 def test_a_catalog_of_somebody_else_is_not_used(tmp_path: Path, contents: tuple[Path, list[bytes]]) -> None:

@@ -83,7 +83,7 @@ def test_text(tmp_path: Path) -> None:
     assert len(lines) == 6 + len(tree.levels)
 
 
-@pytest.mark.parametrize("mean", ["x", "", "-1", "1e3", "9999999999", "99999999", "0x10"])
+@pytest.mark.parametrize("mean", ["x", "", "-1", "0", "167", "1e3", "9999999999", "99999999", "0x10"])
 def test_mean_out_of_range(mean: str) -> None:
     with pytest.raises(UsageError):
         signature.run([f"--mean={mean}", "f"], FakeProcess().environment, sign_file=sign_file)

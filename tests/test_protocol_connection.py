@@ -12,7 +12,7 @@ from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, StreamErr
 from rdc.limits import OUTSTANDING_REQUESTS
 from rdc.model.entries import Kind, Metadata
 from rdc.model.kept import Kept
-from rdc.protocol.claims import Claims
+from rdc.protocol.claims import CELL_BYTES, Claims
 from rdc.protocol.connection import Connection, LocalProtocolError, Received
 from rdc.protocol.ledger import Ledger
 from rdc.protocol.messages import (
@@ -35,6 +35,7 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Follow,
+    HardLinks,
     Hello,
     Items,
     ListingEnd,
@@ -60,6 +61,8 @@ from rdc.protocol.messages import (
     RowsRequest,
     SourceState,
     Start,
+    Table,
+    Targets,
     TierAnswer,
     TierRequest,
     TopTier,
@@ -164,7 +167,7 @@ def test_an_opening_is_small() -> None:
     far = Connection(False, Hello(PROTOCOL_VERSION, "rdc 0.1.0", b"p" * 32))
     near.send(Open(Role.SOURCE, b"/srv/backup/home", b"s" * 16, opening().options), 1)
     move(near, far)
-    far.send(Opened(Kind.DIRECTORY, False), 1)
+    far.send(Opened(), 1)
     move(far, near)
     assert near.bytes_sent + near.bytes_received < 200
 
@@ -268,12 +271,13 @@ CLAIMS = Claims((0, 2, 9), b"aabbcc")
 SAMPLES: dict[type[Message], Message] = {
     Hello: HELLO,
     Open: opening(),
-    Opened: Opened(None, False),
+    Opened: Opened(),
     Refused: Refused(ExitCode.FILE_IO, "disk full"),
     Describe: WHOLE,
     Start: START,
     Manifest: OFFER,
     MountPoints: MountPoints((b"mnt",)),
+    HardLinks: HardLinks((7,), (0,)),
     TopTier: TopTier(0, bytes(8)),
     TierRequest: TierRequest(0, (), 7),
     TierAnswer: TierAnswer(0, (0,), (2,), bytes(28)),
@@ -296,6 +300,8 @@ SAMPLES: dict[type[Message], Message] = {
     RangeRequest: RangeRequest(1, (3,), (4,)),
     Code: Code(1, b"code"),
     Correction: Correction(1, (0,), b"right"),
+    Targets: Targets(1, b"there"),
+    Table: Table(1, 8, b"rows"),
     Literals: Literals(1, b"packed"),
     BlockRequest: BlockRequest(1, (3,), (40,), 16, 4),
     FileRequest: FileRequest((0, 1)),
@@ -330,6 +336,8 @@ ASKED: dict[type[Message], Message] = {
     FileFailed: TreeRequest((1,), 8),
     Code: RangeRequest(1, (3,), (4,)),
     Correction: RangeRequest(1, (3,), (4,), False, CLAIMS),
+    Table: RangeRequest(1, (3,), (4,)),
+    Targets: RangeRequest(1, (3,), (4,), False, CLAIMS, True),
     Literals: RangeRequest(1, (3,), (4,), True),
     TierAnswer: TierRequest(0, (), 7),
     RowsPart: RowsRequest(0, (3,), 7),
@@ -355,7 +363,7 @@ def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> 
         lines.append((False, opening(sender), 1))
     if state not in {State.GREETING, State.OPENING}:
         lines.append((dials, opening(sender.other if dials else sender), 1))
-        lines.append((not dials, Opened(None, False), 1))
+        lines.append((not dials, Opened(), 1))
         if sample is Condition and sender is Role.SOURCE:
             lines.append((False, SAMPLES[Follow], 1))
         far_is_source = sender is Role.SOURCE
@@ -465,7 +473,7 @@ def test_the_roles_agree_until_open_has_named_them() -> None:
 
 def test_opened_without_open_is_refused() -> None:
     near, _ = connections()
-    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(None, False), 1))
+    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(), 1))
     near.next()
     with pytest.raises(ProtocolError, match="Opened"):
         near.next()
@@ -479,8 +487,8 @@ def test_a_round_that_nothing_can_have_caused_is_refused() -> None:
     near.receive_data(PREAMBLE + raw(HELLO))
     near.next()
     near.send(opening(), 1)
-    near.receive_data(raw(Opened(None, True), 2))
-    assert near.next() == Received(Opened(None, True), 2)
+    near.receive_data(raw(Opened(), 2))
+    assert near.next() == Received(Opened(), 2)
     assert near.max_round == 2
     near.receive_data(raw(SAMPLES[Notice], 3))
     with pytest.raises(ProtocolError, match="round 3"):
@@ -507,7 +515,7 @@ def serving(entries: int = 5) -> Connection:
     near.receive_data(
         PREAMBLE
         + raw(HELLO)
-        + raw(Opened(Kind.DIRECTORY, True), 1)
+        + raw(Opened(), 1)
         + raw(START, 1)
         + raw(ListingPart(0, b"", 0, True, listing(*names)), 1)
         + raw(ListingEnd(1, entries, entries, 1000 * entries, 0), 1)
@@ -540,7 +548,7 @@ def test_a_listing_out_of_step_is_refused(parts: list[Message]) -> None:
     near, _ = connections()
     near.send(opening(), 0)
     near.send(WHOLE, 0)
-    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(None, True), 1) + raw(START, 1))
+    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(), 1) + raw(START, 1))
     near.receive_data(b"".join(raw(part, 1) for part in parts))
     with pytest.raises(ProtocolError, match=parts[-1].name):
         everything(near)
@@ -555,7 +563,7 @@ def asked(*messages: Message) -> Connection:
     }
     near, _ = connections()
     near.send(opening(), 0)
-    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(None, True), 1))
+    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(), 1))
     for message in messages:
         near.send(message, 1)
         near.receive_data(b"".join(raw(answer, 1) for answer in answers[message]))
@@ -634,7 +642,7 @@ def test_a_description_begins_with_its_start(describe: Describe, first: Message)
     near, _ = connections()
     near.send(opening(), 0)
     near.send(describe, 0)
-    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(None, True), 1) + raw(first, 1))
+    near.receive_data(PREAMBLE + raw(HELLO) + raw(Opened(), 1) + raw(first, 1))
     with pytest.raises(ProtocolError, match=first.name):
         everything(near)
 
@@ -687,7 +695,7 @@ def test_a_bundle_waits_for_the_last_entry() -> None:
     near, _ = connections()
     near.send(opening(), 0)
     near.send(WHOLE, 0)
-    described = raw(HELLO) + raw(Opened(None, True), 1) + raw(START, 1) + raw(*LISTED)
+    described = raw(HELLO) + raw(Opened(), 1) + raw(START, 1) + raw(*LISTED)
     near.receive_data(PREAMBLE + described)
     everything(near)
     with pytest.raises(LocalProtocolError, match="there may be more entries"):
@@ -755,6 +763,7 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
     ),
     ("ranges", RangeRequest(3, (1, 1), (2, 3)), [Data(3, b"abc"), Data(3, b"de"), FileEnd(3, 5)]),
     ("code", RangeRequest(3, (1, 1), (2, 3)), [Code(3, b"abc"), Data(3, b"d"), Code(3, b"e"), FileEnd(3, 5)]),
+    ("tables", RangeRequest(3, (1, 1), (2, 3)), [Table(3, 8, b"abc"), Data(3, b"de"), FileEnd(3, 5)]),
     ("blocks", BlockRequest(3, (1, 1), (40, 16), 16, 5), [BlockAnswer(3, bytes(20))]),
     ("blocks that fail", BlockRequest(3, (1,), (2,), 16, 5), [FileFailed(3, LOST, "")]),
     ("packed ranges", RangeRequest(3, (1, 1), (2, 3), True), [Literals(3, b"packed")]),
@@ -762,6 +771,22 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
         "ranges with claims",
         RangeRequest(3, (1,), (2,), False, CLAIMS),
         [Correction(3, (0, 2), b"right"), Correction(3, (9,), b""), Data(3, b"ab"), FileEnd(3, 2)],
+    ),
+    (
+        "ranges with claims about blanks",
+        RangeRequest(3, (1,), (2,), False, CLAIMS, True),
+        [
+            Targets(3, b"some"),
+            Correction(3, (2,), b"right"),
+            Targets(3, bytes(3 * CELL_BYTES - 4)),
+            Data(3, b"ab"),
+            FileEnd(3, 2),
+        ],
+    ),
+    (
+        "targets alone",
+        RangeRequest(3, (), (), False, CLAIMS, True),
+        [Targets(3, b"there"), FileEnd(3, 0)],
     ),
     (
         "claims alone",
@@ -852,6 +877,18 @@ WRONG: list[tuple[Message, list[Message]]] = [
     (RangeRequest(1, (0,), (3,)), [Code(2, b"abc")]),
     (RangeRequest(1, (0,), (3,)), [Code(1, b"ab"), FileEnd(1, 2)]),
     (FileRequest((1, 2)), [Code(1, b"x")]),
+    (FileRequest((1, 2)), [Targets(1, b"x")]),
+    (FileRequest((1, 2)), [Table(1, 8, b"x")]),
+    (RangeRequest(1, (0,), (3,)), [Table(1, 8, b"ab"), Table(1, 8, b"cd")]),
+    (RangeRequest(1, (0,), (3,)), [Table(2, 8, b"abc")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS), [Table(1, 8, b"a"), Correction(1, (0,), b"right")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS), [Targets(1, b"x")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS, True), [Targets(2, b"x")]),
+    (RangeRequest(1, (0,), (3,), False, CLAIMS, True), [Data(1, b"a"), Targets(1, b"x")]),
+    (
+        RangeRequest(1, (0,), (3,), False, CLAIMS, True),
+        [Targets(1, bytes(2 * CELL_BYTES)), Targets(1, bytes(CELL_BYTES + 1))],
+    ),
     (RangeRequest(1, (0,), (3,)), [Literals(1, b"abc")]),
     (RangeRequest(1, (0,), (3,), True), [Literals(2, b"abc")]),
     (RangeRequest(1, (0,), (3,), True), [Data(1, b"a"), Literals(1, b"bc")]),
@@ -1015,7 +1052,7 @@ def dialled_by_source(*lines: tuple[bool, Message]) -> tuple[Connection, Connect
     source, destination = connections()
     said: list[tuple[bool, Message]] = [
         (True, opening(Role.DESTINATION)),
-        (False, Opened(None, True)),
+        (False, Opened()),
         *lines,
     ]
     for ours, message in said:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import rdc.protocol
 from rdc import limits
-from rdc.model.entries import Kind
 from rdc.model.sync import SyncOptions
 from rdc.plan.manifest_descent import FEW_NODES
 from rdc.protocol.codec import field_names
@@ -55,8 +54,8 @@ def test_the_state_table_is_the_code_s() -> None:
     names = {cls.__name__ for cls in message_kinds().values()}
     groups = {
         "manifest answers": "TierAnswer RowsPart",
-        "file answers": "RootAnswer DigestAnswer TraitsAnswer TreeAnswer NodeAnswer BlockAnswer"
-        " FileBatch Data FileEnd FileFailed Literals Code Correction",
+        "file answers": "RootAnswer DigestAnswer TraitsAnswer TreeAnswer NodeAnswer BlockAnswer FileBatch"
+        " Data FileEnd FileFailed Literals Code Correction Targets Table",
         "requests": "TierRequest RowsRequest RootRequest DigestRequest TraitsRequest TreeRequest NodeRequest"
         " BundleRequest BlockRequest RangeRequest FileRequest",
     }
@@ -138,7 +137,7 @@ def test_the_example_is_what_the_code_sends_and_understands() -> None:
     assert [answerer.next(), answerer.next()] == [Received(hello, 0), Received(opening, 0)]
     greeting = answerer.data_to_send()
     assert sent.startswith(greeting)
-    answerer.send(Opened(Kind.DIRECTORY, True), 1)
+    answerer.send(Opened(), 1)
     answerer.flush()
     answer = answerer.data_to_send()
     assert answer.hex(" ") == answer_bytes.hex(" ")

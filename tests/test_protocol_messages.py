@@ -9,7 +9,7 @@ from typing import Any
 
 import msgpack  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, ProtocolError
@@ -42,6 +42,8 @@ from rdc.protocol.messages import (
     RowsPart,
     RowsRequest,
     Start,
+    Table,
+    Targets,
     TierAnswer,
     TierRequest,
     TraitsAnswer,
@@ -113,7 +115,7 @@ values = st.recursive(
 def parted(message: Message) -> tuple[Any, bytes | None]:
     """The payload's fields, and the content behind them where there is any."""
     payload = encode(message)
-    if not isinstance(message, Data | Code | FileBatch | Correction):
+    if not isinstance(message, Data | Code | FileBatch | Correction | Targets | Table):
         return msgpack.unpackb(payload), None
     found = decode_varint(payload, 0, FRAME_BYTES, "a length")
     assert found is not None
@@ -132,6 +134,7 @@ def test_any_value_in_any_field_parses_or_is_refused(
     message: Message, value: object, data: st.DataObject
 ) -> None:
     fields, content = parted(message)
+    assume(fields)
     where = data.draw(
         st.sampled_from(sorted(fields)) if isinstance(fields, dict) else st.integers(0, len(fields) - 1)
     )
@@ -146,7 +149,8 @@ def test_any_value_in_any_field_parses_or_is_refused(
 def test_a_missing_or_extra_field_is_refused(message: Message) -> None:
     fields, content = parted(message)
     if isinstance(fields, list):
-        for wrong in (fields[:-1], [*fields, 0], fields[1:]):
+        # Of no fields there is none to be missing.
+        for wrong in (fields[:-1], [*fields, 0], fields[1:]) if fields else ([0],):
             with pytest.raises(ProtocolError, match="expected"):
                 decode(message.kind, joined(wrong, content))
 
@@ -280,7 +284,7 @@ def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
 def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
     return (
         joined(fields[:-1], fields[-1])
-        if kind in {Data, Code, FileBatch, Correction}
+        if kind in {Data, Code, FileBatch, Correction, Targets, Table}
         else joined(fields, None)
     )
 
@@ -334,24 +338,35 @@ def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
         (TreeRequest, [column(0), 8, 65_537], "block"),
         (TreeRequest, [column(0), 9, 0], "width: 9 is neither in 4..8 nor 32"),
         (NodeRequest, [0, 0, column(0), 31], "width: 31 is neither"),
-        (RangeRequest, [0, b"", b"", False, b""], "lengths: none"),
-        (RangeRequest, [0, b"", b"", True, column(1) + b"ab"], "lengths: none"),
-        (RangeRequest, [0, column(1), column(1), False, column(1)], "claims: 2 bytes are not"),
-        (RangeRequest, [0, column(1), column(1), False, column(1, 2) + b"abc"], "claims: 6 bytes are not"),
-        (RangeRequest, [0, column(1), column(1), False, b"\3abcde"], "claims: unknown column width 3"),
-        (RangeRequest, [0, column(1), column(1), False, b"\0" + b"ab" * 9], "claims: unknown column width 0"),
-        (RangeRequest, [0, column(1), column(1), False, 7], "claims: expected bytes"),
+        (RangeRequest, [0, b"", b"", False, b"", False], "lengths: none"),
+        (RangeRequest, [0, b"", b"", True, column(1) + b"ab", False], "lengths: none"),
+        (RangeRequest, [0, column(1), column(1), False, column(1), False], "claims: 2 bytes are not"),
         (
             RangeRequest,
-            [0, column(1), column(1), False, column(*range(1025), width=2) + bytes(2050)],
+            [0, column(1), column(1), False, column(1, 2) + b"abc", False],
+            "claims: 6 bytes are not",
+        ),
+        (RangeRequest, [0, column(1), column(1), False, b"\3abcde", False], "claims: unknown column width 3"),
+        (
+            RangeRequest,
+            [0, column(1), column(1), False, b"\0" + b"ab" * 9, False],
+            "claims: unknown column width 0",
+        ),
+        (RangeRequest, [0, column(1), column(1), False, 7, False], "claims: expected bytes"),
+        (
+            RangeRequest,
+            [0, column(1), column(1), False, column(*range(1025), width=2) + bytes(2050), False],
             "claims: 4101 bytes are not at most 1024 cells",
         ),
-        (RangeRequest, [0, column(1), column(1), False, column(1 << 51, width=8) + b"ab"], "claims: ordinal"),
+        (
+            RangeRequest,
+            [0, column(1), column(1), False, column(1 << 51, width=8) + b"ab", False],
+            "claims: ordinal",
+        ),
         (Correction, [0, b"", b""], "cells: empty"),
         (Correction, [0, column(*[0] * 65), b""], "cells: more than 64"),
         (Correction, [0, column(3), bytes(8193)], "payload: 8193 bytes of 1 cells"),
         (Correction, [0, column(*[0] * 64), bytes(64 * 8192 + 1)], "payload: 524289 bytes"),
-        (RangeRequest, [0, column(1), column(65_537, width=4), True, b""], "pack: 65537 bytes"),
         (BundleRequest, [0, b"", 4, 256], "files: "),
         (BundleRequest, [0, column(*[0] * 257), 4, 256], "files: more than 256"),
         (BundleRequest, [0, column(0), 3, 256], "width: 3 is not in"),
@@ -363,15 +378,35 @@ def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
         (BundleAnswer, [0, b"", bytes(32), column(*[1] * 65_537), b"", b""], "lengths: "),
         (BundleAnswer, [0, b"", bytes(32), b"", bytes(524_289), b""], "references: 524289 bytes"),
         (BundleAnswer, [0, b"", bytes(32), b"", b"", bytes(50_689)], "fingerprints: 50689 bytes"),
-        (BlockRequest, [0, b"", b"", 64, 4], "lengths: none"),
-        (BlockRequest, [0, column(1), column(0), 64, 4], "lengths: an item"),
-        (BlockRequest, [0, column(1), column(9), 15, 4], "size: 15 is not in"),
-        (BlockRequest, [0, column(1), column(9), 64, 1], "width: 1 is not in"),
-        (BlockRequest, [0, column(1), column(9), 64, 9], "width: 9 is not in"),
-        (BlockRequest, [0, column(1), column(65_536 * 64 + 1, width=4), 64, 4], "lengths: 65537 blocks"),
-        (RangeRequest, [0, column(1, 2), column(1), False, b""], "lengths: 1 for 2"),
-        (RangeRequest, [0, column(1), column(0), False, b""], "lengths: an item"),
-        (RangeRequest, [0, column((1 << 63) - 1, width=8), column(1), False, b""], "lengths: the last range"),
+        (RangeRequest, [0, column(1), column(65_537, width=4), True, b"", False], "pack: 65537 bytes"),
+        (BlockRequest, [0, b"", b"", 64, 4, False], "lengths: none"),
+        (BlockRequest, [0, column(1), column(0), 64, 4, False], "lengths: an item"),
+        (BlockRequest, [0, column(1), column(9), 15, 4, False], "size: 15 is not in"),
+        (BlockRequest, [0, column(1), column(9), 64, 1, False], "width: 1 is not in"),
+        (BlockRequest, [0, column(1), column(9), 64, 9, False], "width: 9 is not in"),
+        (
+            BlockRequest,
+            [0, column(1), column(65_536 * 64 + 1, width=4), 64, 4, False],
+            "lengths: 65537 blocks",
+        ),
+        (RangeRequest, [0, column(1, 2), column(1), False, b"", False], "lengths: 1 for 2"),
+        (RangeRequest, [0, column(1), column(0), False, b"", False], "lengths: an item"),
+        (
+            RangeRequest,
+            [0, column((1 << 63) - 1, width=8), column(1), False, b"", False],
+            "lengths: the last range",
+        ),
+        (RangeRequest, [0, column(1), column(1), False, b"", True], "blank: without claims"),
+        (RangeRequest, [0, column(1), column(1), True, column(1) + b"ab", True], "blank: .* or to be packed"),
+        (RangeRequest, [0, column(1), column(1), False, b"", 1], "blank: expected"),
+        (BlockRequest, [0, column(1), column(9), 64, 4, 0], "blank: expected"),
+        (Targets, [0, b""], "payload: 0 bytes"),
+        (Table, [0, 8, b""], "payload: 0 bytes"),
+        (Table, [0, 8, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
+        (Table, [0, 0, b"x"], "stride"),
+        (Table, [0, 68, b"x"], "stride"),
+        (Table, [0, 10, b"x"], "stride: 10 bytes"),
+        (Targets, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
         (Data, [0, b""], "payload: 0 bytes"),
         (Code, [0, b""], "payload: 0 bytes"),
         (Code, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),

@@ -13,8 +13,17 @@ import jsonschema
 import pytest
 from pyarrow import parquet
 
-from rdc.errors import RdcError
-from rdc.model.scan import DirectorySummary, LevelSummary, Overlap, ScanOptions, ScanReport
+from rdc.errors import ExitCode, RdcError
+from rdc.model.scan import (
+    DirectorySummary,
+    LevelSummary,
+    Overlap,
+    ScanOptions,
+    ScanProblem,
+    ScanReport,
+    SimilarGroup,
+    TypeSummary,
+)
 from rdc.report.scan_csv import TABLES, scan_csv
 from rdc.report.scan_headline import headline, level_title, percent
 from rdc.report.scan_json import scan_document, scan_json
@@ -61,6 +70,10 @@ def test_json_is_plain_ascii_and_exact() -> None:
     assert text.count("\n") == 1
     document = json.loads(text)
     assert document["levels"][0]["ratio"] == pytest.approx(SAMPLE.levels[0].ratio)
+    alike = replace(SAMPLE, similar=(SimilarGroup((b"a", b"b"), 5, 2 / 3),))
+    assert json.loads(scan_json(alike))["similar"] == [
+        {"paths": [{"path": "a"}, {"path": "b"}], "bytes": 5, "resemblance": 0.6667}
+    ]
     hostile = replace(SAMPLE, overlaps=(Overlap(b"a\x1b[2J\xff", b"\x7f", 1, 2, 3),))
     one = json.loads(scan_json(hostile))["overlaps"][0]
     assert one["first_b64"] == "YRtbMkr/"
@@ -169,6 +182,25 @@ def test_a_spreadsheet_does_not_run_names() -> None:
     hostile = replace(SAMPLE, overlaps=(Overlap(b"=cmd|x", b"@b", 1, 2, 3),))
     (row,) = csv.DictReader(io.StringIO(scan_csv(hostile, "overlaps")))
     assert (row["first"], row["second"]) == ("'=cmd|x", "'@b")
+
+
+def test_no_cell_of_a_table_moves_the_cursor() -> None:
+    name = b"\x1b[2J\xff\n"
+    hostile = replace(
+        SAMPLE,
+        directories=(DirectorySummary(name, 1, 2, 3, 4, 5),),
+        types=(TypeSummary(".\x1b[2J\ufffd", 1, 2, 3),),
+        overlaps=(Overlap(name, name, 1, 2, 3),),
+        errors=(ScanProblem(name, "no", ExitCode.PARTIAL),),
+    )
+    shown = "\\x1b[2J\\xff\\x0a"
+    for table, cells in {
+        "directories": [shown, "1", "2", "3", "4", "5"],
+        "types": [".\\x1b[2J\ufffd", "1", "2", "3"],
+        "overlaps": [shown, shown, "1", "2", "3"],
+        "errors": [shown, "no", "23"],
+    }.items():
+        assert list(csv.reader(io.StringIO(scan_csv(hostile, table))))[1:] == [cells]
 
 
 def test_parquet(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def destination(count: int, notices: int) -> Talk:
     """Answers, asks for the file, and has `notices` to tell before it takes the first byte."""
     assert wanted((yield Receive())) == HELLO
     yield Receive()
-    yield Send(Opened(Kind.DIRECTORY, True), 1)
+    yield Send(Opened(), 1)
     yield Send(Describe(True, Kept(True)), 1)
     while not isinstance(wanted((yield Receive())), ListingEnd):
         pass
@@ -525,7 +525,7 @@ def test_a_glance_sees_what_is_there_and_does_not_wait() -> None:
         assert (yield Receive(wait=False)) is None
         return seen
 
-    stream = PREAMBLE + raw(HELLO) + raw(Opened(None, True), 1)
+    stream = PREAMBLE + raw(HELLO) + raw(Opened(), 1)
 
     class Slow(Recorded):
         def exchange(self, outgoing: memoryview, want_input: bool, timeout: float | None) -> Exchange:
@@ -533,7 +533,7 @@ def test_a_glance_sees_what_is_there_and_does_not_wait() -> None:
                 return Exchange(len(outgoing), b"", False)
             return super().exchange(outgoing, want_input, timeout)
 
-    assert run(talk(), Connection(True, HELLO), Slow(stream, 5)) == [HELLO, Opened(None, True)]
+    assert run(talk(), Connection(True, HELLO), Slow(stream, 5)) == [HELLO, Opened()]
 
 
 @pytest.mark.parametrize("link", ["memory", "pipes"])

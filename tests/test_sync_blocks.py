@@ -423,6 +423,7 @@ def test_corrections_that_do_not_fit_end_the_session(
 ) -> None:
     def fits_not(*given: Any) -> Iterator[Correction]:
         for found in CORRECTIONS(*given):
+            assert isinstance(found, Correction)
             payload = bytes(found.payload)
             changed = {"shorter": payload[1:], "longer": payload[1:] + b"ab", "empty": b""}[change]
             yield Correction(found.file, found.cells, changed)
@@ -443,6 +444,7 @@ def test_corrections_that_lie_reach_no_file(
 
     def lies(*given: Any) -> Iterator[Correction]:
         for found in CORRECTIONS(*given):
+            assert isinstance(found, Correction)
             yield Correction(found.file, found.cells, bytes(len(found.payload)))
 
     monkeypatch.setattr(cell_checks_module, "cell_digests", lambda secret, images, sizes: b"??" * len(sizes))

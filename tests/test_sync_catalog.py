@@ -145,6 +145,31 @@ def test_a_damaged_catalog_is_mentioned_once_and_costs_nothing(
     assert second.complaints == []
 
 
+def test_a_catalog_that_cannot_be_is_mentioned_once_and_costs_nothing(
+    trees: tuple[Path, Path], tmp_path: Path
+) -> None:
+    time.sleep(2.1)  # the racy rule, with the real clock
+
+    def notes(*words: str, **environ: str) -> list[str]:
+        command = [*RDC, "sync", "-c", *words, f"{trees[0]}/", str(trees[1])]
+        environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home"), **environ}
+        done = subprocess.run(command, env=environ, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return [line for line in done.stderr.splitlines() if line.startswith("rdc: ")]
+
+    beginning = "rdc: note: {}/catalog.sqlite: not used as catalog: {}"
+    assert notes("--catalog=/dev/null") == [beginning.format("/dev/null", "Not a directory")]
+    assert notes("--catalog=/dev/null", "-q") == []
+    assert notes(RDC_CATALOG="/dev/null") == [beginning.format("/dev/null", "Not a directory")]
+    home = tmp_path / "home"
+    assert notes() == [beginning.format(home / ".cache" / "rdc", f"there is no directory {home}")]
+    assert not home.exists()
+    # The base directory of caches is made by whoever comes first, as its specification says.
+    assert notes(XDG_CACHE_HOME=str(tmp_path / "cache")) == []
+    assert (tmp_path / "cache" / "rdc" / "catalog.sqlite").exists()
+    assert (tmp_path / "cache" / "rdc").stat().st_mode & 0o777 == 0o700
+
+
 def test_verbs(tmp_path: Path) -> None:
     files, cache = tmp_path / "files", tmp_path / "c"
     (files / "sub").mkdir(parents=True)

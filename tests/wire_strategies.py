@@ -31,6 +31,7 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Follow,
+    HardLinks,
     Hello,
     Items,
     ListingEnd,
@@ -56,6 +57,8 @@ from rdc.protocol.messages import (
     RowsRequest,
     SourceState,
     Start,
+    Table,
+    Targets,
     TierAnswer,
     TierRequest,
     TopTier,
@@ -135,6 +138,8 @@ options = st.builds(
     existing=st.booleans(),
     ignore_existing=st.booleans(),
     size_only=st.booleans(),
+    sparse=st.booleans(),
+    hard_links=st.booleans(),
 )
 hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
 
@@ -198,7 +203,8 @@ def range_requests(draw: st.DrawFn) -> RangeRequest:
     pack = draw(st.booleans()) and sum(length for _, length in pairs) <= PACKED_BYTES
     cells = tuple(sorted(draw(st.sets(st.integers(0, SIZE_LIMIT // CELL_BYTES), max_size=9))))
     digests = draw(st.binary(min_size=2 * len(cells), max_size=2 * len(cells)))
-    return RangeRequest.of(draw(ordinals), pairs, pack=pack, claims=Claims(cells, digests))
+    blank = bool(cells) and not pack and draw(st.booleans())
+    return RangeRequest.of(draw(ordinals), pairs, pack=pack, claims=Claims(cells, digests), blank=blank)
 
 
 @st.composite
@@ -217,7 +223,11 @@ def block_requests(draw: st.DrawFn) -> BlockRequest:
         end += gap + length
     size = draw(st.sampled_from([16, 64, 1000, 65_536]))
     return BlockRequest.of(
-        draw(ordinals), tuple(found[: 3 if size == 16 else 20]), size, draw(st.integers(4, 8))
+        draw(ordinals),
+        tuple(found[: 3 if size == 16 else 20]),
+        size,
+        draw(st.integers(4, 8)),
+        blank=draw(st.booleans()),
     )
 
 
@@ -283,16 +293,23 @@ def changes(draw: st.DrawFn) -> Changed:
     return Changed(draw(inner_paths), draw(metadata), first, gone, listing, doubtful)
 
 
+@st.composite
+def hard_links(draw: st.DrawFn) -> HardLinks:
+    named = tuple(sorted(draw(st.sets(st.integers(1, 1 << 31), min_size=1, max_size=5))))
+    return HardLinks(named, tuple(draw(st.integers(0, file - 1)) for file in named))
+
+
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Hello: hellos,
     Open: st.builds(Open, st.sampled_from(Role), paths, st.binary(min_size=16, max_size=16), options),
-    Opened: st.builds(Opened, st.none() | st.sampled_from(Kind), st.booleans()),
+    Opened: st.builds(Opened),
     Refused: st.builds(Refused, failures, lines),
     Describe: st.builds(Describe, st.booleans(), kept),
     Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes, kept),
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
     MountPoints: st.builds(MountPoints, st.lists(inner_paths, max_size=5).map(tuple)),
+    HardLinks: hard_links(),
     TopTier: st.builds(
         TopTier,
         st.integers(0, 24),
@@ -346,6 +363,8 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     RangeRequest: range_requests(),
     Code: st.builds(Code, ordinals, st.binary(min_size=1, max_size=99)),
     Correction: corrections(),
+    Table: st.builds(Table, ordinals, st.sampled_from([4, 24, 64]), st.binary(min_size=1, max_size=99)),
+    Targets: st.builds(Targets, ordinals, st.binary(min_size=1, max_size=99)),
     Literals: st.builds(Literals, ordinals, st.binary(min_size=1, max_size=99)),
     BlockRequest: block_requests(),
     BlockAnswer: st.builds(BlockAnswer, ordinals, st.binary(min_size=3, max_size=200)),

@@ -99,10 +99,11 @@ class Catalog:
         *,
         max_bytes: int = CATALOG_BYTES,
         clock: Callable[[], int] = file_clock,
+        parents: bool = True,
     ) -> None:
         """`max_bytes`: of the file, before the least recently used entries go. `clock`: nanoseconds, as the
-        file systems' own."""
-        self.database = Database(directory)
+        file systems' own. `parents`: as Database has it."""
+        self.database = Database(directory, parents=parents)
         self._max_bytes = max_bytes
         self._clock = clock
         # Reentrant: a signal's exception may run a `close` inside a `flush`.

@@ -1,8 +1,9 @@
 """The SQLite file: opened when first needed, shared with other processes, never a reason for a job to fail.
 
 What may go wrong, and what is done: damaged - moved aside once, and a new one begun; locked for longer than
-BUSY_SECONDS - this one reading or writing is skipped; read-only, full, unreachable - read as far as it goes,
-written no more; made by something else or by a newer rdc, or owned by another user - left alone.
+BUSY_SECONDS - this one reading or writing is skipped; read-only or full - read as far as it goes, written no
+more; nowhere to be made or opened, made by something else or by a newer rdc, or owned by another user - said
+once, and left alone.
 """
 
 from __future__ import annotations
@@ -64,11 +65,16 @@ class Database:
     Such a function may run twice: again on a new file after damage was found.
     """
 
-    def __init__(self, directory: str | PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> None:
+    def __init__(
+        self, directory: str | PathLike[str], *, busy_seconds: float = BUSY_SECONDS, parents: bool = True
+    ) -> None:
+        """`parents`: make whatever is missing above the directory; else one directory above it at most, so
+        that no home is made of a name that leads nowhere."""
         self.directory = os.fspath(directory)
         self.path = os.path.join(self.directory, FILE_NAME)
         self.notices: list[str] = []
         self._busy_seconds = busy_seconds
+        self._parents = parents
         self._connection: sqlite3.Connection | None = None
         self._inode: tuple[int, int] | None = None
         self._writable = True
@@ -132,9 +138,9 @@ class Database:
             except _UnusableError as error:
                 self._refuse(str(error))
                 return None
-            except OSError:
+            except OSError as error:
                 # No such directory, no right to make it, a full disk: there is no catalog here.
-                self._usable = False
+                self._refuse(error.strerror or str(error))
                 return None
         # Damaged again at once: the disk below is at fault, and not ours to mend.
         self._usable = False
@@ -209,7 +215,14 @@ class Database:
         # Root with another user's HOME (sudo) would leave a directory there that its owner cannot write.
         if euid == 0 and os.stat(above).st_uid != 0:
             raise _UnusableError(f"{above} belongs to another user")
-        os.makedirs(os.path.dirname(os.path.abspath(self.directory)), exist_ok=True)
+        parent = os.path.dirname(os.path.abspath(self.directory))
+        if self._parents:
+            os.makedirs(parent, exist_ok=True)
+        elif not os.path.isdir(os.path.dirname(parent)):
+            raise _UnusableError(f"there is no directory {os.path.dirname(parent)}")
+        else:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(parent, 0o700)
         try:
             os.mkdir(self.directory, 0o700)
         except FileExistsError:
@@ -273,7 +286,7 @@ class Database:
             return
         self._writable = False
         if self._connection is None:
-            self._usable = False
+            self._refuse(str(error))
 
     def _refuse(self, why: str) -> None:
         self._usable = False

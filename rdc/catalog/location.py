@@ -16,10 +16,19 @@ from rdc.progress import Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rdc.catalog.catalog import Catalog
     from rdc.catalog.store import SignatureStore
     from rdc.progress import Reporter
 
-__all__ = ["USER_CATALOG", "VARIABLE", "UserCatalog", "catalog_directory", "opened_catalog", "user_catalog"]
+__all__ = [
+    "USER_CATALOG",
+    "VARIABLE",
+    "UserCatalog",
+    "catalog_directory",
+    "chosen_catalog",
+    "opened_catalog",
+    "user_catalog",
+]
 
 
 class UserCatalog(Enum):
@@ -45,12 +54,18 @@ def catalog_directory(environ: Mapping[str, str]) -> str | None:
     return cache_directory(environ)
 
 
-def user_catalog(environ: Mapping[str, str]) -> SignatureStore:
-    """The catalog of whoever runs this process. Nothing is opened or made before it is used."""
+def chosen_catalog(environ: Mapping[str, str]) -> Catalog | None:
+    """The catalog where `catalog_directory` says. What is named there is made, a home that is not there is
+    not: services run under names whose home is nowhere."""
     from rdc.catalog.catalog import Catalog
 
     directory = catalog_directory(environ)
-    return NoCatalog() if directory is None else Catalog(directory)
+    return None if directory is None else Catalog(directory, parents=bool(environ.get(VARIABLE)))
+
+
+def user_catalog(environ: Mapping[str, str]) -> SignatureStore:
+    """The catalog of whoever runs this process. Nothing is opened or made before it is used."""
+    return chosen_catalog(environ) or NoCatalog()
 
 
 @contextlib.contextmanager

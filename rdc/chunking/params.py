@@ -25,6 +25,10 @@ MEAN_IN_MINIMA = 2.63
 """Mean chunk in multiples of min_size where max_size is 4 of them: measured on random data. It is more than
 the middle of (min, max], 2.5, because positions that a window shares with the one before it lost there."""
 
+MEAN_MIN = 168
+MEAN_MAX = 10 << 20
+"""Means that `for_mean` can give: of the least min_size, 64, and of nearly the greatest max_size, 16 MiB."""
+
 FORMAT_VERSION = 1
 
 
@@ -54,8 +58,11 @@ class ChunkParams:
 
     @classmethod
     def for_mean(cls, size: int) -> ChunkParams:
-        """Parameters whose chunks are `size` bytes long on average on data without repetition."""
-        min_size = max(CHUNK_MIN_LIMIT, round(size / MEAN_IN_MINIMA))
+        """Parameters whose chunks are `size` bytes long on average on data without repetition: 168 bytes to
+        10 MiB, UsageError for another."""
+        if not MEAN_MIN <= size <= MEAN_MAX:
+            raise UsageError(f"chunks of {size} bytes on average: expected {MEAN_MIN} to {MEAN_MAX}")
+        min_size = round(size / MEAN_IN_MINIMA)
         return cls(min_size, min_size * WINDOW_RATIO)
 
     @property

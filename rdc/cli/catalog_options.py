@@ -51,15 +51,15 @@ class CatalogChoice:
     def catalog(self, environ: Mapping[str, str]) -> Catalog:
         """For a verb that is about the catalog itself. Raises UsageError where it is turned off."""
         from rdc.catalog.catalog import Catalog
-        from rdc.catalog.location import VARIABLE, catalog_directory
+        from rdc.catalog.location import VARIABLE, chosen_catalog
 
-        directory = self.directory if self.directory is not None else catalog_directory(environ)
-        if directory is None:
+        catalog = chosen_catalog(environ) if self.directory is None else Catalog(self.directory)
+        if catalog is None:
             raise UsageError(
                 f"there is no catalog ({VARIABLE} is {environ.get(VARIABLE, 'not set, nor is HOME')});"
                 " name its directory with --catalog=DIR"
             )
-        return Catalog(directory)
+        return catalog
 
 
 def read_choice(words: Words) -> CatalogChoice:

@@ -12,7 +12,6 @@ from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.environment import Environment
 from rdc.cli.options import Option, OptionGroup, Words, options_help, parse_words
 from rdc.errors import ExitCode, RdcError, UsageError, printable
-from rdc.limits import CHUNK_MAX_LIMIT
 from rdc.report.json_events import path_fields
 from rdc.report.sizes import exact_text, size_text
 
@@ -105,7 +104,7 @@ def _params(words: Words) -> ChunkParams:
     if mean is None:
         return SYNC_PARAMS
     if not (mean.value.isascii() and mean.value.isdigit() and 0 < len(mean.value) <= 9):
-        raise UsageError(f"--mean={mean.value}: a number of bytes up to {CHUNK_MAX_LIMIT} is expected")
+        raise UsageError(f"--mean={mean.value}: a number of bytes is expected, such as 4096")
     return ChunkParams.for_mean(int(mean.value))
 
 

@@ -64,6 +64,8 @@ class Root:
         self._directories = DirectoryCache(self._directory)
         self._allowance = allowance
         self.label = label
+        self.sparse = False
+        """New files get holes where their content is zeros."""
 
     @classmethod
     def open(
@@ -196,6 +198,10 @@ class Root:
     def identity(self, path: bytes) -> Identity:
         """What is at `path` itself, a link not followed; FileChangedError when nothing is."""
         return identity_of(self._stat(path))
+
+    def link_count(self, path: bytes) -> int:
+        """How many names the file at `path` has, here and elsewhere."""
+        return self._stat(path).st_nlink
 
     def metadata(self, path: bytes) -> Metadata:
         found = self._stat(path)

@@ -95,7 +95,8 @@ class Replacement:
                 self.abandon()
                 directory, target = root.locate(path, fresh=True)
                 self._create(directory, target)
-            if expected_size is not None and expected_size > PREALLOCATE_BYTES:
+            # What is reserved is allocated, and a hole in it is none.
+            if expected_size is not None and expected_size > PREALLOCATE_BYTES and not root.sparse:
                 self._reserve(expected_size)
         except OSError as error:
             self.abandon()
@@ -107,11 +108,31 @@ class Replacement:
     def write(self, buffer: ReadableBuffer) -> None:
         """Append all of `buffer` (any contiguous buffer of bytes)."""
         self._spend(memoryview(buffer).nbytes)
-        self.size += self._write_at(self.size, buffer)
+        if self.root.sparse:
+            self._write_sparsely(buffer)
+        else:
+            self.size += self._write_at(self.size, buffer)
 
     def rewrite(self, offset: int, buffer: ReadableBuffer) -> None:
         """Other bytes in place of those written at `offset`."""
         self._write_at(offset, buffer)
+
+    def _write_sparsely(self, buffer: ReadableBuffer) -> None:
+        """As `write`; the file has its size all the same, so that what is read back is all there."""
+        from rdc.files.sparse import data_spans
+
+        view = memoryview(buffer).cast("B")
+        written = 0
+        for start, stop in data_spans(view, self.size):
+            self._write_at(self.size + start, view[start:stop])
+            written = stop
+        self.size += len(view)
+        if written < len(view):
+            try:
+                os.ftruncate(self._fd, self.size)
+            except OSError as error:
+                self.abandon()
+                raise self.root.failure(error, self.path, "write it") from error
 
     def _write_at(self, offset: int, buffer: ReadableBuffer) -> int:
         view = memoryview(buffer)
@@ -134,6 +155,8 @@ class Replacement:
         Returns the bytes appended: fewer than `length` only where the source ends before. The bytes do not
         pass through here: read them back with pread to hash what is really there.
         """
+        if self.root.sparse:
+            return self._copy_sparsely(source, offset, length)
         done = 0
         self._spend(length)
         try:
@@ -146,6 +169,21 @@ class Replacement:
         except OSError as error:
             self.abandon()
             raise self.root.failure(error, self.path, "copy into it") from error
+        return done
+
+    def _copy_sparsely(self, source: int, offset: int, length: int) -> int:
+        """As `copy_from`. By hand: what the kernel copies of a hole is zeros to most file systems."""
+        done = 0
+        while done < length:
+            try:
+                data = os.pread(source, min(length - done, READ_BYTES), offset + done)
+            except OSError as error:
+                self.abandon()
+                raise self.root.failure(error, self.path, "copy into it") from error
+            if not data:
+                break
+            self.write(data)
+            done += len(data)
         return done
 
     def pread(self, offset: int, length: int) -> bytes:

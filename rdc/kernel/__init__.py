@@ -16,15 +16,23 @@ if TYPE_CHECKING:
         TraitPairs,
         Winnower,
         absolute_targets,
+        blank_targets,
         block_fingerprints,
         cut_many,
+        difference_words,
         equal_rows,
         kernel_name,
         match_blocks,
         match_runs,
         name_ranks,
+        nonzero_bytes,
+        overlay,
+        place_targets,
         relative_targets,
         short_references,
+        sum_words,
+        take_targets,
+        target_mask,
     )
 else:
     _module = chosen_module()
@@ -33,15 +41,23 @@ else:
     TraitPairs = _module.TraitPairs
     Winnower = _module.Winnower
     absolute_targets = _module.absolute_targets
+    blank_targets = _module.blank_targets
     block_fingerprints = _module.block_fingerprints
     cut_many = _module.cut_many
+    difference_words = _module.difference_words
     equal_rows = _module.equal_rows
     kernel_name = _module.kernel_name
     match_blocks = _module.match_blocks
     match_runs = _module.match_runs
     name_ranks = _module.name_ranks
+    nonzero_bytes = _module.nonzero_bytes
+    overlay = _module.overlay
+    place_targets = _module.place_targets
     relative_targets = _module.relative_targets
     short_references = _module.short_references
+    sum_words = _module.sum_words
+    take_targets = _module.take_targets
+    target_mask = _module.target_mask
 
 __all__ = [
     "Cutter",
@@ -49,13 +65,21 @@ __all__ = [
     "TraitPairs",
     "Winnower",
     "absolute_targets",
+    "blank_targets",
     "block_fingerprints",
     "cut_many",
+    "difference_words",
     "equal_rows",
     "kernel_name",
     "match_blocks",
     "match_runs",
     "name_ranks",
+    "nonzero_bytes",
+    "overlay",
+    "place_targets",
     "relative_targets",
     "short_references",
+    "sum_words",
+    "take_targets",
+    "target_mask",
 ]

@@ -17,6 +17,7 @@ const rdc_form *rdc_chosen_form(void);
 const rdc_form *rdc_find_form(const char *name);
 
 /* Each adds to the module what its file is about; -1 with an exception set. */
+int rdc_add_blank_functions(PyObject *module);
 int rdc_add_block_functions(PyObject *module);
 int rdc_add_code_functions(PyObject *module);
 int rdc_add_cutter(PyObject *module);
@@ -25,6 +26,7 @@ int rdc_add_gap_functions(PyObject *module);
 int rdc_add_keyed_functions(PyObject *module);
 int rdc_add_trait_types(PyObject *module);
 int rdc_add_winnower(PyObject *module);
+int rdc_add_word_functions(PyObject *module);
 
 /* Adds a type by the last part of its name. */
 int rdc_add_type(PyObject *module, const char *name, PyType_Spec *spec);

@@ -9,19 +9,13 @@
  */
 #include "code_targets.h"
 
+#include "code_opcodes.h"
 #include "form.h"
 
 #define CALL 0xe8
 #define EACH UINT64_C(0x0101010101010101)
 #define FIELD 4
 #define REACH (UINT32_C(1) << 26)
-
-/* The opcodes (of two bytes, the second) of most instructions that name data by its distance. */
-static const uint8_t names_data[256] = {
-    [0x10] = 1, [0x11] = 1, [0x16] = 1, [0x28] = 1, [0x29] = 1, [0x2e] = 1, [0x2f] = 1, [0x3b] = 1, [0x54] = 1,
-    [0x57] = 1, [0x58] = 1, [0x59] = 1, [0x5c] = 1, [0x5e] = 1, [0x6f] = 1, [0x7e] = 1, [0x7f] = 1, [0x83] = 1,
-    [0x89] = 1, [0x8b] = 1, [0x8d] = 1, [0xb6] = 1, [0xb7] = 1, [0xc7] = 1, [0xff] = 1,
-};
 
 /* What often stands before an E8 that is an operand: a subtraction of 24 from a pointer, registers named by 1110 1000. */
 static const uint8_t no_call_behind[256] = {[0x78] = 1, [0x83] = 1, [0x89] = 1, [0xc1] = 1};
@@ -68,7 +62,7 @@ size_t rdc_move_targets(uint8_t *code, size_t size, uint64_t offset, rdc_directi
         }
         if (code[i] == CALL && !(i && no_call_behind[code[i - 1]]))
             field = i + 1;
-        else if ((code[i + 1] & 0xc7) == 0x05 && names_data[code[i]] && i + 2 <= last)
+        else if ((code[i + 1] & 0xc7) == 0x05 && rdc_names_data[code[i]] && i + 2 <= last)
             field = i + 2;
         else {
             i++;

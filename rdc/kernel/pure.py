@@ -30,9 +30,11 @@ from rdc.kernel.constants import (
     trait_mix,
 )
 from rdc.kernel.pure_blocks import block_fingerprints, match_blocks, match_runs
+from rdc.kernel.pure_code_blanks import blank_targets, overlay, place_targets, take_targets, target_mask
 from rdc.kernel.pure_code_targets import absolute_targets, relative_targets
 from rdc.kernel.pure_similarity import TraitIndex, TraitPairs
 from rdc.kernel.pure_siphash import siphash
+from rdc.kernel.pure_word_differences import difference_words, nonzero_bytes, sum_words
 from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINNOW_MAX_LIMIT
 
 if TYPE_CHECKING:
@@ -44,15 +46,23 @@ __all__ = [
     "TraitPairs",
     "Winnower",
     "absolute_targets",
+    "blank_targets",
     "block_fingerprints",
     "cut_many",
+    "difference_words",
     "equal_rows",
     "kernel_name",
     "match_blocks",
     "match_runs",
     "name_ranks",
+    "nonzero_bytes",
+    "overlay",
+    "place_targets",
     "relative_targets",
     "short_references",
+    "sum_words",
+    "take_targets",
+    "target_mask",
 ]
 
 _MASK = (1 << 64) - 1

@@ -7,7 +7,6 @@ from rdc.model.sync import FilterRule
 from rdc.records import dataclass, field
 
 __all__ = [
-    "DEFAULT_LEVELS",
     "DEFAULT_MEMORY",
     "FIXED_LEVELS",
     "Attribution",
@@ -22,9 +21,6 @@ __all__ = [
     "SimilarGroup",
     "TypeSummary",
 ]
-
-DEFAULT_LEVELS = ("file", "cdc-4096", "cdc-16384", "cdc-65536")
-"""In every report, finest chunks hashed once, the coarser ones folded from them."""
 
 FIXED_LEVELS = ("fixed-4096", "fixed-131072")
 """On request: blocks at fixed offsets, as block-based stores cut."""

@@ -166,6 +166,11 @@ class GapSearch:
                 at += 3 * pieces
                 at_left += 2 * spans
 
+    @property
+    def long(self) -> bool:
+        """There are regions, of which more is to be asked."""
+        return bool(self._regions.regions)
+
     def copies(self) -> array[int]:
         """All that was found: the kernel's rows of copies, in order."""
         copies = array("Q")
@@ -200,9 +205,9 @@ class BlockSearch(GapSearch):
         self._regions = RegionSearch(0)
         self.expect(self._gaps, size, width, 0)
 
-    def parts(self) -> tuple[Part, ...]:
-        """The recipe with what was found put in."""
-        return _patched(self._parts, 0, self.copies())
+    def parts(self, *, single: bool = False) -> tuple[Part, ...]:
+        """The recipe with what was found put in; `single`: but for chunks that repeat."""
+        return _patched(self._parts, 0, self.copies(), single=single)
 
     def _first_step(self, gap: Gap) -> int:
         return first_step(gap.end - gap.offset, len(self._sizes))
@@ -253,12 +258,15 @@ def _copies(base: int, pieces: array[int]) -> array[int]:
     return rows
 
 
-def _patched(parts: Sequence[Part], offset: int, copies: array[int]) -> tuple[Part, ...]:
+def _patched(parts: Sequence[Part], offset: int, copies: array[int], *, single: bool) -> tuple[Part, ...]:
     """`copies`: the kernel's rows of all that was found."""
     found: list[Part] = []
     for part in parts:
-        if isinstance(part, Repeat):
-            found.append(Repeat(_patched(part.parts, offset, copies), part.length, part.count))
+        if single and (isinstance(part, Repeat) or part.count > 1):
+            found.append(part)
+        elif isinstance(part, Repeat):
+            inside = _patched(part.parts, offset, copies, single=single)
+            found.append(Repeat(inside, part.length, part.count))
         elif isinstance(part, Fetch):
             pieces = Pieces(tile_range(copies, offset, part.length))
             found.append(Patch(part.reference, part.length, part.count, pieces) if pieces.copies else part)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rdc.kernel.naming import NAME_BYTES, name_parts
 from rdc.kernel.pieces import put_tiles, tile_reads
-from rdc.limits import CELLS_PER_MESSAGE, RANGES_PER_MESSAGE
+from rdc.limits import CELLS_PER_MESSAGE, RANGES_PER_MESSAGE, SIZE_LIMIT
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rdc.plan.descent import Part
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["cell_digests", "divided", "doubtful"]
+__all__ = ["cell_digests", "divided", "divided_wholly", "doubtful"]
 
 CLOSE_BYTES = 4 << 10
 """Bytes of a base between two copies of one chunk that cost less to read than another system call."""
@@ -148,3 +148,27 @@ def divided(
         col += len(here)
         if taken:
             yield taken, here
+
+
+def divided_wholly(
+    ranges: Sequence[tuple[int, int]], cells: Sequence[int]
+) -> Iterator[tuple[list[tuple[int, int]], list[int]]]:
+    """The same, but no cell is left out; requests may have no ranges."""
+    left, row, col = list(ranges), 0, 0
+    while row < len(left) or col < len(cells):
+        further = cells[col + CELLS_PER_MESSAGE : col + CELLS_PER_MESSAGE + 1]
+        stop = further[0] * CELL_BYTES if further else SIZE_LIMIT
+        if row + RANGES_PER_MESSAGE < len(left):
+            # So many ranges, which do not touch, are in more than one cell.
+            stop = min(stop, left[row + RANGES_PER_MESSAGE][0] // CELL_BYTES * CELL_BYTES)
+        here = [cell for cell in cells[col : col + CELLS_PER_MESSAGE] if cell * CELL_BYTES < stop]
+        col += len(here)
+        taken: list[tuple[int, int]] = []
+        while row < len(left) and left[row][0] < stop:
+            offset, length = left[row]
+            taken.append((offset, min(length, stop - offset)))
+            if offset + length > stop:
+                left[row] = (stop, offset + length - stop)
+                break
+            row += 1
+        yield taken, here

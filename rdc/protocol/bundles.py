@@ -29,7 +29,7 @@ KEYED_WIDTHS = (4, 8)
 _FINGERPRINTS = (BUNDLE_BYTES * SHORTEN // BUNDLE_BLOCK_MIN + 2 * BUNDLE_FILES) * LEAF_WIDTH
 
 
-@wire(38)
+@wire(44)
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BundleRequest(WireMessage):
     """D: these files, as they were listed, are a bundle."""
@@ -43,7 +43,7 @@ class BundleRequest(WireMessage):
     """Bytes of a block of files of one chunk."""
 
 
-@wire(39)
+@wire(45)
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BundleAnswer(WireMessage):
     """S: the bundle of the oldest BundleRequest."""

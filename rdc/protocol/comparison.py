@@ -28,7 +28,7 @@ from rdc.protocol.field_types import (
     Size,
     Width,
 )
-from rdc.protocol.fields import Blob, Column, Integer, Parts
+from rdc.protocol.fields import Blob, Column, Flag, Integer, Parts
 from rdc.protocol.ranges import Ranged, columns_of
 from rdc.records import dataclass
 
@@ -196,11 +196,15 @@ class BlockRequest(Ranged, WireMessage):
     """Bytes of a block, counted from each range's start; the rest of a range is a shorter one."""
     width: Annotated[int, Integer(*FINGERPRINT_WIDTHS)]
     """Bytes of a fingerprint."""
+    blank: Annotated[bool, Flag()] = False
+    """They are of machine code without its targets."""
 
     @classmethod
-    def of(cls, file: int, ranges: Sequence[tuple[int, int]], size: int, width: int) -> BlockRequest:
+    def of(
+        cls, file: int, ranges: Sequence[tuple[int, int]], size: int, width: int, *, blank: bool = False
+    ) -> BlockRequest:
         """From increasing, disjoint (offset, length) pairs."""
-        return cls(file, *columns_of(ranges), size, width)
+        return cls(file, *columns_of(ranges), size, width, blank)
 
     @property
     def blocks(self) -> int:

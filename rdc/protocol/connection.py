@@ -35,6 +35,7 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Follow,
+    HardLinks,
     Hello,
     ListingEnd,
     ListingPart,
@@ -55,6 +56,8 @@ from rdc.protocol.messages import (
     RowsPart,
     RowsRequest,
     Start,
+    Table,
+    Targets,
     TierAnswer,
     TierRequest,
     TopTier,
@@ -78,7 +81,7 @@ _QUOTE_BYTES = 60
 
 _ANSWERS = (
     BlockAnswer, BundleAnswer, Literals, TreeAnswer, RootAnswer, DigestAnswer, TraitsAnswer, NodeAnswer, Data,
-    FileBatch, FileEnd, FileFailed, Code, Correction,
+    FileBatch, FileEnd, FileFailed, Code, Correction, Targets, Table,
 )  # fmt: skip
 _FILE_REQUESTS = (BlockRequest, RangeRequest, NodeRequest)
 _FILES_REQUESTS = (RootRequest, DigestRequest, TraitsRequest, TreeRequest, BundleRequest, FileRequest)
@@ -395,6 +398,8 @@ class Connection:
                 self._census.top()
             case MountPoints():
                 self._census.leave_out(message)
+            case HardLinks():
+                self._census.link(message)
             case ListingEnd():
                 self._census.end(message)
             case Done() if self.outstanding:

@@ -12,6 +12,7 @@ from rdc.limits import (
     PACKED_BYTES,
     RANGES_PER_MESSAGE,
     SIZE_LIMIT,
+    TABLE_STRIDE_MAX,
 )
 from rdc.protocol.claims import CELL_BYTES, NO_CLAIMS, Claimed, Claims
 from rdc.protocol.codec import WireMessage, wire
@@ -23,6 +24,9 @@ from rdc.records import dataclass
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+TABLE_WORD = 4
+"""Bytes of a number of a table."""
+
 __all__ = [
     "Code",
     "Correction",
@@ -33,6 +37,8 @@ __all__ = [
     "FileRequest",
     "Literals",
     "RangeRequest",
+    "Table",
+    "Targets",
 ]
 
 
@@ -50,6 +56,8 @@ class RangeRequest(Ranged, WireMessage):
     """They may come as Literals: D has all that is around them."""
     claims: Annotated[Claims, Claimed()] = NO_CLAIMS
     """What D takes the file to have elsewhere: where that is wrong a Correction precedes the answer."""
+    blank: Annotated[bool, Flag()] = False
+    """The claims are about machine code without its targets, which are to come."""
 
     @classmethod
     def of(
@@ -59,15 +67,18 @@ class RangeRequest(Ranged, WireMessage):
         *,
         pack: bool = False,
         claims: Claims = NO_CLAIMS,
+        blank: bool = False,
     ) -> RangeRequest:
         """From increasing, disjoint (offset, length) pairs."""
-        return cls(file, *columns_of(ranges), pack, claims)
+        return cls(file, *columns_of(ranges), pack, claims, blank)
 
     def check(self) -> str | None:
         if self.pack and sum(self.lengths) > PACKED_BYTES:
             return f"pack: {sum(self.lengths)} bytes, the limit is {PACKED_BYTES}"
         if not self.lengths and (self.pack or not self.claims.cells):
             return "lengths: none"
+        if self.blank and (self.pack or not self.claims.cells):
+            return "blank: without claims, or to be packed"
         return self.check_ranges()
 
 
@@ -85,6 +96,15 @@ class Correction(WireMessage):
         if len(self.payload) > len(self.cells) * CELL_BYTES:
             return f"payload: {len(self.payload)} bytes of {len(self.cells)} cells"
         return None
+
+
+@wire(38)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Targets(WireMessage):
+    """S, before the answer to a RangeRequest: the targets in its next cells, but for those it corrects."""
+
+    file: Ordinal
+    payload: Annotated[bytes | memoryview, Content(1, CELLS_PER_ANSWER * CELL_BYTES)]
 
 
 @wire(35)
@@ -121,6 +141,20 @@ class Code(WireMessage):
 
     file: Ordinal
     payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]
+
+
+@wire(39)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Table(WireMessage):
+    """S: the next bytes of a file's ranges, numbers as differences between rows."""
+
+    file: Ordinal
+    stride: Annotated[int, Integer(TABLE_WORD, TABLE_STRIDE_MAX)]
+    """Bytes of a row."""
+    payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]
+
+    def check(self) -> str | None:
+        return f"stride: {self.stride} bytes" if self.stride % TABLE_WORD else None
 
 
 @wire(30)

@@ -21,12 +21,13 @@ FRAMING = "Preamble"
 """The row of what belongs to no message."""
 
 PURPOSES = {
-    Purpose.MANIFEST: "ListingPart ListingEnd Manifest MountPoints TopTier TierRequest TierAnswer RowsRequest"
-    " RowsPart Changed Renamed TurnEnd",
+    Purpose.MANIFEST: "ListingPart ListingEnd Manifest MountPoints HardLinks TopTier TierRequest TierAnswer"
+    " RowsRequest RowsPart Changed Renamed TurnEnd",
     Purpose.ROOTS: "RootRequest RootAnswer DigestRequest DigestAnswer TraitsRequest TraitsAnswer",
     Purpose.NODES: "TreeRequest TreeAnswer NodeRequest NodeAnswer BundleRequest BundleAnswer",
     Purpose.BLOCKS: "BlockRequest BlockAnswer",
-    Purpose.LITERALS: "RangeRequest Correction Literals Code FileRequest FileBatch Data FileEnd FileFailed",
+    Purpose.LITERALS: "RangeRequest Correction Targets Literals Code Table FileRequest FileBatch Data FileEnd"
+    " FileFailed",
 }
 """What messages are for; all others only keep the session going."""
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
+from rdc.protocol.claims import CELL_BYTES
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
@@ -36,6 +37,8 @@ from rdc.protocol.messages import (
     RootRequest,
     RowsPart,
     RowsRequest,
+    Table,
+    Targets,
     TierAnswer,
     TierRequest,
     TraitsAnswer,
@@ -56,7 +59,8 @@ Request: TypeAlias = (
 )  # fmt: skip
 Answer: TypeAlias = (
     RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
-    | Correction | Literals | Code | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer | BundleAnswer
+    | Correction | Targets | Literals | Code | Table | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
+    | BundleAnswer
 )  # fmt: skip
 
 
@@ -211,10 +215,10 @@ class _Whole(_Files):
 
 
 class _Ranges:
-    """RangeRequest: Corrections of cells that it makes claims about, Data of exactly the bytes asked for, and
-    FileEnd."""
+    """RangeRequest: Corrections of cells that it makes claims about, and Targets in others; then Data of
+    exactly the bytes asked for, and FileEnd."""
 
-    __slots__ = ("_cells", "_file", "_left", "_pack", "_total", "ordinals")
+    __slots__ = ("_cells", "_file", "_left", "_pack", "_targets", "_total", "ordinals")
 
     def __init__(self, request: RangeRequest) -> None:
         self._pack = request.pack
@@ -222,20 +226,27 @@ class _Ranges:
         self._left = self._total = sum(request.lengths)
         self._cells = array("Q", request.claims.cells)
         """Those that may still be corrected."""
+        self._targets = CELL_BYTES * len(self._cells) if request.blank else 0
+        """Bytes of them that may still come."""
         self.ordinals = 1
 
     def accept(self, answer: Answer) -> bool:
         if (
-            not isinstance(answer, (Literals, Data, Code, FileEnd, Correction, FileFailed))
+            not isinstance(answer, (Literals, Data, Code, Table, FileEnd, Correction, Targets, FileFailed))
             or answer.file != self._file
         ):
             raise Illegal(f"the oldest request asks for ranges of file {self._file}")
         if isinstance(answer, Correction):
             self._correct(answer)
             return False
+        if isinstance(answer, Targets):
+            if self._left != self._total or len(answer.payload) > self._targets:
+                raise Illegal(f"targets in file {self._file} that were not asked for, or after data")
+            self._targets -= len(answer.payload)
+            return False
         if isinstance(answer, Literals) and not (self._pack and self._left == self._total):
             raise Illegal("packed literals that were not asked for, or after others")
-        if isinstance(answer, (Data, Code)):
+        if isinstance(answer, (Data, Code, Table)):
             if len(answer.payload) > self._left:
                 raise Illegal(f"more than the {self._total} bytes asked for")
             self._left -= len(answer.payload)

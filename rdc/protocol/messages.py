@@ -32,8 +32,11 @@ from rdc.protocol.content import (
     FileRequest,
     Literals,
     RangeRequest,
+    Table,
+    Targets,
 )
 from rdc.protocol.description import (
+    HardLinks,
     ListingEnd,
     ListingPart,
     Manifest,
@@ -73,6 +76,7 @@ __all__ = [
     "FileFailed",
     "FileRequest",
     "Follow",
+    "HardLinks",
     "Hello",
     "Items",
     "ListingEnd",
@@ -98,6 +102,8 @@ __all__ = [
     "RowsRequest",
     "SourceState",
     "Start",
+    "Table",
+    "Targets",
     "TierAnswer",
     "TierRequest",
     "TraitsAnswer",
@@ -124,8 +130,11 @@ Message: TypeAlias = (
     | Describe
     | Manifest
     | MountPoints
+    | HardLinks
     | Literals
     | Correction
+    | Targets
+    | Table
     | Code
     | TierRequest
     | TierAnswer

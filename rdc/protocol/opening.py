@@ -6,7 +6,6 @@ from enum import IntEnum
 from typing import Annotated
 
 from rdc.limits import SOFTWARE_BYTES
-from rdc.model.entries import Kind
 from rdc.model.kept import Kept
 from rdc.model.sync import SyncOptions
 from rdc.protocol.codec import WireMessage, wire
@@ -66,10 +65,6 @@ class Open(WireMessage):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Opened(WireMessage):
     """Answerer, after its Hello: it takes the role."""
-
-    root_kind: Annotated[Kind | None, Member(Kind, optional=True)]
-    """None: nothing is at the path."""
-    own_euid_is_root: Annotated[bool, Flag()]
 
 
 @wire(3)

@@ -23,6 +23,7 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Follow,
+    HardLinks,
     Hello,
     Items,
     ListingEnd,
@@ -47,6 +48,8 @@ from rdc.protocol.messages import (
     RowsPart,
     RowsRequest,
     Start,
+    Table,
+    Targets,
     TierAnswer,
     TierRequest,
     TopTier,
@@ -90,8 +93,8 @@ class State(Enum):
 _VIEWS = (TierAnswer, RowsPart)
 """Answers about a manifest: there is none while a listing goes on."""
 _ANSWERS = (
-    RootAnswer, DigestAnswer, TraitsAnswer, TreeAnswer, NodeAnswer, BlockAnswer,
-    FileBatch, Data, FileEnd, FileFailed, Literals, Code, Correction,
+    RootAnswer, DigestAnswer, TraitsAnswer, TreeAnswer, NodeAnswer, BlockAnswer, FileBatch, Data, FileEnd,
+    FileFailed, Literals, Code, Correction, Targets, Table,
 )  # fmt: skip
 _REQUESTS = (
     TierRequest, RowsRequest, RootRequest, DigestRequest, TraitsRequest, TreeRequest, NodeRequest,
@@ -118,6 +121,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
             ListingEnd: State.SERVING,
             Manifest: State.SERVING,
             MountPoints: State.LISTING,
+            HardLinks: State.LISTING,
             TopTier: State.LISTING,
             Renamed: State.LISTING,
             Changed: State.LISTING,

@@ -6,26 +6,19 @@ else changed is found out when it is named, all others when the whole trees are 
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, printable
+from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.files.move import Moved, make_durable, move_directory, move_file
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, strings
 from rdc.plan.itemize import RENAMING
 from rdc.progress import ItemChanged, Problem
 from rdc.protocol.messages import Changed, Done, Renamed, TurnEnd
 from rdc.records import replace
-from rdc.session.deletion import Deletion
-from rdc.session.directories import Announced, Directories, writing_code
+from rdc.session.directories import Announced, writing_code
 from rdc.session.driver import Receive, Send
-from rdc.session.landing import Landing
-from rdc.session.leftovers import Leftovers
-from rdc.session.tally import Tally
-from rdc.session.transfer import Transfers
-from rdc.session.transfer_context import TransferContext
+from rdc.session.receiving import Receiving
 from rdc.session.vanished import Vanished
-from rdc.tree.manifest import Manifest
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
@@ -62,41 +55,15 @@ class ChangesTurn:
         self._filters = filters
         self._options = options
         self._news = news
-        self._wanted = Manifest()
-        self._landing = Landing(
-            place.root, self._wanted, news, fsync=options.fsync, owner=kept.owner, dry=options.dry_run
+        self._receiving = Receiving(
+            place, start, options, filters, secret, signer, news, kept=kept, seeks=True
         )
-        self._leftovers = Leftovers(place.root)
-        self._tally = Tally(news)
-        context = TransferContext(
-            place.root,
-            self._wanted,
-            self._landing,
-            self._leftovers,
-            secret,
-            signer,
-            news,
-            self._tally,
-            fsync=options.fsync,
-            dry=options.dry_run,
-            seeks=True,
-            pack=True,
-        )
-        self._transfers = Transfers(context)
-        self._deletion = Deletion(place.root, filters, news, limit=options.max_delete, dry=options.dry_run)
-        self._directories = Directories(
-            place.root,
-            start,
-            options,
-            self._wanted,
-            self._landing,
-            self._transfers,
-            self._deletion,
-            filters,
-            news,
-            kept=kept,
-            new=False,
-        )
+        self._wanted = self._receiving.wanted
+        self._landing = self._receiving.landing
+        self._leftovers = self._receiving.leftovers
+        self._transfers = self._receiving.transfers
+        self._deletion = self._receiving.deletion
+        self._directories = self._receiving.directories
         self._directories.expected.clear()
         self._announced: dict[bytes, Announced] = {}
         """Directories of which something was told, as they were announced."""
@@ -116,21 +83,11 @@ class ChangesTurn:
                 yield from self._bring_up(end, round_)
             self._make_renames_durable()
         except BaseException:
-            self._transfers.close()
-            with contextlib.suppress(RdcError):
-                self._landing.flush()
-            self._landing.abandon()
+            self._receiving.wind_down()
             raise
         round_ = self._round
         yield from self._news.tell(round_)
-        done = Done(
-            self._landing.changed,
-            self._deletion.deleted,
-            self._tally.literal_bytes,
-            self._tally.reused_bytes,
-            self._news.errors,
-            UNEXPECTED if self._unexpected else ExitCode.OK,
-        )
+        done = self._receiving.account(UNEXPECTED if self._unexpected else ExitCode.OK)
         yield Send(done, round_)
         return done
 

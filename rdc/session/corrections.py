@@ -1,4 +1,4 @@
-"""What a source corrects of the blocks that a file is put together from, and when it can be relied on."""
+"""What a source says of the blocks that a file is put together from: corrections, and targets left out."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
+from rdc.kernel import nonzero_bytes, overlay, place_targets
 from rdc.limits import SIZE_LIMIT
 from rdc.protocol.claims import CELL_BYTES, rests
 
 if TYPE_CHECKING:
-    from rdc.protocol.messages import Correction, RangeRequest
+    from collections.abc import Iterator
+
+    from rdc.protocol.messages import Correction, RangeRequest, Targets
 
 __all__ = ["Corrections"]
 
@@ -23,10 +26,29 @@ class Corrections:
     is corrected. What is kept is at most what two requests make claims about.
     """
 
-    __slots__ = ("_answering", "_asked", "_offsets", "_pieces", "_size", "settled")
+    __slots__ = (
+        "_answering",
+        "_asked",
+        "_images",
+        "_masks",
+        "_offsets",
+        "_pieces",
+        "_size",
+        "_targets",
+        "_wrong",
+        "settled",
+    )
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, masks: Iterator[tuple[int, bytes]] | None = None) -> None:
+        """`masks`: where targets were left out, each cell's number and FF for their bytes, in order."""
         self._size = size
+        self._masks = iter(()) if masks is None else masks
+        self._targets = bytearray()
+        """As they came, in answer to the oldest request."""
+        self._wrong: set[int] = set()
+        """Cells of it that were corrected."""
+        self._images: dict[int, tuple[bytes, bytes]] = {}
+        """By cell: its targets where they belong, and the mask that says where that is."""
         self._asked: deque[RangeRequest] = deque()
         self._answering = False
         """The ranges of the oldest request have begun to come."""
@@ -52,21 +74,35 @@ class Corrections:
             self._offsets.append(offset)
             self._pieces.append(payload[at : at + length])
             at += length
+        self._wrong.update(message.cells)
+
+    def take_targets(self, message: Targets) -> None:
+        """They are put where they belong once all that is wrong is known."""
+        self._targets += message.payload
 
     def settle(self) -> None:
-        """The ranges of the oldest request begin to come: nothing more of its cells is wrong."""
+        """The ranges of the oldest request begin to come: nothing more of its cells is wrong. FileError where
+        `masks` meets one."""
+        if not self._answering:
+            self._place_targets()
         self._answering = True
         self._settle()
 
     def end(self, written: int) -> None:
-        """The oldest request is answered, and the first `written` bytes of the file are."""
+        """The oldest request is answered, and the first `written` bytes of the file are. Errors as above."""
         if self._asked:
+            if not self._answering:
+                self._place_targets()
             self._asked.popleft()
         self._answering = False
         gone = 0
         while gone < len(self._pieces) and self._offsets[gone] + len(self._pieces[gone]) <= written:
             gone += 1
         del self._offsets[:gone], self._pieces[:gone]
+        for cell in list(self._images):
+            if (cell + 1) * CELL_BYTES > written:
+                break
+            del self._images[cell]
         self._settle()
 
     def amend(self, start: int, content: bytes) -> tuple[bytes, int]:
@@ -85,7 +121,41 @@ class Corrections:
                 ]
                 count += stop - begin
             row += 1
-        return (bytes(amended), count) if count else (content, 0)
+        if self._images:
+            for cell in range(start // CELL_BYTES, (end - 1) // CELL_BYTES + 1):
+                if cell in self._images:
+                    amended = amended or bytearray(content)
+                    count += self._put(amended, start, cell)
+        return (bytes(amended), count) if amended else (content, 0)
+
+    def _put(self, content: bytearray, start: int, cell: int) -> int:
+        """The targets of a cell into what is at `start`; of how many bytes."""
+        image, mask = self._images[cell]
+        at = cell * CELL_BYTES
+        first, last = max(at, start), min(at + len(mask), start + len(content))
+        shown = mask[first - at : last - at]
+        with memoryview(content)[first - start : last - start] as view:
+            overlay(view, image[first - at : last - at], shown)
+        return nonzero_bytes(shown)
+
+    def _place_targets(self) -> None:
+        """Those of the oldest request. Should there be more or fewer than where they belong, which takes a
+        cell whose digest is right by chance, some chunks will be found wrong."""
+        request = self._asked[0] if self._asked else None
+        if request is None or not request.blank:
+            return
+        at = 0
+        for cell in request.claims.cells:
+            mask = next((mask for number, mask in self._masks if number == cell), b"")
+            count = nonzero_bytes(mask)
+            if cell in self._wrong or not count:
+                continue
+            here = bytes(self._targets[at : at + count])
+            at += count
+            image = place_targets(mask, here + bytes(count - len(here)), cell * CELL_BYTES)
+            self._images[cell] = image, mask
+        self._targets.clear()
+        self._wrong.clear()
 
     def _settle(self) -> None:
         self.settled = SIZE_LIMIT

@@ -71,6 +71,7 @@ class DescendingFile:
     """One file between its TreeRequest and its end."""
 
     __slots__ = (
+        "blank",
         "corrections",
         "descent",
         "estimate",
@@ -118,6 +119,8 @@ class DescendingFile:
         self.places: Places | None = None
         """Where literals that are on their way belong."""
         self.gaps: FileGaps | None = None
+        self.blank = False
+        """It was put together from blocks without their targets."""
         self.corrections: Corrections | None = None
         """What the source says of what was found, while its literals are asked for."""
         self.open_requests = 0
@@ -149,4 +152,4 @@ class DescendingFile:
         self.restart()
         self.descent = self.gaps = self.places = self.corrections = None
         self.parts = ()
-        self.failed = False
+        self.failed = self.blank = False

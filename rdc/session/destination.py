@@ -7,10 +7,10 @@ descent find the directories to be compared, from which on both ways are one.
 
 from __future__ import annotations
 
-import contextlib
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, printable
+from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.limits import SMALL_MANIFEST
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.progress import PlanKnown, Problem
@@ -19,6 +19,7 @@ from rdc.protocol.listings import join_listing
 from rdc.protocol.messages import (
     Describe,
     Done,
+    HardLinks,
     ListingEnd,
     ListingPart,
     MountPoints,
@@ -26,22 +27,18 @@ from rdc.protocol.messages import (
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.records import dataclass, replace
-from rdc.session.deletion import Deletion
-from rdc.session.directories import Announced, Directories, writing_code
+from rdc.session.directories import Announced, writing_code
 from rdc.session.discovery import discover, next_message
 from rdc.session.driver import Flush, Receive, Send
-from rdc.session.landing import Landing
-from rdc.session.leftovers import Leftovers
+from rdc.session.receiving import Receiving
 from rdc.session.settlement import Settlement
-from rdc.session.tally import Tally
-from rdc.session.transfer import Transfers
-from rdc.session.transfer_context import TransferContext
+from rdc.session.transfer import WHOLE_BYTES
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
-    from rdc.model.entries import Listing
+    from rdc.model.entries import Listing, PackedInodes
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.progress import Event
@@ -53,8 +50,12 @@ if TYPE_CHECKING:
     from rdc.session.settlement import Settlements
     from rdc.session.vanished import Vanished
     from rdc.tree.filters import FilterList
+    from rdc.tree.hard_links import LinkTable
 
 __all__ = ["Destination"]
+
+NAMES_LOOKED_AT = 16
+"""Further names of a new file at which its content is looked for: each costs two system calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,15 @@ class _Offer:
     """To go on with."""
     first: bool
     """Its top follows unasked."""
+
+
+class _Inodes:
+    """Which files lie in the directory that a walk comes to next."""
+
+    found: PackedInodes | None = None
+
+    def take(self, path: bytes, inodes: PackedInodes) -> None:
+        self.found = inodes
 
 
 class Destination:
@@ -107,54 +117,40 @@ class Destination:
         self._described = kept
         self._kept = kept = kept.both(start.kept)
         self._settlement = Settlement(settlements, place.root, start, options, filters, kept=kept)
-        self._wanted = Manifest()
+        self._links: LinkTable | None = None
+        """The source's."""
+        self._own_links: LinkTable | None = None
+        if options.hard_links:
+            from rdc.tree.hard_links import LinkTable
+
+            self._links, self._own_links = LinkTable(), LinkTable()
         self._own: Manifest | None = None
         self._equal = False
         """The manifests' roots were enough."""
         self._unreadable: set[bytes] = set()
-        self._landing = Landing(
-            place.root, self._wanted, news, fsync=options.fsync, owner=kept.owner, dry=options.dry_run
-        )
-        self._leftovers = Leftovers(place.root)
-        self._tally = Tally(news)
-        context = TransferContext(
-            place.root,
-            self._wanted,
-            self._landing,
-            self._leftovers,
+        self._boundary = self._own_boundary()
+        self._receiving = Receiving(
+            place,
+            start,
+            options,
+            filters,
             secret,
             signer,
             news,
-            self._tally,
-            fsync=options.fsync,
-            dry=options.dry_run,
-            seeks=not place.new and (options.checksum or not whole),
-            pack=pack,
-        )
-        self._transfers = Transfers(context)
-        self._boundary = self._own_boundary()
-        self._deletion = Deletion(
-            place.root,
-            filters,
-            news,
-            limit=options.max_delete,
-            dry=options.dry_run,
-            boundary=self._boundary,
-        )
-        self._directories = Directories(
-            place.root,
-            start,
-            options,
-            self._wanted,
-            self._landing,
-            self._transfers,
-            self._deletion,
-            filters,
-            news,
             kept=kept,
+            seeks=not place.new and (options.checksum or not whole),
             new=place.new,
+            pack=pack,
             boundary=self._boundary,
+            links=self._links,
         )
+        self._wanted = self._receiving.wanted
+        self._landing = self._receiving.landing
+        self._leftovers = self._receiving.leftovers
+        self._tally = self._receiving.tally
+        self._transfers = self._receiving.transfers
+        self._deletion = self._receiving.deletion
+        self._directories = self._receiving.directories
         self._parts: list[Listing] = []
         self._listed = 0
         self._totals: _Totals | None = None
@@ -200,32 +196,42 @@ class Destination:
                 yield from self._transfers.pump(round_)
                 round_ = yield from self._serve(round_)
                 self._landing.flush()
+            if self._links:
+                round_ = yield from self._link(self._links, self._totals.read_errors, round_)
             if not self._options.dry_run:
                 self._leftovers.sweep()
             self._directories.finish()
         except BaseException:
-            self._wind_down()
+            self._receiving.wind_down()
             raise
         if self._may_settle:
             self._settlement.settle(self._wanted, self._own, self._directories.changed)
         yield from self._news.tell(round_)
-        done = Done(
-            self._landing.changed,
-            self._deletion.deleted,
-            self._tally.literal_bytes,
-            self._tally.reused_bytes,
-            self._news.errors,
-            ExitCode.OK,
-        )
+        done = self._receiving.account(ExitCode.OK)
         yield Send(done, round_)
         return done
 
-    def _wind_down(self) -> None:
-        """An interruption, or a full disk: what is complete lands, what is not stays for the next run."""
-        self._transfers.close()
-        with contextlib.suppress(RdcError):
+    def _link(self, links: LinkTable, read_errors: int, round_: int) -> Conversation[int]:
+        """Gives files their further names, now that all else is in place."""
+        from rdc.session.linking import Linking
+
+        linking = Linking(
+            self._root,
+            self._wanted,
+            self._landing,
+            self._transfers,
+            self._directories,
+            self._news,
+            kept=self._kept,
+            dry=self._options.dry_run,
+            fsync=self._options.fsync,
+        )
+        linking.run(links, read_errors)
+        if not self._transfers.idle:
+            yield from self._transfers.pump(round_)
+            round_ = yield from self._serve(round_)
             self._landing.flush()
-        self._landing.abandon()
+        return round_
 
     # By listing: everything the source has, directory by directory
 
@@ -239,6 +245,8 @@ class Destination:
             message = received.message
             if isinstance(message, ListingPart):
                 self._take_part(message)
+            elif isinstance(message, HardLinks) and self._links is not None:
+                self._links.extend(message.files, message.firsts)
             elif isinstance(message, MountPoints):
                 self._settlement.mount_points.update(message.paths)
             elif isinstance(message, (TopTier, ManifestMessage)):
@@ -300,8 +308,24 @@ class Destination:
         self._transfers.plan_known(
             vanished,
             rename=self._directories.may_delete(totals.entries, totals.read_errors),
+            names=self._names_here if self._links else None,
         )
         self._news.report(PlanKnown(self._landing.planned, self._tally.total_bytes, deletes))
+
+    def _names_here(self, file: int) -> tuple[bytes, ...]:
+        """One of the further names of a new file that may have its content here already."""
+        links = self._links
+        for other in islice(links.names(file) if links is not None else (), NAMES_LOOKED_AT):
+            if other >= len(self._wanted):
+                break
+            entry = self._wanted.entry(other)
+            try:
+                kind = self._root.kind(entry.path)
+                if kind is Kind.FILE and self._root.identity(entry.path).size == entry.size > WHOLE_BYTES:
+                    return (entry.path,)
+            except FileError:
+                continue
+        return ()
 
     def _held(self, path: bytes) -> Listing | None:
         stale: list[bytes] = []
@@ -328,13 +352,15 @@ class Destination:
             return (yield from self._list_all(round_))
         top = None if self._start.only else self._root.metadata(b"")
         own_root = own.root(top, self._kept)
+        if self._own_links is not None:
+            own_root = self._own_links.root(own_root)
         if own_root == offer.root or self._settlement.is_settled(offer.root, own_root):
             self._equal = True
             self._settlement.again(offer.root, own_root)
             self._directories.expected.clear()
             self._conclude(totals)
             return round_
-        if offer.entries <= SMALL_MANIFEST:
+        if offer.entries <= SMALL_MANIFEST or self._links is not None:
             return (yield from self._list_all(round_))
         round_ = yield from discover(
             own,
@@ -387,11 +413,19 @@ class Destination:
         if self._new:
             return manifest
         only = self._start.only or None
+        links, inodes = self._own_links, _Inodes()
         walk = PackedWalk(
-            self._root, self._filters, self._note, only=only, on_temporaries=self._leftovers.note
+            self._root,
+            self._filters,
+            self._note,
+            only=only,
+            on_temporaries=self._leftovers.note,
+            on_inodes=None if links is None else inodes.take,
         )
         try:
             for path, listing in walk:
+                if links is not None and inodes.found is not None:
+                    links.add(len(manifest), listing.kinds, inodes.found)
                 manifest.add(path, listing)
         except FileError as error:
             self._unreadable.add(b"")
@@ -453,7 +487,13 @@ class Destination:
         """Whether the run was clean, and left two trees that may differ all the same: entries of ours that
         the source does not have, special files of the source's."""
         return (
-            not (self._equal or self._news.codes or self._options.dry_run or self._name is not None)
+            not (
+                self._equal
+                or self._options.hard_links
+                or self._news.codes
+                or self._options.dry_run
+                or self._name is not None
+            )
             and self._totals is not None
             and not self._totals.read_errors
             and (self._directories.surplus or Kind.SPECIAL in self._wanted.kinds)

@@ -27,13 +27,14 @@ from rdc.limits import (
     TREES_IN_FLIGHT,
     TREES_IN_FLIGHT_BYTES,
 )
-from rdc.plan.cells import cell_digests, divided, doubtful
+from rdc.plan.cells import cell_digests, divided, divided_wholly, doubtful
 from rdc.plan.context import context_ranges, known_pieces
 from rdc.plan.descent import Descent, Fetch, Reuse, literal_ranges
 from rdc.protocol.claims import CELL_DIGEST_BYTES, Claims
 from rdc.protocol.comparison import LEAF_WIDTH
-from rdc.protocol.messages import Code, NodeRequest, RangeRequest, TreeRequest
+from rdc.protocol.messages import Code, NodeRequest, RangeRequest, Table, TreeRequest
 from rdc.protocol.packed import unpack
+from rdc.session.blanks import CLAIMED, blanked, masked
 from rdc.session.code import Places, restored
 from rdc.session.corrections import Corrections
 from rdc.session.descending_file import DescendingFile, HeldFile, Stage
@@ -42,15 +43,16 @@ from rdc.session.equals import Equals
 from rdc.session.file_queue import FileQueue
 from rdc.session.gaps import FileGaps
 from rdc.session.rebuild import Base, MismatchError, Rebuild
+from rdc.session.tables import untabled
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records, reference_width
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
-    from rdc.protocol.messages import BlockAnswer, Correction, Data, Literals, NodeAnswer, TreeAnswer
+    from rdc.protocol.messages import BlockAnswer, Correction, Data, Literals, NodeAnswer, Targets, TreeAnswer
     from rdc.session.driver import Conversation
     from rdc.session.transfer_context import TransferContext
     from rdc.session.whole_files import WholeFiles
@@ -171,7 +173,7 @@ class FileDescents:
             else:
                 yield from self.copy(copied.file, held, round_, mtime_ns=copied.mtime_ns)
 
-    def take_data(self, message: Data | Code) -> bool:
+    def take_data(self, message: Data | Code | Table) -> bool:
         """Takes literals; False when this file does not come by descent."""
         state = self._descending.get(message.file)
         if state is None:
@@ -192,11 +194,13 @@ class FileDescents:
         return True
 
     @staticmethod
-    def _content(state: DescendingFile, message: Data | Code) -> bytes | bytearray | memoryview:
+    def _content(state: DescendingFile, message: Data | Code | Table) -> bytes | bytearray | memoryview:
         if state.places is None:
             raise ProtocolError(f"literals of file {message.file} that were not asked for")
         if isinstance(message, Code):
             return restored(message.payload, state.places.take(len(message.payload)))
+        if isinstance(message, Table):
+            return untabled(message.payload, state.places.take(len(message.payload)), message.stride)
         state.places.skip(len(message.payload))
         return message.payload
 
@@ -206,8 +210,19 @@ class FileDescents:
         if state is None:
             return False
         state.open_requests -= 1
-        if state.corrections is not None:
-            state.corrections.end(state.rebuild.temporary.size if state.rebuild is not None else 0)
+        if state.corrections is not None and not state.failed:
+            try:
+                # Where nothing is missing, nothing but this says that what was found is right.
+                rebuild = self._build(state) if state.blank else state.rebuild
+                state.corrections.end(rebuild.temporary.size if rebuild is not None else 0)
+                if state.blank and rebuild is not None:
+                    rebuild.push(b"")
+            except MismatchError:
+                state.failed = True
+            except FileError as error:
+                self._context.problem(state.path, error)
+                self._finish(state)
+                return True
         if not state.open_requests:
             yield from self._conclude(state, round_)
         return True
@@ -369,7 +384,7 @@ class FileDescents:
         """Smaller blocks of what is still unknown; where none pay, its bytes."""
         state.open_requests = yield from gaps.ask(round_)
         if not state.open_requests:
-            state.parts, state.gaps = gaps.parts(), None
+            state.parts, state.blank, state.gaps = gaps.parts(), gaps.blank, None
             yield from self._ask_ranges(state, round_)
 
     def take_blocks(self, message: BlockAnswer, round_: int) -> Conversation[None]:
@@ -397,7 +412,7 @@ class FileDescents:
     def _ask_ranges(self, state: DescendingFile, round_: int) -> Conversation[None]:
         """The ranges that no base has, or nothing more."""
         ranges = [(found.offset, found.length) for found in literal_ranges(state.parts)]
-        if not ranges:
+        if not ranges and not state.blank:
             yield from self._conclude(state, round_)
             return
         yield from self._ask_claiming(state, ranges, round_)
@@ -412,13 +427,15 @@ class FileDescents:
             self._drop_bases(state)
             yield from self._escalate(state, round_)
             return
-        state.corrections = Corrections(state.size)
-        pack = self._may_pack(state, ranges, len(claims))
-        requests = list(divided(ranges, tuple(claims)))
+        state.corrections = Corrections(state.size, self._masks(state))
+        pack = not state.blank and self._may_pack(state, ranges, len(claims))
+        requests = list((divided_wholly if state.blank else divided)(ranges, tuple(claims)))
         state.places = Places([one for some, _ in requests for one in some])
         for some, cells in requests:
             digests = b"".join(claims[cell] for cell in cells)
-            request = RangeRequest.of(state.file, some, pack=pack, claims=Claims(tuple(cells), digests))
+            claimed = Claims(tuple(cells), digests)
+            blank = state.blank and bool(cells)
+            request = RangeRequest.of(state.file, some, pack=pack, claims=claimed, blank=blank)
             state.corrections.ask(request)
             state.open_requests += 1
             yield Send(request, round_)
@@ -432,7 +449,8 @@ class FileDescents:
         def read(base: int, offset: int, length: int) -> bytes:
             if base not in opened:
                 opened[base] = state.held[base].open(self._context.root)
-            return opened[base].pread(offset, length)
+            held = opened[base]
+            return blanked(held, CLAIMED, offset, length) if state.blank else held.pread(offset, length)
 
         claims: dict[int, bytes] = {}
         images = doubtful(state.parts, [held.tree for held in state.held], state.size, read)
@@ -447,6 +465,15 @@ class FileDescents:
             for source in opened.values():
                 source.close()
         return claims
+
+    @staticmethod
+    def _masks(state: DescendingFile) -> Iterator[tuple[int, bytes]]:
+        """Where targets are to come, by cell."""
+
+        def read(base: int, offset: int, length: int) -> bytes:
+            return masked(state.sources[base], offset, length)
+
+        yield from doubtful(state.parts, [held.tree for held in state.held], state.size, read)
 
     @staticmethod
     def _ask_data(
@@ -475,6 +502,12 @@ class FileDescents:
         state = self._descending.get(message.file)
         if state is not None and state.corrections is not None and not state.failed:
             state.corrections.take(message)
+
+    def take_targets(self, message: Targets) -> None:
+        """The targets of blocks that were found without, before what is missing."""
+        state = self._descending.get(message.file)
+        if state is not None and state.corrections is not None and not state.failed:
+            state.corrections.take_targets(message)
 
     def take_literals(self, message: Literals, round_: int) -> Conversation[None]:
         """All literals of a file, packed with what this side has around them."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import mmap
 from array import array
+from functools import partial
 from typing import TYPE_CHECKING
 
-from rdc.kernel import match_blocks, match_runs
+from rdc.errors import FileError
+from rdc.kernel import blank_targets, match_blocks, match_runs
 from rdc.kernel.gaps import search_gaps
 from rdc.kernel.pieces import fill_places, run_spans
 from rdc.limits import BLOCK_SIZE_MAX
 from rdc.plan.blocks import NOWHERE, BlockSearch
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import BlockRequest
+from rdc.session.blanks import LOOK_AHEAD, LOOK_BACK, SOUGHT, blanked, is_code
 from rdc.session.driver import Send
 
 if TYPE_CHECKING:
@@ -50,14 +53,21 @@ class Gaps:
         self._secret = secret
         self._search = search
         self._open_base = open_base
+        self._asked = False
         self._memory: memoryview | None = None
         """For long windows: new memory for each would cost three times what reading it does."""
+        self.blank = False
+        """It is machine code, whose targets are left out of what is compared."""
 
     def ask(self, round_: int) -> Conversation[int]:
         """Sends the next requests; how many there were. None: `parts` has all that can be found."""
         asks = self._search.asks()
+        if asks and not self._asked:
+            self.blank = self._search.long and self._is_code()
+        self._asked = True
         for ask in asks:
-            yield Send(BlockRequest.of(self._file, ask.pairs, ask.size, ask.width), round_)
+            request = BlockRequest.of(self._file, ask.pairs, ask.size, ask.width, blank=self.blank)
+            yield Send(request, round_)
         return len(asks)
 
     def take(self, fingerprints: bytes) -> None:
@@ -79,7 +89,9 @@ class Gaps:
             pieces: array[int],
             wanted: bytes,
         ) -> tuple[bytes, bytes, bytes]:
-            windows = b"".join(map(source(base).pread, gaps[0::4], gaps[1::4]))
+            held = source(base)
+            read = held.pread if not self.blank else partial(blanked, held, SOUGHT)
+            windows = b"".join(map(read, gaps[0::4], gaps[1::4]))
             return search_gaps(self._secret, windows, size, width, smaller, gaps, ranges, pieces, wanted)
 
         def find(window: Window, size: int, width: int, wanted: bytes) -> Sequence[int]:
@@ -94,6 +106,14 @@ class Gaps:
             for held in opened.values():
                 held.close()
 
+    def _is_code(self) -> bool:
+        """Of the version that is there, which says what the new one is."""
+        try:
+            with self._open_base(0) as source:
+                return is_code(source)
+        except FileError:
+            return False  # as whoever looks for blocks in it will see
+
     def _find(
         self, source: SourceFile, window: Window, size: int, width: int, wanted: bytes
     ) -> Sequence[int]:
@@ -107,9 +127,18 @@ class Gaps:
         return found
 
     def _window(self, source: SourceFile, at: int, length: int) -> memoryview:
-        """Bytes of a base, until the next call."""
+        """Bytes of a base, as they are compared, until the next call."""
+        if self.blank:
+            start = max(0, at - LOOK_BACK)
+            held = self._held(source, start, min(source.size, at + length + LOOK_AHEAD) - start)
+            blank_targets(held, SOUGHT)
+            return held[at - start : at - start + length]
         if length <= SPAN_BYTES:
             return memoryview(source.pread(at, length))
+        return self._held(source, at, length)
+
+    def _held(self, source: SourceFile, at: int, length: int) -> memoryview:
+        """Bytes of a base, to be changed as one likes, until the next call."""
         if self._memory is None:
             # Pages are there once they are written to: as many as the longest window has.
             flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -126,7 +155,7 @@ class Gaps:
         numbers = iter(array("Q", run_spans(runs, step.size, step.reach, CLOSE_BYTES, SPAN_BYTES)))
         for count, start, stop, blocks in zip(numbers, numbers, numbers, numbers, strict=True):
             stop = min(stop, source.size)  # noqa: PLW2901 - what a run may need beyond is in no base
-            data = source.pread(start, stop - start) if start < stop else b""
+            data: memoryview | bytes = self._window(source, start, stop - start) if start < stop else b""
             part = runs[4 * first : 4 * (first + count)]
             prints = wanted[at : at + blocks * width]
             found.frombytes(match_runs(self._secret, data, start, step.size, width, step.reach, part, prints))
@@ -156,5 +185,6 @@ class FileGaps(Gaps):
         self.take(fingerprints)
 
     def parts(self) -> tuple[Part, ...]:
-        """The file's, with what was found put in."""
-        return self._blocks.parts()
+        """The file's, with what was found put in. Without targets of chunks that repeat, what is found of
+        these is not known to be right."""
+        return self._blocks.parts(single=self.blank)

@@ -102,7 +102,7 @@ class Place:
     """The directory is made by this run, so nothing is in it; in a dry run `root` is the one above it."""
 
 
-def open_destination(path: bytes, start: Start, *, dry_run: bool, site: Site = ANYWHERE) -> Place:
+def open_destination(path: bytes, start: Start, options: SyncOptions, site: Site = ANYWHERE) -> Place:
     """Where `path`, as its user wrote it, puts the tree that `start` announces (rsync's rules).
 
     A directory is made when its parent exists. A single file goes INTO a directory, or to the path itself
@@ -110,9 +110,11 @@ def open_destination(path: bytes, start: Start, *, dry_run: bool, site: Site = A
     when the destination cannot be used at all.
     """
     try:
-        return _open(path, start, site, dry_run=dry_run)
+        place = _open(path, start, site, dry_run=options.dry_run)
     except FileError as error:
         raise RdcError(str(error), code=ExitCode.FILE_IO) from error
+    place.root.sparse = options.sparse
+    return place
 
 
 def _open(path: bytes, start: Start, site: Site, *, dry_run: bool) -> Place:

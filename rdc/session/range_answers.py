@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from array import array
+from functools import partial
 from typing import TYPE_CHECKING
 
-from rdc.kernel import block_fingerprints
+from rdc.kernel import blank_targets, block_fingerprints
 from rdc.kernel.pieces import range_reads, take_ranges
 from rdc.limits import DATA_BYTES
 from rdc.plan.context import context_ranges
 from rdc.protocol.claims import CELL_BYTES
-from rdc.protocol.messages import Code, Data, FileEnd, Literals, RangeRequest
+from rdc.protocol.messages import Code, Data, FileEnd, Literals, RangeRequest, Table
 from rdc.protocol.packed import pack
+from rdc.session.blanks import SOUGHT, blanked
 from rdc.session.cell_checks import corrections
 from rdc.session.code import Places, has_code
 from rdc.session.driver import Press, Send
+from rdc.session.tables import tabled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,6 +47,10 @@ def end_of(message: BlockRequest | RangeRequest) -> int:
 def held_fingerprints(content: bytes, message: BlockRequest, secret: bytes) -> bytes:
     """Of a file whose `content` is at hand and has all the ranges. `secret`: the session's."""
     rows = message.rows
+    if message.blank:
+        whole = bytearray(content)
+        blank_targets(whole, SOUGHT)
+        content = bytes(whole)
     held = take_ranges(rows, 0, content)
     return block_fingerprints(secret, held, message.size, message.width, rows[1::2])
 
@@ -53,7 +60,8 @@ def read_fingerprints(source: SourceFile, message: BlockRequest, secret: bytes) 
     size, width = message.size, message.width
     fingerprints = bytearray()
     # A range that comes in parts comes in whole blocks, so that only its end has a shorter one.
-    for piece, lengths in _contents(source, message.rows, DATA_BYTES // size * size):
+    read = partial(blanked, source, SOUGHT) if message.blank else source.pread
+    for piece, lengths in _contents(read, message.rows, DATA_BYTES // size * size):
         fingerprints += block_fingerprints(secret, piece, size, width, lengths)
     source.check_unchanged()
     return bytes(fingerprints)
@@ -85,14 +93,14 @@ def ranges(
     """The ranges one behind the other in as few messages as possible: many are shorter than a header. `code`:
     machine code may go as such. `listen`: takes note of what is told meanwhile."""
     total = sum(message.lengths)
-    if total >= HARD_BYTES:
+    if total >= HARD_BYTES or message.blank:
         yield Press(hard=True)
     places = Places(message.ranges) if code else None
     for correction in corrections(source, message, secret):
         yield Send(correction, round_)
         yield from listen()
     held = bytearray()
-    for piece, _ in _contents(source, message.rows, DATA_BYTES):
+    for piece, _ in _contents(source.pread, message.rows, DATA_BYTES):
         held += piece
         if len(held) >= DATA_BYTES:
             yield Send(_data(message.file, held[:DATA_BYTES], places), round_)
@@ -105,24 +113,30 @@ def ranges(
     yield Send(FileEnd(message.file, total), round_)
 
 
-def _data(file: int, content: bytearray, places: Places | None) -> Data | Code:
+def _data(file: int, content: bytearray, places: Places | None) -> Data | Code | Table:
     """The next bytes of ranges, as what is worth compressing if that is allowed (there are `places` then)."""
-    if places is not None and has_code(content, places.take(len(content))):
-        return Code(file, memoryview(content))
+    if places is not None:
+        where = places.take(len(content))
+        if has_code(content, where):
+            return Code(file, memoryview(content))
+        if stride := tabled(content, where):
+            return Table(file, stride, memoryview(content))
     return Data(file, memoryview(content))
 
 
-def _contents(source: SourceFile, ranges: array[int], most: int) -> Iterator[tuple[bytes, array[int]]]:
+def _contents(
+    read: Callable[[int, int], bytes], ranges: array[int], most: int
+) -> Iterator[tuple[bytes, array[int]]]:
     """What a file has in these ranges, one behind the other, `most` bytes at a time at most, and how long the
-    parts of each are. Ranges that are close together are read at once."""
+    parts of each are. Ranges that are close together are read at once. `read` takes offset and length."""
     reads = iter(array("Q", range_reads(ranges, CLOSE_BYTES, most)))
     first = 0
     for count, start, length in zip(reads, reads, reads, strict=True):
         some = ranges[2 * first : 2 * (first + count)]
         first += count
         if count > 1:
-            yield take_ranges(some, start, source.pread(start, length)), some[1::2]
+            yield take_ranges(some, start, read(start, length)), some[1::2]
             continue
         for at in range(0, length, most):
             part = min(most, length - at)
-            yield source.pread(start + at, part), array("Q", (part,))
+            yield read(start + at, part), array("Q", (part,))

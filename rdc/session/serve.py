@@ -93,11 +93,19 @@ def answer(
 
         tree = SourceTree.open(path, site)
         try:
-            yield Send(Opened(None, False), round_)
+            yield Send(Opened(), round_)
             received = yield Receive()
             if received is not None and not isinstance(received.message, Follow):
                 boundary = tree.boundary(options)
-                half_ = Source(tree, filters, open_.secret, signer, news, boundary=boundary)
+                half_ = Source(
+                    tree,
+                    filters,
+                    open_.secret,
+                    signer,
+                    news,
+                    boundary=boundary,
+                    hard_links=options.hard_links,
+                )
                 yield from half_.run(received)
                 return
         finally:
@@ -112,7 +120,7 @@ def answer(
         yield from following(FollowedTree(site, path, name, options, open_.secret, signer, received.message))
         return
     whole, kept = wants_listing(path, options, site), keeps(path, options, site)
-    yield Send(Opened(None, kept.owner), round_)
+    yield Send(Opened(), round_)
     yield Send(Describe(whole, kept), round_)
     received = yield Receive()
     if received is not None and isinstance(received.message, Watch):
@@ -134,7 +142,7 @@ def answer(
         raise ProtocolError("expected Start")
     from rdc.session.destination import Destination
 
-    place = open_destination(path, received.message, dry_run=options.dry_run, site=site)
+    place = open_destination(path, received.message, options, site)
     try:
         half = Destination(
             place,

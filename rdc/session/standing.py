@@ -176,7 +176,7 @@ class Standing:
                 f"{printable(self._path)}: there was a copy here, now there is nothing; is it unmounted?",
                 code=ExitCode.FILE_IO,
             )
-        place = open_destination(self._path, start, dry_run=self._options.dry_run, site=self._site)
+        place = open_destination(self._path, start, self._options, self._site)
         found = place.root.identity(b"")
         if self._root is not None and self._root != (found.device, found.inode):
             place.root.release()

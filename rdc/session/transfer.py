@@ -24,6 +24,8 @@ from rdc.protocol.messages import (
     Literals,
     NodeAnswer,
     RootAnswer,
+    Table,
+    Targets,
     TraitsAnswer,
     TreeAnswer,
 )
@@ -170,13 +172,19 @@ class Transfers:
         else:
             self._wholes().add(file)
 
-    def plan_known(self, vanished: Callable[[], Vanished], *, rename: bool) -> None:
+    def plan_known(
+        self,
+        vanished: Callable[[], Vanished],
+        *,
+        rename: bool,
+        names: Callable[[int], tuple[bytes, ...]] | None = None,
+    ) -> None:
         """Everything is listed: how much there is to compare is known. `vanished`: files here that the source
-        does not have; with `rename` they will be deleted."""
+        does not have; with `rename` they will be deleted. `names`: paths here at which a new file may be."""
         self._planned = True
         origins = self._origins.made
         if origins is not None and origins.waiting:
-            origins.plan(vanished(), rename=rename)
+            origins.plan(vanished(), rename=rename, names=names)
         self.tally.plan_known()
 
     def pump(self, round_: int) -> Conversation[None]:
@@ -210,12 +218,14 @@ class Transfers:
             yield from self._descents().take_literals(message, round_)
         elif isinstance(message, Correction):
             self._descents().take_correction(message)
+        elif isinstance(message, Targets):
+            self._descents().take_targets(message)
         elif isinstance(message, TreeAnswer):
             yield from self._descents().take_tree(message, round_)
         elif isinstance(message, Data):
             if not (self._descents.made is not None and self._descents.made.take_data(message)):
                 self._wholes().take_data(message)
-        elif isinstance(message, Code):
+        elif isinstance(message, Code | Table):
             self._descents().take_data(message)
         elif isinstance(message, FileBatch):
             self._wholes().take_batch(message)

@@ -1,0 +1,80 @@
+/* word_binding.c - tables of numbers as differences between rows, as Python functions. */
+#include "binding.h"
+
+#include "word_differences.h"
+
+typedef void rewriting(uint8_t *piece, size_t size, uint64_t offset, size_t stride);
+
+static PyObject *rewrite(PyObject *args, const char *format, rewriting *each)
+{
+    Py_buffer content, places;
+    Py_ssize_t stride;
+    PyObject *result = NULL;
+    uint64_t total = 0;
+    if (!PyArg_ParseTuple(args, format, &content, &places, &stride))
+        return NULL;
+    const size_t pieces = (size_t)places.len / 16, size = (size_t)content.len;
+    int fits = places.len % 16 == 0;
+    for (size_t i = 0; fits && i < pieces; i++) {
+        uint64_t length;
+        memcpy(&length, (const uint8_t *)places.buf + 16 * i + 8, sizeof length);
+        fits = length <= size - total;
+        total += length;
+    }
+    if (stride < 4 || stride % 4) {
+        PyErr_Format(PyExc_ValueError, "word differences: a stride of %zd bytes", stride);
+    } else if (!fits || total != size) {
+        PyErr_Format(PyExc_ValueError,
+                     "word differences: an offset and a length for each piece, of %zd bytes in all (%zd bytes)",
+                     content.len, places.len);
+    } else {
+        uint8_t *piece = content.buf;
+        Py_BEGIN_ALLOW_THREADS
+        for (size_t i = 0; i < pieces; i++) {
+            uint64_t place[2];
+            memcpy(place, (const uint8_t *)places.buf + 16 * i, sizeof place);
+            each(piece, (size_t)place[1], place[0], (size_t)stride);
+            piece += place[1];
+        }
+        Py_END_ALLOW_THREADS
+        result = Py_NewRef(Py_None);
+    }
+    PyBuffer_Release(&content);
+    PyBuffer_Release(&places);
+    return result;
+}
+
+static PyObject *difference_words(PyObject *module, PyObject *args)
+{
+    (void)module;
+    return rewrite(args, "w*y*n:difference_words", rdc_difference_words);
+}
+
+static PyObject *sum_words(PyObject *module, PyObject *args)
+{
+    (void)module;
+    return rewrite(args, "w*y*n:sum_words", rdc_sum_words);
+}
+
+static PyObject *nonzero_bytes(PyObject *module, PyObject *args)
+{
+    Py_buffer content;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*:nonzero_bytes", &content))
+        return NULL;
+    const size_t count = rdc_nonzero_bytes(content.buf, (size_t)content.len);
+    PyBuffer_Release(&content);
+    return PyLong_FromSize_t(count);
+}
+
+static PyMethodDef functions[] = {
+    {"difference_words", difference_words, METH_VARARGS, NULL},
+    {"nonzero_bytes", nonzero_bytes, METH_VARARGS, NULL},
+    {"sum_words", sum_words, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+int rdc_add_word_functions(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,117 @@
+"""What a destination brings its tree up with, whether whole trees are compared or only what changed."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from rdc.errors import ExitCode, RdcError
+from rdc.protocol.messages import Done
+from rdc.session.deletion import Deletion
+from rdc.session.directories import Directories
+from rdc.session.landing import Landing
+from rdc.session.leftovers import Leftovers
+from rdc.session.tally import Tally
+from rdc.session.transfer import Transfers
+from rdc.session.transfer_context import TransferContext
+from rdc.tree.manifest import Manifest
+
+if TYPE_CHECKING:
+    from rdc.catalog.signer import FileSigner
+    from rdc.model.kept import Kept
+    from rdc.model.sync import SyncOptions
+    from rdc.protocol.messages import Start
+    from rdc.session.boundary import Boundary
+    from rdc.session.news import News
+    from rdc.session.place import Place
+    from rdc.tree.filters import FilterList
+    from rdc.tree.hard_links import LinkTable
+
+__all__ = ["Receiving"]
+
+
+class Receiving:
+    """The parts of one destination, which know each other."""
+
+    def __init__(
+        self,
+        place: Place,
+        start: Start,
+        options: SyncOptions,
+        filters: FilterList,
+        secret: bytes,
+        signer: FileSigner,
+        news: News,
+        *,
+        kept: Kept,
+        seeks: bool,
+        new: bool = False,
+        pack: bool = True,
+        boundary: Boundary | None = None,
+        links: LinkTable | None = None,
+    ) -> None:
+        """`kept`: what both sides keep. `seeks`, `pack`: as TransferContext has them. `new`: nothing is at
+        the place yet. `boundary`: beyond which nothing is deleted. `links`: as Directories has them."""
+        self._news = news
+        self.wanted = Manifest()
+        self.landing = Landing(
+            place.root, self.wanted, news, fsync=options.fsync, owner=kept.owner, dry=options.dry_run
+        )
+        self.leftovers = Leftovers(place.root)
+        self.tally = Tally(news)
+        context = TransferContext(
+            place.root,
+            self.wanted,
+            self.landing,
+            self.leftovers,
+            secret,
+            signer,
+            news,
+            self.tally,
+            fsync=options.fsync,
+            dry=options.dry_run,
+            seeks=seeks,
+            pack=pack,
+        )
+        self.transfers = Transfers(context)
+        self.deletion = Deletion(
+            place.root,
+            filters,
+            news,
+            limit=options.max_delete,
+            dry=options.dry_run,
+            boundary=boundary,
+        )
+        self.directories = Directories(
+            place.root,
+            start,
+            options,
+            self.wanted,
+            self.landing,
+            self.transfers,
+            self.deletion,
+            filters,
+            news,
+            kept=kept,
+            new=new,
+            boundary=boundary,
+            links=links,
+        )
+
+    def wind_down(self) -> None:
+        """An interruption, or a full disk: what is complete lands, what is not stays for the next run."""
+        self.transfers.close()
+        with contextlib.suppress(RdcError):
+            self.landing.flush()
+        self.landing.abandon()
+
+    def account(self, code: ExitCode) -> Done:
+        """What was done."""
+        return Done(
+            self.landing.changed,
+            self.deletion.deleted,
+            self.tally.literal_bytes,
+            self.tally.reused_bytes,
+            self._news.errors,
+            code,
+        )

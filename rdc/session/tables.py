@@ -1,0 +1,39 @@
+"""Tables of numbers among the ranges of a file: they travel as differences of rows, if that is shorter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rdc.kernel import difference_words, nonzero_bytes, sum_words
+
+if TYPE_CHECKING:
+    from array import array
+
+__all__ = ["tabled", "untabled"]
+
+STRIDES = (8, 24)
+"""Bytes of a row that are tried: of a library's table of functions, and of its relocations."""
+
+FEWER = 2
+"""Times fewer bytes that are not 0 there must be. Such tables of LibreOffice, Arrow and OpenCV have 2.3 to
+3.1 times fewer and take 70 to 25 % of the bytes compressed; those of symbols have up to 1.3 times fewer, and
+take more (measured)."""
+
+
+def tabled(content: bytearray, places: array[int]) -> int:
+    """Makes differences of `content`, which is at these `places` of a file, if it pays: the stride, or 0."""
+    least = nonzero_bytes(content) // FEWER
+    for stride in STRIDES:
+        trial = bytearray(content)
+        difference_words(trial, places, stride)
+        if nonzero_bytes(trial) < least:
+            content[:] = trial
+            return stride
+    return 0
+
+
+def untabled(payload: bytes | bytearray | memoryview, places: array[int], stride: int) -> bytearray:
+    """What tabled() made this of."""
+    content = bytearray(payload)
+    sum_words(content, places, stride)
+    return content

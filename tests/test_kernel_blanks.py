@@ -1,0 +1,155 @@
+"""Machine code without its targets: C finds what the definition does, wherever the search begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rdc.kernel import _kernel, pure
+from rdc.kernel.pure_code_targets import NAMES_DATA
+from rdc.session.blanks import LOOK_AHEAD, LOOK_BACK
+
+every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
+
+ENTRY = bytes.fromhex("1c000000 1c000000 00f0ffff 10000000 00 410e10")
+LONGER = bytes.fromhex("24000000 40010000 04f0ffff 17000100 04 10200000 410e")
+
+TELLING = b"\xe8\xe8\xe9\x05\x0d\x3d\0\0\0\xff\x03\xfc\x04\xfb" + NAMES_DATA
+MOSTLY_TELLING = bytes(byte if byte < 40 else TELLING[byte % len(TELLING)] for byte in range(256))
+codes = st.lists(
+    st.binary(max_size=40).map(lambda drawn: drawn.translate(MOSTLY_TELLING))
+    | st.sampled_from([ENTRY, LONGER, ENTRY[:13], ENTRY[3:], LONGER[:19], LONGER[9:]]),
+    max_size=5,
+).map(b"".join)
+offsets = st.integers(0, (1 << 63) - 1)
+
+
+def shown(mask: bytes) -> str:
+    return "".join("x" if byte else "." for byte in mask)
+
+
+@every_kernel
+@pytest.mark.parametrize(
+    ("code", "fields"),
+    [
+        ("e8 ffffff03", ".xxxx"),
+        ("e8 00000004", "....."),
+        ("e8 000000fc", ".xxxx"),
+        ("e8 fffffffb", "....."),
+        ("e8 000000", "...."),
+        ("e9 00000000", ".xxxx"),
+        ("0f 84 00000000", "......"),
+        ("48 8b 05 00000000", "...xxxx"),
+        ("48 8b 05 000000", "......"),
+        ("48 8b 45 00000000", "......."),
+        ("48 8a 05 00000000", "......."),
+        ("89 e8 00000000", "..xxxx"),
+        # One that begins in another's field is none, even if that is none for the same reason.
+        ("e8 00e80000 000000 00", ".xxxx...."),
+        ("e8 0000e800 e800000000 00", ".xxxx......"),
+        ("e8 0000e800 000000 e8 00000000", ".xxxx....xxxx"),
+        # What seems to be one but for its highest byte keeps nothing from being one.
+        ("e8 00e80005 000000", "...xxxx."),
+        ("8b 3d e8 00000000 00", "..xxxx.."),
+        ("8b 3d e8 000004 00 00", "...xxxx."),
+        (ENTRY.hex(), "....xxxxxxxx........"),
+        (LONGER.hex(), "....xxxxxxxx.....xxxx.."),
+        (LONGER[:20].hex(), "." * 20),
+        (ENTRY[:17].hex(), "....xxxxxxxx....."),
+        (ENTRY[:16].hex(), "." * 16),
+        # Of 12 bytes, 4,096 or 18; what is shared, or the function, is too far, odd, too long or nowhere.
+        ("0c000000 1c000000 00f0ffff 10000000 00", "." * 17),
+        ("00100000 1c000000 00f0ffff 10000000 00", "." * 17),
+        ("12000000 1c000000 00f0ffff 10000000 00", "." * 17),
+        ("1c000000 00000001 00f0ffff 10000000 00", "." * 17),
+        ("1c000000 00000000 00f0ffff 10000000 00", "." * 17),
+        ("1c000000 1e000000 00f0ffff 10000000 00", "." * 17),
+        ("1c000000 1c000000 00f0fffb 10000000 00", "." * 17),
+        ("1c000000 1c000000 00f0ffff 00001000 00", "." * 17),
+        ("1c000000 1c000000 00f0ffff 00000000 00", "." * 17),
+        ("1c000000 1c000000 00f0ffff 10000000 01", "." * 17),
+        ("1c000000 1c000000 00f0ffff 10000000 04 00000004", "." * 21),
+        # Calls in an entry are none, and an entry in a call is none.
+        ("1c000000 e8000000 e9e9ffff e8000000 00 00000000", "....xxxxxxxx........."),
+        ("e8 e8000000 1c000000 00f0ffff 10000000 00", ".xxxx............."),
+        ("e8 000000 1c000000 1c000000 00f0ffff 10000000 00", "........xxxxxxxx....."),
+    ],
+)
+def test_what_counts_as_a_field(module: Any, code: str, fields: str) -> None:
+    content = bytes.fromhex(code)
+    assert shown(module.target_mask(content)) == fields
+    blank = bytearray(content)
+    assert module.blank_targets(blank, 0x80) == fields.count("x") // 4
+    assert blank == bytes(0x80 if mark == "x" else byte for mark, byte in zip(fields, content, strict=True))
+
+
+@given(codes, st.integers(0, 255))
+def test_both_find_the_same(code: bytes, blank: int) -> None:
+    mask = pure.target_mask(code)
+    assert _kernel.target_mask(code) == mask
+    slow, fast = bytearray(code), bytearray(code)
+    assert pure.blank_targets(slow, blank) == _kernel.blank_targets(memoryview(fast), blank)
+    assert slow == fast == bytes(blank if hidden else byte for hidden, byte in zip(mask, code, strict=True))
+
+
+@given(codes, st.data())
+def test_what_is_further_away_does_not_matter(code: bytes, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(code)))
+    stop = data.draw(st.integers(start, len(code)))
+    first = max(0, start - LOOK_BACK)
+    part = _kernel.target_mask(code[first : stop + LOOK_AHEAD])[start - first : stop - first]
+    assert shown(part) == shown(_kernel.target_mask(code)[start:stop])
+
+
+@given(codes, offsets, st.data())
+def test_targets_go_back_where_they_were(code: bytes, offset: int, data: st.DataObject) -> None:
+    """Whatever the mask, of which not all is fields."""
+    marks = data.draw(st.lists(st.sampled_from([0, 0, 1, 255]), min_size=len(code), max_size=len(code)))
+    for mask in (bytes(marks), _kernel.target_mask(code)):
+        taken = pure.take_targets(code, mask, offset)
+        assert _kernel.take_targets(code, mask, offset) == taken
+        image = pure.place_targets(mask, taken, offset)
+        assert _kernel.place_targets(mask, taken, offset) == image
+        assert image == bytes(byte if hidden else 0 for hidden, byte in zip(mask, code, strict=True))
+        for module in (pure, _kernel):
+            content = bytearray(b"\x55" * len(code))
+            module.overlay(content, code, mask)
+            assert content == bytes(b if hidden else 0x55 for hidden, b in zip(mask, code, strict=True))
+
+
+@every_kernel
+def test_distances_are_told_as_places(module: Any) -> None:
+    """Two calls of the function at 0x100: the same four bytes. What is cut off stays as it is."""
+    code = bytes.fromhex("90 e8 fa000000 55 e8 f4000000 c3")
+    mask = module.target_mask(code)
+    assert module.take_targets(code, mask, 0) == bytes.fromhex("00010000 00010000")
+    assert module.take_targets(code, mask, 0xFFFF_FFF0) == bytes.fromhex("f0000000 f0000000")
+    assert module.take_targets(code[3:], mask[3:], 0) == bytes.fromhex("000000 fd000000")
+
+
+@every_kernel
+def test_what_does_not_fit_is_refused(module: Any) -> None:
+    refusals: list[Callable[[], object]] = [
+        lambda: module.take_targets(b"abc", b"\xff\0", 0),
+        lambda: module.place_targets(b"\xff\0\xff", b"abc", 0),
+        lambda: module.place_targets(b"\xff\0\xff", b"a", 0),
+        lambda: module.overlay(bytearray(3), b"abc", b"\xff\0"),
+        lambda: module.overlay(bytearray(3), b"ab", b"\xff\0\0"),
+        lambda: module.overlay(bytearray(4), b"abc", b"\xff\0\0"),
+        lambda: module.blank_targets(bytearray(3), 256),
+        lambda: module.blank_targets(bytearray(3), -1),
+    ]
+    for refused in refusals:
+        with pytest.raises(ValueError, match="code blanks"):
+            refused()
+    code = b"\xe8\0\0\0\0"
+    with pytest.raises((TypeError, BufferError)):
+        module.blank_targets(code, 1)
+    with pytest.raises((TypeError, BufferError)):
+        module.overlay(b"a", b"b", b"\xff")
+    assert module.take_targets(b"", b"", 0) == module.place_targets(b"", b"", 0) == b""
+    assert module.target_mask(b"") == b""

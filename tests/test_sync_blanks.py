@@ -1,0 +1,317 @@
+"""Code that was built again is found without its targets, which come by themselves; lies are noticed."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rdc.files.source import SourceFile
+from rdc.kernel import blank_targets, block_fingerprints, target_mask
+from rdc.limits import RANGES_PER_MESSAGE
+from rdc.model.sync import SyncOptions
+from rdc.plan import cells as cells_module
+from rdc.plan.blocks import BlockSearch
+from rdc.plan.cells import divided_wholly
+from rdc.plan.descent import Fetch, Patch, Repeat
+from rdc.protocol.claims import CELL_BYTES, Claims
+from rdc.protocol.messages import BlockRequest, Correction, RangeRequest, Role, Targets
+from rdc.session import cell_checks as cell_checks_module
+from rdc.session import gaps as gaps_module
+from rdc.session import range_answers as range_answers_module
+from rdc.session.blanks import CLAIMED, SOUGHT, blanked, is_code, masked
+from rdc.session.cell_checks import corrections
+from rdc.session.corrections import Corrections
+from rdc.session.range_answers import held_fingerprints, read_fingerprints
+from tests.paired_sync import kinds, sync_in_turns
+from tests.programs import functions, linked
+from tests.syncing import Run
+from tests.test_kernel_blanks import codes
+from tests.trees import File, describe, litter, read_tree, tree, write_tree
+
+SECRET = b"sixteen bytes of"
+
+PROGRAM = list(enumerate(functions(1, 3_000)))
+MORE = [(number + len(PROGRAM), function) for number, function in enumerate(functions(2, 40))]
+OLD = linked(PROGRAM)
+NEW = linked(PROGRAM[:300] + MORE[:20] + PROGRAM[300:1500] + PROGRAM[1510:] + MORE[20:])
+"""Some functions are new, some are gone: most others call and read at other distances."""
+
+
+class Held:
+    """As much of a SourceFile as a look at its bytes takes."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.size = len(content)
+
+    def pread(self, offset: int, length: int) -> bytes:
+        assert 0 <= offset <= offset + length <= self.size
+        return self.content[offset : offset + length]
+
+    def check_unchanged(self) -> None:
+        pass
+
+
+def held(content: bytes) -> SourceFile:
+    return cast(SourceFile, Held(content))
+
+
+def places(top: Path, old: bytes = OLD, new: bytes = NEW) -> tuple[Path, Path]:
+    top.mkdir(exist_ok=True)
+    source = write_tree(top / "source", tree({"f": new}))
+    return source, write_tree(top / "destination", tree({"f": File(old, 0o644, 1)}))
+
+
+def synced(source: Path, destination: Path) -> Run:
+    run = sync_in_turns(source, destination, SyncOptions(fsync=False), dialler=Role.SOURCE)
+    assert run.problems == []
+    assert litter(read_tree(destination)) == []
+    assert describe(read_tree(source), read_tree(destination)) == []
+    return run
+
+
+def counts(run: Run) -> dict[str, int]:
+    return {cost.name: cost.count for cost in run.done.by_kind}
+
+
+def test_code_built_again_takes_half_the_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = synced(*places(tmp_path / "with"))
+    assert "Targets" in kinds(run)
+    assert counts(run)["FileEnd"] == counts(run)["RangeRequest"]
+    monkeypatch.setattr(gaps_module, "is_code", lambda source: False)
+    plain = synced(*places(tmp_path / "without"))
+    assert "Targets" not in kinds(plain)
+    assert run.done.bytes_sent < plain.done.bytes_sent * 0.55
+    assert run.done.round_trips <= plain.done.round_trips
+
+
+def test_code_that_only_moved_comes_as_its_targets(tmp_path: Path) -> None:
+    """Nothing is missing but targets, about 4 of 29 bytes, and what was put before them."""
+    inserted = MORE[:1]
+    run = synced(*places(tmp_path, new=linked(PROGRAM[:5] + inserted + PROGRAM[5:])))
+    assert "Targets" in kinds(run)
+    assert run.done.literal_bytes < len(OLD) * 0.2
+
+
+def test_what_is_no_code_is_looked_for_as_it_is(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    words = [rng.randbytes(6).hex().encode() for _ in range(4_000)]
+    old = b" ".join(rng.choices(words, k=60_000))
+    kept = [old[at : at + 900] for at in range(0, len(old), 1000)]
+    assert "Targets" not in kinds(synced(*places(tmp_path, old, b"?".join(kept))))
+
+
+def test_code_is_told_from_other_content() -> None:
+    rng = random.Random(4)
+    assert is_code(held(OLD))
+    assert is_code(held(OLD[:8192] + bytes(16_000)))
+    for other in (b"", OLD[:4000], bytes(300_000), rng.randbytes(300_000), b"\xe8 or e9 " * 40_000):
+        assert not is_code(held(other))
+
+
+def test_many_requests_put_one_file_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of them ask for nothing but targets."""
+    monkeypatch.setattr(cells_module, "CELLS_PER_MESSAGE", 3)
+    run = synced(*places(tmp_path))
+    assert counts(run)["RangeRequest"] > 10
+    assert counts(run)["FileEnd"] == counts(run)["RangeRequest"]
+    assert counts(run)["TreeAnswer"] == 1
+
+
+def lied_to(monkeypatch: pytest.MonkeyPatch, lie: Any) -> None:
+    def lies(*given: Any) -> Iterator[Correction | Targets]:
+        for found in corrections(*given):
+            if isinstance(found, Targets):
+                yield from lie(found)
+            else:
+                yield found
+
+    monkeypatch.setattr(range_answers_module, "corrections", lies)
+
+
+@pytest.mark.parametrize("lie", ["none", "fewer", "more", "others"])
+def test_targets_that_are_wrong_reach_no_file(
+    lie: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The chunks say so, and are asked for once more."""
+
+    def told(found: Targets) -> list[Targets]:
+        payload = bytes(found.payload)
+        changed = {
+            "none": b"",
+            "fewer": payload[:-3],
+            "more": b"a" + payload,
+            "others": bytes(byte ^ 1 for byte in payload),
+        }[lie]
+        return [Targets(found.file, changed)] if changed else []
+
+    lied_to(monkeypatch, told)
+    run = synced(*places(tmp_path))
+    assert counts(run)["FileEnd"] == counts(run)["RangeRequest"] > 1
+    assert counts(run)["TreeAnswer"] == 1
+
+
+def test_bytes_that_look_like_blanks_are_corrected(tmp_path: Path) -> None:
+    """Some functions of the old version have in place of each target what blanks are made of: their blocks
+    seem to be found, but the claims say otherwise."""
+    old = bytearray(OLD)
+    mask = target_mask(OLD)
+    at = 0
+    for number, function in PROGRAM:
+        length = sum(4 if isinstance(part, int) else len(part) for part in function)
+        if number % 50 == 0:
+            old[at : at + length] = bytes(
+                SOUGHT if hidden else byte
+                for hidden, byte in zip(mask[at : at + length], old[at : at + length], strict=True)
+            )
+        at += length
+    run = synced(*places(tmp_path, bytes(old)))
+    assert {"Targets", "Correction"} <= kinds(run)
+    assert counts(run)["FileEnd"] == counts(run)["RangeRequest"] == 1
+
+
+def test_cells_that_are_wrong_have_no_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Digests that hardly say anything: one cell in four seems to be wrong that is not."""
+    made = cells_module.cell_digests
+
+    def digests(secret: bytes, images: bytes, sizes: array[int]) -> bytes:
+        found = bytearray(made(secret, images, sizes))
+        found[::8] = bytes(byte ^ 1 for byte in found[::8])
+        return bytes(found)
+
+    monkeypatch.setattr(cell_checks_module, "cell_digests", digests)
+    run = synced(*places(tmp_path))
+    assert {"Targets", "Correction"} <= kinds(run)
+    assert counts(run)["FileEnd"] == counts(run)["RangeRequest"] == 1
+
+
+@given(codes, st.data())
+def test_a_part_is_blanked_as_the_whole_is(code: bytes, data: st.DataObject) -> None:
+    offset = data.draw(st.integers(0, len(code)))
+    length = data.draw(st.integers(0, len(code) - offset))
+    whole = bytearray(code)
+    blank_targets(whole, CLAIMED)
+    assert blanked(held(code), CLAIMED, offset, length) == whole[offset : offset + length]
+    assert masked(held(code), offset, length) == target_mask(code)[offset : offset + length]
+
+
+def test_fingerprints_are_of_the_blanked_file() -> None:
+    """Whether the content is at hand or read, and wherever a range begins."""
+    rows = ((3, 900), (1_000, 64), (5_000, 200_000), (OLD.find(b"\xe8", 300_000) + 3, 100))
+    ranges = sorted(rows)
+    whole = bytearray(OLD)
+    blank_targets(whole, SOUGHT)
+    sought = b"".join(whole[at : at + length] for at, length in ranges)
+    expected = block_fingerprints(SECRET, sought, 64, 4, array("Q", [length for _, length in ranges]))
+    request = BlockRequest.of(1, ranges, 64, 4, blank=True)
+    assert held_fingerprints(OLD, request, SECRET) == expected
+    assert read_fingerprints(held(OLD), request, SECRET) == expected
+    assert read_fingerprints(held(OLD), BlockRequest.of(1, ranges, 64, 4), SECRET) != expected
+
+
+@settings(deadline=None)
+@given(st.integers(0, 3 * CELL_BYTES), st.integers(1, 2 * CELL_BYTES), st.integers(0, 3))
+def test_what_is_told_makes_the_file(offset: int, length: int, wrong: int) -> None:
+    """Of a version with other targets, a range that is missing, and a cell that is wrong."""
+    true = NEW[: 5 * CELL_BYTES - 9]
+    mask = bytearray(target_mask(true))
+    ranges = [(offset, length)]
+    old = bytearray(byte ^ 3 if hidden else byte for hidden, byte in zip(mask, true, strict=True))
+    old[offset : offset + length] = bytes(length)
+    mask[offset : offset + length] = bytes(length)
+    wrong_at = wrong * CELL_BYTES + 77
+    told = bytearray(CLAIMED if hidden else byte for hidden, byte in zip(mask, old, strict=True))
+    inside = offset <= wrong_at < offset + length
+    if not inside:
+        told[wrong_at] ^= 1
+        old[wrong_at] ^= 1
+    cells = range(5)
+    parts = [slice(cell * CELL_BYTES, (cell + 1) * CELL_BYTES) for cell in cells]
+    images = [bytes(told[part]) for part in parts]
+    digests = cells_module.cell_digests(SECRET, b"".join(images), array("Q", map(len, images)))
+    request = RangeRequest.of(1, ranges, claims=Claims(tuple(cells), digests), blank=True)
+    taken = Corrections(len(true), iter([(cell, bytes(mask[parts[cell]])) for cell in cells]))
+    taken.ask(request)
+    corrected: list[int] = []
+    for answer in corrections(held(true), request, SECRET):
+        if isinstance(answer, Targets):
+            taken.take_targets(answer)
+        else:
+            corrected += answer.cells
+            taken.take(answer)
+    assert corrected == ([] if inside else [wrong])
+    taken.settle()
+    for start in range(0, len(true), 3_000):
+        content, _ = taken.amend(start, bytes(old[start : start + 3_000]))
+        for at, (found, wanted) in enumerate(zip(content, true[start : start + 3_000], strict=True), start):
+            assert found == wanted or offset <= at < offset + length
+    taken.end(len(true))
+    assert taken.amend(0, b"as it is") == (b"as it is", 0)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 3 * CELL_BYTES), st.integers(1, 2 * CELL_BYTES)), max_size=12),
+    st.sets(st.integers(0, 60)),
+)
+def test_every_range_and_every_cell_is_in_a_request(drawn: list[tuple[int, int]], chosen: set[int]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells_module, "CELLS_PER_MESSAGE", 5)
+        patch.setattr(cells_module, "RANGES_PER_MESSAGE", CELL_BYTES // 2 + 1)
+        ranges, at = [], 0
+        for gap, length in drawn:
+            ranges.append((at + gap, length))
+            at += gap + length
+        cells = sorted(chosen)
+        requests = list(divided_wholly(ranges, cells))
+    assert [cell for _, some in requests for cell in some] == cells
+    asked = [at for some, _ in requests for offset, length in some for at in (offset, offset + length)]
+    assert asked == sorted(asked)
+    bytes_of = [(offset, offset + length) for some, _ in requests for offset, length in some]
+    assert sum(stop - start for start, stop in bytes_of) == sum(length for _, length in ranges)
+    for number, (some, here) in enumerate(requests):
+        assert some or here
+        assert len(here) <= 5
+        others = [one for row, (more, _) in enumerate(requests) if row != number for one in more]
+        for offset, length in others:
+            touched = range(offset // CELL_BYTES, (offset + length - 1) // CELL_BYTES + 1)
+            assert set(touched).isdisjoint(here)
+
+
+def test_many_short_ranges_are_in_several_requests() -> None:
+    """More than a request may have, in fewer cells than it may have."""
+    ranges = [(at, 1) for at in range(0, 40_000 * 3, 3)]
+    cells = list(range(16))
+    requests = list(divided_wholly(ranges, cells))
+    assert [one for some, _ in requests for one in some] == ranges
+    assert [cell for _, some in requests for cell in some] == cells
+    assert all(len(some) <= RANGES_PER_MESSAGE for some, _ in requests)
+    assert len(requests) == 3
+
+
+def test_chunks_that_repeat_are_fetched() -> None:
+    """What came of their targets would be told for the first of them alone."""
+    search = BlockSearch((), ())
+    once = Fetch(b"r", 100, 1)
+    parts = (once, Fetch(b"r", 100, 3), Repeat((once,), 100, 2))
+    search._parts = parts
+    copies = array("Q", (0, 0, 500, 800))
+
+    class Found:
+        base = 0
+        pieces = array("Q", (0, 500, 800))
+        regions = ()
+
+    search._gaps = cast(Any, [Found()])
+    assert len(copies) == 4
+    found = search.parts(single=True)
+    assert isinstance(found[0], Patch)
+    assert found[1:] == parts[1:]
+    assert isinstance(search.parts()[1], Patch)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from array import array
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from rdc.files.confined import Root
 from rdc.limits import SIZE_LIMIT
 from rdc.model.scan import ScanOptions
 from rdc.progress import Problem, silent
+from rdc.survey import unique_walk
 from rdc.survey.disjoint_sets import DisjointSets
 from rdc.survey.found import FoundDirectory, Run
 from rdc.survey.holes import NO_HOLES, Holes
@@ -157,6 +160,31 @@ def test_a_directory_comes_once_and_is_named_where_it_is_met_again(tmp_path: Pat
     assert told == [b"a/b"]
     assert walked("a") == []
     assert told == [b"a/b", b"a"]
+
+
+def test_equal_inodes_of_two_devices_are_two_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered: list[bool] = []
+
+    class Walk:
+        """Stands for a tree in which a mounted file system has an inode of the same number."""
+
+        def __init__(self, root: Root, filters: object, report: object, descend: Any) -> None:
+            self.descend = descend
+
+        def __iter__(self) -> Iterator[object]:
+            top = os.stat(tmp_path)
+            for device, inode in ((top.st_dev, 77), (top.st_dev + 1, 77), (top.st_dev + 1, 78)):
+                entered.append(self.descend(device, inode))
+            return iter(())
+
+    monkeypatch.setattr(unique_walk, "InodeWalk", Walk)
+    for one_file_system, expected in ((False, [True, True, True]), (True, [True, False, False])):
+        entered.clear()
+        walk = UniqueWalk(FilterList(()), silent, one_file_system=one_file_system)
+        assert list(walk.below(Root.open(os.fsencode(tmp_path)))) == []
+        assert entered == expected
 
 
 def test_what_cannot_be_read_is_named_as_a_person_reaches_it(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ class ItemChanged:
     path: bytes
     """Relative to the destination root; directories end in '/'."""
     target: bytes | None = None
-    """Where a symlink points."""
+    """Where a symlink points; of a hard link that was made, the other name of the file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,6 +154,7 @@ def test_the_catalog_is_chosen_beside_the_options(tmp_path: Path) -> None:
         (["-u"], SyncOptions(update=True)),
         (["--existing"], SyncOptions(existing=True)),
         (["-S"], SyncOptions(sparse=True)),
+        (["-aH"], SyncOptions(hard_links=True)),
         (["--ignore-existing", "--size-only"], SyncOptions(ignore_existing=True, size_only=True)),
     ],
 )
@@ -251,8 +252,8 @@ def test_rule_files_that_cannot_be_read(tmp_path: Path) -> None:
             "--remote-path needs a program, such as: --remote-path=/usr/local/bin/rdc",
         ),
         (
-            ["-aH", "a", "b"],
-            "rdc has no -H: not available yet; each name of a file becomes a file of its own",
+            ["-aA", "a", "b"],
+            "rdc has no -A: not available yet; permissions, times and owners are kept",
         ),
         (["--arch", "a", "b"], "unknown option --arch; did you mean --archive? (see rdc sync --help)"),
     ],

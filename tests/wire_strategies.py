@@ -29,6 +29,7 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Follow,
+    HardLinks,
     Hello,
     Items,
     ListingEnd,
@@ -136,6 +137,7 @@ options = st.builds(
     ignore_existing=st.booleans(),
     size_only=st.booleans(),
     sparse=st.booleans(),
+    hard_links=st.booleans(),
 )
 hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
 
@@ -289,6 +291,12 @@ def changes(draw: st.DrawFn) -> Changed:
     return Changed(draw(inner_paths), draw(metadata), first, gone, listing, doubtful)
 
 
+@st.composite
+def hard_links(draw: st.DrawFn) -> HardLinks:
+    named = tuple(sorted(draw(st.sets(st.integers(1, 1 << 31), min_size=1, max_size=5))))
+    return HardLinks(named, tuple(draw(st.integers(0, file - 1)) for file in named))
+
+
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Hello: hellos,
     Open: st.builds(Open, st.sampled_from(Role), paths, st.binary(min_size=16, max_size=16), options),
@@ -299,6 +307,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
     MountPoints: st.builds(MountPoints, st.lists(inner_paths, max_size=5).map(tuple)),
+    HardLinks: hard_links(),
     TopTier: st.builds(
         TopTier,
         st.integers(0, 24),

@@ -39,7 +39,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--copy-links", "-L", "--copy-dirlinks", "-k", "--copy-unsafe-links", "--safe-links"): _LINKS,
     ("--munge-links", "--keep-dirlinks", "-K"): _LINKS,
     ("--insecure-links", "--confine-root"): "no path below SRC or DST is ever resolved through a symlink",
-    ("--hard-links", "-H"): "not available yet; each name of a file becomes a file of its own",
     ("--executability", "-E", "--chmod"): "permissions are kept as they are",
     ("--acls", "-A", "--xattrs", "-X"): "not available yet; permissions, times and owners are kept",
     ("--devices", "--copy-devices", "--specials", "-D", "--drop-D"): _DEVICES,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from rdc.files.confined import Root
     from rdc.files.directory import Directory
+    from rdc.files.parted import Parted
     from rdc.files.replacement import Replacement
     from rdc.files.small import StagedFiles
     from rdc.model.entries import PackedListing
@@ -117,6 +118,8 @@ class CommitGroup:
         self._staged_bytes = 0
         self._first: FileError | None = None
         self._fatal: RdcError | None = None
+        self._parted: Parted | None = None
+        """Made when the first file with several names loses one."""
 
     def add(
         self,
@@ -340,11 +343,19 @@ class CommitGroup:
         if isinstance(expected, Identity):
             if found is None:
                 raise self._unexpected(path, "the file that was there", "nothing")
-            if identity_of(found) != expected:
+            now = identity_of(found)
+            if now != expected and not (self._parted and self._parted.explains(expected, now)):
                 raise self._unexpected(path, "the file that was there", "that it was changed or replaced")
             if stat.S_ISDIR(found.st_mode):
                 file_over_directory(old, name, directory)
                 return
+        if found is not None and found.st_nlink > 1:
+            if self._parted is None:
+                from rdc.files.parted import Parted
+
+                self._parted = Parted()
+            self._parted.replace(old, name, directory)
+            return
         os.rename(old, name, src_dir_fd=directory, dst_dir_fd=directory)
 
     def _unexpected(self, path: bytes, expected: str, found: str) -> FileError:

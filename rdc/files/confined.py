@@ -199,6 +199,10 @@ class Root:
         """What is at `path` itself, a link not followed; FileChangedError when nothing is."""
         return identity_of(self._stat(path))
 
+    def link_count(self, path: bytes) -> int:
+        """How many names the file at `path` has, here and elsewhere."""
+        return self._stat(path).st_nlink
+
     def metadata(self, path: bytes) -> Metadata:
         found = self._stat(path)
         return Metadata(stat.S_IMODE(found.st_mode), found.st_mtime_ns, found.st_uid, found.st_gid)

@@ -56,11 +56,18 @@ class SyncOptions:
     """Leave alone what is there, directories apart: only make what is missing."""
     size_only: bool = False
     """Take a file of equal size as equal, whatever its mtime, unless `checksum` compares contents."""
+    hard_links: bool = False
+    """Regular files that are names of one file at the source are so at the destination."""
     sparse: bool = False
     """Make holes where the content of files that are written is zeros."""
     one_file_system: bool = False
     """Neither side goes into a directory on another file system than its top: the source lists it without
     entries, and nothing at the destination is deleted there."""
+
+    @property
+    def narrows(self) -> bool:
+        """Some of what differs is left alone: `rdc.plan.narrowing` has the rules."""
+        return self.update or self.existing or self.ignore_existing or self.size_only
 
 
 class Purpose(Enum):

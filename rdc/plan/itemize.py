@@ -11,7 +11,7 @@ from rdc.plan.compare import Difference
 if TYPE_CHECKING:
     from rdc.plan.compare import Decision
 
-__all__ = ["DELETING", "RENAMING", "itemize"]
+__all__ = ["DELETING", "RENAMING", "itemize", "linking_code"]
 
 DELETING = "*deleting  "
 RENAMING = "*renaming  "
@@ -30,6 +30,13 @@ _COLUMNS = (
 def itemize(kind: int, decision: Decision, *, transferred: bool, new: bool) -> str:
     """The code of an entry: `transferred` content came over, `new` nothing of its kind was there before."""
     return _code(kind, int(decision.difference), transferred, new)
+
+
+def linking_code(difference: Difference, *, new: bool) -> str:
+    """The code of a file that becomes another name of a file: rsync's blanks where it had all but that."""
+    if new:
+        return "hf+++++++++"
+    return "h" + _code(Kind.FILE, int(difference), False, False)[1:] if difference else "hf         "
 
 
 @cache

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
 
-__all__ = ["Narrowed", "narrow", "narrows"]
+__all__ = ["Narrowed", "narrow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,10 @@ class Narrowed:
     """Entries that differ stay as they are."""
 
 
-def narrows(options: SyncOptions) -> bool:
-    """Whether there is anything to take out: otherwise no directory needs a look."""
-    return options.update or options.existing or options.ignore_existing or options.size_only
-
-
 def narrow(
     comparison: Comparison, wanted: Listing, held: Listing, *, options: SyncOptions, kept: Kept
 ) -> Narrowed:
-    """`comparison` of `held` with `wanted`, less what `options` exclude."""
+    """`comparison` of `held` with `wanted`, less what `options`, which narrow it, exclude."""
     decisions, touched = list(comparison.decisions), comparison.touched
     if options.update and (touched or decisions):
         rows = {name: row for row, name in enumerate(held.names)} if touched else {}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from rdc.limits import MOUNT_POINTS
+from rdc.limits import FILES_PER_MESSAGE, MOUNT_POINTS
 from rdc.model.entries import Kind
 from rdc.model.kept import EVERYTHING
 from rdc.protocol.messages import (
     Changed,
     Describe,
+    HardLinks,
     ListingEnd,
     ListingPart,
     Manifest,
@@ -42,6 +43,8 @@ class Census:
         self._top_due = False
         """A manifest came, and its topmost nodes may follow, even when a listing was asked for by then."""
         self._mount_points = 0
+        self._linked = self._linked_to = 0
+        """Entries that were said to be further names, and the one behind the last of them."""
         self._unfinished: ListingPart | None = None
         """The last part, when its directory goes on."""
 
@@ -111,6 +114,18 @@ class Census:
         self._mount_points += len(message.paths)
         if not self._started or self._mount_points > MOUNT_POINTS:
             raise Illegal("its Start is missing, or they are more than " + str(MOUNT_POINTS))
+
+    def link(self, message: HardLinks) -> None:
+        """Illegal unless they are among the entries that come next in a listing. What one message holds may
+        be told before as many entries have come, so that entries bound what is remembered of links."""
+        if self._asked is None or not self._asked.whole or not self._started:
+            raise Illegal("no listing was asked for, or its Start is missing")
+        self._linked += len(message.files)
+        if message.files[0] < max(self.entries, self._linked_to):
+            raise Illegal(f"entry {message.files[0]} was listed, or told of, already")
+        if self._linked > self.entries + FILES_PER_MESSAGE:
+            raise Illegal(f"{self._linked} of them before more than {self.entries} entries were listed")
+        self._linked_to = message.files[-1] + 1
 
     def look(self) -> None:
         """Illegal unless there is a manifest to look into."""

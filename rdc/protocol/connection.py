@@ -33,6 +33,7 @@ from rdc.protocol.messages import (
     FileFailed,
     FileRequest,
     Follow,
+    HardLinks,
     Hello,
     ListingEnd,
     ListingPart,
@@ -395,6 +396,8 @@ class Connection:
                 self._census.top()
             case MountPoints():
                 self._census.leave_out(message)
+            case HardLinks():
+                self._census.link(message)
             case ListingEnd():
                 self._census.end(message)
             case Done() if self.outstanding:

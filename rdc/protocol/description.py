@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from operator import le
 from typing import Annotated
 
-from rdc.limits import FRAME_BYTES, ITEMS_BYTES, ITEMS_PER_MESSAGE, ORDINAL_LIMIT, TIER_NODES, TOP_NODES
+from rdc.limits import (
+    FILES_PER_MESSAGE,
+    FRAME_BYTES,
+    ITEMS_BYTES,
+    ITEMS_PER_MESSAGE,
+    ORDINAL_LIMIT,
+    TIER_NODES,
+    TOP_NODES,
+)
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.kept import EVERYTHING, Kept
 from rdc.protocol.codec import WireMessage, wire
@@ -15,6 +24,7 @@ from rdc.protocol.rows import RowColumns, Rows
 from rdc.records import dataclass
 
 __all__ = [
+    "HardLinks",
     "ListingEnd",
     "ListingPart",
     "Manifest",
@@ -115,6 +125,24 @@ class MountPoints(WireMessage):
 
     paths: Annotated[tuple[bytes, ...], Strings(ITEMS_PER_MESSAGE, ITEMS_BYTES)]
     """Relative to the root."""
+
+
+@wire(58)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class HardLinks(WireMessage):
+    """S, with the option hard_links, before the entries: which of those that come next are names of files
+    that have another name before."""
+
+    files: Annotated[tuple[int, ...], Gaps(FILES_PER_MESSAGE, ORDINAL_LIMIT)]
+    firsts: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE)]
+    """Of each, the first entry of the same file."""
+
+    def check(self) -> str | None:
+        if len(self.files) != len(self.firsts):
+            return f"firsts: {len(self.firsts)} for {len(self.files)} files"
+        if any(map(le, self.files, self.firsts)):
+            return "firsts: one is not before its file"
+        return None
 
 
 @wire(33)

@@ -363,7 +363,9 @@ class Options:
         ("timeout", Integer(highest=TIMEOUT_SECONDS)),
     )
     # Those that few runs have, as the bits of one integer, from the lowest on.
-    RARE = ("one_file_system", "update", "existing", "ignore_existing", "size_only", "sparse")
+    RARE = (
+        "one_file_system", "update", "existing", "ignore_existing", "size_only", "sparse", "hard_links",
+    )  # fmt: skip
 
     def pack(self, value: SyncOptions) -> object:
         rules = b"".join(rule.action.value.encode() + rule.pattern + b"\0" for rule in value.rules)

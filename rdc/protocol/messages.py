@@ -35,6 +35,7 @@ from rdc.protocol.content import (
     Targets,
 )
 from rdc.protocol.description import (
+    HardLinks,
     ListingEnd,
     ListingPart,
     Manifest,
@@ -72,6 +73,7 @@ __all__ = [
     "FileFailed",
     "FileRequest",
     "Follow",
+    "HardLinks",
     "Hello",
     "Items",
     "ListingEnd",
@@ -123,6 +125,7 @@ Message: TypeAlias = (
     | Describe
     | Manifest
     | MountPoints
+    | HardLinks
     | Literals
     | Correction
     | Targets

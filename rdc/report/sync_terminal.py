@@ -86,7 +86,7 @@ class SyncTerminal:
 
 
 def item_line(event: ItemChanged) -> str:
-    """rsync's `%i %n%L`: change code, name, and ` -> target` of a symlink."""
+    """rsync's `%i %n%L`: change code, name, and ` -> target` of a symlink, ` => name` of a hard link."""
     return f"{event.change} {_name(event)}"
 
 
@@ -100,8 +100,10 @@ def name_line(event: ItemChanged) -> str | None:
 
 
 def _name(event: ItemChanged) -> str:
-    target = "" if event.target is None else f" -> {printable(event.target)}"
-    return printable(event.path) + target
+    if event.target is None:
+        return printable(event.path)
+    arrow = "=>" if event.change[:1] == "h" else "->"
+    return f"{printable(event.path)} {arrow} {printable(event.target)}"
 
 
 def summary_line(report: SyncReport, *, dry_run: bool = False) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.limits import (
+    FILES_PER_MESSAGE,
     ITEMS_BYTES,
     ITEMS_PER_MESSAGE,
     MOUNT_POINTS,
@@ -22,6 +23,7 @@ from rdc.model.kept import Kept
 from rdc.progress import Problem
 from rdc.protocol.listings import slice_listing
 from rdc.protocol.messages import (
+    HardLinks,
     ListingEnd,
     ListingPart,
     MountPoints,
@@ -41,7 +43,7 @@ from rdc.tree.walk import PackedWalk
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from rdc.model.entries import PackedListing
+    from rdc.model.entries import PackedInodes, PackedListing
     from rdc.progress import Event
     from rdc.session.boundary import Boundary
     from rdc.session.driver import Conversation
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from rdc.session.source import SourceTree
     from rdc.tree.filters import FilterList
     from rdc.tree.fold import Tier
+    from rdc.tree.hard_links import LinkTable
 
 __all__ = ["Description"]
 
@@ -66,8 +69,17 @@ class Description:
         secret: bytes,
         news: News,
         boundary: Boundary | None = None,
+        *,
+        hard_links: bool = False,
     ) -> None:
-        """`boundary`: walks do not go beyond it."""
+        """`boundary`: walks do not go beyond it. `hard_links`: they are told of."""
+        self._links: LinkTable | None = None
+        if hard_links:
+            from rdc.tree.hard_links import LinkTable
+
+            self._links = LinkTable()
+        self._inodes: PackedInodes | None = None
+        """Of the directory that comes next."""
         self._tree = tree
         self._boundary = boundary
         self._filters = filters
@@ -86,11 +98,33 @@ class Description:
         self.manifest.clear()
         self._fold = None
         self.files = self.bytes = 0
-        enter = None
+        enter = on_inodes = None
+        if self._links is not None:
+            self._links.clear()
+            on_inodes = self._take_inodes
         if self._boundary is not None:
             self._boundary.beyond.clear()
             enter = self._boundary.enters
-        return PackedWalk(self._tree.root, self._filters, self._report, self._tree.only, enter=enter)
+        return PackedWalk(
+            self._tree.root,
+            self._filters,
+            self._report,
+            self._tree.only,
+            enter=enter,
+            on_inodes=on_inodes,
+        )
+
+    def _take_inodes(self, path: bytes, inodes: PackedInodes) -> None:
+        self._inodes = inodes
+
+    def _tell_links(self, start: int, stop: int, round_: int) -> Conversation[None]:
+        """Those of entries [start, stop), which come next."""
+        if self._links is None:
+            return
+        pairs = self._links.between(start, stop)
+        for at in range(pairs.start, pairs.stop, FILES_PER_MESSAGE):
+            some = slice(at, min(at + FILES_PER_MESSAGE, pairs.stop))
+            yield Send(HardLinks(tuple(self._links.files[some]), tuple(self._links.firsts[some])), round_)
 
     def _tell_mount_points(self, round_: int) -> Conversation[None]:
         """Whose entries are missing from what was walked; most walks have none."""
@@ -119,6 +153,8 @@ class Description:
             self._news.report(event)
 
     def _add(self, path: bytes, listing: PackedListing) -> None:
+        if self._links is not None and self._inodes is not None:
+            self._links.add(len(self.manifest), listing.kinds, self._inodes)
         self.manifest.add(path, listing)
         self.files += listing.kinds.count(Kind.FILE)
         self.bytes += listing.total_size
@@ -131,6 +167,7 @@ class Description:
             self._add(path, packed)
             parts = list(slice_listing(packed.unpacked()))
             for i, part in enumerate(parts):
+                yield from self._tell_links(at, at + len(part), round_)
                 yield Send(ListingPart(directories, path, at, i == len(parts) - 1, part), round_)
                 at += len(part)
             directories += 1
@@ -161,6 +198,8 @@ class Description:
         yield from self._tell_mount_points(round_)
         top = None if self._tree.only is not None else self._tree.root.metadata(b"")
         root = self.manifest.root(top, kept)
+        if self._links is not None:
+            root = self._links.root(root)
         totals = (len(self.manifest), self.files, self.bytes, self.read_errors)
         yield Send(ManifestMessage(root, *totals, kept), round_)
         if len(self.manifest) > SMALL_MANIFEST and not again:

@@ -7,6 +7,7 @@ descent find the directories to be compared, from which on both ways are one.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
@@ -18,6 +19,7 @@ from rdc.protocol.listings import join_listing
 from rdc.protocol.messages import (
     Describe,
     Done,
+    HardLinks,
     ListingEnd,
     ListingPart,
     MountPoints,
@@ -30,12 +32,13 @@ from rdc.session.discovery import discover, next_message
 from rdc.session.driver import Flush, Receive, Send
 from rdc.session.receiving import Receiving
 from rdc.session.settlement import Settlement
+from rdc.session.transfer import WHOLE_BYTES
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
-    from rdc.model.entries import Listing
+    from rdc.model.entries import Listing, PackedInodes
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.progress import Event
@@ -47,8 +50,12 @@ if TYPE_CHECKING:
     from rdc.session.settlement import Settlements
     from rdc.session.vanished import Vanished
     from rdc.tree.filters import FilterList
+    from rdc.tree.hard_links import LinkTable
 
 __all__ = ["Destination"]
+
+NAMES_LOOKED_AT = 16
+"""Further names of a new file at which its content is looked for: each costs two system calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,15 @@ class _Offer:
     """To go on with."""
     first: bool
     """Its top follows unasked."""
+
+
+class _Inodes:
+    """Which files lie in the directory that a walk comes to next."""
+
+    found: PackedInodes | None = None
+
+    def take(self, path: bytes, inodes: PackedInodes) -> None:
+        self.found = inodes
 
 
 class Destination:
@@ -101,6 +117,13 @@ class Destination:
         self._described = kept
         self._kept = kept = kept.both(start.kept)
         self._settlement = Settlement(settlements, place.root, start, options, filters, kept=kept)
+        self._links: LinkTable | None = None
+        """The source's."""
+        self._own_links: LinkTable | None = None
+        if options.hard_links:
+            from rdc.tree.hard_links import LinkTable
+
+            self._links, self._own_links = LinkTable(), LinkTable()
         self._own: Manifest | None = None
         self._equal = False
         """The manifests' roots were enough."""
@@ -119,6 +142,7 @@ class Destination:
             new=place.new,
             pack=pack,
             boundary=self._boundary,
+            links=self._links,
         )
         self._wanted = self._receiving.wanted
         self._landing = self._receiving.landing
@@ -172,6 +196,8 @@ class Destination:
                 yield from self._transfers.pump(round_)
                 round_ = yield from self._serve(round_)
                 self._landing.flush()
+            if self._links:
+                round_ = yield from self._link(self._links, self._totals.read_errors, round_)
             if not self._options.dry_run:
                 self._leftovers.sweep()
             self._directories.finish()
@@ -185,6 +211,28 @@ class Destination:
         yield Send(done, round_)
         return done
 
+    def _link(self, links: LinkTable, read_errors: int, round_: int) -> Conversation[int]:
+        """Gives files their further names, now that all else is in place."""
+        from rdc.session.linking import Linking
+
+        linking = Linking(
+            self._root,
+            self._wanted,
+            self._landing,
+            self._transfers,
+            self._directories,
+            self._news,
+            kept=self._kept,
+            dry=self._options.dry_run,
+            fsync=self._options.fsync,
+        )
+        linking.run(links, read_errors)
+        if not self._transfers.idle:
+            yield from self._transfers.pump(round_)
+            round_ = yield from self._serve(round_)
+            self._landing.flush()
+        return round_
+
     # By listing: everything the source has, directory by directory
 
     def _serve(self, round_: int) -> Conversation[int]:
@@ -197,6 +245,8 @@ class Destination:
             message = received.message
             if isinstance(message, ListingPart):
                 self._take_part(message)
+            elif isinstance(message, HardLinks) and self._links is not None:
+                self._links.extend(message.files, message.firsts)
             elif isinstance(message, MountPoints):
                 self._settlement.mount_points.update(message.paths)
             elif isinstance(message, (TopTier, ManifestMessage)):
@@ -258,8 +308,24 @@ class Destination:
         self._transfers.plan_known(
             vanished,
             rename=self._directories.may_delete(totals.entries, totals.read_errors),
+            names=self._names_here if self._links else None,
         )
         self._news.report(PlanKnown(self._landing.planned, self._tally.total_bytes, deletes))
+
+    def _names_here(self, file: int) -> tuple[bytes, ...]:
+        """One of the further names of a new file that may have its content here already."""
+        links = self._links
+        for other in islice(links.names(file) if links is not None else (), NAMES_LOOKED_AT):
+            if other >= len(self._wanted):
+                break
+            entry = self._wanted.entry(other)
+            try:
+                kind = self._root.kind(entry.path)
+                if kind is Kind.FILE and self._root.identity(entry.path).size == entry.size > WHOLE_BYTES:
+                    return (entry.path,)
+            except FileError:
+                continue
+        return ()
 
     def _held(self, path: bytes) -> Listing | None:
         stale: list[bytes] = []
@@ -286,13 +352,15 @@ class Destination:
             return (yield from self._list_all(round_))
         top = None if self._start.only else self._root.metadata(b"")
         own_root = own.root(top, self._kept)
+        if self._own_links is not None:
+            own_root = self._own_links.root(own_root)
         if own_root == offer.root or self._settlement.is_settled(offer.root, own_root):
             self._equal = True
             self._settlement.again(offer.root, own_root)
             self._directories.expected.clear()
             self._conclude(totals)
             return round_
-        if offer.entries <= SMALL_MANIFEST:
+        if offer.entries <= SMALL_MANIFEST or self._links is not None:
             return (yield from self._list_all(round_))
         round_ = yield from discover(
             own,
@@ -345,11 +413,19 @@ class Destination:
         if self._new:
             return manifest
         only = self._start.only or None
+        links, inodes = self._own_links, _Inodes()
         walk = PackedWalk(
-            self._root, self._filters, self._note, only=only, on_temporaries=self._leftovers.note
+            self._root,
+            self._filters,
+            self._note,
+            only=only,
+            on_temporaries=self._leftovers.note,
+            on_inodes=None if links is None else inodes.take,
         )
         try:
             for path, listing in walk:
+                if links is not None and inodes.found is not None:
+                    links.add(len(manifest), listing.kinds, inodes.found)
                 manifest.add(path, listing)
         except FileError as error:
             self._unreadable.add(b"")
@@ -411,7 +487,13 @@ class Destination:
         """Whether the run was clean, and left two trees that may differ all the same: entries of ours that
         the source does not have, special files of the source's."""
         return (
-            not (self._equal or self._news.codes or self._options.dry_run or self._name is not None)
+            not (
+                self._equal
+                or self._options.hard_links
+                or self._news.codes
+                or self._options.dry_run
+                or self._name is not None
+            )
             and self._totals is not None
             and not self._totals.read_errors
             and (self._directories.surplus or Kind.SPECIAL in self._wanted.kinds)

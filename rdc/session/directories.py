@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from rdc.errors import ExitCode, FileError, printable
 from rdc.limits import VANISHED_FILES
 from rdc.model.entries import Kind, Listing, Metadata
-from rdc.plan.compare import Change, Decision, Difference, compare, difference
+from rdc.plan.compare import Change, Comparison, Decision, Difference, compare, difference
 from rdc.plan.itemize import itemize
-from rdc.plan.narrowing import narrow, narrows
 from rdc.plan.rotation import rotated
 from rdc.progress import ItemChanged, Problem
 from rdc.records import dataclass, replace
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from rdc.session.news import News
     from rdc.session.transfer import Transfers
     from rdc.tree.filters import FilterList
+    from rdc.tree.hard_links import LinkTable
     from rdc.tree.manifest import Manifest
 
 __all__ = ["Announced", "Directories", "writing_code"]
@@ -70,13 +70,17 @@ class Directories:
         kept: Kept,
         new: bool,
         boundary: Boundary | None = None,
+        links: LinkTable | None = None,
     ) -> None:
-        """`boundary`: what is beyond it is not extra."""
+        """`boundary`: what is beyond it is not extra. `links`: files that get their content as further names
+        of others, so that nothing is to be done for them here; it grows as directories come."""
+        self._links = links
+        self._late: set[bytes] = set()
+        """Directories in which something is done after all were compared."""
         self._boundary = boundary
         self._root = root
         self._start = start
         self._options = options
-        self._narrows = narrows(options)
         self._manifest = manifest
         self._landing = landing
         self._transfers = transfers
@@ -118,8 +122,12 @@ class Directories:
         comparison = compare(
             listing, held, kept=self._kept, checksum=self._options.checksum, doubtful=doubtful
         )
+        if self._links is not None:
+            comparison = self._without_links(comparison, first, listing, self._links)
         without: Set[int] = frozenset()
-        if self._narrows:
+        if self._options.narrows:
+            from rdc.plan.narrowing import narrow
+
             narrowed = narrow(comparison, listing, held, options=self._options, kept=self._kept)
             comparison, without = narrowed.comparison, narrowed.without
             self.surplus = self.surplus or narrowed.skipped
@@ -156,6 +164,29 @@ class Directories:
             self.changed.add(path)
         if touched:
             self._touched.append((path, directory.metadata))
+
+    @staticmethod
+    def _without_links(comparison: Comparison, first: int, listing: Listing, links: LinkTable) -> Comparison:
+        rows = {links.files[at] - first for at in links.between(first, first + len(listing))}
+        if not rows:
+            return comparison
+        return Comparison(
+            tuple(decision for decision in comparison.decisions if decision.row not in rows),
+            comparison.extra,
+            tuple(row for row in comparison.touched if row not in rows),
+            tuple(row for row in comparison.checked if row not in rows),
+        )
+
+    def touch(self, path: bytes) -> None:
+        """Something is going to be done in this directory, of which all others are compared by now: its
+        metadata are set again at the end."""
+        if path in self._late or (not path and self._start.only):
+            return
+        self._late.add(path)
+        row = self._manifest.row(path) if path else None
+        lend_rights(self._root, path)
+        metadata = self._start.metadata if row is None else self._manifest.entry(row).metadata
+        self._touched.append((path, metadata))
 
     @staticmethod
     def _holds(boundary: Boundary, path: bytes) -> bool:
@@ -314,7 +345,7 @@ class Directories:
         for file, decision in self._blocked:
             entry = self._manifest.entry(file)
             path = entry.path
-            kept = self._make_way(path, read_errors)
+            kept = self.make_way(path, read_errors)
             if kept is not None:
                 text = f"{printable(path)}: a directory is in the way, {kept}"
                 self._news.report(Problem(ExitCode.PARTIAL, path, text))
@@ -325,7 +356,7 @@ class Directories:
             self._landing.decide(file, decision)
             self._transfers.create(file, path, entry.size)
 
-    def _make_way(self, path: bytes, read_errors: int) -> str | None:
+    def make_way(self, path: bytes, read_errors: int) -> str | None:
         """Empties the directory at `path`, which its successor then replaces in one step; or why not."""
         try:
             if not self._root.list_packed(path).count:

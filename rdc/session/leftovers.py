@@ -37,6 +37,10 @@ class Leftovers:
         sized = []
         for found in mine:
             try:
+                if self._root.link_count(join(directory, found)) > 1:
+                    # A hard link on its way, to a file that is in place: it goes with the last sweep, because
+                    # that file's ctime tells of it, which would look like a change while that is replaced.
+                    continue
                 sized.append((self._root.identity(join(directory, found)).size, found))
             except FileError:
                 continue  # somebody else's run has finished it

@@ -157,9 +157,15 @@ class Origins:
         if bases:
             self._hints[file] = bases
 
-    def plan(self, vanished: Vanished, *, rename: bool) -> None:
+    def plan(
+        self,
+        vanished: Vanished,
+        *,
+        rename: bool,
+        names: Callable[[int], tuple[bytes, ...]] | None = None,
+    ) -> None:
         """Everything is listed: sorts what was held back. `rename`: vanished files will be deleted, so that
-        each may become another instead."""
+        each may become another instead. `names`: paths here at which a new file may be already."""
         self._vanished, self._rename = vanished, rename
         self._taken = bytearray(vanished.rows)
         entries, tally = self._context.entries, self._context.tally
@@ -178,7 +184,7 @@ class Origins:
                 self._large_sought |= entry.size >= COARSE_BELOW
                 self._unlikely.append(file)
             else:
-                bases = self._hints.get(file, ())
+                bases = self._hints.get(file, ()) or (names(file) if names is not None else ())
                 self._fetch(file, bases)
                 if not bases:
                     continue

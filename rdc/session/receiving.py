@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rdc.session.news import News
     from rdc.session.place import Place
     from rdc.tree.filters import FilterList
+    from rdc.tree.hard_links import LinkTable
 
 __all__ = ["Receiving"]
 
@@ -47,9 +48,10 @@ class Receiving:
         new: bool = False,
         pack: bool = True,
         boundary: Boundary | None = None,
+        links: LinkTable | None = None,
     ) -> None:
         """`kept`: what both sides keep. `seeks`, `pack`: as TransferContext has them. `new`: nothing is at
-        the place yet. `boundary`: beyond which nothing is deleted."""
+        the place yet. `boundary`: beyond which nothing is deleted. `links`: as Directories has them."""
         self._news = news
         self.wanted = Manifest()
         self.landing = Landing(
@@ -93,6 +95,7 @@ class Receiving:
             kept=kept,
             new=new,
             boundary=boundary,
+            links=links,
         )
 
     def wind_down(self) -> None:

@@ -97,7 +97,15 @@ def answer(
             received = yield Receive()
             if received is not None and not isinstance(received.message, Follow):
                 boundary = tree.boundary(options)
-                half_ = Source(tree, filters, open_.secret, signer, news, boundary=boundary)
+                half_ = Source(
+                    tree,
+                    filters,
+                    open_.secret,
+                    signer,
+                    news,
+                    boundary=boundary,
+                    hard_links=options.hard_links,
+                )
                 yield from half_.run(received)
                 return
         finally:

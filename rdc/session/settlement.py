@@ -13,7 +13,6 @@ from blake3 import blake3
 from rdc.errors import FileError
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.plan.compare import compare, difference
-from rdc.plan.narrowing import narrow, narrows
 from rdc.progress import silent
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
@@ -123,7 +122,9 @@ class Settlement:
 
     def _differs(self, wanted: Listing, held: Listing) -> bool:
         comparison = compare(wanted, held, kept=self._kept, checksum=False)
-        if narrows(self._options):
+        if self._options.narrows:
+            from rdc.plan.narrowing import narrow
+
             comparison = narrow(comparison, wanted, held, options=self._options, kept=self._kept).comparison
         return bool(comparison)
 
@@ -131,7 +132,7 @@ class Settlement:
         """What is compared depends on the options named here; what the filter rules leave is in the roots."""
         asked = self._options
         options = repr((asked.delete, self._kept, self._start.only)).encode()
-        if narrows(asked):
+        if asked.narrows:
             options += repr((asked.update, asked.existing, asked.ignore_existing)).encode()
         if asked.one_file_system:
             options += repr(sorted(self.mount_points)).encode()

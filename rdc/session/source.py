@@ -149,6 +149,7 @@ class Source:
         offer: bool | None = None,
         pack: bool = True,
         boundary: Boundary | None = None,
+        hard_links: bool = False,
     ) -> None:
         """`offer`: this side dialled, and is to offer its manifest before it is asked, with owners or
         without: a guess at what the destination keeps, and a round trip less where it is right. `pack`:
@@ -159,7 +160,7 @@ class Source:
         self._secret = secret
         self._signer = signer
         self._news = news
-        self._description = Description(tree, filters, secret, news, boundary)
+        self._description = Description(tree, filters, secret, news, boundary, hard_links=hard_links)
         self._sender = FileSender(tree.root, self._description, self._listen)
         self._heard: deque[Received] = deque()
         self._signed: OrderedDict[int, _Signed] = OrderedDict()

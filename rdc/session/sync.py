@@ -78,8 +78,14 @@ def sync(
     source, destination = _location(source), _location(destination)
     if source.host is not None and destination.host is not None:
         raise UsageError("one of source and destination must be on this machine")
+    options = options or SyncOptions()
+    if options.hard_links and options.narrows:
+        raise UsageError(
+            "--hard-links does not go with --update, --existing, --ignore-existing or --size-only: "
+            "what they leave alone may be a name of what they do not"
+        )
     with opened_catalog(catalog, reporter) as store:
-        run_ = _Run(source, destination, options or SyncOptions(), reporter, store)
+        run_ = _Run(source, destination, options, reporter, store)
         far = destination if source.host is None else source
         if far.host is None:
             return run_.here()
@@ -265,6 +271,7 @@ class _Run:
             offer=offer,
             pack=self._options.compress is not False,
             boundary=tree.boundary(self._options),
+            hard_links=self._options.hard_links,
         )
         done = yield from half.run()
         self._files, self._bytes = half.files, half.total_bytes

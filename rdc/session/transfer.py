@@ -160,13 +160,19 @@ class Transfers:
         else:
             self._wholes().add(file)
 
-    def plan_known(self, vanished: Callable[[], Vanished], *, rename: bool) -> None:
+    def plan_known(
+        self,
+        vanished: Callable[[], Vanished],
+        *,
+        rename: bool,
+        names: Callable[[int], tuple[bytes, ...]] | None = None,
+    ) -> None:
         """Everything is listed: how much there is to compare is known. `vanished`: files here that the source
-        does not have; with `rename` they will be deleted."""
+        does not have; with `rename` they will be deleted. `names`: paths here at which a new file may be."""
         self._planned = True
         origins = self._origins.made
         if origins is not None and origins.waiting:
-            origins.plan(vanished(), rename=rename)
+            origins.plan(vanished(), rename=rename, names=names)
         self.tally.plan_known()
 
     def pump(self, round_: int) -> Conversation[None]:

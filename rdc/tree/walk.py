@@ -115,15 +115,20 @@ class PackedWalk:
                 yield PackedDirectory(path, listing)
 
     def _list(self, path: bytes) -> tuple[PackedListing, PackedInodes | None]:
-        if self._on_inodes is not None:
-            return self._root.list_inodes(path)
         if self._on_temporaries is None:
-            return self._root.list_packed(path), None
+            return self._read(path, None)
         stale: list[bytes] = []
-        listing = self._root.list_packed(path, on_temporary=stale.append)
+        found = self._read(path, stale.append)
         if stale:
             self._on_temporaries(path, stale)
-        return listing, None
+        return found
+
+    def _read(
+        self, path: bytes, on_temporary: Callable[[bytes], None] | None
+    ) -> tuple[PackedListing, PackedInodes | None]:
+        if self._on_inodes is not None:
+            return self._root.list_inodes(path, on_temporary=on_temporary)
+        return self._root.list_packed(path, on_temporary=on_temporary), None
 
     def _selected(self, path: bytes, listing: PackedListing) -> Sequence[int]:
         """The rows that `only` and the filters leave."""

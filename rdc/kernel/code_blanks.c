@@ -78,10 +78,17 @@ static inline int instruction(const uint8_t *code, size_t size, size_t i, site *
 #ifdef __SSE2__
 #include <emmintrin.h>
 #define STEP 16
-#define AHEAD 3 /* bytes behind these that are read */
+#define AHEAD 5 /* bytes behind these that are read */
 
-/* Of which of so many bytes that are a call or a jump, before a byte that says "at a distance", or the first of an
- * entry's length: a bit each. Most are none. */
+/* Which of these bytes are 00 to 03 or FC to FF. */
+static inline __m128i highest_of_near(const uint8_t *bytes)
+{
+    const __m128i raised = _mm_add_epi8(_mm_loadu_si128((const __m128i *)bytes), _mm_set1_epi8(4));
+    return _mm_cmpeq_epi8(_mm_and_si128(raised, _mm_set1_epi8((char)0xf8)), _mm_setzero_si128());
+}
+
+/* Which of so many bytes are a call or a jump, or before a byte that says "at a distance", and then before what is near;
+ * or the first of an entry's length: a bit each. Most are none. */
 static inline uint32_t telling(const uint8_t *code)
 {
     const __m128i zero = _mm_setzero_si128();
@@ -92,7 +99,9 @@ static inline uint32_t telling(const uint8_t *code)
     const __m128i odd = _mm_or_si128(_mm_and_si128(a, _mm_set1_epi8(0x03)), _mm_and_si128(b, _mm_set1_epi8((char)0xf0)));
     const __m128i none = _mm_cmpeq_epi8(_mm_or_si128(a, b), zero);
     const __m128i head = _mm_cmpeq_epi8(_mm_or_si128(odd, _mm_or_si128(_mm_or_si128(c, d), none)), zero);
-    return (uint32_t)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(jumps, data), head));
+    const __m128i near_jumps = _mm_and_si128(jumps, highest_of_near(code + 4));
+    const __m128i near_data = _mm_and_si128(data, highest_of_near(code + 5));
+    return (uint32_t)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(near_jumps, near_data), head));
 }
 #else
 #define STEP 1

@@ -9,7 +9,7 @@ from rdc.kernel import blank_targets, target_mask
 if TYPE_CHECKING:
     from rdc.files.source import SourceFile
 
-__all__ = ["CLAIMED", "LOOK_AHEAD", "LOOK_BACK", "SOUGHT", "blanked", "is_code", "masked"]
+__all__ = ["CLAIMED", "LOOK_AHEAD", "LOOK_BACK", "SOUGHT", "blanked", "is_code", "masked", "shown"]
 
 SOUGHT, CLAIMED = 0x80, 0x7F
 """What a target's bytes are, where blocks are looked for and where claims are made. A block may seem to be
@@ -35,6 +35,13 @@ def blanked(source: SourceFile, blank: int, offset: int, length: int) -> bytes:
     content = bytearray(held)
     blank_targets(content, blank)
     return bytes(content[offset - start : offset - start + length])
+
+
+def shown(source: SourceFile, offset: int, length: int) -> tuple[bytes, bytes]:
+    """These bytes as they are, and their mask."""
+    start, held = _surroundings(source, offset, length)
+    here = slice(offset - start, offset - start + length)
+    return held[here], target_mask(held)[here]
 
 
 def masked(source: SourceFile, offset: int, length: int) -> bytes:

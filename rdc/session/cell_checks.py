@@ -13,7 +13,7 @@ from rdc.limits import CELLS_PER_ANSWER
 from rdc.plan.cells import cell_digests
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES, rests
 from rdc.protocol.messages import Correction, Targets
-from rdc.session.blanks import CLAIMED, masked
+from rdc.session.blanks import CLAIMED, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,8 +73,8 @@ def _blank_images(source: SourceFile, message: RangeRequest) -> Iterator[_Image]
         if not numbers:
             yield _Image(zeros)
             continue
-        content = put_tiles(sources, source.pread(numbers[1], numbers[2]), zeros)
-        mask = put_tiles(sources, masked(source, numbers[1], numbers[2]), zeros)
+        held, hidden = shown(source, numbers[1], numbers[2])
+        content, mask = put_tiles(sources, held, zeros), put_tiles(sources, hidden, zeros)
         targets = take_targets(content, mask, start)
         if targets:
             blank = bytearray(content)

@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
-from rdc.kernel import overlay, place_targets
+from rdc.kernel import nonzero_bytes, overlay, place_targets
 from rdc.limits import SIZE_LIMIT
 from rdc.protocol.claims import CELL_BYTES, rests
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from rdc.protocol.messages import Correction, RangeRequest, Targets
 
 __all__ = ["Corrections"]
-
-MASKED = 0xFF
-"""A byte of a target in a mask."""
 
 
 class Corrections:
@@ -139,7 +136,7 @@ class Corrections:
         shown = mask[first - at : last - at]
         with memoryview(content)[first - start : last - start] as view:
             overlay(view, image[first - at : last - at], shown)
-        return shown.count(MASKED)
+        return nonzero_bytes(shown)
 
     def _place_targets(self) -> None:
         """Those of the oldest request. Should there be more or fewer than where they belong, which takes a
@@ -150,7 +147,7 @@ class Corrections:
         at = 0
         for cell in request.claims.cells:
             mask = next((mask for number, mask in self._masks if number == cell), b"")
-            count = mask.count(MASKED)
+            count = nonzero_bytes(mask)
             if cell in self._wrong or not count:
                 continue
             here = bytes(self._targets[at : at + count])

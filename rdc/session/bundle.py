@@ -17,12 +17,13 @@ from rdc.plan.cells import cell_digests
 from rdc.plan.context import context_ranges
 from rdc.protocol.claims import CELL_BYTES, Claims
 from rdc.protocol.comparison import LEAF_WIDTH, SHORTEN
-from rdc.protocol.messages import Code, RangeRequest
+from rdc.protocol.messages import RangeRequest
 from rdc.protocol.packed import unpack
 from rdc.records import dataclass
-from rdc.session.code import Places, restored
+from rdc.session.code import Places
 from rdc.session.corrections import Corrections
 from rdc.session.gaps import Gaps
+from rdc.session.literals import literals_of
 from rdc.session.rebuild import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.short import sign_short
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from rdc.chunking.params import ChunkParams
     from rdc.files.snapshot import Snapshot
-    from rdc.protocol.messages import BundleAnswer, BundleRequest, Correction, Data
+    from rdc.protocol.messages import BundleAnswer, BundleRequest, Code, Correction, Data, Table
     from rdc.session.driver import Conversation
 
 __all__ = ["Bundle", "Rebuilt"]
@@ -193,15 +194,9 @@ class Bundle:
             raise ProtocolError(f"a correction of bundle {message.file} where nothing was claimed")
         self._corrections.take(message)
 
-    def take_data(self, message: Data | Code) -> None:
+    def take_data(self, message: Data | Code | Table) -> None:
         """Some literals, in order."""
-        if self._places is None:
-            raise ProtocolError(f"literals of bundle {message.file} that were not asked for")
-        if isinstance(message, Code):
-            self._literals += restored(message.payload, self._places.take(len(message.payload)))
-        else:
-            self._places.skip(len(message.payload))
-            self._literals += message.payload
+        self._literals += literals_of(message, self._places)
 
     def unpack(self, packed: bytes) -> None:
         """All literals. MismatchError where they cannot be unpacked: what is known around them is wrong."""

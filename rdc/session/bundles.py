@@ -30,6 +30,8 @@ from rdc.protocol.messages import (
     FileEnd,
     FileFailed,
     Literals,
+    Table,
+    Targets,
 )
 from rdc.session.bundle import Bundle
 from rdc.session.driver import Flush, Send
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Bundles"]
 
-_ABOUT_FILES = (BlockAnswer, Correction, Literals, Data, Code, FileEnd, FileFailed)
+_ABOUT_FILES = (BlockAnswer, Correction, Targets, Literals, Data, Code, Table, FileEnd, FileFailed)
 """Answers that name a file or a bundle."""
 
 
@@ -180,6 +182,8 @@ class Bundles:
             self._take_literals(bundle, message.packed)
         elif isinstance(message, FileEnd):
             self._finish(bundle)
+        elif isinstance(message, Targets):
+            raise ProtocolError(f"targets of bundle {message.file}, whose blocks have theirs")
         else:
             bundle.take_data(message)
 

@@ -32,18 +32,18 @@ from rdc.plan.context import context_ranges, known_pieces
 from rdc.plan.descent import Descent, Fetch, Reuse, literal_ranges
 from rdc.protocol.claims import CELL_DIGEST_BYTES, Claims
 from rdc.protocol.comparison import LEAF_WIDTH
-from rdc.protocol.messages import Code, NodeRequest, RangeRequest, Table, TreeRequest
+from rdc.protocol.messages import NodeRequest, RangeRequest, TreeRequest
 from rdc.protocol.packed import unpack
 from rdc.session.blanks import CLAIMED, blanked, masked
-from rdc.session.code import Places, restored
+from rdc.session.code import Places
 from rdc.session.corrections import Corrections
 from rdc.session.descending_file import DescendingFile, HeldFile, Stage
 from rdc.session.driver import Flush, Send
 from rdc.session.equals import Equals
 from rdc.session.file_queue import FileQueue
 from rdc.session.gaps import FileGaps
+from rdc.session.literals import literals_of
 from rdc.session.rebuild import Base, MismatchError, Rebuild
-from rdc.session.tables import untabled
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records, reference_width
 
@@ -52,7 +52,17 @@ if TYPE_CHECKING:
 
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
-    from rdc.protocol.messages import BlockAnswer, Correction, Data, Literals, NodeAnswer, Targets, TreeAnswer
+    from rdc.protocol.messages import (
+        BlockAnswer,
+        Code,
+        Correction,
+        Data,
+        Literals,
+        NodeAnswer,
+        Table,
+        Targets,
+        TreeAnswer,
+    )
     from rdc.session.driver import Conversation
     from rdc.session.transfer_context import TransferContext
     from rdc.session.whole_files import WholeFiles
@@ -183,7 +193,7 @@ class FileDescents:
                 rebuild = self._build(state)
                 if state.corrections is not None:
                     state.corrections.settle()
-                rebuild.push(self._content(state, message))
+                rebuild.push(literals_of(message, state.places))
                 self._outgrow(state, rebuild.temporary.size)
                 self._context.tally.arriving(rebuild.temporary.size)
             except MismatchError:
@@ -192,17 +202,6 @@ class FileDescents:
                 self._context.problem(state.path, error)
                 self._finish(state)
         return True
-
-    @staticmethod
-    def _content(state: DescendingFile, message: Data | Code | Table) -> bytes | bytearray | memoryview:
-        if state.places is None:
-            raise ProtocolError(f"literals of file {message.file} that were not asked for")
-        if isinstance(message, Code):
-            return restored(message.payload, state.places.take(len(message.payload)))
-        if isinstance(message, Table):
-            return untabled(message.payload, state.places.take(len(message.payload)), message.stride)
-        state.places.skip(len(message.payload))
-        return message.payload
 
     def take_end(self, file: int, round_: int) -> Conversation[bool]:
         """All literals of one request are here; False when this file does not come by descent."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from array import array
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import msgpack  # type: ignore[import-untyped]
 import pytest
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rdc.errors import ExitCode, ProtocolError
 from rdc.limits import DATA_BYTES, FRAME_BYTES, MESSAGE_BYTES
 from rdc.model.entries import Kind, Listing
+from rdc.protocol import field_types
 from rdc.protocol.listings import slice_listing
 from rdc.protocol.messages import (
     PROTOCOL_VERSION,
@@ -125,6 +126,27 @@ def joined(fields: object, content: bytes | None) -> bytes:
     """The payload as a sender without checks would make it."""
     head = msgpack.packb(fields)
     return bytes(head) if content is None else encode_varint(len(head)) + head + content
+
+
+@pytest.mark.parametrize(
+    ("field", "lowest", "highest", "optional"),
+    [
+        (field_types.Ordinal, 0, (1 << 32) - 1, False),
+        (field_types.Size, 0, (1 << 63) - 1, False),
+        (field_types.Count, 0, (1 << 63) - 1, False),
+        (field_types.GroupSet, 1, 7, False),
+        (field_types.Width, 4, 32, False),
+        (field_types.Level, 0, 24, False),
+        (field_types.Mtime, -(1 << 63), (1 << 63) - 1, True),
+    ],
+)
+def test_numbers_end_where_the_protocol_says(field: Any, lowest: int, highest: int, optional: bool) -> None:
+    codec = get_args(field)[1]
+    for value in (lowest, highest):
+        assert codec.unpack(value) == value
+    for wrong in (lowest - 1, highest + 1, True, 1.0, b"1", *([] if optional else [None])):
+        with pytest.raises(ValueError, match=r"expected|is not in"):
+            codec.unpack(wrong)
 
 
 @given(messages, values, st.data())

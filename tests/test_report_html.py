@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, UsageError
-from rdc.model.scan import Overlap, ScanProblem, ScanReport, SimilarGroup
+from rdc.model.scan import DirectorySummary, Overlap, ScanProblem, ScanReport, SimilarGroup
+from rdc.report.scan_charts import directories_chart, levels_chart, overlaps_chart
 from rdc.report.scan_html import scan_html
 from scripts.make_scan_sample import report as sample
 from tests.syncing import command
@@ -79,6 +81,57 @@ def test_names_are_shown_and_never_run(tmp_path: Path) -> None:
     assert 'data-drawn="yes"' in document
     assert "onerror" in document  # as text
     assert not re.search(r"<(img|a)\b[^>]*(onerror|javascript:)", document)
+
+
+def test_the_pictures_have_the_report_s_figures() -> None:
+    report = sample()
+    levels = json.loads(levels_chart(report))["data"]
+    assert [trace["name"] for trace in levels] == ["left after zstd", "saved by zstd", "there more than once"]
+    # Stacked, the parts of a level are the level.
+    for number, level in enumerate(report.levels[::-1]):
+        packed, squeezed, doubled = (trace["x"][number] for trace in levels)
+        assert packed == level.compressed_bytes
+        assert packed + squeezed == level.unique_bytes
+        assert packed + squeezed + doubled == level.bytes
+    bare = replace(report, levels=tuple(replace(one, compressed_bytes=None) for one in report.levels))
+    left, doubled = json.loads(levels_chart(bare))["data"]
+    assert (left["name"], left["x"]) == ("left", [one.unique_bytes for one in bare.levels[::-1]])
+    if not all(one.exact for one in report.levels):
+        bounds = left["error_x"]
+        assert bounds["array"] == [one.high - one.unique_bytes for one in bare.levels[::-1]]
+        assert bounds["arrayminus"] == [one.unique_bytes - one.low for one in bare.levels[::-1]]
+
+
+def test_the_map_of_directories_is_one_tree_that_adds_up() -> None:
+    def directory(path: bytes, duplicate: int) -> DirectorySummary:
+        return DirectorySummary(path, 3, 200, duplicate, 0, 0)
+
+    paths = {b"/x": 100, b"/x/a": 60, b"/x/a/b/c": 50, b"/x/d": 40, b"y": 30, b"z": 0}
+    report = replace(sample(), directories=tuple(directory(*each) for each in paths.items()))
+    (trace,) = json.loads(directories_chart(report) or "")["data"]
+    rows = list(zip(trace["ids"], trace["labels"], trace["parents"], trace["values"], strict=True))
+    assert rows == [
+        ("//x", "/x", "/", 100),
+        ("//x/a", "a", "//x", 60),
+        ("//x/a/b/c", "b/c", "//x/a", 50),
+        ("//x/d", "d", "//x", 40),
+        ("/y", "y", "/", 30),
+        ("/", "everything", "", 130),
+    ]
+    assert trace["marker"]["colors"] == [0.5, 0.3, 0.25, 0.2, 0.15, 130 / 400]
+    assert directories_chart(replace(report, directories=(directory(b"z", 0),))) is None
+
+
+def test_pairs_are_drawn_as_parts_of_both() -> None:
+    pairs = (Overlap(b"/a/b/c", b"d<i>", 50, 100, 200), Overlap(b"e", b"f", 5, 0, 10))
+    chart = json.loads(overlaps_chart(replace(sample(), overlaps=pairs)) or "")
+    first, second = chart["data"]
+    assert first["x"] == [0, 0.5]  # the lowest bar is the last pair
+    assert second["x"] == [0.5, 0.25]
+    assert chart["layout"]["yaxis"]["ticktext"] == ["e ∩ f", "b/c ∩ d&lt;i&gt;"]
+    assert first["text"] == ["5 B", "50 B"]
+    assert first["hovertext"][1] == "50 B in both<br>/a/b/c: 100 B<br>d&lt;i&gt;: 200 B"
+    assert overlaps_chart(replace(sample(), overlaps=())) is None
 
 
 def test_the_page_asks_for_nothing(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rdc.errors import ExitCode, ProtocolError
+from rdc.errors import ExitCode, FileError, ProtocolError
 from rdc.files.confined import Root
 from rdc.files.linked import Linked, link_file
+from rdc.files.replace import CommitGroup, Replacement
 from rdc.files.temporary import temporary_name
 from rdc.limits import FILES_PER_MESSAGE, SMALL_MANIFEST
 from rdc.model.entries import Kind, Metadata, PackedInodes
@@ -453,3 +454,26 @@ def test_a_link_to_what_is_no_file_ends_the_session(
     monkeypatch.setattr(Description, "_tell_links", lie)
     with pytest.raises(ProtocolError):
         sync_in_turns(source, tmp_path / "d", LINKS)
+
+
+@pytest.mark.parametrize("meddles", [False, True], ids=["nobody else", "somebody else"])
+def test_only_names_lost_here_explain_another_ctime(meddles: bool, root: Root, tmp_path: Path) -> None:
+    """Who writes to the file between two of its names being replaced keeps the second."""
+    top = tmp_path / "r"
+    link(top, "a", "b")
+    expected = {name: root.identity(name) for name in (b"a", b"b")}
+    errors: list[FileError] = []
+    group_ = CommitGroup(root, fsync=False, on_commit=lambda _: None, on_error=errors.append)
+    for name, identity in expected.items():
+        replacement = Replacement(root, name)
+        replacement.write(b"new " + name)
+        group_.add(replacement, name, Metadata(0o644, 0, os.geteuid(), os.getegid()), False, identity)
+        group_.flush()
+        if meddles and name == b"a":
+            times = (top / "b").stat()
+            (top / "b").write_bytes(b"two")
+            os.utime(top / "b", ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert (top / "a").read_bytes() == b"new a"
+    assert len(errors) == meddles
+    if not meddles:
+        assert (top / "b").read_bytes() == b"new b"

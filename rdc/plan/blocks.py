@@ -167,9 +167,9 @@ class GapSearch:
                 at_left += 2 * spans
 
     @property
-    def long(self) -> bool:
-        """There are regions, of which more is to be asked."""
-        return bool(self._regions.regions)
+    def unknown(self) -> int:
+        """Bytes of all gaps."""
+        return sum(gap.end - gap.offset for gap in self._gaps)
 
     def copies(self) -> array[int]:
         """All that was found: the kernel's rows of copies, in order."""

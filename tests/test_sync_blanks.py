@@ -112,8 +112,26 @@ def test_code_is_told_from_other_content() -> None:
     rng = random.Random(4)
     assert is_code(held(OLD))
     assert is_code(held(OLD[:8192] + bytes(16_000)))
-    for other in (b"", OLD[:4000], bytes(300_000), rng.randbytes(300_000), b"\xe8 or e9 " * 40_000):
+    mask = target_mask(OLD)
+    unlinked = bytes(0 if hidden else byte for hidden, byte in zip(mask, OLD, strict=True))
+    for other in (unlinked, b"", OLD[:4000], bytes(300_000), rng.randbytes(300_000), b"\xe8 or e9 " * 40_000):
         assert not is_code(held(other))
+
+
+@pytest.mark.parametrize(("functions_between", "blank"), [(300, True), (1500, False)])
+def test_gaps_that_are_much_together_are_looked_for_so(
+    functions_between: int, blank: bool, tmp_path: Path
+) -> None:
+    """Functions that were rewritten, with some chunks between them that are the same."""
+    new = bytearray(OLD)
+    at = 0
+    for number, function in PROGRAM:
+        length = sum(4 if isinstance(part, int) else len(part) for part in function)
+        if number % functions_between == 0:
+            new[at : at + 20] = random.Random(number).randbytes(20)
+        at += length
+    run = synced(*places(tmp_path, new=bytes(new)))
+    assert ("Targets" in kinds(run)) == blank
 
 
 def test_many_requests_put_one_file_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

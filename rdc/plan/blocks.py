@@ -174,9 +174,9 @@ class BlockSearch:
                 at_left += 2 * spans
 
     @property
-    def long(self) -> bool:
-        """There are regions, of which more is to be asked."""
-        return bool(self._regions.regions)
+    def unknown(self) -> int:
+        """Bytes of all gaps."""
+        return sum(gap.end - gap.offset for gap in self._gaps)
 
     def parts(self, *, single: bool = False) -> tuple[Part, ...]:
         """The recipe with what was found put in; `single`: but for chunks that repeat."""

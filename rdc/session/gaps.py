@@ -41,6 +41,13 @@ CLOSE_BYTES = 16 << 10
 """Bytes between two such runs that cost less to read than another search costs to begin."""
 
 
+BLANK_BYTES = 128 << 10
+"""Bytes of code in unknown chunks from which on these are looked for without their targets: of fewer, those
+that come again cost more than they save where a few bytes were changed in place. With 64 KiB packages of
+programs took up to 9 % less and those of kernel modules 4 % more, with 256 KiB programs up to 20 % more
+(measured)."""
+
+
 class Gaps:
     """One file's search for blocks. `bases`: numbered as in `parts`. `rounds`: how many round trips it may
     take.
@@ -70,7 +77,7 @@ class Gaps:
         """Sends the next requests; how many there were. None: `parts` has all that can be found."""
         asks = self._search.asks()
         if asks and not self._asked:
-            self.blank = self._search.long and self._is_code()
+            self.blank = self._search.unknown >= BLANK_BYTES and self._is_code()
         self._asked = True
         for ask in asks:
             request = BlockRequest.of(self._file, ask.pairs, ask.size, ask.width, blank=self.blank)

@@ -65,6 +65,7 @@ __all__ = [
     "REPORT_BYTES",
     "RESCAN_SECONDS",
     "RETRIED_FILES",
+    "ROOTS_REMEMBERED",
     "ROUND_LIMIT",
     "RULES_BYTES",
     "RUN_CHUNKS",
@@ -316,6 +317,10 @@ FILES_PER_BATCH = 1024
 OPENED_FILES = 256
 """Files open at a time so that their contents are compared together: a group that shares a reference, and a
 quarter of the usual limit of 1,024 descriptors."""
+
+ROOTS_REMEMBERED = 1 << 18
+"""Entries of a tree of whose small files the roots are remembered, 10 MB, and not put into the catalog. In a
+larger tree they are."""
 
 OPENED_FILES_LEAST = 16
 """Fewer are compared one by one: columns of them cost more to put together than they save."""

@@ -11,7 +11,7 @@ from rdc.records import dataclass
 from rdc.signature.short import sign_short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
     from rdc.catalog.store import SignatureStore
@@ -49,21 +49,27 @@ def small_roots(
     catalog: SignatureStore,
     *,
     keep: bool,
+    known: Callable[[int, int], bytes] | None = None,
 ) -> SmallRoots:
     """Opens the files at `paths`, at most rdc.limits.OPENED_FILES of some SMALL_BYTES at most as they were
     listed, and finds their roots: what FileSigner.root gives of each. `keep`: the catalog is told of what had
-    to be read.
+    to be read. `known`: gives the root of a row that is open and has this ctime, or b"".
     """
     opened = OpenedFiles(root, b"\0".join((*paths, b"")))
     try:
-        return SmallRoots(opened, _roots(opened, sizes, params, catalog, keep=keep))
+        return SmallRoots(opened, _roots(opened, sizes, params, catalog, keep, known))
     except BaseException:
         opened.close()
         raise
 
 
 def _roots(
-    opened: OpenedFiles, sizes: Sequence[int], params: ChunkParams, catalog: SignatureStore, *, keep: bool
+    opened: OpenedFiles,
+    sizes: Sequence[int],
+    params: ChunkParams,
+    catalog: SignatureStore,
+    keep: bool,
+    known: Callable[[int, int], bytes] | None,
 ) -> list[bytes]:
     roots = [b""] * len(opened)
     files = SmallFiles(
@@ -81,6 +87,10 @@ def _roots(
     for row, root in catalog.find_roots(files, params):
         if row in as_listed:
             roots[row] = root
+    if known is not None:
+        ctimes = opened.ctimes
+        for row in rows:
+            roots[row] = roots[row] or known(row, ctimes[row])
     began = catalog.now()
     for part in _parts([row for row in rows if not roots[row]], sizes):
         content, good = opened.read(part)
@@ -89,8 +99,8 @@ def _roots(
         for number, row in enumerate(read):
             roots[row] = signatures.root_of(number)
         if keep and read:
-            ctimes = array("q", [opened.ctimes[row] for row in read])
-            signed = SignedFiles(array("I", read), signatures, ctimes, None)
+            then = array("q", [opened.ctimes[row] for row in read])
+            signed = SignedFiles(array("I", read), signatures, then, None)
             catalog.put_small(files, signed, range(len(read)), began)
     return roots
 

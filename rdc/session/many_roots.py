@@ -10,12 +10,13 @@ from rdc.files.opened import can_open
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from rdc.catalog.signer import FileSigner
     from rdc.catalog.small_roots import SmallRoots
     from rdc.files.confined import Root
+    from rdc.session.root_memory import RootMemory
     from rdc.tree.manifest import Manifest
 
 __all__ = ["ManyRoots", "many_roots"]
@@ -44,17 +45,36 @@ class ManyRoots:
 
 
 def many_roots(
-    root: Root, manifest: Manifest, files: Sequence[int], signer: FileSigner, *, keep: bool
+    root: Root,
+    manifest: Manifest,
+    files: Sequence[int],
+    signer: FileSigner,
+    *,
+    keep: bool,
+    memory: RootMemory | None = None,
 ) -> ManyRoots:
     """The roots of these files, at most rdc.limits.OPENED_FILES: increasing rows of `manifest` that are
-    regular files. `keep`: the catalog is told of what had to be read."""
+    regular files. `keep`: the catalog is told of what had to be read. `memory`: of all entries, asked before
+    a file is read, and told of it."""
     sizes = manifest.sizes_of(files)
     rows = [row for row, size in enumerate(sizes) if size <= SMALL_BYTES] if can_open() else []
     roots = [b""] * len(files)
     if not rows:
         return ManyRoots(roots, sizes, rows, None)
     paths = manifest.paths([files[row] for row in rows])
-    small = small_roots(root, paths, [sizes[row] for row in rows], signer.params, signer.catalog, keep=keep)
-    for row, found in zip(rows, small.roots, strict=True):
-        roots[row] = found
+    lengths, params, catalog = [sizes[row] for row in rows], signer.params, signer.catalog
+    if memory is None:
+        small = small_roots(root, paths, lengths, params, catalog, keep=keep)
+    else:
+        known = _known(memory, [files[row] for row in rows])
+        small = small_roots(root, paths, lengths, params, catalog, keep=keep, known=known)
+    for number, row in enumerate(rows):
+        roots[row] = small.roots[number]
+        if memory is not None and roots[row]:
+            memory.put(files[row], small.opened.ctimes[number], roots[row])
     return ManyRoots(roots, sizes, rows, small)
+
+
+def _known(memory: RootMemory, files: Sequence[int]) -> Callable[[int, int], bytes]:
+    """What is remembered of the rows that these files have."""
+    return lambda row, ctime: memory.of(files[row], ctime)

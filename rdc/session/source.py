@@ -18,6 +18,7 @@ from rdc.limits import (
     NODES_PER_ANSWER,
     OPENED_FILES,
     OPENED_FILES_LEAST,
+    ROOTS_REMEMBERED,
     SOURCE_TREES_BYTES,
 )
 from rdc.model.entries import Kind
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from rdc.session.bundle_source import SourceBundles
     from rdc.session.driver import Conversation
     from rdc.session.place import Site
+    from rdc.session.root_memory import RootMemory
     from rdc.signature.tree import SignatureTree
     from rdc.tree.filters import FilterList
     from rdc.tree.manifest import Entry
@@ -167,6 +169,8 @@ class Source:
         self._signed: OrderedDict[int, _Signed] = OrderedDict()
         self._signed_bytes = 0
         self._bundles: SourceBundles | None = None
+        self._roots_read: RootMemory | None = None
+        """Of small files that the catalog is not told of."""
         self._contents: dict[int, bytes] = {}
         """Of signed files that are small, as they were then, while there is room."""
         self._contents_bytes = 0
@@ -286,7 +290,10 @@ class Source:
             yield Send(FileFailed(file, error.code, str(error)), round_)
 
     def _roots(self, message: RootRequest, round_: int) -> Conversation[None]:
-        found = yield from self._rooted(message.files, round_)
+        # Short references are for files that were only touched, at one end or the other: that they are to be
+        # compared once more with the same ctimes here is rare, and a row in the catalog costs half of what
+        # reading such a file does.
+        found = yield from self._rooted(message.files, round_, keep=message.width > SHORT_REFERENCE_BYTES)
         if found.files:
             references = group_references(found.roots, self._secret, message.width, message.group)
             told = message.group == 1 and message.width > SHORT_REFERENCE_BYTES
@@ -294,16 +301,17 @@ class Source:
             yield Send(RootAnswer(tuple(found.files), sizes, references, message.group), round_)
 
     def _send_digest(self, message: DigestRequest, round_: int) -> Conversation[None]:
-        found = yield from self._rooted(message.files, round_)
+        found = yield from self._rooted(message.files, round_, keep=True)
         if found.files:
             yield Send(DigestAnswer(blake3(b"".join(found.roots)).digest()), round_)
 
-    def _rooted(self, files: Sequence[int], round_: int) -> Conversation[_Rooted]:
-        """Those of `files` that can be read; of the others it is said that they cannot."""
+    def _rooted(self, files: Sequence[int], round_: int, *, keep: bool) -> Conversation[_Rooted]:
+        """Those of `files` that can be read; of the others it is said that they cannot. `keep`: the catalog
+        is told of the small ones too."""
         found = _Rooted([], [], [])
         for at in range(0, len(files), OPENED_FILES):
             part = files[at : at + OPENED_FILES]
-            sizes, roots = self._many_roots(part)
+            sizes, roots = self._many_roots(part, keep=keep)
             for file, size, root in zip(part, sizes, roots, strict=True):
                 if not root:
                     try:
@@ -317,7 +325,7 @@ class Source:
                 found.roots.append(root)
         return found
 
-    def _many_roots(self, files: Sequence[int]) -> tuple[list[int], list[bytes]]:
+    def _many_roots(self, files: Sequence[int], *, keep: bool) -> tuple[list[int], list[bytes]]:
         """Sizes and roots of those of these files that go together; b"" for a root of the others."""
         if len(files) < OPENED_FILES_LEAST:
             return [0] * len(files), [b""] * len(files)
@@ -327,7 +335,12 @@ class Source:
         for file in files:
             if file >= len(manifest) or manifest.kinds[file] != Kind.FILE:
                 raise _no_file(file)
-        with many_roots(self._tree.root, manifest, files, self._signer, keep=True) as found:
+        if self._roots_read is None and not keep and len(manifest) <= ROOTS_REMEMBERED:
+            from rdc.session.root_memory import RootMemory
+
+            self._roots_read = RootMemory(len(manifest))
+        keep, memory = keep or self._roots_read is None, None if keep else self._roots_read
+        with many_roots(self._tree.root, manifest, files, self._signer, keep=keep, memory=memory) as found:
             return found.sizes, found.roots
 
     def _root(self, file: int, source: SourceFile) -> bytes:

@@ -7,6 +7,13 @@ __all__ = [
     "BLOCK_BYTES",
     "BLOCK_SIZE_MAX",
     "BLOCK_SIZE_MIN",
+    "BUNDLED_FILE_BYTES",
+    "BUNDLES_HELD_BYTES",
+    "BUNDLES_IN_FLIGHT",
+    "BUNDLE_BYTES",
+    "BUNDLE_CHUNKS",
+    "BUNDLE_FILES",
+    "BUNDLE_FILES_LEAST",
     "CATALOG_BATCH_BYTES",
     "CATALOG_BATCH_ENTRIES",
     "CATALOG_BYTES",
@@ -313,6 +320,30 @@ quarter of the usual limit of 1,024 descriptors."""
 
 OPENED_FILES_LEAST = 16
 """Fewer are compared one by one: columns of them cost more to put together than they save."""
+
+BUNDLE_BYTES = 1 << 20
+"""Bytes of the changed files that are described together, as listed: what each side keeps in memory at once.
+Larger bundles cost hardly less to handle, and what is packed has less of each file around it."""
+
+BUNDLED_FILE_BYTES = 192 << 10
+"""Of one of them. A longer file has gaps that are worth steps of their own, and hides what a bundle saves."""
+
+BUNDLE_FILES = 256
+"""Files in a bundle: as many as are open at a time."""
+
+BUNDLE_FILES_LEAST = 8
+"""Fewer changed files are described one by one, which says more of each."""
+
+BUNDLE_CHUNKS = 65_536
+"""Chunks of a bundle's longer files: of the shortest allowed there are fewer."""
+
+BUNDLES_HELD_BYTES = 64 << 20
+"""Content of bundles that each side keeps in memory between what it is asked about them: that of most runs.
+What is beyond is read again each time."""
+
+BUNDLES_IN_FLIGHT = 256
+"""Bundles that are asked about at a time, some 50 KB of state each beside their content. More wait for these,
+which costs further round trips."""
 
 ITEMS_PER_MESSAGE = 4096
 """Changes told in one message, about 40 bytes each: a message for each would cost both sides as much as a

@@ -11,10 +11,10 @@ from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Role
-from rdc.session.driver import run_pair
 from rdc.session.serve import answer, greeting
 from rdc.session.source import SourceTree
 from rdc.session.sync import _Run
+from tests.run_pair import run_pair
 from tests.syncing import Run, contents_of
 
 __all__ = ["Remembering", "kinds", "sync_in_turns"]

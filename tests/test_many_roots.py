@@ -216,7 +216,7 @@ def test_an_interruption_closes_what_was_opened(tmp_path: Path, monkeypatch: pyt
     root = write(tmp_path, contents)
     before = set(os.listdir("/proc/self/fd"))
 
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(small_roots_module, "sign_short", interrupted)

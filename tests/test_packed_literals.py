@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import rdc.session.range_answers
 from rdc.chunking.params import ChunkParams
-from rdc.limits import PACKED_BYTES, PACKED_CONTEXT_BYTES
+from rdc.limits import BUNDLE_FILES_LEAST, PACKED_BYTES, PACKED_CONTEXT_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.plan.blocks import BlockSearch
 from rdc.plan.context import context_ranges, known_pieces
@@ -164,7 +164,7 @@ def test_literals_that_are_not_those_asked_for_are_fetched_again(
 def test_literals_with_little_known_around_them_come_in_the_stream(tmp_path: Path) -> None:
     """There those of other files help them: files of which hardly anything is left may be alike."""
     lines = [b"    line %d of it\n" % i for i in range(400)]
-    files = {f"f{i}": b"".join(random.Random(i).sample(lines, 300)) for i in range(20)}
+    files = {f"f{i}": b"".join(random.Random(i).sample(lines, 300)) for i in range(BUNDLE_FILES_LEAST - 1)}
     source = write_tree(tmp_path / "source", tree({k: v.replace(b"    ", b"\t") for k, v in files.items()}))
     before = tree({name: File(content, 0o644, 1) for name, content in files.items()})
     destination = write_tree(tmp_path / "destination", before)

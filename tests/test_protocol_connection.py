@@ -19,6 +19,8 @@ from rdc.protocol.messages import (
     PROTOCOL_VERSION,
     BlockAnswer,
     BlockRequest,
+    BundleAnswer,
+    BundleRequest,
     Changed,
     Code,
     Condition,
@@ -291,6 +293,8 @@ SAMPLES: dict[type[Message], Message] = {
     TraitsAnswer: TraitsAnswer((1,), (5,), bytes(8), bytes(9)),
     TreeRequest: TreeRequest((1,), 8),
     TreeAnswer: TreeAnswer(1, 5, bytes(32), 0, None, b""),
+    BundleRequest: BundleRequest(2, (0, 1), 4, 256),
+    BundleAnswer: BundleAnswer(2, (1,), bytes(32), (3,), b"four", b""),
     NodeRequest: NodeRequest(0, 1, (3, 5), 4),
     NodeAnswer: NodeAnswer(0, 1, (3,), (b"",)),
     RangeRequest: RangeRequest(1, (3,), (4,)),
@@ -324,6 +328,7 @@ ASKED: dict[type[Message], Message] = {
     DigestAnswer: DigestRequest((0, 1)),
     TraitsAnswer: TraitsRequest((1,)),
     TreeAnswer: TreeRequest((1,), 8),
+    BundleAnswer: BundleRequest(2, (0, 1), 4, 256),
     NodeAnswer: NodeRequest(0, 1, (3, 5), 4),
     Data: FileRequest((0, 1)),
     FileBatch: FileRequest((0, 1)),
@@ -341,6 +346,8 @@ TOLD = {Renamed, Changed, TurnEnd}
 """What belongs to a turn that tells of changes."""
 LOOKS = {TierRequest, RowsRequest, TierAnswer, RowsPart}
 """What belongs to a manifest; the other requests and answers to a listing."""
+LATE = {*LOOKS, BundleAnswer}
+"""What nobody asks for while a listing goes on."""
 
 
 def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> Connection:
@@ -368,7 +375,7 @@ def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> 
         if state is State.WATCHING or in_turn:
             lines.append((False, *RESULT))
             lines += [(True, Turn(False), 0)] if in_turn else []
-        elif far_is_source and sample in ASKED and not (sample in LOOKS and state is State.LISTING):
+        elif far_is_source and sample in ASKED and not (sample in LATE and state is State.LISTING):
             lines.append((False, ASKED[sample], 1))
         elif state is State.DONE:
             lines.append((True, *RESULT))
@@ -646,7 +653,9 @@ def test_only_listed_files_can_be_asked_for() -> None:
         DigestRequest((0, 5)),
         TraitsRequest((0, 5)),
         FileRequest((5,)),
+        BundleRequest(5, (0, 5), 4, 256),
         NodeRequest(5, 0, (0,), 4),
+        BlockRequest(5, (0,), (1,), 16, 2),
         RangeRequest(5, (0,), (1,)),
     ):
         with pytest.raises(LocalProtocolError, match="file 5 was not listed"):
@@ -655,6 +664,42 @@ def test_only_listed_files_can_be_asked_for() -> None:
         far.receive_data(raw(request, 2))
         with pytest.raises(ProtocolError, match="file 5 was not listed"):
             far.next()
+
+
+def refused_here_and_there(request: Message, why: str, *before: Message) -> None:
+    near, far = serving(2), in_state(Role.DESTINATION, State.ASKING, True, Notice)
+    for message in before:
+        near.send(message, 2)
+        far.receive_data(raw(message, 2))
+        far.next()
+    with pytest.raises(LocalProtocolError, match=why):
+        near.send(request, 2)
+    far.receive_data(raw(request, 2))
+    with pytest.raises(ProtocolError, match=why):
+        far.next()
+
+
+def test_bundles_are_numbered_from_where_entries_end() -> None:
+    first, second = BundleRequest(2, (0, 1), 4, 256), BundleRequest(3, (0,), 4, 256)
+    for wrong in (BundleRequest(1, (1,), 4, 256), second):
+        refused_here_and_there(wrong, f"a bundle named {wrong.bundle}, expected 2")
+    refused_here_and_there(first, "a bundle named 2, expected 3", first)
+    refused_here_and_there(BlockRequest(3, (0,), (9,), 16, 2), "file 3 was not listed", first)
+    refused_here_and_there(NodeRequest(3, 0, (0,), 4), "file 3 was not listed", first, second)
+    near = serving(2)
+    for message in (first, second, BlockRequest(3, (0,), (9,), 16, 2), RangeRequest(2, (0,), (9,))):
+        near.send(message, 2)
+
+
+def test_a_bundle_waits_for_the_last_entry() -> None:
+    near, _ = connections()
+    near.send(opening(), 0)
+    near.send(WHOLE, 0)
+    described = raw(HELLO) + raw(Opened(), 1) + raw(START, 1) + raw(*LISTED)
+    near.receive_data(PREAMBLE + described)
+    everything(near)
+    with pytest.raises(LocalProtocolError, match="there may be more entries"):
+        near.send(BundleRequest(2, (0,), 4, 256), 2)
 
 
 ROOT = bytes(32)
@@ -666,6 +711,8 @@ EXCHANGES: list[tuple[str, Message, list[Message]]] = [
         [RootAnswer((2,), (0,), ROOT), FileFailed(4, LOST, ""), RootAnswer((1,), (0,), ROOT)],
     ),
     ("a digest", DigestRequest((1, 2)), [DigestAnswer(ROOT)]),
+    ("a bundle", BundleRequest(5, (1, 2), 4, 256), [BundleAnswer(5, (1,), ROOT, (9,), bytes(4), b"")]),
+    ("a bundle that fails", BundleRequest(5, (1, 2), 4, 256), [FileFailed(5, LOST, "")]),
     (
         "a digest of those that do not fail",
         DigestRequest((1, 2, 4)),
@@ -810,6 +857,13 @@ WRONG: list[tuple[Message, list[Message]]] = [
         TraitsRequest((1, 2)),
         [TraitsAnswer((1,), (0,), ROOT[:8], bytes(9)), TraitsAnswer((1,), (0,), ROOT[:8], bytes(9))],
     ),
+    (BundleRequest(5, (1, 2), 4, 256), [BundleAnswer(6, (), ROOT, (), b"", b"")]),
+    (BundleRequest(5, (1, 2), 4, 256), [BundleAnswer(5, (2,), ROOT, (), b"", b"")]),
+    (BundleRequest(5, (1, 2), 4, 256), [BundleAnswer(5, (), ROOT, (9,), bytes(5), b"")]),
+    (BundleRequest(5, (1, 2), 4, 256), [BundleAnswer(5, (), ROOT, (9, 9), bytes(4), b"")]),
+    (BundleRequest(5, (1, 2), 4, 256), [FileFailed(1, LOST, "")]),
+    (BundleRequest(5, (1, 2), 4, 256), [TreeAnswer(1, 5, ROOT, 0, None, b"")]),
+    (TreeRequest((1,), 8), [BundleAnswer(1, (), ROOT, (), b"", b"")]),
     (TreeRequest((1,), 8), [RootAnswer((1,), (0,), ROOT)]),
     (TreeRequest((1,), 8), [FileFailed(0, ExitCode.PARTIAL, "")]),
     (TreeRequest((1,), 8), [Data(1, b"x")]),

@@ -38,11 +38,12 @@ from rdc.protocol.messages import (
     Role,
     Start,
 )
-from rdc.session.driver import Command, Conversation, Flush, Receive, Send, run, run_pair
+from rdc.session.driver import Command, Conversation, Flush, Receive, Send, run
 from rdc.transport.base import Exchange, Transport
 from rdc.transport.memory import pair
 from rdc.transport.pipes import PipeTransport
 from rdc.transport.stdio import ChildTransport
+from tests.run_pair import run_pair
 from tests.wire_script import HELLO, PAYLOAD, PREAMBLE, listing, opening, raw, script
 
 LIMIT = 20.0

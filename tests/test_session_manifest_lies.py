@@ -34,12 +34,13 @@ from rdc.protocol.messages import (
 )
 from rdc.session import description as description_module
 from rdc.session.description import Description
-from rdc.session.driver import Command, Receive, Send, run_pair
+from rdc.session.driver import Command, Receive, Send
 from rdc.session.serve import answer, greeting
 from rdc.tree.fold import Fold
 from rdc.tree.manifest import Manifest as Columns
 from tests.manifests import entry, listing
 from tests.paired_sync import kinds, sync_in_turns
+from tests.run_pair import run_pair
 from tests.test_session_manifest import equal, many
 from tests.trees import describe, read_tree, tree, write_tree
 

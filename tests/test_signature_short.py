@@ -81,9 +81,11 @@ def test_other_parameters_are_others() -> None:
 def test_the_kernel_cuts_as_its_definition(parts: list[tuple[bytes, int, int]]) -> None:
     contents = made([[one] for one in parts])
     sizes = array("Q", map(len, contents)).tobytes()
-    assert _kernel.cut_many(b"".join(contents), sizes, 64, 256) == pure.cut_many(
-        b"".join(contents), sizes, 64, 256
-    )
+    for plain in (False, True):
+        expected = pure.cut_many(b"".join(contents), sizes, 64, 256, plain)
+        assert _kernel.cut_many(b"".join(contents), sizes, 64, 256, plain) == expected
+        assert not (plain and any(expected[2]))
+    assert expected[:2] == pure.cut_many(b"".join(contents), sizes, 64, 256)[:2]
 
 
 @pytest.mark.parametrize("module", [_kernel, pure], ids=["C", "pure"])

@@ -185,7 +185,7 @@ def test_what_is_wrong_in_a_region_comes_with_the_literals(
     assert counts(run)["TreeAnswer"] == counts(run)["RangeRequest"] == counts(run)["FileEnd"] == 1
     assert run.done.round_trips <= 7
     # Nothing comes twice, however much is wrong.
-    least, most = {8: (10_000, 20_000), 3: (20_000, 120_000), 2: (250_000, 300_000), 1: (250_000, 300_000)}[
+    least, most = {8: (10_000, 20_000), 3: (10_000, 120_000), 2: (250_000, 300_000), 1: (250_000, 300_000)}[
         width
     ]
     assert least <= run.done.literal_bytes <= most

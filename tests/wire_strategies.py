@@ -15,6 +15,8 @@ from rdc.protocol.claims import CELL_BYTES, Claims
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
+    BundleAnswer,
+    BundleRequest,
     Changed,
     Code,
     Condition,
@@ -340,6 +342,21 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     TreeRequest: st.builds(TreeRequest, files, widths, st.just(0) | st.integers(64, 65_536)),
     TreeAnswer: st.builds(
         TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, *[st.binary(max_size=99)] * 2
+    ),
+    BundleRequest: st.builds(
+        BundleRequest,
+        ordinals,
+        files.map(lambda some: some[:256]),
+        st.integers(4, 8),
+        st.integers(256, 65_536),
+    ),
+    BundleAnswer: st.builds(
+        BundleAnswer,
+        ordinals,
+        st.sets(st.integers(0, 255)).map(lambda some: tuple(sorted(some))),
+        roots,
+        st.lists(st.integers(1, 1 << 62), max_size=9).map(tuple),
+        *[st.binary(max_size=99)] * 2,
     ),
     NodeRequest: st.builds(NodeRequest, ordinals, st.integers(0, 24), files, widths),
     NodeAnswer: node_answers(),

@@ -250,12 +250,16 @@ class Catalog:
         """Row, root and value (if the statement asks for it) of those that are known, rows increasing."""
         found: list[tuple[int, bytes, bytes]] = []
         with self._lock:
+            if not self._pending and self.database.missing:
+                return found
             for device in set(files.devices):
                 system = self._system_of(device, files)
                 if system is None or system.change_times.proves_nothing:
                     continue
                 rows = [row for row, other in enumerate(files.devices) if other == device]
-                places = [place_of(system.id, files.inodes[row], params.id) for row in rows]
+                where, _, which = place_of(system.id, 0, params.id)
+                inodes = array("q", array("Q", [files.inodes[row] for row in rows]).tobytes())
+                places = [(where, inode, which) for inode in inodes]
                 kept = self.database.read(partial(_selected, statement=statement, places=places)) or {}
                 for row, place in zip(rows, places, strict=True):
                     waiting, known = self._pending.get(place), kept.get(place[1])

@@ -80,6 +80,11 @@ class Database:
         self._writable = True
         self._usable = True
 
+    @property
+    def missing(self) -> bool:
+        """There is nothing to read yet."""
+        return self._connection is None and not os.path.exists(self.path)
+
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """The function's result; None also when there is no catalog yet."""
         return self._attempt(work, create=False)
@@ -112,7 +117,7 @@ class Database:
             return  # the last one out merges the log; if that fails now, the next one does it
 
     def _attempt(self, work: Callable[[sqlite3.Connection], T], *, create: bool) -> T | None:
-        if not self._usable or (self._connection is None and not create and not os.path.exists(self.path)):
+        if not self._usable or (not create and self.missing):
             return None
         try:
             import sqlite3

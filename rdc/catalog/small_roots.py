@@ -85,7 +85,7 @@ def _roots(
     for part in _parts([row for row in rows if not roots[row]], sizes):
         content, good = opened.read(part)
         read = part if 0 not in good else [row for row, is_good in zip(part, good, strict=True) if is_good]
-        signatures = sign_short(content, array("Q", [sizes[row] for row in read]), params)
+        signatures = sign_short(content, array("Q", [sizes[row] for row in read]), params, plain=not keep)
         for number, row in enumerate(read):
             roots[row] = signatures.root_of(number)
         if keep and read:

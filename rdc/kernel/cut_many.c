@@ -19,13 +19,14 @@ static int append_lengths(const rdc_cutter *cutter, rdc_ends *lengths)
 }
 
 int rdc_cut_many(const rdc_form *form, uint64_t min, uint64_t max, const uint8_t *data, const uint64_t *sizes,
-                 size_t count, uint32_t *counts, rdc_ends *lengths, uint8_t *traits)
+                 size_t count, int plain, uint32_t *counts, rdc_ends *lengths, uint8_t *traits)
 {
     int failed = 0;
     for (size_t i = 0; i < count && !failed; i++) {
         const size_t before = lengths->count;
         rdc_cutter cutter;
         rdc_cutter_start(&cutter, form, min, max);
+        cutter.plain = plain;
         failed = rdc_cutter_feed(&cutter, data, (size_t)sizes[i]) || append_lengths(&cutter, lengths);
         counts[i] = (uint32_t)(lengths->count - before);
         memset(traits, 0, RDC_TRAIT_BYTES);

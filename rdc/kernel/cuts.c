@@ -197,7 +197,9 @@ static int take_run(rdc_cutter *c, piece *s, uint64_t from, uint64_t to)
     uint64_t low;
     unsigned lead = rank_after(c, s->p + (from - s->base), &low);
 
-    if (lead == 0)
+    if (c->plain)
+        ;
+    else if (lead == 0)
         rdc_samples_add(&c->features, &low, 1);
     else if (lead < RDC_LEAD_FEW && from + 1 < RDC_FEW_FEATURES_BELOW)
         rdc_samples_add(&c->few, &low, 1);
@@ -281,7 +283,8 @@ static int take_dense(rdc_cutter *c, piece *s, const uint8_t *p, uint64_t from, 
     uint64_t low[RDC_BLOCK];
 
     c->form->slide(p, n, low);
-    take_features(c, lead, low, n, early);
+    if (!c->plain)
+        take_features(c, lead, low, n, early);
     if (sum_up(c, s, from))
         return -1;
     for (size_t done = 0;;) {
@@ -305,7 +308,7 @@ static int take_block(rdc_cutter *c, piece *s, uint64_t from, size_t n)
     uint16_t at[RDC_PLACES];
     uint64_t low[RDC_PLACES];
     const uint8_t *p = s->p + (from - s->base);
-    const int early = from < RDC_FEW_FEATURES_BELOW;
+    const int early = !c->plain && from < RDC_FEW_FEATURES_BELOW;
     size_t count = c->form->scan(p, n, early ? RDC_LEAD_FEW : 1, lead, at);
 
     if (count > rdc_few(c->form, n))
@@ -316,7 +319,8 @@ static int take_block(rdc_cutter *c, piece *s, uint64_t from, size_t n)
     c->form->lows(p, at, count, low);
     if (early)
         count = take_few(c, lead, at, low, count);
-    rdc_samples_add(&c->features, low, count);
+    if (!c->plain)
+        rdc_samples_add(&c->features, low, count);
     if (take_zeros(c, s, from, at, low, count))
         return -1;
     while (from + n > c->cut + c->max)

@@ -18,6 +18,7 @@ typedef struct rdc_cutter {
     uint64_t cut;    /* the last cut decided; length - cut <= max between calls */
     rdc_ends ends;   /* cuts decided and not yet taken: the caller sets ends.count to 0 */
     rdc_minima minima;
+    int plain;            /* no traits are asked for, and no features kept */
     rdc_samples features; /* lead(i) == 0 */
     rdc_samples few;      /* 0 < lead(i) < RDC_LEAD_FEW, complete for streams below RDC_FEW_FEATURES_BELOW */
     uint8_t last[RDC_LOW_WINDOW];

@@ -158,9 +158,9 @@ static PyObject *cut_many(PyObject *module, PyObject *args)
     Py_buffer data, column;
     PyObject *counts = NULL, *traits = NULL, *result = NULL;
     rdc_ends lengths = {0};
-    int failed;
+    int failed, plain = 0;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*LL:cut_many", &data, &column, &min, &max))
+    if (!PyArg_ParseTuple(args, "y*y*LL|p:cut_many", &data, &column, &min, &max, &plain))
         return refuse_arguments();
     const Py_ssize_t count = column.len / 8;
     uint64_t *const sizes = check_sizes(min, max) ? NULL : read_sizes(&column, data.len);
@@ -172,7 +172,7 @@ static PyObject *cut_many(PyObject *module, PyObject *args)
         goto done;
     const rdc_form *const form = rdc_chosen_form();
     Py_BEGIN_ALLOW_THREADS
-    failed = rdc_cut_many(form, (uint64_t)min, (uint64_t)max, data.buf, sizes, (size_t)count,
+    failed = rdc_cut_many(form, (uint64_t)min, (uint64_t)max, data.buf, sizes, (size_t)count, plain,
                           (uint32_t *)(void *)PyBytes_AS_STRING(counts), &lengths, (uint8_t *)PyBytes_AS_STRING(traits));
     Py_END_ALLOW_THREADS
     if (failed)

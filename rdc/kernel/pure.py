@@ -211,13 +211,13 @@ class Cutter:
 
 
 def cut_many(
-    data: ReadableBuffer, sizes: ReadableBuffer, min_size: int, max_size: int, /
+    data: ReadableBuffer, sizes: ReadableBuffer, min_size: int, max_size: int, plain: bool = False, /
 ) -> tuple[bytes, bytes, bytes]:
     """Cuts streams that lie one behind another in `data`; `sizes`: bytes of each, native 64-bit numbers.
 
     Returns three columns: native 32-bit numbers of chunks a stream, native 64-bit lengths of the chunks, and
-    nine bytes of traits a stream, zeros where it has no feature. ValueError as for Cutter, and where the
-    sizes do not add up to `data`.
+    nine bytes of traits a stream, zeros where it has no feature, and for all with `plain`, which looks for
+    none. ValueError as for Cutter, and where the sizes do not add up to `data`.
     """
     Cutter(min_size, max_size)
     with memoryview(sizes).cast("B") as column, memoryview(data).cast("B") as view:
@@ -231,7 +231,7 @@ def cut_many(
                 lengths.append(end - start)
                 start = end
             counts.append(len(ends))
-            traits.append(cutter.traits() or bytes(9))
+            traits.append((not plain and cutter.traits()) or bytes(9))
             at += size
     return counts.tobytes(), lengths.tobytes(), b"".join(traits)
 

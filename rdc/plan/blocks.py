@@ -23,14 +23,14 @@ from rdc.plan.region_search import RegionQuestion, RegionSearch
 from rdc.plan.regions import REGION_BYTES, Window, sliced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rdc.plan.descent import Part
     from rdc.plan.questions import Search
     from rdc.plan.regions import Near
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["NOWHERE", "Ask", "BlockSearch", "Find", "Window"]
+__all__ = ["NOWHERE", "Ask", "BlockSearch", "Find", "GapSearch", "Window", "first_step"]
 
 LADDERS = ((), (256,), (1024, 128), (1024, 256, 64))
 """Bytes of a block, from the first question about a long gap down, by the rounds there are for it.
@@ -87,40 +87,33 @@ class _Blocks:
             yield gaps, slice(first, row)
 
 
-class BlockSearch:
-    """All gaps of one file. Send `asks()`, take each answer with `take`, until nothing is asked any more."""
+class GapSearch:
+    """Some gaps of a file. Send `asks()`, take each answer with `take`, until nothing is asked any more."""
 
-    def __init__(self, parts: Sequence[Part], bases: Sequence[SignatureTree], rounds: int = 3) -> None:
-        """`rounds`: how many times `asks` may have questions, at most."""
-        self._parts = parts
-        self._rounds = max(0, rounds)
-        self._gaps = list(gaps_of(parts, bases))
+    def __init__(self, gaps: Sequence[Gap], sizes: Sequence[int]) -> None:
+        """`gaps`: in order of the file. `sizes`: bytes of a block, from the first question down."""
+        self._gaps = gaps
         self._asked: deque[_Blocks | RegionQuestion] = deque()
-        self._climb(LADDERS[max(0, min(rounds, len(LADDERS) - 1))])
-        self._regions = RegionSearch(rounds)
-        for gap in self._gaps:
-            if not gap.windows or not self._sizes:
-                continue
-            if gap.end - gap.offset >= REGION_BYTES:
-                size = bases[gap.base].size
-                gap.regions = sliced(gap.offset, gap.end, gap.windows, gap.before, gap.behind, size)
-                self._regions.regions += gap.regions
-            else:
-                self._open[self._first_step(gap)].add(gap, _all_of(gap))
+        self._regions = RegionSearch(0)
+        self._climb(sizes)
 
-    def _climb(self, sizes: tuple[int, ...]) -> None:
+    def _climb(self, sizes: Sequence[int]) -> None:
         """Asks in blocks of these sizes from here on."""
         self._sizes = sizes
         self._open = [OpenRanges() for _ in sizes]
 
-    def begin(self, size: int, width: int) -> None:
-        """Fingerprints of the whole file, one gap, come unasked: they are to be taken next."""
-        self._climb((size, *(step for step in FURTHER[min(self._rounds, len(FURTHER) - 1)] if step < size)))
-        self._regions = RegionSearch(0)
+    def open(self, gap: Gap, step: int) -> None:
+        """All of a gap is to be asked about, in blocks of the size with this number; gaps come in order."""
+        self._open[step].add(gap, _all_of(gap))
+
+    def expect(self, gaps: Iterable[Gap], size: int, width: int, step: int) -> None:
+        """Fingerprints of blocks of all of some gaps come unasked, as the next that are taken. For what is
+        not found the size behind that with the number `step` is next."""
         opened = OpenRanges()
-        for gap in self._gaps:
+        for gap in gaps:
             opened.add(gap, _all_of(gap))
-        self._asked.append(_Blocks(opened, size, 0, width))
+        if opened.ranges:
+            self._asked.append(_Blocks(opened, size, step, width))
 
     def asks(self) -> list[Ask]:
         """The next questions, to be answered in this order; none: all that can be found was."""
@@ -178,16 +171,51 @@ class BlockSearch:
         """Bytes of all gaps."""
         return sum(gap.end - gap.offset for gap in self._gaps)
 
-    def parts(self, *, single: bool = False) -> tuple[Part, ...]:
-        """The recipe with what was found put in; `single`: but for chunks that repeat."""
+    def copies(self) -> array[int]:
+        """All that was found: the kernel's rows of copies, in order."""
         copies = array("Q")
         for gap in self._gaps:
             for pieces in (gap.pieces, *(region.pieces for region in gap.regions)):
                 copies += _copies(gap.base, pieces)
-        return _patched(self._parts, 0, copies, single=single)
+        return copies
+
+
+class BlockSearch(GapSearch):
+    """All gaps of one file."""
+
+    def __init__(self, parts: Sequence[Part], bases: Sequence[SignatureTree], rounds: int = 3) -> None:
+        """`rounds`: how many times `asks` may have questions, at most."""
+        super().__init__(list(gaps_of(parts, bases)), LADDERS[max(0, min(rounds, len(LADDERS) - 1))])
+        self._parts = parts
+        self._rounds = max(0, rounds)
+        self._regions = RegionSearch(rounds)
+        for gap in self._gaps:
+            if not gap.windows or not self._sizes:
+                continue
+            if gap.end - gap.offset >= REGION_BYTES:
+                size = bases[gap.base].size
+                gap.regions = sliced(gap.offset, gap.end, gap.windows, gap.before, gap.behind, size)
+                self._regions.regions += gap.regions
+            else:
+                self.open(gap, self._first_step(gap))
+
+    def begin(self, size: int, width: int) -> None:
+        """Fingerprints of the whole file, one gap, come unasked: they are to be taken next."""
+        self._climb((size, *(step for step in FURTHER[min(self._rounds, len(FURTHER) - 1)] if step < size)))
+        self._regions = RegionSearch(0)
+        self.expect(self._gaps, size, width, 0)
+
+    def parts(self, *, single: bool = False) -> tuple[Part, ...]:
+        """The recipe with what was found put in; `single`: but for chunks that repeat."""
+        return _patched(self._parts, 0, self.copies(), single=single)
 
     def _first_step(self, gap: Gap) -> int:
-        return 0 if gap.end - gap.offset >= LONG_GAP else min(1, len(self._sizes) - 1)
+        return first_step(gap.end - gap.offset, len(self._sizes))
+
+
+def first_step(length: int, sizes: int) -> int:
+    """Which of so many sizes a gap of `length` bytes is asked about with first."""
+    return 0 if length >= LONG_GAP else min(1, sizes - 1)
 
 
 def _all_of(gap: Gap) -> array[int]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rdc.plan.regions import Region
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["Gap", "gaps_of"]
+__all__ = ["Gap", "gap_within", "gaps_of"]
 
 MARGIN = 4 << 10
 """Bytes by which a window goes past the known neighbours."""
@@ -84,25 +84,32 @@ def gaps_of(parts: Sequence[Part], bases: Sequence[SignatureTree]) -> Iterator[G
 def _gap(
     held: ByteRange, before: tuple[int, int], after: tuple[int, int] | None, bases: Sequence[SignatureTree]
 ) -> Gap:
-    """The window is linear in the gap's own length, so that no recipe makes the search of a file long."""
     base, start = before
-    goes_on, behind = start, UNPLACED
-    if after is None or after[0] != base:
-        after = (base, bases[base].size)
-    else:
-        behind = after[1]
-    start, stop = max(0, start - MARGIN), min(bases[base].size, after[1] + MARGIN)
+    size = bases[base].size
+    stop, behind = size, UNPLACED
+    if after is not None and after[0] == base:
+        stop = behind = after[1]
+    return gap_within(held, base, (start, stop), (0, size), (start, behind))
+
+
+def gap_within(
+    held: ByteRange, base: int, between: tuple[int, int], bounds: tuple[int, int], around: tuple[int, int]
+) -> Gap:
+    """The gap `held`, to be looked for in a base `between` these offsets and a little beyond, but not outside
+    `bounds`. `around`: its `before` and `behind`.
+
+    The window is linear in the gap's own length, so that no recipe makes the search of a file long."""
+    start, stop = max(bounds[0], between[0] - MARGIN), min(bounds[1], between[1] + MARGIN)
     most = 4 * held.length + 8 * MARGIN
     if start < stop <= start + most:
-        window = Window(base, start, stop - start)
-        return Gap(held.offset, held.length, (window,), goes_on, behind)
+        return Gap(held.offset, held.length, (Window(base, start, stop - start),), *around)
     # Too far apart, or what follows here came before there: about either side of it.
     windows = []
-    for begin in (start, max(0, stop - most // 2)):
-        length = min(most // 2, bases[base].size - begin)
+    for begin in (start, max(bounds[0], stop - most // 2)):
+        length = min(most // 2, bounds[1] - begin)
         if length > 0:
             windows.append(Window(base, begin, length))
-    return Gap(held.offset, held.length, tuple(windows), goes_on, behind)
+    return Gap(held.offset, held.length, tuple(windows), *around)
 
 
 def _first_parts(parts: Sequence[Part], offset: int) -> Iterator[tuple[int, Part]]:

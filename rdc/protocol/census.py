@@ -40,6 +40,8 @@ class Census:
         """By the source, as Start says."""
         self._offered: int | None = None
         """Entries of the manifest that stands for a listing."""
+        self._bundles = 0
+        """That were asked for."""
         self._top_due = False
         """A manifest came, and its topmost nodes may follow, even when a listing was asked for by then."""
         self._mount_points = 0
@@ -52,6 +54,16 @@ class Census:
     def known(self) -> int:
         """Entries that may be asked for."""
         return self.entries if self._offered is None else self._offered
+
+    def bundle(self, number: int) -> None:
+        """Illegal unless this is the name of the next bundle: they are numbered from where entries end."""
+        if number != self.known + self._bundles:
+            raise Illegal(f"a bundle named {number}, expected {self.known + self._bundles}")
+        self._bundles += 1
+
+    def is_bundle(self, number: int) -> bool:
+        """Whether this names a bundle that there is."""
+        return self.known <= number < self.known + self._bundles
 
     @property
     def described(self) -> bool:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LEAF_WIDTH",
+    "SHORTEN",
     "BlockAnswer",
     "BlockRequest",
     "NodeAnswer",

@@ -19,6 +19,8 @@ from rdc.protocol.messages import (
     PROTOCOL_VERSION,
     BlockAnswer,
     BlockRequest,
+    BundleAnswer,
+    BundleRequest,
     Changed,
     Code,
     Condition,
@@ -78,11 +80,11 @@ MAGIC = b"RDC"
 _QUOTE_BYTES = 60
 
 _ANSWERS = (
-    BlockAnswer, Literals, TreeAnswer, RootAnswer, DigestAnswer, TraitsAnswer, NodeAnswer, Data, FileBatch,
-    FileEnd, FileFailed, Code, Correction, Targets, Table,
+    BlockAnswer, BundleAnswer, Literals, TreeAnswer, RootAnswer, DigestAnswer, TraitsAnswer, NodeAnswer, Data,
+    FileBatch, FileEnd, FileFailed, Code, Correction, Targets, Table,
 )  # fmt: skip
 _FILE_REQUESTS = (BlockRequest, RangeRequest, NodeRequest)
-_FILES_REQUESTS = (RootRequest, DigestRequest, TraitsRequest, TreeRequest, FileRequest)
+_FILES_REQUESTS = (RootRequest, DigestRequest, TraitsRequest, TreeRequest, BundleRequest, FileRequest)
 
 
 class LocalProtocolError(RuntimeError):
@@ -413,12 +415,17 @@ class Connection:
     def _passed(self, message: Message) -> bool:
         """Takes what is said about files, which most messages are, and changes nobody's state."""
         if isinstance(message, _FILE_REQUESTS):
-            self._listed(message.file)
+            if isinstance(message, NodeRequest) or not self._census.is_bundle(message.file):
+                self._listed(message.file)
             self._ledger.ask(message)
         elif isinstance(message, _ANSWERS):
             self._ledger.answer(message)
         elif isinstance(message, _FILES_REQUESTS):
             self._listed(message.files[-1])
+            if isinstance(message, BundleRequest):
+                if State.LISTING in (self._us.state, self._them.state):
+                    raise Illegal("there may be more entries, whose ordinals a bundle must not have")
+                self._census.bundle(message.bundle)
             self._ledger.ask(message)
         else:
             return False

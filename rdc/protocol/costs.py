@@ -24,7 +24,7 @@ PURPOSES = {
     Purpose.MANIFEST: "ListingPart ListingEnd Manifest MountPoints HardLinks TopTier TierRequest TierAnswer"
     " RowsRequest RowsPart Changed Renamed TurnEnd",
     Purpose.ROOTS: "RootRequest RootAnswer DigestRequest DigestAnswer TraitsRequest TraitsAnswer",
-    Purpose.NODES: "TreeRequest TreeAnswer NodeRequest NodeAnswer",
+    Purpose.NODES: "TreeRequest TreeAnswer NodeRequest NodeAnswer BundleRequest BundleAnswer",
     Purpose.BLOCKS: "BlockRequest BlockAnswer",
     Purpose.LITERALS: "RangeRequest Correction Targets Literals Code Table FileRequest FileBatch Data FileEnd"
     " FileFailed",

@@ -17,6 +17,8 @@ from rdc.protocol.claims import CELL_BYTES
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
+    BundleAnswer,
+    BundleRequest,
     Code,
     Correction,
     Data,
@@ -53,11 +55,12 @@ __all__ = ["Answer", "Ledger", "Request"]
 
 Request: TypeAlias = (
     RootRequest | TreeRequest | NodeRequest | BlockRequest | RangeRequest | FileRequest
-    | TierRequest | RowsRequest | DigestRequest | TraitsRequest
+    | TierRequest | RowsRequest | DigestRequest | TraitsRequest | BundleRequest
 )  # fmt: skip
 Answer: TypeAlias = (
     RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
     | Correction | Targets | Literals | Code | Table | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
+    | BundleAnswer
 )  # fmt: skip
 
 
@@ -260,6 +263,30 @@ class _Ranges:
         del self._cells[: bisect_right(self._cells, answer.cells[-1])]
 
 
+class _Bundle:
+    """BundleRequest: one answer, or one failure of the whole."""
+
+    __slots__ = ("_bundle", "_width", "ordinals")
+
+    def __init__(self, request: BundleRequest) -> None:
+        self._bundle = request.bundle
+        self._width = request.width
+        self.ordinals = len(request.files)
+
+    def accept(self, answer: Answer) -> bool:
+        if isinstance(answer, BundleAnswer) and answer.bundle == self._bundle:
+            if answer.without and answer.without[-1] >= self.ordinals:
+                raise Illegal(f"bundle {self._bundle} without file {answer.without[-1]} of {self.ordinals}")
+            if len(answer.references) != self._width * len(answer.lengths):
+                raise Illegal(
+                    f"{len(answer.references)} bytes of references for {len(answer.lengths)} chunks"
+                )
+            return True
+        if isinstance(answer, FileFailed) and answer.file == self._bundle:
+            return True
+        raise Illegal(f"the oldest request asks for bundle {self._bundle}")
+
+
 class _Blocks:
     """BlockRequest: one answer with a fingerprint for each block."""
 
@@ -342,6 +369,7 @@ class _Rows:
 
 _PENDING: dict[type[Message], Callable[[Any], _Pending]] = {
     BlockRequest: _Blocks,
+    BundleRequest: _Bundle,
     RangeRequest: _Ranges,
     NodeRequest: _Nodes,
     RootRequest: partial(_Batch, wanted=RootAnswer),

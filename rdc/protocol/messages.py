@@ -2,7 +2,7 @@
 
 A field's annotation carries its codec; decode() checks everything once and returns a frozen value that the
 rest of rdc trusts. "S" is the source's side, "D" the destination's, whoever of them dialled. The messages
-are declared by phase: opening, description, comparison, content, account, turns.
+are declared by phase: opening, description, comparison, bundles, content, account, turns.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from rdc.protocol.account import Done, Items, Notice, Plan, Progress
+from rdc.protocol.bundles import BundleAnswer, BundleRequest
 from rdc.protocol.codec import decode_payload, encode_parts, encode_payload, registered
 from rdc.protocol.comparison import (
     BlockAnswer,
@@ -59,6 +60,8 @@ __all__ = [
     "PROTOCOL_VERSION",
     "BlockAnswer",
     "BlockRequest",
+    "BundleAnswer",
+    "BundleRequest",
     "Changed",
     "Code",
     "Condition",
@@ -122,6 +125,8 @@ Message: TypeAlias = (
     | FileBatch
     | BlockRequest
     | BlockAnswer
+    | BundleRequest
+    | BundleAnswer
     | Describe
     | Manifest
     | MountPoints

@@ -7,6 +7,8 @@ from enum import Enum
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
+    BundleAnswer,
+    BundleRequest,
     Changed,
     Code,
     Condition,
@@ -96,7 +98,7 @@ _ANSWERS = (
 )  # fmt: skip
 _REQUESTS = (
     TierRequest, RowsRequest, RootRequest, DigestRequest, TraitsRequest, TreeRequest, NodeRequest,
-    BlockRequest, RangeRequest, FileRequest,
+    BundleRequest, BlockRequest, RangeRequest, FileRequest,
 )  # fmt: skip
 _REPORTS = (Items, Progress, Plan)
 
@@ -129,7 +131,7 @@ TRANSITIONS: dict[Role, dict[State, dict[type[Message], State]]] = {
             Refused: State.CLOSED,
         },
         State.SERVING: {
-            **dict.fromkeys((*_VIEWS, *_ANSWERS), State.SERVING),
+            **dict.fromkeys((*_VIEWS, BundleAnswer, *_ANSWERS), State.SERVING),
             TopTier: State.SERVING,
             Notice: State.SERVING,
             Refused: State.CLOSED,

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.protocol.messages import RootAnswer
+    from rdc.session.bundles import Bundles
     from rdc.session.driver import Conversation
-    from rdc.session.file_descents import FileDescents
     from rdc.session.many_roots import ManyRoots
     from rdc.session.transfer_context import TransferContext
 
@@ -44,11 +44,11 @@ _ASKED, _TOUCHED = 1, 2
 
 
 class ContentChecks:
-    """Compares roots, and hands what differs to `descents`."""
+    """Compares roots, and hands what differs to `changed`."""
 
-    def __init__(self, context: TransferContext, descents: FileDescents) -> None:
+    def __init__(self, context: TransferContext, changed: Bundles) -> None:
         self._context = context
-        self._descents = descents
+        self._changed = changed
         self._demanded = FileQueue()
         self._alike = FileQueue()
         self._marks = bytearray()
@@ -82,8 +82,8 @@ class ContentChecks:
             self._ask(files, _ASKED)
             yield Send(RootRequest(files), round_)
         if planned and len(self._alike) < ALIKE_FILES:
-            for file in self._alike:
-                self._descents.add(file)
+            for file, size in zip(self._alike, self._context.entries.sizes_of(self._alike), strict=True):
+                self._changed.add(file, size)
             self._alike.clear()
         group = self._group() if planned else 0
         while self._alike and planned:
@@ -176,26 +176,28 @@ class ContentChecks:
 
     def _differs(self, file: int) -> None:
         context = self._context
-        if self._take_mark(file, _TOUCHED):
-            self._descents.add(file)
-            return
         (size,) = context.entries.sizes_of((file,))
+        if self._take_mark(file, _TOUCHED):
+            self._changed.add(file, size)
+            return
         context.tally.compared(size)
         if context.landing.differs(file):
             context.tally.total_bytes += size
             context.tally.compare_bytes += size
-            self._descents.add(file)
+            self._changed.add(file, size)
 
     def _root(self, file: int, size: int | None, round_: int) -> Conversation[bytes | None]:
         """The root of what is held, if it has the right `size`; what cannot be compared is replaced."""
         context = self._context
         entry = context.entries.entry(file)
+        # The same as for many: it will have another ctime.
+        passing = bool(self._marks[file] & _TOUCHED)
         try:
             with context.root.open_read(entry.path) as held:
                 if size is not None and held.size != size:
                     return None
                 root = context.signer.catalog.root(held, context.signer.params)
-                return root or (yield from context.sign(held, entry.size, round_)).root
+                return root or (yield from context.sign(held, entry.size, round_, passing=passing)).root
         except FileError:
             return None
 

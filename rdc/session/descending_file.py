@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rdc.plan.descent import ByteRange, Descent, Part
     from rdc.session.code import Places
     from rdc.session.corrections import Corrections
-    from rdc.session.gaps import Gaps
+    from rdc.session.gaps import FileGaps
     from rdc.session.rebuild import Rebuild
     from rdc.signature.tree import SignatureTree
 
@@ -118,7 +118,7 @@ class DescendingFile:
         """What literals that are on their way are packed with."""
         self.places: Places | None = None
         """Where literals that are on their way belong."""
-        self.gaps: Gaps | None = None
+        self.gaps: FileGaps | None = None
         self.blank = False
         """It was put together from blocks without their targets."""
         self.corrections: Corrections | None = None

@@ -23,11 +23,9 @@ from rdc.session.bandwidth import TokenBucket
 from rdc.session.heartbeat import BEATS, Heartbeat
 from rdc.transport.base import Exchange, Transport, Waitable, timed_out
 
-__all__ = ["Command", "Conversation", "Flush", "Idle", "Pace", "Press", "Receive", "Send", "run", "run_pair"]
+__all__ = ["Command", "Conversation", "Flush", "Idle", "Pace", "Press", "Receive", "Send", "run"]
 
 T = TypeVar("T")
-A = TypeVar("A")
-B = TypeVar("B")
 
 PENDING_HIGH = 256 << 10
 """Queued bytes at which a conversation that sends is held up: two blocks, so that the pipe never runs dry."""
@@ -185,6 +183,8 @@ class _Runner(Generic[T]):
                             return
                         polled = False
                     self._reply(received)
+                case _:
+                    raise TypeError(f"a conversation yielded {type(command).__name__}, which is no command")
 
     def receive(self) -> Received | None:
         """The connection's next message; the far side's Refused becomes an error with its code."""
@@ -461,46 +461,3 @@ def _unknown_there(error: RdcError) -> bool:
     return not isinstance(error, _RefusedError) and (
         isinstance(error, ProtocolError) or type(error) is not StreamError
     )
-
-
-def run_pair(
-    first: Conversation[A],
-    first_connection: Connection,
-    second: Conversation[B],
-    second_connection: Connection,
-) -> tuple[A, B]:
-    """Perform both ends against each other in this thread, in turns: deterministic, for tests.
-
-    Each goes on until it waits for the other, so messages arrive in the order they were sent and nothing
-    depends on time. Raises the error of the side that failed first; RuntimeError when both wait.
-    """
-    ends = (_Runner(first, first_connection), _Runner(second, second_connection))
-    failure: RdcError | None = None
-    idle = 0
-    while not all(end.over for end in ends):
-        for near, far in (ends, ends[::-1]):
-            if near.over:
-                continue
-            try:
-                try:
-                    near.advance(polled=True)
-                except RdcError as error:
-                    near.fail(error)
-            except RdcError as error:
-                near.over = True
-                failure = failure or error
-                if _unknown_there(error) and near.connection.can_refuse:
-                    near.connection.send(Refused(error.code, str(error)), near.connection.max_round)
-            if near.over or near.waits:
-                near.connection.flush()
-            data = near.connection.data_to_send()
-            idle = 0 if data or near.over or not near.waits else idle + 1
-            far.connection.receive_data(data)
-            if near.over:
-                far.connection.receive_eof()
-                far.rested = True
-        if idle > 2:
-            raise RuntimeError("both sides wait for the other")
-    if failure is not None:
-        raise failure
-    return ends[0].value, ends[1].value

@@ -32,18 +32,18 @@ from rdc.plan.context import context_ranges, known_pieces
 from rdc.plan.descent import Descent, Fetch, Reuse, literal_ranges
 from rdc.protocol.claims import CELL_DIGEST_BYTES, Claims
 from rdc.protocol.comparison import LEAF_WIDTH
-from rdc.protocol.messages import Code, NodeRequest, RangeRequest, Table, TreeRequest
+from rdc.protocol.messages import NodeRequest, RangeRequest, TreeRequest
 from rdc.protocol.packed import unpack
 from rdc.session.blanks import CLAIMED, blanked, masked
-from rdc.session.code import Places, restored
+from rdc.session.code import Places
 from rdc.session.corrections import Corrections
 from rdc.session.descending_file import DescendingFile, HeldFile, Stage
 from rdc.session.driver import Flush, Send
 from rdc.session.equals import Equals
 from rdc.session.file_queue import FileQueue
-from rdc.session.gaps import Gaps
+from rdc.session.gaps import FileGaps
+from rdc.session.literals import literals_of
 from rdc.session.rebuild import Base, MismatchError, Rebuild
-from rdc.session.tables import untabled
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records, reference_width
 
@@ -52,12 +52,22 @@ if TYPE_CHECKING:
 
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
-    from rdc.protocol.messages import BlockAnswer, Correction, Data, Literals, NodeAnswer, Targets, TreeAnswer
+    from rdc.protocol.messages import (
+        BlockAnswer,
+        Code,
+        Correction,
+        Data,
+        Literals,
+        NodeAnswer,
+        Table,
+        Targets,
+        TreeAnswer,
+    )
     from rdc.session.driver import Conversation
     from rdc.session.transfer_context import TransferContext
     from rdc.session.whole_files import WholeFiles
 
-__all__ = ["FileDescents"]
+__all__ = ["LEAF_BLOCK", "FileDescents", "rounds_left"]
 
 ROUND_TRIPS = 10
 """Round trips that a session should take at most, whatever it has to do."""
@@ -78,6 +88,12 @@ READ_WHOLE_BYTES = 1 << 20
 """A base up to this size is in memory while the new version is made from it."""
 
 LEAF_REQUEST = TreeRequest((0,), SHORT_REFERENCE_BYTES, LEAF_BLOCK)
+
+
+def rounds_left(round_: int, trips: int = ROUND_TRIPS) -> int:
+    """How many questions there may be from this round on, before the literals."""
+    # A message and its answer are two rounds; the literals take two more, and Done the last.
+    return max(0, (2 * trips - 2 - round_) // 2)
 
 
 class FileDescents:
@@ -177,7 +193,7 @@ class FileDescents:
                 rebuild = self._build(state)
                 if state.corrections is not None:
                     state.corrections.settle()
-                rebuild.push(self._content(state, message))
+                rebuild.push(literals_of(message, state.places))
                 self._outgrow(state, rebuild.temporary.size)
                 self._context.tally.arriving(rebuild.temporary.size)
             except MismatchError:
@@ -186,17 +202,6 @@ class FileDescents:
                 self._context.problem(state.path, error)
                 self._finish(state)
         return True
-
-    @staticmethod
-    def _content(state: DescendingFile, message: Data | Code | Table) -> bytes | bytearray | memoryview:
-        if state.places is None:
-            raise ProtocolError(f"literals of file {message.file} that were not asked for")
-        if isinstance(message, Code):
-            return restored(message.payload, state.places.take(len(message.payload)))
-        if isinstance(message, Table):
-            return untabled(message.payload, state.places.take(len(message.payload)), message.stride)
-        state.places.skip(len(message.payload))
-        return message.payload
 
     def take_end(self, file: int, round_: int) -> Conversation[bool]:
         """All literals of one request are here; False when this file does not come by descent."""
@@ -353,11 +358,9 @@ class FileDescents:
             len(self._descending) <= FEW_FILES
             and sum(found.length for found in literal_ranges(state.parts)) <= FEW_BYTES
         )
-        trips = ROUND_TRIPS_FOR_FEW if few else ROUND_TRIPS
-        # A message and its answer are two rounds; the literals take two more, and Done the last.
-        rounds = max(0, (2 * trips - 2 - round_) // 2)
+        rounds = rounds_left(round_, ROUND_TRIPS_FOR_FEW if few else ROUND_TRIPS)
         context = self._context
-        state.gaps = Gaps(state.file, context.root, context.secret, state.parts, state.held, rounds)
+        state.gaps = FileGaps(state.file, context.root, context.secret, state.parts, state.held, rounds)
         known = state.parts[0] if len(state.parts) == 1 else None
         if fingerprints and isinstance(known, Fetch) and known.count == 1:
             self._begin_below(state, state.gaps, fingerprints)
@@ -366,7 +369,7 @@ class FileDescents:
         else:
             yield from self._ask_below(state, state.gaps, round_)
 
-    def _begin_below(self, state: DescendingFile, gaps: Gaps, fingerprints: bytes) -> None:
+    def _begin_below(self, state: DescendingFile, gaps: FileGaps, fingerprints: bytes) -> None:
         block = LEAF_REQUEST.block_of(state.size)
         if len(fingerprints) != -(-state.size // block) * LEAF_WIDTH:
             raise ProtocolError(f"{len(fingerprints)} bytes of fingerprints for a file of {state.size}")
@@ -376,7 +379,7 @@ class FileDescents:
             self._drop_bases(state)
             state.failed = True
 
-    def _ask_below(self, state: DescendingFile, gaps: Gaps, round_: int) -> Conversation[None]:
+    def _ask_below(self, state: DescendingFile, gaps: FileGaps, round_: int) -> Conversation[None]:
         """Smaller blocks of what is still unknown; where none pay, its bytes."""
         state.open_requests = yield from gaps.ask(round_)
         if not state.open_requests:

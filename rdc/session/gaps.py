@@ -19,16 +19,17 @@ from rdc.session.blanks import LOOK_AHEAD, LOOK_BACK, SOUGHT, blanked, is_code
 from rdc.session.driver import Send
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile
+    from rdc.plan.blocks import GapSearch
     from rdc.plan.descent import Part
     from rdc.plan.regions import Step, Window
     from rdc.session.descending_file import HeldFile
     from rdc.session.driver import Conversation
 
-__all__ = ["Gaps"]
+__all__ = ["FileGaps", "Gaps"]
 
 SEARCH_BYTES = 32 << 20
 """Bytes of a base looked through at a time: what a window takes in memory. Each time the table of
@@ -49,27 +50,19 @@ programs took up to 9 % less and those of kernel modules 4 % more, with 256 KiB 
 
 
 class Gaps:
-    """One file's search for blocks. `bases`: numbered as in `parts`. `rounds`: how many round trips it may
-    take.
-    """
+    """One search for blocks. `file`: what they are of, a bundle perhaps. `open_base`: gives the base with a
+    number, to be closed; MismatchError when it is not what was signed."""
 
     def __init__(
-        self,
-        file: int,
-        root: Root,
-        secret: bytes,
-        parts: Sequence[Part],
-        bases: Sequence[HeldFile],
-        rounds: int,
+        self, file: int, secret: bytes, search: GapSearch, open_base: Callable[[int], SourceFile]
     ) -> None:
         self._file = file
-        self._root = root
         self._secret = secret
-        self._bases = bases
+        self._search = search
+        self._open_base = open_base
         self._asked = False
         self._memory: memoryview | None = None
         """For long windows: new memory for each would cost three times what reading it does."""
-        self._search = BlockSearch(parts, [held.tree for held in bases], rounds)
         self.blank = False
         """It is machine code, whose targets are left out of what is compared."""
 
@@ -84,18 +77,13 @@ class Gaps:
             yield Send(request, round_)
         return len(asks)
 
-    def begin(self, size: int, fingerprints: bytes) -> None:
-        """Takes the fingerprints of the whole file, a single gap, that came with its tree; as `take`."""
-        self._search.begin(size, LEAF_WIDTH)
-        self.take(fingerprints)
-
     def take(self, fingerprints: bytes) -> None:
-        """Takes the answer to the oldest request. MismatchError when a base is not what was signed."""
+        """Takes the answer to the oldest request, or what came unasked; raises what `open_base` does."""
         opened: dict[int, SourceFile] = {}
 
         def source(base: int) -> SourceFile:
             if base not in opened:
-                opened[base] = self._bases[base].open(self._root)
+                opened[base] = self._open_base(base)
             return opened[base]
 
         def search(
@@ -125,14 +113,10 @@ class Gaps:
             for held in opened.values():
                 held.close()
 
-    def parts(self) -> tuple[Part, ...]:
-        """Without targets of chunks that repeat, what is found of these is not known to be right."""
-        return self._search.parts(single=self.blank)
-
     def _is_code(self) -> bool:
         """Of the version that is there, which says what the new one is."""
         try:
-            with self._bases[0].open(self._root) as source:
+            with self._open_base(0) as source:
                 return is_code(source)
         except FileError:
             return False  # as whoever looks for blocks in it will see
@@ -185,3 +169,29 @@ class Gaps:
             first += count
             at += blocks * width
         return found
+
+
+class FileGaps(Gaps):
+    """All gaps of one file. `bases`: numbered as in `parts`. `rounds`: how many round trips it may take."""
+
+    def __init__(
+        self,
+        file: int,
+        root: Root,
+        secret: bytes,
+        parts: Sequence[Part],
+        bases: Sequence[HeldFile],
+        rounds: int,
+    ) -> None:
+        self._blocks = BlockSearch(parts, [held.tree for held in bases], rounds)
+        super().__init__(file, secret, self._blocks, lambda base: bases[base].open(root))
+
+    def begin(self, size: int, fingerprints: bytes) -> None:
+        """Takes the fingerprints of the whole file, a single gap, that came with its tree; as `take`."""
+        self._blocks.begin(size, LEAF_WIDTH)
+        self.take(fingerprints)
+
+    def parts(self) -> tuple[Part, ...]:
+        """The file's, with what was found put in. Without targets of chunks that repeat, what is found of
+        these is not known to be right."""
+        return self._blocks.parts(single=self.blank)

@@ -22,12 +22,12 @@ from rdc.limits import (
 )
 from rdc.model.entries import Kind
 from rdc.model.kept import Kept
-from rdc.protocol.claims import CELL_BYTES
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import (
     NO_TRAITS,
     BlockAnswer,
     BlockRequest,
+    BundleRequest,
     Describe,
     DigestAnswer,
     DigestRequest,
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
     from rdc.protocol.connection import Received
     from rdc.session.boundary import Boundary
+    from rdc.session.bundle_source import SourceBundles
     from rdc.session.driver import Conversation
     from rdc.session.place import Site
     from rdc.signature.tree import SignatureTree
@@ -165,6 +166,7 @@ class Source:
         self._heard: deque[Received] = deque()
         self._signed: OrderedDict[int, _Signed] = OrderedDict()
         self._signed_bytes = 0
+        self._bundles: SourceBundles | None = None
         self._contents: dict[int, bytes] = {}
         """Of signed files that are small, as they were then, while there is room."""
         self._contents_bytes = 0
@@ -251,6 +253,8 @@ class Source:
         elif isinstance(message, RangeRequest):
             yield from self._answer(message.file, self._send_ranges(message, round_), round_)
             self._forget(message.file)
+        elif isinstance(message, BundleRequest):
+            yield from self._answer(message.bundle, self._send_bundle(message, round_), round_)
         elif isinstance(message, TierRequest):
             yield from self._description.send_tier(message, round_)
         elif isinstance(message, RowsRequest):
@@ -374,6 +378,13 @@ class Source:
         answer = TreeAnswer(file, tree.size, tree.root, tree.height, mtime, records, fingerprints)
         yield Send(answer, round_)
 
+    def _send_bundle(self, message: BundleRequest, round_: int) -> Conversation[None]:
+        if self._bundles is None:
+            from rdc.session.bundle_source import SourceBundles
+
+            self._bundles = SourceBundles(self._tree.root, self._secret, self._signer.params)
+        yield Send(self._bundles.describe(message, self._description.manifest), round_)
+
     def _send_nodes(self, message: NodeRequest, round_: int) -> Conversation[None]:
         signed = self._signed.get(message.file)
         if signed is None:
@@ -415,7 +426,12 @@ class Source:
                 yield from ranges(source, message, self._secret, round_, code=self._pack, listen=self._listen)
 
     def _opened_again(self, message: BlockRequest | RangeRequest) -> SourceFile:
-        """The file that the ranges are of, if it is still the one that was signed and has them all."""
+        from rdc.session.range_answers import end_of
+
+        """The file or bundle that the ranges are of, if it is still the one that was signed and has them
+        all."""
+        if self._bundles is not None and message.file >= len(self._description.manifest):
+            return self._bundles.open(message)
         signed = self._signed.get(message.file)
         path = self._entry(message.file).path if signed is None else signed.path
         content = self._contents.get(message.file)
@@ -424,9 +440,7 @@ class Source:
             source = HeldContent(self._tree.root, path, signed.identity, content)
         else:
             source = self._tree.root.open_read(path)
-        end = message.end
-        if isinstance(message, RangeRequest) and message.claims.cells:
-            end = max(end, message.claims.cells[-1] * CELL_BYTES + 1)
+        end = end_of(message)
         if signed is not None and source.identity != signed.identity:
             why = "changed while it was synced"
         elif end > source.size:
@@ -478,6 +492,8 @@ class Source:
         return signed, content
 
     def _forget(self, file: int) -> None:
+        if self._bundles is not None:
+            self._bundles.forget(file)
         signed = self._signed.pop(file, None)
         if signed is not None:
             self._signed_bytes -= signed.memory

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rdc.protocol.connection import Received
+    from rdc.session.bundles import Bundles
     from rdc.session.content_checks import ContentChecks
     from rdc.session.driver import Conversation
     from rdc.session.file_descents import FileDescents
@@ -74,6 +75,7 @@ class Transfers:
         self.tally = context.tally
         self._wholes = _Part(self._make_wholes)
         self._descents = _Part(self._make_descents)
+        self._bundles = _Part(self._make_bundles)
         self._checks = _Part(self._make_checks)
         self._origins = _Part(self._make_origins)
         self._planned = False
@@ -88,10 +90,15 @@ class Transfers:
 
         return FileDescents(self._context, self._wholes())
 
+    def _make_bundles(self) -> Bundles:
+        from rdc.session.bundles import Bundles
+
+        return Bundles(self._context, self._descents())
+
     def _make_checks(self) -> ContentChecks:
         from rdc.session.content_checks import ContentChecks
 
-        return ContentChecks(self._context, self._descents())
+        return ContentChecks(self._context, self._bundles())
 
     def _make_origins(self) -> Origins:
         from rdc.session.moves import Moves
@@ -102,7 +109,8 @@ class Transfers:
     @property
     def idle(self) -> bool:
         # Asked after each message: what most of them are about comes first.
-        for part in (self._descents.made, self._wholes.made, self._checks.made, self._origins.made):
+        made = self._bundles.made, self._checks.made
+        for part in (self._descents.made, self._wholes.made, *made, self._origins.made):
             if part is not None and not part.idle:
                 return False
         return True
@@ -113,6 +121,7 @@ class Transfers:
         descents = self._descents.made
         return (
             (descents is not None and descents.waits)
+            or (self._bundles.made is not None and self._bundles.made.waits)
             or (self._wholes.made is not None and not self._wholes.made.idle)
             or (self._checks.made is not None and not self._checks.made.idle)
             or (self._origins.made is not None and not self._origins.made.idle)
@@ -131,7 +140,10 @@ class Transfers:
             self._wholes().add(file)
         else:
             self.tally.compare_bytes += size
-            self._descents().add(file, bases)
+            if bases:
+                self._descents().add(file, bases)
+            else:
+                self._bundles().add(file, size)
 
     def touch(self, files: Sequence[int], size: int) -> None:
         """The same for files that have the right size already, together `size`, but another mtime: they may
@@ -181,6 +193,9 @@ class Transfers:
             yield from self._checks.made.pump(round_, planned=self._planned)
         if self._planned and self._origins.made is not None and not self._origins.made.idle:
             yield from self._origins.made.pump(round_)
+        if self._planned and self._bundles.made is not None and self._bundles.made.waits:
+            more = self._checks.made is not None and not self._checks.made.idle
+            yield from self._bundles.made.pump(round_, more=more)
         if self._planned and self._descents.made is not None and self._descents.made.waits:
             yield from self._descents.made.pump(round_)
         if self._wholes.made is not None and not self._wholes.made.idle:
@@ -194,7 +209,10 @@ class Transfers:
     def take(self, received: Received) -> Conversation[None]:
         """Takes one answer."""
         message, round_ = received.message, received.round + 1
-        if isinstance(message, BlockAnswer):
+        bundles = self._bundles.made
+        if bundles is not None and bundles.concerns(message):
+            yield from bundles.take(message, round_)
+        elif isinstance(message, BlockAnswer):
             yield from self._descents().take_blocks(message, round_)
         elif isinstance(message, Literals):
             yield from self._descents().take_literals(message, round_)

@@ -253,6 +253,11 @@ class Manifest:
         with memoryview(self.sizes) as sizes:
             return [int.from_bytes(sizes[8 * row : 8 * row + 8], "little") for row in rows]
 
+    def mtimes_of(self, rows: Sequence[int]) -> list[int]:
+        """Nanoseconds, of rows that exist."""
+        with memoryview(self.mtimes) as mtimes:
+            return [int.from_bytes(mtimes[8 * row : 8 * row + 8], "little", signed=True) for row in rows]
+
     def chosen(self, directory: int, rows: Sequence[int]) -> PackedListing:
         """These rows of a directory, at least one; rows that follow each other cost nothing for each."""
         if rows[-1] - rows[0] == len(rows) - 1:

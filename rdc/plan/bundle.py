@@ -1,0 +1,151 @@
+"""Many changed files as one, a bundle: in which order it has them, and what the old versions have of it.
+
+Their contents lie one behind another, and so do those of their old versions, the base. Files of several
+chunks come first, described by these; then those of one chunk, described by fingerprints of their blocks,
+first in blocks of the full size, then the short ones in shorter blocks. Among their like they keep their
+order.
+"""
+
+from __future__ import annotations
+
+from array import array
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from rdc.plan.blocks import FURTHER, GapSearch, first_step
+from rdc.plan.descent import ByteRange
+from rdc.plan.gaps import gap_within
+from rdc.plan.regions import UNPLACED
+from rdc.protocol.comparison import SHORTEN
+from rdc.records import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.plan.gaps import Gap
+
+__all__ = ["BundleLayout", "BundleSearch", "chunk_copies"]
+
+
+@dataclass(frozen=True, slots=True)
+class BundleLayout:
+    """Where a bundle has its files."""
+
+    order: tuple[int, ...]
+    """Numbers of the files, as they were asked for, in the order of the bundle."""
+    sizes: array[int]
+    """Bytes of each, in that order (typecode 'Q')."""
+    starts: array[int]
+    """Where each begins, and at last where all end."""
+    chunked: int
+    """So many are described by their chunks."""
+    short: int
+    """So many, the last, are described in shorter blocks."""
+
+    @classmethod
+    def of(cls, files: Sequence[int], sizes: Sequence[int], chunk: int, block: int) -> BundleLayout:
+        """Of these numbers, one a file, with these sizes in bytes. `chunk`: bytes of the longest chunk, which
+        a file described by blocks has at most. `block`: bytes of such a block."""
+        chunked = [row for row, size in enumerate(sizes) if size > chunk]
+        whole = [row for row, size in enumerate(sizes) if 2 * block <= size <= chunk]
+        short = [row for row, size in enumerate(sizes) if size < 2 * block and size <= chunk]
+        rows = chunked + whole + short
+        lengths = array("Q", [sizes[row] for row in rows])
+        starts = array("Q", accumulate(lengths, initial=0))
+        return cls(tuple([files[row] for row in rows]), lengths, starts, len(chunked), len(short))
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files together."""
+        return self.starts[-1]
+
+    @property
+    def shorter(self) -> int:
+        """Number of the first file that is described in shorter blocks."""
+        return len(self.order) - self.short
+
+
+def chunk_copies(wanted: bytes, lengths: Sequence[int], held: bytes, of_held: Sequence[int]) -> array[int]:
+    """Which of the wanted chunks the base has: the kernel's rows of copies.
+
+    `wanted` and `held` are references, as many bytes for each of the chunks, whose lengths are given too.
+    """
+    width = len(held) // max(1, len(of_held))
+    known: dict[bytes, tuple[int, int]] = {}
+    at = 0
+    for row, length in enumerate(of_held):
+        known.setdefault(held[row * width : (row + 1) * width], (at, length))
+        at += length
+    copies = array("Q")
+    at = 0
+    for row, length in enumerate(lengths):
+        place, same = known.get(wanted[row * width : (row + 1) * width], (0, 0))
+        if same == length:
+            if copies and copies[-4] + copies[-1] == at and copies[-2] + copies[-1] == place:
+                copies[-1] += length
+            else:
+                copies.extend((at, 0, place, length))
+        at += length
+    return copies
+
+
+class BundleSearch(GapSearch):
+    """All gaps of a bundle, each looked for in the old version of its file."""
+
+    def __init__(
+        self,
+        layout: BundleLayout,
+        old: Sequence[int],
+        copies: array[int],
+        block: int,
+        width: int,
+        rounds: int,
+    ) -> None:
+        """`old`: bytes of the old versions, in the order of the layout. `copies`: chunks that the base has.
+        `block`: bytes of the blocks whose fingerprints, of `width` bytes, are there already. `rounds`: how
+        many times `asks` may have questions."""
+        gaps = list(_gaps(layout, old, copies))
+        sizes = (block, *FURTHER[max(0, min(rounds, len(FURTHER) - 1))])
+        super().__init__(gaps, sizes)
+        chunked = [gap for gap in gaps if gap.offset < layout.starts[layout.chunked]]
+        if rounds > 0:
+            least = 0 if rounds >= len(sizes) else 1
+            for gap in chunked:
+                self.open(gap, max(least, first_step(gap.end - gap.offset, len(sizes))))
+        border = len(chunked) + layout.shorter - layout.chunked
+        self.expect(gaps[len(chunked) : border], block, width, 0)
+        shorter = block // SHORTEN
+        self.expect(gaps[border:], shorter, width, sum(size >= shorter for size in sizes) - 1)
+
+
+def _gaps(layout: BundleLayout, old: Sequence[int], copies: array[int]) -> list[Gap]:
+    """In order. What is next to a gap counts where it is in the same file's old version."""
+    gaps = []
+    rows = iter(zip(copies[0::4], copies[2::4], copies[3::4], strict=True))
+    row = next(rows, None)
+    begin = 0
+    for number, size in enumerate(layout.sizes):
+        bounds = begin, begin + old[number]
+        begin = bounds[1]
+        at, end = layout.starts[number], layout.starts[number] + size
+        before = bounds[0]
+        while row is not None and row[0] < end:
+            offset, place, length = row
+            # A copy may begin in one file and end in the next.
+            start, stop = max(at, offset), min(end, offset + length)
+            if at < start:
+                behind = place if bounds[0] <= place <= bounds[1] else bounds[1]
+                gaps.append(_gap(ByteRange(at, start - at), before, behind, bounds))
+            goes_on = place + stop - offset
+            before = goes_on if bounds[0] <= goes_on <= bounds[1] else bounds[0]
+            at = stop
+            if offset + length > end:
+                break
+            row = next(rows, None)
+        if at < end:
+            gaps.append(_gap(ByteRange(at, end - at), before, bounds[1], bounds))
+    return gaps
+
+
+def _gap(held: ByteRange, before: int, behind: int, bounds: tuple[int, int]) -> Gap:
+    return gap_within(held, 0, (before, behind), bounds, (UNPLACED, UNPLACED))

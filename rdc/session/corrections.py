@@ -23,7 +23,8 @@ class Corrections:
     """Of one file, of the requests for its ranges, which are answered in order.
 
     Blocks before `settled` are right, or their right bytes are here: an answer's ranges come after all that
-    is corrected. What is kept is at most what two requests make claims about.
+    is corrected. What is kept is at most what two requests make claims about, and twice as much where targets
+    were left out.
     """
 
     __slots__ = (

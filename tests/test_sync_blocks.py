@@ -28,6 +28,7 @@ from rdc.protocol.messages import (
 from rdc.session import cell_checks as cell_checks_module
 from rdc.session import file_descents as file_descents_module
 from rdc.session import gaps as gaps_module
+from rdc.session import literal_requests as literal_requests_module
 from rdc.session import range_answers as range_answers_module
 from rdc.session import source as source_module
 from rdc.session.driver import Conversation, Send
@@ -196,7 +197,7 @@ def test_what_is_wrong_in_a_region_comes_with_the_literals(
 @pytest.fixture
 def blind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Digests of cells that say nothing, so that what is wrong slips through."""
-    for module in (file_descents_module, cell_checks_module):
+    for module in (literal_requests_module, cell_checks_module):
         monkeypatch.setattr(module, "cell_digests", lambda secret, images, sizes: bytes(2 * len(sizes)))
 
 

@@ -17,8 +17,8 @@ from rdc.limits import DATA_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Code, Data, Role
 from rdc.session import cell_checks as cell_checks_module
-from rdc.session import file_descents as file_descents_module
 from rdc.session import gaps as gaps_module
+from rdc.session import literal_requests as literal_requests_module
 from rdc.session import range_answers as range_answers_module
 from rdc.session.code import Places, has_code, restored
 from tests.paired_sync import kinds, sync_in_turns
@@ -155,7 +155,7 @@ def test_chunks_that_were_wrong_are_mended_with_code(tmp_path: Path, monkeypatch
         rows = range(len(fingerprints) // width)
         return b"".join((bytes if row % 16 < 8 else b"\xff".__mul__)(8) for row in rows)
 
-    for module in (file_descents_module, cell_checks_module):
+    for module in (literal_requests_module, cell_checks_module):
         monkeypatch.setattr(module, "cell_digests", lambda secret, images, sizes: bytes(2 * len(sizes)))
     monkeypatch.setattr(pure, "match_blocks", found)
     monkeypatch.setattr(gaps_module, "match_blocks", found)

@@ -23,6 +23,7 @@ from rdc.records import dataclass
 from rdc.session.code import Places
 from rdc.session.corrections import Corrections
 from rdc.session.gaps import Gaps
+from rdc.session.literal_requests import KNOWN_PER_PACKED
 from rdc.session.literals import literals_of
 from rdc.session.rebuild import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     from rdc.session.driver import Conversation
 
 __all__ = ["Bundle", "Rebuilt"]
-
-KNOWN_PER_PACKED = 0.5
-"""Bytes known around literals for each of them, from which on they are packed with these."""
 
 CLOSE_BYTES = 4 << 10
 """Bytes of the base between two copies that are rather put by than left out."""

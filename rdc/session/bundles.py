@@ -126,24 +126,27 @@ class Bundles:
     def _begin(self, files: list[int]) -> Bundle | None:
         """Looks at the old versions. None: none is there as a small file."""
         context = self._context
-        paths, sizes = context.entries.paths(files), context.entries.sizes_of(files)
-        found: Look = look(context.root, paths)
-        good = []
-        for row, identity in enumerate(found.identities):
-            # What an interrupted run left of it, or an old version that is empty or long, is for a descent.
-            if identity is None or not identity.size or context.leftovers.of(paths[row]) is not None:
-                self._descents.add(files[row])
-            else:
-                good.append(row)
-        if not good:
-            return None
-        files, sizes = [files[row] for row in good], [sizes[row] for row in good]
         params = context.signer.params
-        layout = BundleLayout.of(range(len(files)), sizes, params.max_size, LEAF_BLOCK)
-        rows = [good[row] for row in layout.order]
-        found = found.chosen(rows)
+        names, sizes = context.entries.paths(files), context.entries.sizes_of(files)
+        order = BundleLayout.of(range(len(files)), sizes, params.max_size, LEAF_BLOCK).order
+        paths = [names[row] for row in order]
+        found: Look = look(context.root, paths)
+        places, gone = [], set()
+        for place, (row, identity) in enumerate(zip(order, found.identities, strict=True)):
+            # What an interrupted run left of it, or an old version that is empty or long, is for a descent.
+            if identity is None or not identity.size or context.leftovers.of(names[row]) is not None:
+                self._descents.add(files[row])
+                gone.add(row)
+            else:
+                places.append(place)
+        if not places:
+            return None
+        if gone:
+            found, paths = found.chosen(places), [paths[place] for place in places]
+            rows = [row for row in range(len(files)) if row not in gone]
+            files, sizes = [files[row] for row in rows], [sizes[row] for row in rows]
         identities = [identity for identity in found.identities if identity is not None]
-        base = Snapshot(context.root, [paths[row] for row in rows], identities, found.content)
+        base = Snapshot(context.root, paths, identities, found.content)
         width = min(SHORT_REFERENCE_BYTES, reference_width(BUNDLE_BYTES, params.mean))
         request = BundleRequest(len(context.entries) + self._made, tuple(files), width, LEAF_BLOCK)
         self._made += 1

@@ -5,52 +5,40 @@ What goes wrong on this short way is repeated once with whole digests, then once
 
 from __future__ import annotations
 
-from array import array
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from rdc.errors import FileError, ProtocolError, printable
+from rdc.errors import FileError, ProtocolError
 from rdc.files.replace import Replacement
 from rdc.files.source import HeldContent
 from rdc.files.spool import Spool
 from rdc.kernel import short_references
 from rdc.limits import (
-    CELLS_PER_ANSWER,
-    CELLS_PER_MESSAGE,
     FILES_PER_MESSAGE,
     HELD_CONTENT_BYTES,
     HELD_FILE_BYTES,
     KEPT_BASES,
     NODES_PER_MESSAGE,
-    PACKED_BYTES,
-    RANGES_PER_MESSAGE,
     TREES_IN_FLIGHT,
     TREES_IN_FLIGHT_BYTES,
 )
-from rdc.plan.cells import cell_digests, divided, divided_wholly, doubtful
-from rdc.plan.context import context_ranges, known_pieces
 from rdc.plan.descent import Descent, Fetch, Reuse, literal_ranges
-from rdc.protocol.claims import CELL_DIGEST_BYTES, Claims
 from rdc.protocol.comparison import LEAF_WIDTH
-from rdc.protocol.messages import NodeRequest, RangeRequest, TreeRequest
-from rdc.protocol.packed import unpack
-from rdc.session.blanks import CLAIMED, blanked, masked
-from rdc.session.code import Places
-from rdc.session.corrections import Corrections
+from rdc.protocol.messages import NodeRequest, TreeRequest
 from rdc.session.descending_file import DescendingFile, HeldFile, Stage
 from rdc.session.driver import Flush, Send
 from rdc.session.equals import Equals
 from rdc.session.file_queue import FileQueue
 from rdc.session.gaps import FileGaps
+from rdc.session.literal_requests import literal_requests, range_requests, unpacked
 from rdc.session.literals import literals_of
 from rdc.session.rebuild import Base, MismatchError, Rebuild
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records, reference_width
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
 
-    from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
     from rdc.protocol.messages import (
         BlockAnswer,
@@ -76,10 +64,6 @@ ROUND_TRIPS_FOR_FEW = 8
 FEW_FILES = 4
 FEW_BYTES = 64 << 10
 """With so many files, and unknown bytes in one of them, there is little that a round trip could save."""
-
-KNOWN_PER_PACKED = 0.5
-"""Bytes known around a file's literals for each of them, from which on they are packed with these. With fewer
-they go into the stream, where those of other files help more: 11 % of a source tree indented anew."""
 
 LEAF_BLOCK = 1024
 """Bytes of the first blocks asked for, together with a file's tree."""
@@ -421,80 +405,16 @@ class FileDescents:
     ) -> Conversation[None]:
         """These ranges, and whether what blocks were found for is right."""
         try:
-            claims = self._claims(state)
+            requests = literal_requests(state, ranges, self._context)
         except FileError:
             self._drop_bases(state)
             yield from self._escalate(state, round_)
             return
-        state.corrections = Corrections(state.size, self._masks(state))
-        pack = not state.blank and self._may_pack(state, ranges, len(claims))
-        requests = list((divided_wholly if state.blank else divided)(ranges, tuple(claims)))
-        state.places = Places([one for some, _ in requests for one in some])
-        for some, cells in requests:
-            digests = b"".join(claims[cell] for cell in cells)
-            claimed = Claims(tuple(cells), digests)
-            blank = state.blank and bool(cells)
-            request = RangeRequest.of(state.file, some, pack=pack, claims=claimed, blank=blank)
-            state.corrections.ask(request)
+        for request in requests:
             state.open_requests += 1
             yield Send(request, round_)
         if not state.open_requests:
             yield from self._conclude(state, round_)
-
-    def _claims(self, state: DescendingFile) -> dict[int, bytes]:
-        """Digests of what was put together from blocks, by cell. FileError when a base has changed."""
-        opened: dict[int, SourceFile] = {}
-
-        def read(base: int, offset: int, length: int) -> bytes:
-            if base not in opened:
-                opened[base] = state.held[base].open(self._context.root)
-            held = opened[base]
-            return blanked(held, CLAIMED, offset, length) if state.blank else held.pread(offset, length)
-
-        claims: dict[int, bytes] = {}
-        images = doubtful(state.parts, [held.tree for held in state.held], state.size, read)
-        try:
-            while some := tuple(islice(images, CELLS_PER_ANSWER)):
-                contents = [content for _, content in some]
-                sizes = array("Q", map(len, contents))
-                digests = cell_digests(self._context.secret, b"".join(contents), sizes)
-                for row, (cell, _) in enumerate(some):
-                    claims[cell] = digests[row * CELL_DIGEST_BYTES : (row + 1) * CELL_DIGEST_BYTES]
-        finally:
-            for source in opened.values():
-                source.close()
-        return claims
-
-    @staticmethod
-    def _masks(state: DescendingFile) -> Iterator[tuple[int, bytes]]:
-        """Where targets are to come, by cell."""
-
-        def read(base: int, offset: int, length: int) -> bytes:
-            return masked(state.sources[base], offset, length)
-
-        yield from doubtful(state.parts, [held.tree for held in state.held], state.size, read)
-
-    @staticmethod
-    def _ask_data(
-        state: DescendingFile, ranges: Sequence[tuple[int, int]], round_: int
-    ) -> Conversation[None]:
-        state.places = Places(ranges)
-        for i in range(0, len(ranges), RANGES_PER_MESSAGE):
-            state.open_requests += 1
-            yield Send(RangeRequest.of(state.file, tuple(ranges[i : i + RANGES_PER_MESSAGE])), round_)
-
-    def _may_pack(self, state: DescendingFile, ranges: list[tuple[int, int]], cells: int) -> bool:
-        if not (self._context.pack and ranges):
-            return False
-        if len(ranges) > RANGES_PER_MESSAGE or cells > CELLS_PER_MESSAGE:
-            return False
-        unknown = sum(length for _, length in ranges)
-        if unknown > PACKED_BYTES:
-            return False
-        state.known = context_ranges(ranges, state.size)
-        if sum(found.length for found in state.known) < KNOWN_PER_PACKED * unknown:
-            return False
-        return known_pieces(state.parts, [held.tree for held in state.held], state.known) is not None
 
     def take_correction(self, message: Correction) -> None:
         """What blocks of a file were wrong about, before its literals come."""
@@ -518,7 +438,7 @@ class FileDescents:
         try:
             if not state.failed:
                 rebuild = self._build(state)
-                literals = self._unpacked(state, message.packed)
+                literals = unpacked(state, message.packed)
                 if state.corrections is not None:
                     state.corrections.settle()
                 rebuild.push(literals)
@@ -530,24 +450,6 @@ class FileDescents:
             self._finish(state)
             return
         yield from self._conclude(state, round_)
-
-    def _unpacked(self, state: DescendingFile, packed: bytes) -> bytes:
-        """MismatchError where it cannot be: a block that was found is not what it seemed."""
-        trees = [held.tree for held in state.held]
-        pieces = known_pieces(state.parts, trees, state.known) or ()
-        context = b"".join(
-            self._amended(state, at, state.sources[base].pread(offset, length))
-            for at, base, offset, length in pieces
-        )
-        size = sum(found.length for found in literal_ranges(state.parts))
-        try:
-            return unpack(packed, context, size)
-        except ValueError as error:
-            raise MismatchError(state.path, f"{printable(state.path)}: {error}") from error
-
-    @staticmethod
-    def _amended(state: DescendingFile, at: int, content: bytes) -> bytes:
-        return content if state.corrections is None else state.corrections.amend(at, content)[0]
 
     def _build(self, state: DescendingFile) -> Rebuild:
         """Starts writing, now that literals come: only a file at work has descriptors open."""
@@ -614,9 +516,9 @@ class FileDescents:
                     yield from self._ask_claiming(state, [], round_)
                     return
                 if wrong := rebuild.mend():
-                    yield from self._ask_data(
-                        state, [(found.offset, found.length) for found in wrong], round_
-                    )
+                    for request in range_requests(state, [(found.offset, found.length) for found in wrong]):
+                        state.open_requests += 1
+                        yield Send(request, round_)
                     return
                 rebuild.finish(state.root)
             except MismatchError:

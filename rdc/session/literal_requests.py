@@ -1,0 +1,126 @@
+"""What a descent asks for in the end: ranges that no base has, with claims about what blocks made."""
+
+from __future__ import annotations
+
+from array import array
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from rdc.errors import printable
+from rdc.limits import CELLS_PER_ANSWER, CELLS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
+from rdc.plan.cells import cell_digests, divided, divided_wholly, doubtful
+from rdc.plan.context import context_ranges, known_pieces
+from rdc.plan.descent import literal_ranges
+from rdc.protocol.claims import CELL_DIGEST_BYTES, Claims
+from rdc.protocol.messages import RangeRequest
+from rdc.protocol.packed import unpack
+from rdc.session.blanks import CLAIMED, blanked, masked
+from rdc.session.code import Places
+from rdc.session.corrections import Corrections
+from rdc.session.rebuild import MismatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rdc.files.source import SourceFile
+    from rdc.session.descending_file import DescendingFile
+    from rdc.session.transfer_context import TransferContext
+
+__all__ = ["KNOWN_PER_PACKED", "literal_requests", "range_requests", "unpacked"]
+
+KNOWN_PER_PACKED = 0.5
+"""Bytes known around a file's literals for each of them, from which on they are packed with these. With fewer
+they go into the stream, where those of other files help more: 11 % of a source tree indented anew."""
+
+
+def literal_requests(
+    state: DescendingFile, ranges: list[tuple[int, int]], context: TransferContext
+) -> list[RangeRequest]:
+    """These ranges, (offset, length) in bytes, and whether what blocks were found for is right. None where
+    there is nothing to ask. FileError when a base has changed."""
+    claims = _claims(state, context)
+    state.corrections = Corrections(state.size, _masks(state))
+    pack = context.pack and not state.blank and _may_pack(state, ranges, len(claims))
+    divided_ranges = list((divided_wholly if state.blank else divided)(ranges, tuple(claims)))
+    state.places = Places([one for some, _ in divided_ranges for one in some])
+    requests = []
+    for some, cells in divided_ranges:
+        claimed = Claims(tuple(cells), b"".join(claims[cell] for cell in cells))
+        blank = state.blank and bool(cells)
+        requests.append(RangeRequest.of(state.file, some, pack=pack, claims=claimed, blank=blank))
+        state.corrections.ask(requests[-1])
+    return requests
+
+
+def range_requests(state: DescendingFile, ranges: Sequence[tuple[int, int]]) -> list[RangeRequest]:
+    """These ranges alone."""
+    state.places = Places(ranges)
+    return [
+        RangeRequest.of(state.file, tuple(ranges[at : at + RANGES_PER_MESSAGE]))
+        for at in range(0, len(ranges), RANGES_PER_MESSAGE)
+    ]
+
+
+def _claims(state: DescendingFile, context: TransferContext) -> dict[int, bytes]:
+    """Digests of what was put together from blocks, by cell. FileError when a base has changed."""
+    opened: dict[int, SourceFile] = {}
+
+    def read(base: int, offset: int, length: int) -> bytes:
+        if base not in opened:
+            opened[base] = state.held[base].open(context.root)
+        held = opened[base]
+        return blanked(held, CLAIMED, offset, length) if state.blank else held.pread(offset, length)
+
+    claims: dict[int, bytes] = {}
+    images = doubtful(state.parts, [held.tree for held in state.held], state.size, read)
+    try:
+        while some := tuple(islice(images, CELLS_PER_ANSWER)):
+            contents = [content for _, content in some]
+            sizes = array("Q", map(len, contents))
+            digests = cell_digests(context.secret, b"".join(contents), sizes)
+            for row, (cell, _) in enumerate(some):
+                claims[cell] = digests[row * CELL_DIGEST_BYTES : (row + 1) * CELL_DIGEST_BYTES]
+    finally:
+        for source in opened.values():
+            source.close()
+    return claims
+
+
+def _masks(state: DescendingFile) -> Iterator[tuple[int, bytes]]:
+    """Where targets are to come, by cell."""
+
+    def read(base: int, offset: int, length: int) -> bytes:
+        return masked(state.sources[base], offset, length)
+
+    yield from doubtful(state.parts, [held.tree for held in state.held], state.size, read)
+
+
+def _may_pack(state: DescendingFile, ranges: list[tuple[int, int]], cells: int) -> bool:
+    if not ranges or len(ranges) > RANGES_PER_MESSAGE or cells > CELLS_PER_MESSAGE:
+        return False
+    unknown = sum(length for _, length in ranges)
+    if unknown > PACKED_BYTES:
+        return False
+    state.known = context_ranges(ranges, state.size)
+    if sum(found.length for found in state.known) < KNOWN_PER_PACKED * unknown:
+        return False
+    return known_pieces(state.parts, [held.tree for held in state.held], state.known) is not None
+
+
+def unpacked(state: DescendingFile, packed: bytes) -> bytes:
+    """The literals that were packed with what is around them. MismatchError where it cannot be: a block that
+    was found is not what it seemed."""
+    trees = [held.tree for held in state.held]
+    pieces = known_pieces(state.parts, trees, state.known) or ()
+    context = b"".join(
+        _amended(state, at, state.sources[base].pread(offset, length)) for at, base, offset, length in pieces
+    )
+    size = sum(found.length for found in literal_ranges(state.parts))
+    try:
+        return unpack(packed, context, size)
+    except ValueError as error:
+        raise MismatchError(state.path, f"{printable(state.path)}: {error}") from error
+
+
+def _amended(state: DescendingFile, at: int, content: bytes) -> bytes:
+    return content if state.corrections is None else state.corrections.amend(at, content)[0]

@@ -269,12 +269,12 @@ class Bundles:
                 self._descents.add(file)
                 continue
             try:
-                temporary = Replacement(context.root, path, expected_size=rebuilt.sizes[row])
-                temporary.write(rebuilt.content[start:at])
+                with Replacement(context.root, path, expected_size=rebuilt.sizes[row]) as temporary:
+                    temporary.write(rebuilt.content[start:at])
+                    temporary.hand_over()
             except FileError as error:
                 context.problem(path, error)
                 continue
-            temporary.hand_over()
             context.landing.commit(file, path, temporary, context.metadata(file, None), identity)
             context.tally.advance(rebuilt.sizes[row])
         context.tally.literal_bytes += literals

@@ -145,6 +145,26 @@ def test_a_replaced_file_is_named_once_as_it_is_now(tree: Path, catalog: Catalog
     assert found[0].root == sign(new, SYNC_PARAMS).root
 
 
+@pytest.mark.parametrize("lower", [False, True], ids=["higher inode", "lower inode"])
+def test_a_file_that_is_replaced_before_anything_is_written(
+    lower: bool, tmp_path: Path, catalog: Catalog
+) -> None:
+    """Both states wait to be written together: which inode comes first says nothing."""
+    top = tmp_path / "tree"
+    top.mkdir()
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_bytes(edited(BASE, 1))
+    second.write_bytes(edited(BASE, 2))
+    old, new = (second, first) if lower else (first, second)
+    assert (new.stat().st_ino < old.stat().st_ino) == lower
+    wanted = new.read_bytes()
+    for version in (old, new):
+        version.rename(top / "near")
+        remember(catalog, top)
+    (found,) = catalog.similar(os.fsencode(top), SYNC_PARAMS).query(sought(BASE))
+    assert found.root == sign(wanted, SYNC_PARAMS).root
+
+
 def test_many_are_answered_as_each_alone(tree: Path, catalog: Catalog) -> None:
     remember(catalog, tree)
     files = catalog.similar(os.fsencode(tree), SYNC_PARAMS)

@@ -324,10 +324,13 @@ class Catalog:
             if not (entries or used or settled):
                 return
             today = self._today()
+            # Of files that had one path after each other the last: the order of rows says nothing about age.
+            last = {entry.path: place for place, entry in entries.items()}
             # In the order of the index, which is then put together page by page.
             rows = [
                 (*place, today, e.size, e.path, e.root, e.stamp, e.value)
                 for place, e in sorted(entries.items())
+                if not e.path or last[e.path] == place
             ]
 
             def write(connection: sqlite3.Connection) -> None:

@@ -155,8 +155,7 @@ def test_a_file_that_is_replaced_before_anything_is_written(
     first, second = tmp_path / "first", tmp_path / "second"
     first.write_bytes(edited(BASE, 1))
     second.write_bytes(edited(BASE, 2))
-    old, new = (second, first) if lower else (first, second)
-    assert (new.stat().st_ino < old.stat().st_ino) == lower
+    old, new = sorted((first, second), key=lambda path: path.stat().st_ino, reverse=lower)
     wanted = new.read_bytes()
     for version in (old, new):
         version.rename(top / "near")

@@ -195,13 +195,14 @@ def _best(sought: SoughtFile, matches: list[Match], rows: dict[int, _Row]) -> li
             newest[row.path] = match
     code = size_code(sought.size)
 
-    def order(path: bytes) -> tuple[int, int, bool, int]:
+    def order(path: bytes) -> tuple[int, int, bool, int, bytes]:
         match = newest[path]
         return (
             -match.matches,
             abs(size_code(rows[match.key].size) - code),
             os.path.basename(path) != os.path.basename(sought.path),
             -_common_directories(path, sought.path),
+            path,
         )
 
     return [

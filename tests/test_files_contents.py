@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from rdc.errors import FileChangedError, FileError
 from rdc.files import _contents, contents, packed
 from rdc.files.contents import REPLACED, RESIZED, TOUCHED, Contents, content_bytes, content_error
+from tests.descriptors import open_descriptors
 from tests.unprivileged import as_nobody, place_of_nobody
 
 Reader = Callable[[int, bytes, "array[int]", int, int], Contents]
@@ -152,7 +153,7 @@ def test_nothing_leads_out_of_the_tree(path: bytes, tmp_path: Path) -> None:
     (top / "a" / "b").mkdir(parents=True)
     (tmp_path / "x").mkdir()
     descriptor = os.open(top, os.O_PATH)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     for padding in (b"", b"a/" * 2_100):
         for extension in (packed._extension, None):
             with pytest.MonkeyPatch.context() as patch:
@@ -163,7 +164,7 @@ def test_nothing_leads_out_of_the_tree(path: bytes, tmp_path: Path) -> None:
                     continue
                 with pytest.raises(OSError, match=r"Invalid|cross|No such|Too many|link"):
                     packed.open_directory(descriptor, padding + path)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before
     os.close(descriptor)
 
 

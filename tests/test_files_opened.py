@@ -14,6 +14,7 @@ from rdc.files import _opened, opened
 from rdc.files.confined import Root
 from rdc.files.opened import CHANGED, FAILED, SETTLED, OpenedFiles
 from rdc.model.entries import Kind, Listing, PackedListing
+from tests.descriptors import open_descriptors
 from tests.unprivileged import as_nobody, place_of_nobody
 
 OWNER = os.geteuid() == 0
@@ -31,10 +32,6 @@ def root(tmp_path: Path) -> Iterator[Root]:
 
 def paths_of(*paths: str) -> bytes:
     return b"".join(os.fsencode(path) + b"\0" for path in paths)
-
-
-def descriptors() -> set[str]:
-    return set(os.listdir("/proc/self/fd"))
 
 
 def wanted(count: int, seed: int = 0) -> PackedListing:
@@ -61,7 +58,7 @@ def test_files_are_read_as_they_are(tmp_path: Path, root: Root) -> None:
     for i, (name, content) in enumerate(contents.items()):
         (tmp_path / name).write_bytes(content)
         os.utime(tmp_path / name, ns=(5, MTIMES[i % len(MTIMES)]))
-    before = descriptors()
+    before = open_descriptors()
     with OpenedFiles(root, paths_of(*contents)) as files:
         assert files.failed == []
         stats = [(tmp_path / name).stat() for name in contents]
@@ -73,7 +70,7 @@ def test_files_are_read_as_they_are(tmp_path: Path, root: Root) -> None:
         assert files.read(range(60)) == (b"".join(contents.values()), b"\1" * 60)
         assert files.read([3, 7]) == (contents["d/e/003"] + contents["d/e/007"], b"\1\1")
     files.close()
-    assert descriptors() == before
+    assert open_descriptors() == before
 
 
 def test_only_regular_files_below_the_root_are_opened(tmp_path: Path, root: Root) -> None:
@@ -82,14 +79,14 @@ def test_only_regular_files_below_the_root_are_opened(tmp_path: Path, root: Root
     (tmp_path / "aside").symlink_to("d")
     os.mkfifo(tmp_path / "d" / "fifo")
     names = ["d/f", "d/link", "aside/f", "d/fifo", "d/e", "d/gone", "d/../d/f", "/etc/passwd", "d//f", ""]
-    before = descriptors()
+    before = open_descriptors()
     with OpenedFiles(root, paths_of(*names)) as files:
         # openat2 knows that the way through ".." stays inside, and that two slashes are one.
         assert {0} <= set(range(len(names))) - set(files.failed) <= {0, 6, 8}
         content, good = files.read([0])
         assert (content, good) == (b"inside", b"\1")
         assert all(files.sizes[row] == 0 for row in files.failed)
-    assert descriptors() == before
+    assert open_descriptors() == before
 
 
 def test_what_changes_meanwhile_is_left_out(tmp_path: Path, root: Root) -> None:

@@ -24,6 +24,7 @@ from rdc.files.confined import Root
 from rdc.files.temporary import TEMPORARY_PATTERN, is_temporary, temporary_name
 from rdc.limits import DIRECTORY_BYTES, NAME_BYTES
 from rdc.model.entries import Kind, PackedListing, strings
+from tests.descriptors import open_descriptors
 from tests.test_files_confined import as_nobody
 
 NANOSECONDS_MIN, NANOSECONDS_MAX = -(1 << 63), (1 << 63) - 1
@@ -314,7 +315,7 @@ def test_descriptors_and_memory_are_given_back(tmp_path: Path) -> None:
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
-    before_descriptors = len(os.listdir("/proc/self/fd"))
+    before_descriptors = open_descriptors()
     with opened(top) as fd:
         for turn in range(600):
             if turn == 100:
@@ -324,7 +325,7 @@ def test_descriptors_and_memory_are_given_back(tmp_path: Path) -> None:
                 in_c(fd, None, 100_000)
     # 500 readings of 4 MB of targets, and as many that failed half way.
     assert resident() - before < 50 << 20
-    assert len(os.listdir("/proc/self/fd")) == before_descriptors
+    assert open_descriptors() == before_descriptors
 
 
 def test_what_file_systems_seldom_do(tmp_path: Path) -> None:

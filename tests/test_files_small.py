@@ -22,6 +22,7 @@ from rdc.files.replace import CommitGroup, Replacement, sweep
 from rdc.files.small import StagedFiles, read_small, stage_small
 from rdc.files.temporary import is_temporary, is_temporary_of
 from rdc.model.entries import Kind, Listing, PackedListing
+from tests.descriptors import open_descriptors
 from tests.trees import read_tree
 from tests.unprivileged import as_nobody, place_of_nobody
 
@@ -182,13 +183,13 @@ def test_staged_files_are_temporaries_that_no_sweep_takes(tmp_path: Path, root: 
 
 def test_no_descriptor_is_left(tmp_path: Path, root: Root) -> None:
     names = [b"f%d" % i for i in range(100)]
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     with CommitGroup(root, fsync=False, on_commit=lambda _: None, files=64) as group:
         assert group.add_small(b"d", listing(names, [1] * 100), b"x" * 100, OWNER) == []
     group.add_small(b"", listing(names, [1] * 100), b"x" * 100, OWNER)
     group.abandon()
     root.close()
-    assert len(os.listdir("/proc/self/fd")) <= before
+    assert open_descriptors() <= before
     assert len(os.listdir(tmp_path / "d")) == 100
     assert not any(is_temporary(os.fsencode(name)) for name in os.listdir(tmp_path))
 

@@ -27,6 +27,7 @@ from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
 from tests.catalog_child import later
+from tests.descriptors import open_descriptors
 
 PARAMS = ChunkParams(64, 256)
 """So that files of some kilobytes have several levels."""
@@ -214,7 +215,7 @@ def test_of_listed_files_the_large_ones_are_left(
 def test_an_interruption_closes_what_was_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     contents = {f"{row}": b"%d" % row for row in range(20)}
     root = write(tmp_path, contents)
-    before = set(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -222,4 +223,4 @@ def test_an_interruption_closes_what_was_opened(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(small_roots_module, "sign_short", interrupted)
     with pytest.raises(KeyboardInterrupt):
         roots_of(root, contents, SYNC_PARAMS, NoCatalog())
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() == before

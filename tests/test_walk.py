@@ -20,6 +20,7 @@ from rdc.progress import Event, Problem
 from rdc.tree import walk
 from rdc.tree.filters import FilterList
 from rdc.tree.walk import PackedDirectory, PackedWalk, Walk
+from tests.descriptors import open_descriptors
 from tests.test_files_confined import as_nobody
 
 NO_RULES = FilterList(())
@@ -216,12 +217,12 @@ def test_paths_longer_than_a_system_call_takes(tmp_path: Path) -> None:
         os.close(fd)
         fd = below
     os.close(fd)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     found, reports = walked(os.fsencode(tmp_path))
     assert len(found) == 41
     assert max(map(len, found)) == 40 * 201 - 1
     assert reports.problems == []
-    assert len(os.listdir("/proc/self/fd")) <= before
+    assert open_descriptors() <= before
 
 
 def test_entries_that_are_only_files_and_links_cost_no_step(

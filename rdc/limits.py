@@ -327,11 +327,11 @@ OPENED_FILES_LEAST = 16
 """Fewer are compared one by one: columns of them cost more to put together than they save."""
 
 BUNDLE_BYTES = 1 << 20
-"""Bytes of the changed files that are described together, as listed: what each side keeps in memory at once.
-Larger bundles cost hardly less to handle, and what is packed has less of each file around it."""
+"""Bytes of the changed files that are described together, as listed: what each side puts together in memory.
+In larger bundles what is packed would have less of each file around it."""
 
 BUNDLED_FILE_BYTES = 192 << 10
-"""Of one of them. A longer file has gaps that are worth steps of their own, and hides what a bundle saves."""
+"""Of one of them: shorter than a gap that is worth steps of its own."""
 
 BUNDLE_FILES = 256
 """Files in a bundle: as many as are open at a time."""
@@ -347,8 +347,8 @@ BUNDLES_HELD_BYTES = 64 << 20
 What is beyond is read again each time."""
 
 BUNDLES_IN_FLIGHT = 256
-"""Bundles that are asked about at a time, some 50 KB of state each beside their content. More wait for these,
-which costs further round trips."""
+"""Bundles that are asked about at a time, 256 MB of files at most. More wait for these, which costs further
+round trips."""
 
 ITEMS_PER_MESSAGE = 4096
 """Changes told in one message, about 40 bytes each: a message for each would cost both sides as much as a

@@ -42,7 +42,7 @@ class _Field:
 
     __slots__ = ("annotation", "default", "factory", "init", "name", "repr")
 
-    def __init__(self, default: Any, factory: Any, *, init: bool, repr: bool) -> None:  # noqa: A002
+    def __init__(self, default: Any, factory: Any, *, init: bool, repr: bool) -> None:  # noqa: A002 - dataclasses' word
         self.name = self.annotation = ""
         self.default = default
         self.factory = factory
@@ -55,7 +55,7 @@ def _field(
     default: Any = _NONE_GIVEN,
     default_factory: Any = _NONE_GIVEN,
     init: bool = True,
-    repr: bool = True,  # noqa: A002
+    repr: bool = True,  # noqa: A002 - dataclasses' word
 ) -> Any:
     """As dataclasses.field."""
     return _Field(default, default_factory, init=init, repr=repr)
@@ -66,7 +66,7 @@ def _dataclass(
     frozen: bool = False,
     slots: bool = False,
     eq: bool = True,
-    repr: bool = True,  # noqa: A002
+    repr: bool = True,  # noqa: A002 - dataclasses' word
 ) -> Callable[[type], type]:
     """As dataclasses.dataclass; annotations are text, as `from __future__ import annotations` leaves them."""
 

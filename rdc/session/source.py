@@ -291,8 +291,7 @@ class Source:
 
     def _roots(self, message: RootRequest, round_: int) -> Conversation[None]:
         # Short references are for files that were only touched, at one end or the other: that they are to be
-        # compared once more with the same ctimes here is rare, and a row in the catalog costs half of what
-        # reading such a file does.
+        # compared once more with the same ctimes here is rare, and a row in the catalog for each is not.
         found = yield from self._rooted(message.files, round_, keep=message.width > SHORT_REFERENCE_BYTES)
         if found.files:
             references = group_references(found.roots, self._secret, message.width, message.group)

@@ -84,7 +84,7 @@ def sign_short(
     data: Buffer, sizes: array[int], params: ChunkParams, *, plain: bool = False
 ) -> ShortSignatures:
     """Signatures of streams that lie one behind another in `data`; `sizes` (typecode 'Q') in bytes. `plain`:
-    without traits, which take half as long as cutting does.
+    without traits, for whoever compares and keeps nothing.
 
     Cutting and hashing release the interpreter's lock, so that threads do it side by side. ValueError where
     the sizes do not add up to `data`.

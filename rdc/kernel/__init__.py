@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         match_blocks,
         match_runs,
         name_ranks,
+        node_columns,
+        node_names,
         nonzero_bytes,
         overlay,
         place_targets,
@@ -50,6 +52,8 @@ else:
     match_blocks = _module.match_blocks
     match_runs = _module.match_runs
     name_ranks = _module.name_ranks
+    node_columns = _module.node_columns
+    node_names = _module.node_names
     nonzero_bytes = _module.nonzero_bytes
     overlay = _module.overlay
     place_targets = _module.place_targets
@@ -74,6 +78,8 @@ __all__ = [
     "match_blocks",
     "match_runs",
     "name_ranks",
+    "node_columns",
+    "node_names",
     "nonzero_bytes",
     "overlay",
     "place_targets",

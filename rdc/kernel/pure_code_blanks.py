@@ -9,9 +9,9 @@ to be undone, what counts as a field depends on a few bytes around it alone, whe
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from rdc.kernel.pure_code_targets import NAMES_DATA
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer

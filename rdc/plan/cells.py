@@ -9,13 +9,13 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 from operator import mul
-from typing import TYPE_CHECKING
 
 from rdc.kernel.naming import NAME_BYTES, name_parts
 from rdc.kernel.pieces import put_tiles, tile_reads
 from rdc.limits import CELLS_PER_MESSAGE, RANGES_PER_MESSAGE, SIZE_LIMIT
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

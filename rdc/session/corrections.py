@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.kernel import nonzero_bytes, overlay, place_targets
 from rdc.limits import SIZE_LIMIT
 from rdc.protocol.claims import CELL_BYTES, rests
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

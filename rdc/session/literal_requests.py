@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from rdc.errors import printable
 from rdc.limits import CELLS_PER_ANSWER, CELLS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
@@ -18,6 +17,7 @@ from rdc.session.blanks import CLAIMED, blanked, masked
 from rdc.session.code import Places
 from rdc.session.corrections import Corrections
 from rdc.session.rebuild import MismatchError
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

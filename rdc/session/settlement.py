@@ -6,8 +6,6 @@ such a pair again would cost a descent each time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
 from blake3 import blake3
 
 from rdc.errors import FileError
@@ -16,6 +14,7 @@ from rdc.plan.compare import compare, difference
 from rdc.progress import silent
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
+from rdc.typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet

@@ -445,10 +445,14 @@ class Destination:
         """
         wanted, expected = self._wanted, self._directories.expected
         ours = {path: number for number, path in enumerate(own.directories)}
+        ours_whole = wanted.taken_directories(own)
         for number, path in enumerate(wanted.directories):
             if wanted.number(path) != number:
                 raise ProtocolError(f"two listings of {printable(path)!r}")
             mine = ours.pop(path, None)
+            if path and ours_whole[number] and path not in self._unreadable and self._directories.keep(path):
+                # Most directories of most trees.
+                continue
             if path and path not in expected:
                 if mine is not None and wanted.same(number, own, mine, self._kept):
                     continue

@@ -164,6 +164,20 @@ class Directories:
         if touched:
             self._touched.append((path, directory.metadata))
 
+    def keep(self, path: bytes) -> bool:
+        """As `compare` where `held` equals `listing`, unless `path` is new or lost. What is below is not
+        announced: nothing is wrong with it, as far as this directory goes."""
+        directory = self.expected.get(path)
+        if directory is None:
+            return True
+        if directory.new or directory.lost:
+            return False
+        del self.expected[path]
+        if directory.touched:
+            self.changed.add(path)
+            self._touched.append((path, directory.metadata))
+        return True
+
     @staticmethod
     def _without_links(comparison: Comparison, first: int, listing: Listing, links: LinkTable) -> Comparison:
         rows = {links.files[at] - first for at in links.between(first, first + len(listing))}

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
-from typing import Protocol, cast
 
 from rdc.cli.environment import Environment, OutputClosedError, process_environment
 from rdc.cli.options import OptionGroup
 from rdc.cli.settings import default_words
 from rdc.errors import ExitCode, RdcError, UsageError, printable
+from rdc.typing import Protocol, cast
 
 __all__ = ["VERBS", "Verb", "entry", "run", "verbs"]
 
@@ -56,10 +55,6 @@ class Verb(Protocol):
 
 def entry() -> None:
     """Run this process's command line and exit."""
-    # What rdc keeps are buffers and columns, not cycles. A start makes 50,000 objects that stay, which the
-    # default of 700 has searched for garbage seventy times; a large file's recipe makes as many more. If
-    # 100,000 were all garbage they would take some 10 MB.
-    gc.set_threshold(100_000, 20, 20)
     # As on Ctrl-C, a run that is told to stop still removes what it was about to write.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
+from rdc.files.syscalls import set_malloc_option
+
 __all__ = ["keep_freed_memory"]
 
 # Parameters of mallopt(3).
@@ -19,11 +23,6 @@ def keep_freed_memory() -> None:
     the time that receiving takes. For programs, not for libraries: it is the whole process's. Does nothing
     where the C library is not glibc.
     """
-    import ctypes
-
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except AttributeError:
-        return
-    mallopt(MMAP_THRESHOLD, MAPPED_BYTES)
-    mallopt(TRIM_THRESHOLD, KEPT_BYTES)
+    with contextlib.suppress(OSError):
+        set_malloc_option(MMAP_THRESHOLD, MAPPED_BYTES)
+        set_malloc_option(TRIM_THRESHOLD, KEPT_BYTES)

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from enum import Enum
-from functools import cache
-from typing import TYPE_CHECKING
 
+from rdc.files.syscalls import file_system_type
 from rdc.records import dataclass
-
-if TYPE_CHECKING:
-    import ctypes
 
 __all__ = ["ChangeTimes", "FileSystem", "file_system_of", "path_of", "type_of"]
 
@@ -64,9 +59,6 @@ _NONE = {
     0x517B: "smbfs",
 }
 
-_STATFS_BYTES = 512
-"""Room for struct statfs of any architecture (120 bytes on x86-64)."""
-
 
 def file_system_of(fd: int) -> FileSystem:
     """The file system that `fd` is on. Raises OSError.
@@ -93,25 +85,9 @@ def path_of(fd: int) -> bytes:
         return b""
 
 
-@cache
-def _fstatfs() -> ctypes._NamedFuncPointer | None:
-    # Only Linux has the type as a number in the structure's first word.
-    if not sys.platform.startswith("linux"):
-        return None
-    import ctypes
-
-    function = ctypes.CDLL(None, use_errno=True)["fstatfs"]
-    function.argtypes = (ctypes.c_int, ctypes.c_char_p)
-    function.restype = ctypes.c_int
-    return function
-
-
 def type_of(fd: int) -> int:
     """f_type, 0 where it cannot be asked."""
-    import ctypes
-
-    function = _fstatfs()
-    buffer = ctypes.create_string_buffer(_STATFS_BYTES)
-    if function is None or function(fd, buffer) != 0:
+    try:
+        return file_system_type(fd)
+    except OSError:
         return 0
-    return int.from_bytes(buffer.raw[: ctypes.sizeof(ctypes.c_long)], sys.byteorder) & 0xFFFF_FFFF

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import accumulate, compress
-from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TIER_NODES
 from rdc.records import dataclass, replace
 from rdc.tree.fold import GROUPS, Group
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["Ask", "ManifestDescent", "first_tier"]
 
 ALL = Group.NAMES | Group.ATTRIBUTES | Group.MTIMES
+
+COMPARED_GROUPS = (Group.ATTRIBUTES, Group.MTIMES)
+"""What is compared of nodes with the same names."""
 
 FIRST_NODES = 64
 """The descent starts at the finest tier with at most so many nodes: they cost about 700 bytes and save one or
@@ -226,6 +229,7 @@ class ManifestDescent:
 
     def assemble(self, into: Manifest) -> None:
         """Appends the source's manifest, from our rows where they are the same and from what came."""
+        # A run of nodes that are ours is taken at once.
         held: range | None = None
         for node, level in self._leaves(self._top, self._level + 1):
             if node.own is not None and not node.differing:
@@ -243,8 +247,7 @@ class ManifestDescent:
 
     def _copy(self, rows: range | None, into: Manifest) -> None:
         if rows is not None:
-            for path, part in self._own.manifest.parts(rows.start, rows.stop):
-                into.extend(path, part)
+            into.take(self._own.manifest, rows.start, rows.stop)
 
     def _patch(self, node: _Node, level: int, into: Manifest) -> None:
         """A node whose rows came: whole, or only some columns over our own."""
@@ -292,10 +295,18 @@ class ManifestDescent:
         if len(held) != len(places):
             self._collide()
             return []
-        return [
-            _Node(first + i, mine, self._difference(own, mine, place, columns))
-            for i, (mine, place) in enumerate(zip(held, places, strict=True))
-        ]
+        ours = {
+            group: own.references(group, self._key, held) for group in COMPARED_GROUPS if group in columns
+        }
+        nodes = [_Node(first + i, mine, Group(0)) for i, mine in enumerate(held)]
+        for group, references in ours.items():
+            width, at = group.width, places.start * group.width
+            theirs = columns[group][at : at + len(references)]
+            if theirs != references:
+                for i, node in enumerate(nodes):
+                    if theirs[i * width : (i + 1) * width] != references[i * width : (i + 1) * width]:
+                        node.differing |= group
+        return nodes
 
     def _found(
         self, own: Tier | None, level: int, number: int, place: int, columns: dict[Group, bytes]
@@ -309,7 +320,7 @@ class ManifestDescent:
 
     def _difference(self, own: Tier, mine: int, place: int, columns: dict[Group, bytes]) -> Group:
         difference = Group(0)
-        for group in (Group.ATTRIBUTES, Group.MTIMES):
+        for group in COMPARED_GROUPS:
             if group in columns:
                 theirs = columns[group][place * group.width : (place + 1) * group.width]
                 if theirs != own.references(group, self._key, range(mine, mine + 1)):

@@ -8,7 +8,6 @@ descent find the directories to be compared, from which on both ways are one.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.limits import SMALL_MANIFEST
@@ -35,6 +34,7 @@ from rdc.session.settlement import Settlement
 from rdc.session.transfer import WHOLE_BYTES
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
@@ -445,10 +445,14 @@ class Destination:
         """
         wanted, expected = self._wanted, self._directories.expected
         ours = {path: number for number, path in enumerate(own.directories)}
+        ours_whole = wanted.taken_directories(own)
         for number, path in enumerate(wanted.directories):
             if wanted.number(path) != number:
                 raise ProtocolError(f"two listings of {printable(path)!r}")
             mine = ours.pop(path, None)
+            if path and ours_whole[number] and path not in self._unreadable and self._directories.keep(path):
+                # Most directories of most trees.
+                continue
             if path and path not in expected:
                 if mine is not None and wanted.same(number, own, mine, self._kept):
                     continue

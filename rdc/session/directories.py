@@ -7,8 +7,6 @@ every directory that was touched, deepest first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import ExitCode, FileError, printable
 from rdc.limits import VANISHED_FILES
 from rdc.model.entries import Kind, Listing, Metadata
@@ -19,6 +17,7 @@ from rdc.progress import ItemChanged, Problem
 from rdc.records import dataclass, replace
 from rdc.session.rights import lend_rights
 from rdc.tree.walk import join
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence, Set
@@ -164,6 +163,20 @@ class Directories:
             self.changed.add(path)
         if touched:
             self._touched.append((path, directory.metadata))
+
+    def keep(self, path: bytes) -> bool:
+        """As `compare` where `held` equals `listing`, unless `path` is new or lost. What is below is not
+        announced: nothing is wrong with it, as far as this directory goes."""
+        directory = self.expected.get(path)
+        if directory is None:
+            return True
+        if directory.new or directory.lost:
+            return False
+        del self.expected[path]
+        if directory.touched:
+            self.changed.add(path)
+            self._touched.append((path, directory.metadata))
+        return True
 
     @staticmethod
     def _without_links(comparison: Comparison, first: int, listing: Listing, links: LinkTable) -> Comparison:

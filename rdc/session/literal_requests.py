@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.errors import printable
 from rdc.kernel.pieces import put_tiles, tile_reads
@@ -18,6 +17,7 @@ from rdc.session.blanks import CLAIMED, blanked, masked
 from rdc.session.code import Places
 from rdc.session.corrections import Corrections
 from rdc.session.rebuild import MismatchError
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

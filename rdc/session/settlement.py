@@ -6,16 +6,17 @@ such a pair again would cost a descent each time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from bisect import bisect_left
 
 from blake3 import blake3
 
 from rdc.errors import FileError
-from rdc.model.entries import EMPTY_LISTING, Kind
+from rdc.model.entries import EMPTY_LISTING, Kind, strings
 from rdc.plan.compare import compare, difference
 from rdc.progress import silent
 from rdc.tree.manifest import Manifest
-from rdc.tree.walk import PackedWalk
+from rdc.tree.walk import PackedWalk, join
+from rdc.typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from rdc.tree.filters import FilterList
 
 __all__ = ["Settlement", "Settlements"]
+
+
+class _UnsettledError(Exception):
+    """A directory still differs."""
 
 
 class Settlements(Protocol):
@@ -99,26 +104,63 @@ class Settlement:
         self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]
     ) -> Manifest | None:
         """Our tree as it is now; None when something in it still is to be done, or it cannot be read."""
-        known = {} if before is None else {path: number for number, path in enumerate(before.directories)}
+        try:
+            own = None if before is None else self._amended_tree(wanted, before, changed)
+            return self._walked_tree(wanted, before, changed) if own is None else own
+        except (FileError, _UnsettledError):
+            return None
 
-        def unchanged(path: bytes) -> PackedListing | None:
-            if before is None or path in changed or path not in known:
+    def _amended_tree(
+        self, wanted: Manifest, before: Manifest, changed: AbstractSet[bytes]
+    ) -> Manifest | None:
+        """`before`, its directories in `changed` read again; None where others came or went, which takes a
+        walk."""
+        own, row = Manifest(), 0
+        for path in sorted(changed, key=_walk_order):
+            listing = self._read(path)
+            self._demand_settled(wanted, path, listing)
+            number = before.number(path)
+            known = EMPTY_LISTING.packed() if number is None else before.packed(number)
+            held, found = _directories_in(known), _directories_in(listing)
+            if held - found or any(join(path, name) not in changed for name in found - held):
                 return None
-            return before.packed(known[path])
+            if number is None:
+                at = bisect_left(before.directories, _walk_order(path), key=_walk_order)
+                first = end = before.firsts[at] if at < len(before.firsts) else len(before)
+            else:
+                first, end = before.firsts[number], before.end(number)
+            own.take(before, row, first)
+            own.add(path, listing)
+            row = end
+        own.take(before, row, len(before))
+        return own
+
+    def _read(self, path: bytes) -> PackedListing:
+        """What a walk finds in one directory."""
+        only = self._start.only or None
+        walk = PackedWalk(self._root, self._filters, silent, only=only, start=path)
+        return next(iter(walk)).listing
+
+    def _walked_tree(
+        self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]
+    ) -> Manifest | None:
+        def unchanged(path: bytes) -> PackedListing | None:
+            number = None if before is None or path in changed else before.number(path)
+            return None if before is None or number is None else before.packed(number)
 
         walk = PackedWalk(self._root, self._filters, silent, only=self._start.only or None, known=unchanged)
         own = Manifest()
-        try:
-            for path, listing in walk:
-                own.add(path, listing)
-                if path in changed or path not in known:
-                    number = wanted.number(path)
-                    there = EMPTY_LISTING if number is None else wanted.listing(number)
-                    if self._differs(there, listing.unpacked()):
-                        return None
-        except FileError:
-            return None
+        for path, listing in walk:
+            own.add(path, listing)
+            if before is None or path in changed or before.number(path) is None:
+                self._demand_settled(wanted, path, listing)
         return None if walk.read_errors else own
+
+    def _demand_settled(self, wanted: Manifest, path: bytes, listing: PackedListing) -> None:
+        number = wanted.number(path)
+        there = EMPTY_LISTING if number is None else wanted.listing(number)
+        if self._differs(there, listing.unpacked()):
+            raise _UnsettledError
 
     def _differs(self, wanted: Listing, held: Listing) -> bool:
         comparison = compare(wanted, held, kept=self._kept, checksum=False)
@@ -137,3 +179,13 @@ class Settlement:
         if asked.one_file_system:
             options += repr(sorted(self.mount_points)).encode()
         return blake3(b"rdc settled 1" + source_root + own_root + options).digest()
+
+
+def _walk_order(path: bytes) -> bytes:
+    """Sorts directories as a walk finds them: no name has a byte as low as NUL."""
+    return path.replace(b"/", b"\0")
+
+
+def _directories_in(listing: PackedListing) -> set[bytes]:
+    names = strings(listing.names)
+    return {names[row] for row in listing.rows_of(Kind.DIRECTORY)}

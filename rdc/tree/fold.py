@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from array import array
 from enum import IntFlag
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from rdc.kernel import Winnower, name_ranks, short_references
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN
 from rdc.records import dataclass
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,13 +13,13 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from rdc.model.entries import Kind, Listing, Metadata, PackedListing, little_endian_integers, strings
 from rdc.records import dataclass
 from rdc.tree.walk import join
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,6 +47,17 @@ class Entry:
     """Where a symlink points; b'' for anything else."""
 
 
+@dataclass(frozen=True, slots=True)
+class TakenRows:
+    """Rows that one manifest took from another as they are."""
+
+    first: int
+    """Here."""
+    source: int
+    """There."""
+    count: int
+
+
 class Manifest:
     """Grows by whole directories (`add`) or by parts of them (`extend`), in walk order."""
 
@@ -71,6 +82,8 @@ class Manifest:
         """Where its names begin in `text`."""
         self.links: array[int] = array("Q")
         """Where its link targets begin in `targets`."""
+        self.taken: list[TakenRows] = []
+        """What was taken, in order, from the manifest that it was taken from: there is at most one."""
         self._opened: OrderedDict[int, Listing] = OrderedDict()
         self._numbers: dict[bytes, int] = {}
         self._marks: _Marks | None = None
@@ -93,6 +106,50 @@ class Manifest:
         self._opened.pop(len(self.directories) - 1, None)
         self._marks = None
         self._append(listing)
+
+    def take(self, other: Manifest, first: int, stop: int) -> None:
+        """Takes the next entries of a walk, which are rows [first, stop) of `other`: as `extend` for what
+        `other.parts` gives, but all columns at once."""
+        if first >= stop:
+            return
+        self.taken.append(TakenRows(len(self), first, stop - first))
+        begin, last = other.directory_of(first), other.directory_of(stop - 1)
+        path = other.directories[begin]
+        if not self.directories or self.directories[-1] != path:
+            self._begin(path)
+        self._opened.pop(len(self.directories) - 1, None)
+        self._marks = None
+        text, link = other._place(begin, first)
+        text_end, link_end = other._place(last, stop)
+        rows, texts, links = len(self) - first, len(self.text) - text, len(self.targets) - link
+        further = slice(begin + 1, last + 1)
+        self.directories += other.directories[further]
+        self.firsts.extend([row + rows for row in other.firsts[further]])
+        self.texts.extend([at + texts for at in other.texts[further]])
+        self.links.extend([at + links for at in other.links[further]])
+        # Between two directories' names the text column has the path of the second.
+        self.text += other.text[text:text_end]
+        self.targets += other.targets[link:link_end]
+        self.kinds += other.kinds[first:stop]
+        self.modes += other.modes[2 * first : 2 * stop]
+        self.sizes += other.sizes[8 * first : 8 * stop]
+        self.mtimes += other.mtimes[8 * first : 8 * stop]
+        self.uids += other.uids[4 * first : 4 * stop]
+        self.gids += other.gids[4 * first : 4 * stop]
+
+    def _place(self, directory: int, row: int) -> tuple[int, int]:
+        """Where in `text` and `targets` what lies before `row` of a directory ends; its end is a row too."""
+        first = self.firsts[directory]
+        if row == first:
+            return self.texts[directory], self.links[directory]
+        if row == self.end(directory):
+            last = directory + 1 == len(self.firsts)
+            links_end = len(self.targets) if last else self.links[directory + 1]
+            return self._names_end(directory), links_end
+        marks = self._marks_of(directory)
+        return self.texts[directory] + marks.names[row - first], self.links[directory] + marks.targets[
+            row - first
+        ]
 
     def _begin(self, path: bytes) -> None:
         self.directories.append(path)
@@ -149,6 +206,23 @@ class Manifest:
             return False
         return self.links_of(directory) == other.links_of(theirs)
 
+    def taken_directories(self, other: Manifest) -> bytearray:
+        """A byte a directory: 1 where all its entries were taken from `other`, and are all that it has there:
+        the two need no comparison."""
+        whole = bytearray(len(self.directories))
+        for run in self.taken:
+            stop = run.first + run.count
+            begin, last = self.directory_of(run.first), self.directory_of(stop - 1)
+            whole[begin : last + 1] = b"\1" * (last + 1 - begin)
+            # Those in between begin and end where they do there.
+            for directory in {begin, last}:
+                first, end = self.firsts[directory], self.end(directory)
+                row = first - run.first + run.source
+                theirs = other.directory_of(row) if first >= run.first and end <= stop else -1
+                if theirs < 0 or (other.firsts[theirs], other.end(theirs) - row) != (row, end - first):
+                    whole[directory] = 0
+        return whole
+
     def links_of(self, directory: int) -> bytes:
         """The targets of a directory's symlinks, each followed by NUL."""
         last = directory + 1 == len(self.firsts)
@@ -172,10 +246,12 @@ class Manifest:
 
     def names(self, directory: int) -> bytes:
         """The names of a directory, each followed by NUL."""
-        last = directory + 1 == len(self.firsts)
-        following = 0 if last else len(self.directories[directory + 1]) + 2
-        end = len(self.text) if last else self.texts[directory + 1] - following
-        return bytes(self.text[self.texts[directory] : end])
+        return bytes(self.text[self.texts[directory] : self._names_end(directory)])
+
+    def _names_end(self, directory: int) -> int:
+        if directory + 1 == len(self.firsts):
+            return len(self.text)
+        return self.texts[directory + 1] - len(self.directories[directory + 1]) - 2
 
     def packed(self, directory: int) -> PackedListing:
         """All entries of a directory."""
@@ -200,9 +276,7 @@ class Manifest:
 
     def piece(self, directory: int, first: int, stop: int) -> PackedListing:
         """Rows [first, stop) of a directory. Pieces of the same directory in turn cost their own length."""
-        if self._marks is None or self._marks.directory != directory:
-            self._marks = _Marks.of(directory, self.packed(directory))
-        marks, base = self._marks, self.firsts[directory]
+        marks, base = self._marks_of(directory), self.firsts[directory]
         at, to = first - base, stop - base
         names = bytes(
             self.text[self.texts[directory] + marks.names[at] : self.texts[directory] + marks.names[to]]
@@ -210,6 +284,12 @@ class Manifest:
         links = self.links[directory]
         targets = bytes(self.targets[links + marks.targets[at] : links + marks.targets[to]])
         return self._columns(first, stop, names, targets)
+
+    def _marks_of(self, directory: int) -> _Marks:
+        """The last one asked for is kept."""
+        if self._marks is None or self._marks.directory != directory:
+            self._marks = _Marks.of(directory, self.packed(directory))
+        return self._marks
 
     def _columns(self, first: int, end: int, names: bytes, targets: bytes) -> PackedListing:
         return PackedListing(

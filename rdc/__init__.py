@@ -9,8 +9,7 @@ Public names are imported when first used, so that `import rdc` costs nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # typing's, without loading anything
 
 __version__ = "0.1.0"
 
@@ -79,4 +78,6 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'rdc' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(home), name)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
-
 from rdc.errors import ExitCode
 from rdc.records import dataclass
+from rdc.typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 __all__ = ["Event", "ItemChanged", "PlanKnown", "Problem", "Progressed", "Reporter", "silent"]
 

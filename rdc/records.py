@@ -16,7 +16,8 @@ from __future__ import annotations
 from _operator import attrgetter  # the C part of operator, without the functions that nobody calls
 from types import CellType, FunctionType, GetSetDescriptorType, MemberDescriptorType
 
-TYPE_CHECKING = False  # typing's, without loading typing
+from rdc.typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from dataclasses import asdict, dataclass, field, replace

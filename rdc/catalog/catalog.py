@@ -6,7 +6,6 @@ import threading
 import time
 from array import array
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from rdc.catalog.database import Database
 from rdc.catalog.entry import Entry, FileState, place_of, stamps
@@ -23,12 +22,14 @@ from rdc.limits import (
 )
 from rdc.model.entries import strings
 from rdc.records import dataclass
+from rdc.typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Sequence
     from os import PathLike
     from types import TracebackType
+    from typing import TypeAlias
 
     from rdc.catalog.similar import SimilarFiles
     from rdc.catalog.small_files import SignedFiles, SmallFiles

@@ -6,15 +6,16 @@ import contextlib
 import os
 from collections.abc import Iterator
 from enum import Enum
-from typing import TYPE_CHECKING, Final
 
 from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode
 from rdc.model.home import cache_directory
 from rdc.progress import Problem
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Final
 
     from rdc.catalog.catalog import Catalog
     from rdc.catalog.store import SignatureStore

@@ -9,12 +9,14 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from rdc.errors import ExitCode, RdcError
 from rdc.records import dataclass
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import BinaryIO, TextIO
+
     from rdc.report.progress_bar import ProgressBar
     from rdc.report.progress_lines import ProgressLines
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
+
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.model.instances import Attributes

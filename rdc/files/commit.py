@@ -9,7 +9,6 @@ import stat
 from collections.abc import Callable, Iterable
 from enum import Enum
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rdc.errors import FileError, RdcError
 from rdc.files.exchange import file_over_directory
@@ -19,8 +18,11 @@ from rdc.files.source import identity_of
 from rdc.files.syscalls import rename_no_replace, syncfs
 from rdc.model.entries import Identity, Metadata, strings
 from rdc.records import replace
+from rdc.typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from typing import Final
+
     from typing_extensions import Buffer
 
     from rdc.files.confined import Root

@@ -7,10 +7,10 @@ import os
 import stat
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from rdc.files.exchange import file_over_directory
 from rdc.files.temporary import temporary_name
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

@@ -5,11 +5,14 @@ from __future__ import annotations
 import mmap
 import os
 from types import TracebackType
-from typing import IO
 
 from rdc.errors import RdcError
 from rdc.files.failure import failure
 from rdc.limits import SPOOL_MEMORY_BYTES
+from rdc.typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import IO
 
 __all__ = ["Spool"]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
-
 from rdc.model.instances import Instance
 from rdc.progress import Problem, Progressed
+from rdc.typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 __all__ = ["DedupeEvent", "DedupeReporter"]
 

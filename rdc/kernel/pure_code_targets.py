@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from array import array
-from typing import TYPE_CHECKING
+
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer

@@ -15,10 +15,12 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from rdc.typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeAlias
 
     from _typeshed import ReadableBuffer
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
 
 from rdc.errors import ExitCode
 from rdc.records import dataclass
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from array import array
+    from typing import TypeAlias
 
     from rdc.model.entries import Identity, Metadata
 

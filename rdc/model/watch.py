@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from rdc.model.sync import SyncOptions
 from rdc.records import dataclass, field
+from rdc.typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 __all__ = [
     "Disconnected",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
-
 from rdc.records import dataclass
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
     from rdc.plan.regions import Window
 

@@ -7,13 +7,14 @@ for changed addresses: smaller blocks are then tried in few places, so that thei
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, TypeAlias
 
 from rdc.kernel.pieces import join_pieces, open_runs, place_blocks
 from rdc.records import dataclass
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
 
 __all__ = [
     "REGION_BYTES",

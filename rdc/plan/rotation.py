@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from rdc.limits import BASES_PER_FILE
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Difference
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.model.entries import Listing

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import ProtocolError
 from rdc.limits import BLOCK_BYTES, PIECE_BYTES, RAW_BLOCK_BYTES, WINDOW_LOG
 from rdc.protocol.byte_queue import ByteQueue
 from rdc.protocol.varint import decode_varint, encode_varint
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import zstandard

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
-
 from rdc.errors import ExitCode
 from rdc.limits import (
     FILES_PER_MESSAGE,
@@ -16,6 +14,10 @@ from rdc.limits import (
 )
 from rdc.protocol.fields import Blob, Gaps, Integer, Member, Text
 from rdc.protocol.rows import ALL_GROUPS
+from rdc.typing import TYPE_CHECKING, Annotated
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 __all__ = [
     "Code",

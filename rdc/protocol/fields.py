@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any, Generic, Protocol, TypeVar
 
 from rdc.errors import printable
 from rdc.limits import PATH_BYTES, RULES_BYTES, SIZE_LIMIT, TIMEOUT_SECONDS
@@ -16,6 +15,10 @@ from rdc.model.kept import GRANULARITIES, Kept
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.columns import pack_column, pack_gaps, unpack_column, unpack_gaps
 from rdc.records import dataclass
+from rdc.typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "Blob",

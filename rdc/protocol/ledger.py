@@ -10,7 +10,6 @@ from array import array
 from bisect import bisect_right
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
 from rdc.protocol.claims import CELL_BYTES
@@ -47,9 +46,11 @@ from rdc.protocol.messages import (
     TreeRequest,
 )
 from rdc.protocol.states import Illegal
+from rdc.typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, TypeAlias
 
 __all__ = ["Answer", "Ledger", "Request"]
 

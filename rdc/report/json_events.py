@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, TypeAlias
 
 from rdc.errors import FileError, RdcError
 from rdc.progress import Problem, Progressed
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import TypeAlias
 
     from rdc.errors import ExitCode
 

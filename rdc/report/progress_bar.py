@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TextIO
 
 from rdc.progress import Event
 from rdc.report.progress_track import PHASES, ProgressTrack, Standing, detail_text
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import TextIO
+
     from rich.progress import Progress, TaskID
 
 __all__ = ["REFRESH_INTERVAL", "SHOW_AFTER", "ProgressBar"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import unicodedata
-from typing import TYPE_CHECKING, TextIO
+
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
+    from typing import TextIO
 
 __all__ = ["StatusLine", "columns", "fitted"]
 

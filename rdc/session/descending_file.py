@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 from rdc.errors import printable
 from rdc.files.source import HeldContent
@@ -11,6 +10,7 @@ from rdc.records import dataclass
 from rdc.session.rebuild import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

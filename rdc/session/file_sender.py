@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from blake3 import blake3
 
 from rdc.errors import FileError, ProtocolError
@@ -13,6 +11,7 @@ from rdc.model.entries import Kind
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed
 from rdc.session.driver import Press, Send
 from rdc.session.sent_contents import SentContents, SentFile, sample_of
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,7 +61,7 @@ class FileSender:
 
     def send(self, files: tuple[int, ...], round_: int) -> Conversation[None]:
         """Answers a FileRequest."""
-        yield Press(hard=False)
+        yield Press(hard=0)
         manifest = self._description.manifest
         for directory, rows in self._runs(files):
             listing, first = manifest.listing(directory), manifest.firsts[directory]

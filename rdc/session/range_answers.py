@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rdc.kernel import blank_targets, block_fingerprints
 from rdc.kernel.pieces import range_reads, take_ranges
@@ -18,6 +17,7 @@ from rdc.session.cell_checks import corrections
 from rdc.session.code import Places, has_code
 from rdc.session.driver import Press, Send
 from rdc.session.tables import tabled
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -94,7 +94,7 @@ def ranges(
     machine code may go as such. `listen`: takes note of what is told meanwhile."""
     total = sum(message.lengths)
     if total >= HARD_BYTES or message.blank:
-        yield Press(hard=True)
+        yield Press(hard=max(total, 1))
     places = Places(message.ranges) if code else None
     for correction in corrections(source, message, secret):
         yield Send(correction, round_)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from blake3 import blake3
+
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

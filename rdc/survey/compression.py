@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from array import array
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from rdc.kernel.survey import select_chunks
 from rdc.records import dataclass
 from rdc.survey.tally import Z95
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

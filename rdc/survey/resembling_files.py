@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.model.scan import SimilarGroup
 from rdc.records import dataclass
 from rdc.signature.trait_column import traits_at
@@ -11,6 +9,7 @@ from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.traits import estimate_of
 from rdc.survey.disjoint_sets import DisjointSets
 from rdc.tree.walk import join
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from array import array

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from array import array
-from typing import TYPE_CHECKING, BinaryIO
 
 from blake3 import blake3
 from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError, frame_content_size
@@ -12,9 +11,11 @@ from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError, frame_content
 from rdc.errors import ExitCode, RdcError
 from rdc.limits import PART_SECTION_BYTES, SIZE_LIMIT
 from rdc.model.entries import little_endian, little_endian_integers
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import BinaryIO
 
 __all__ = [
     "MAGIC",

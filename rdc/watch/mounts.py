@@ -11,7 +11,8 @@ import os
 import re
 import select
 import threading
-from typing import TYPE_CHECKING
+
+from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

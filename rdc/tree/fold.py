@@ -14,7 +14,6 @@ from operator import sub
 from blake3 import blake3
 
 from rdc.kernel import Winnower, name_ranks, node_columns, node_names, short_references
-from rdc.kernel.naming import name_parts
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN
 from rdc.records import dataclass
 from rdc.typing import TYPE_CHECKING
@@ -130,6 +129,9 @@ class Fold:
         return self._tiers
 
     def _ground(self) -> Tier:
+        # Not loaded where manifests are equal, or come whole.
+        from rdc.kernel.naming import name_parts
+
         manifest = self.manifest
         winnower = Winnower(NODE_RECORDS_MIN, NODE_RECORDS_MAX)
         ends: list[int] = []

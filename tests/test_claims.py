@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import ProtocolError
+from rdc.kernel.pieces import LITERAL
 from rdc.limits import CELLS_PER_ANSWER, CELLS_PER_MESSAGE, RANGES_PER_MESSAGE, SIZE_LIMIT
-from rdc.plan.cells import cell_digests, divided, doubtful
+from rdc.plan.cells import cell_digests, cell_sizes, divided, doubtful
 from rdc.plan.descent import Copy, Fetch, Literal, Part, Patch, Pieces, Repeat, Reuse, literal_ranges
 from rdc.plan.questions import fingerprint_width
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES, Claims, rests
@@ -152,9 +153,13 @@ def recipes(draw: st.DrawFn) -> tuple[list[Part], bytes]:
     return parts, made
 
 
-def read(base: int, offset: int, length: int) -> bytes:
-    assert base == 0
-    return BASE[offset : offset + length]
+def put_together(tiles: bytes) -> bytes:
+    made = bytearray()
+    numbers = iter(array("Q", tiles))
+    for base, offset, length in zip(numbers, numbers, numbers, strict=True):
+        assert base in (0, LITERAL)
+        made += bytes(length) if base == LITERAL else BASE[offset : offset + length]
+    return bytes(made)
 
 
 @settings(deadline=None)
@@ -166,12 +171,15 @@ def test_exactly_the_cells_that_are_wrong_are_corrected(
     parts, content = made
     size, trees = len(content), [sign(BASE, SYNC_PARAMS)]
     asked = [(found.offset, found.length) for found in literal_ranges(parts)]
-    found = list(doubtful(parts, trees, size, read))
-    images = [shown for _, shown in found]
-    digests = cell_digests(SECRET, b"".join(images), array("Q", map(len, images)))
-    claims = Claims(tuple(cell for cell, _ in found), digests)
-    for cell, shown in zip(claims.cells, images, strict=True):
-        assert len(shown) == min(CELL_BYTES, size - cell * CELL_BYTES)
+    found = list(doubtful(parts, trees, size))
+    cells = tuple(cell for some, _ in found for cell in some)
+    assert cells == tuple(sorted(set(cells)))
+    images = b"".join(put_together(tiles) for _, tiles in found)
+    true = bytearray(content)
+    for offset, length in asked:
+        true[offset : offset + length] = bytes(length)
+    assert images == b"".join(bytes(true[cell * CELL_BYTES : (cell + 1) * CELL_BYTES]) for cell in cells)
+    claims = Claims(cells, cell_digests(SECRET, images, cell_sizes(cells, size)))
     if not claims.cells:
         return
     true = bytearray(content)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -105,15 +107,24 @@ def test_what_is_further_away_does_not_matter(code: bytes, data: st.DataObject) 
     assert shown(part) == shown(_kernel.target_mask(code)[start:stop])
 
 
-@given(codes, offsets, st.data())
-def test_targets_go_back_where_they_were(code: bytes, offset: int, data: st.DataObject) -> None:
-    """Whatever the mask, of which not all is fields."""
+@given(codes, st.data())
+def test_targets_go_back_where_they_were(code: bytes, data: st.DataObject) -> None:
+    """Whatever the mask, of which not all is fields, and the pieces."""
     marks = data.draw(st.lists(st.sampled_from([0, 0, 1, 255]), min_size=len(code), max_size=len(code)))
-    for mask in (bytes(marks), _kernel.target_mask(code)):
-        taken = pure.take_targets(code, mask, offset)
-        assert _kernel.take_targets(code, mask, offset) == taken
-        image = pure.place_targets(mask, taken, offset)
-        assert _kernel.place_targets(mask, taken, offset) == image
+    size = data.draw(st.integers(1, len(code) + 1))
+    count = -(-len(code) // size)
+    where = array("Q", data.draw(st.lists(offsets, min_size=count, max_size=count)))
+    for mask in (bytes(marks), _kernel.target_mask(code), b"\xff" * len(code)):
+        taken, counts = pure.take_targets(code, mask, size, where)
+        assert _kernel.take_targets(code, mask, size, where) == (taken, counts)
+        alone = [
+            pure.take_targets(code[at : at + size], mask[at : at + size], size, where[row : row + 1])[0]
+            for row, at in enumerate(range(0, len(code), size))
+        ]
+        assert taken == b"".join(alone)
+        assert list(array("Q", counts)) == [len(one) for one in alone]
+        image = pure.place_targets(mask, taken, size, where)
+        assert _kernel.place_targets(mask, taken, size, where) == image
         assert image == bytes(byte if hidden else 0 for hidden, byte in zip(mask, code, strict=True))
         for module in (pure, _kernel):
             content = bytearray(b"\x55" * len(code))
@@ -126,17 +137,52 @@ def test_distances_are_told_as_places(module: Any) -> None:
     """Two calls of the function at 0x100: the same four bytes. What is cut off stays as it is."""
     code = bytes.fromhex("90 e8 fa000000 55 e8 f4000000 c3")
     mask = module.target_mask(code)
-    assert module.take_targets(code, mask, 0) == bytes.fromhex("00010000 00010000")
-    assert module.take_targets(code, mask, 0xFFFF_FFF0) == bytes.fromhex("f0000000 f0000000")
-    assert module.take_targets(code[3:], mask[3:], 0) == bytes.fromhex("000000 fd000000")
+
+    def taken(start: int, size: int, *offsets: int) -> bytes:
+        return bytes(module.take_targets(code[start:], mask[start:], size, array("Q", offsets))[0])
+
+    assert taken(0, 99, 0) == bytes.fromhex("00010000 00010000")
+    assert taken(0, 99, 0xFFFF_FFF0) == bytes.fromhex("f0000000 f0000000")
+    assert taken(3, 99, 0) == bytes.fromhex("000000 fd000000")
+    assert taken(0, 7, 0, 0x1000) == bytes.fromhex("00010000 f9100000")
+    assert taken(0, 9, 0, 0) == bytes.fromhex("00010000 f4000000")
+
+
+@pytest.mark.parametrize("form", ["c", *_kernel.usable()])
+def test_every_form_finds_the_same_in_real_lengths(form: str) -> None:
+    """Long enough for vectors, at every place of one."""
+    rng = random.Random(11)
+    parts = [ENTRY, LONGER, b"\xe8\0\0\xe8\0", b"\x8b\x05\0\0\0\0", bytes(20), LONGER[:19]]
+    code = b"".join(
+        rng.choice(parts) if rng.random() < 0.5 else rng.randbytes(rng.randrange(9)).translate(MOSTLY_TELLING)
+        for _ in range(3_000)
+    )
+    before = _kernel.kernel_name()
+    _kernel.choose(form)
+    try:
+        for start in range(0, 130, 7):
+            some = code[start : len(code) - 3 * start]
+            mask = pure.target_mask(some)
+            assert _kernel.target_mask(some) == mask
+            blank = bytearray(some)
+            assert _kernel.blank_targets(blank, 0x80) * 4 == _kernel.nonzero_bytes(mask) > 1_000
+            assert blank == bytes(0x80 if hidden else byte for hidden, byte in zip(mask, some, strict=True))
+    finally:
+        _kernel.choose(before)
 
 
 @every_kernel
 def test_what_does_not_fit_is_refused(module: Any) -> None:
     refusals: list[Callable[[], object]] = [
-        lambda: module.take_targets(b"abc", b"\xff\0", 0),
-        lambda: module.place_targets(b"\xff\0\xff", b"abc", 0),
-        lambda: module.place_targets(b"\xff\0\xff", b"a", 0),
+        lambda: module.take_targets(b"abc", b"\xff\0", 3, bytes(8)),
+        lambda: module.take_targets(b"abc", b"\xff\0\0", 2, bytes(8)),
+        lambda: module.take_targets(b"abc", b"\xff\0\0", 3, bytes(7)),
+        lambda: module.take_targets(b"abc", b"\xff\0\0", 3, bytes(16)),
+        lambda: module.take_targets(b"abc", b"\xff\0\0", 0, bytes(8)),
+        lambda: module.place_targets(b"\xff\0\xff", b"abc", 3, bytes(8)),
+        lambda: module.place_targets(b"\xff\0\xff", b"a", 3, bytes(8)),
+        lambda: module.place_targets(b"\xff\0\xff", b"ab", 2, bytes(8)),
+        lambda: module.place_targets(b"\xff\0\xff", b"ab", -1, bytes(8)),
         lambda: module.overlay(bytearray(3), b"abc", b"\xff\0"),
         lambda: module.overlay(bytearray(3), b"ab", b"\xff\0\0"),
         lambda: module.overlay(bytearray(4), b"abc", b"\xff\0\0"),
@@ -151,5 +197,6 @@ def test_what_does_not_fit_is_refused(module: Any) -> None:
         module.blank_targets(code, 1)
     with pytest.raises((TypeError, BufferError)):
         module.overlay(b"a", b"b", b"\xff")
-    assert module.take_targets(b"", b"", 0) == module.place_targets(b"", b"", 0) == b""
+    assert module.take_targets(b"", b"", 1, b"") == (b"", b"")
+    assert module.place_targets(b"", b"", 1, b"") == b""
     assert module.target_mask(b"") == b""

@@ -255,7 +255,9 @@ def test_what_is_told_makes_the_file(offset: int, length: int, wrong: int) -> No
     images = [bytes(told[part]) for part in parts]
     digests = cells_module.cell_digests(SECRET, b"".join(images), array("Q", map(len, images)))
     request = RangeRequest.of(1, ranges, claims=Claims(tuple(cells), digests), blank=True)
-    taken = Corrections(len(true), iter([(cell, bytes(mask[parts[cell]])) for cell in cells]))
+    taken = Corrections(
+        len(true), iter([((0, 1), bytes(mask[: 2 * CELL_BYTES])), ((2, 3, 4), bytes(mask[2 * CELL_BYTES :]))])
+    )
     taken.ask(request)
     corrected: list[int] = []
     for answer in corrections(held(true), request, SECRET):

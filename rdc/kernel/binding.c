@@ -5,6 +5,7 @@
 #include "binding.h"
 
 #include "block_form.h"
+#include "code_blanks.h"
 
 static const rdc_form *chosen = &rdc_plain;
 
@@ -66,7 +67,7 @@ static PyObject *choose(PyObject *module, PyObject *name)
     const rdc_form *form = text ? rdc_find_form(text) : NULL;
     if (!form)
         return NULL;
-    if (!rdc_form_agrees(form) || !rdc_choose_blocks(text))
+    if (!rdc_form_agrees(form) || !rdc_choose_blocks(text) || !rdc_choose_code(text))
         return PyErr_Format(PyExc_RuntimeError, "kernel %s disagrees with the plain form on this machine", text);
     chosen = form;
     Py_RETURN_NONE;

@@ -46,44 +46,100 @@ static PyObject *blank_targets(PyObject *module, PyObject *args)
     return result;
 }
 
+/* Pieces of one length, the last of which may be shorter, and where each is in a file. */
+typedef struct {
+    Py_buffer offsets;
+    size_t total, size, count;
+} pieces;
+
+/* Whether `size` and `offsets` fit so many bytes; if not, an exception is set. */
+static int fit(const pieces *p, Py_ssize_t size)
+{
+    if (size > 0 && p->offsets.len % 8 == 0 && p->count == (p->total + (size_t)size - 1) / (size_t)size)
+        return 1;
+    PyErr_Format(PyExc_ValueError, "code blanks: %zu pieces of %zd bytes for %zu", p->count, size, p->total);
+    return 0;
+}
+
+static size_t piece_length(const pieces *p, size_t row)
+{
+    const size_t left = p->total - row * p->size;
+    return left < p->size ? left : p->size;
+}
+
+static uint64_t piece_offset(const pieces *p, size_t row)
+{
+    uint64_t offset;
+    memcpy(&offset, (const uint8_t *)p->offsets.buf + 8 * row, 8);
+    return offset;
+}
+
 static PyObject *take_targets(PyObject *module, PyObject *args)
 {
     Py_buffer content, mask;
-    unsigned long long offset;
-    PyObject *taken = NULL;
+    Py_ssize_t size;
+    pieces p;
+    PyObject *taken = NULL, *counts = NULL, *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*K:take_targets", &content, &mask, &offset))
+    if (!PyArg_ParseTuple(args, "y*y*ny*:take_targets", &content, &mask, &size, &p.offsets))
         return NULL;
+    p.total = (size_t)mask.len, p.size = (size_t)size, p.count = (size_t)p.offsets.len / 8;
     if (content.len != mask.len)
         uneven(mask.len, content.len);
-    else
-        taken = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)rdc_masked(mask.buf, (size_t)mask.len));
-    if (taken)
-        rdc_take_targets(content.buf, mask.buf, (size_t)mask.len, offset, (uint8_t *)PyBytes_AS_STRING(taken));
+    else if (fit(&p, size) && (counts = PyBytes_FromStringAndSize(NULL, p.offsets.len)))
+        taken = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)rdc_masked(mask.buf, p.total));
+    if (taken) {
+        uint8_t *to = (uint8_t *)PyBytes_AS_STRING(taken);
+        Py_BEGIN_ALLOW_THREADS
+        for (size_t row = 0; row < p.count; row++) {
+            const size_t at = row * p.size, length = piece_length(&p, row);
+            const uint64_t count = rdc_take_targets((const uint8_t *)content.buf + at, (const uint8_t *)mask.buf + at,
+                                                    length, piece_offset(&p, row), to);
+            memcpy(PyBytes_AS_STRING(counts) + 8 * row, &count, 8);
+            to += count;
+        }
+        Py_END_ALLOW_THREADS
+        result = PyTuple_Pack(2, taken, counts);
+    }
+    Py_XDECREF(taken);
+    Py_XDECREF(counts);
     PyBuffer_Release(&content);
     PyBuffer_Release(&mask);
-    return taken;
+    PyBuffer_Release(&p.offsets);
+    return result;
 }
 
 static PyObject *place_targets(PyObject *module, PyObject *args)
 {
     Py_buffer mask, targets;
-    unsigned long long offset;
+    Py_ssize_t size;
+    pieces p;
     PyObject *image = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*K:place_targets", &mask, &targets, &offset))
+    if (!PyArg_ParseTuple(args, "y*y*ny*:place_targets", &mask, &targets, &size, &p.offsets))
         return NULL;
-    if (rdc_masked(mask.buf, (size_t)mask.len) != (size_t)targets.len)
-        uneven(mask.len, targets.len);
-    else
-        image = PyBytes_FromStringAndSize(NULL, mask.len);
+    p.total = (size_t)mask.len, p.size = (size_t)size, p.count = (size_t)p.offsets.len / 8;
+    if (fit(&p, size)) {
+        if (rdc_masked(mask.buf, p.total) != (size_t)targets.len)
+            uneven(mask.len, targets.len);
+        else
+            image = PyBytes_FromStringAndSize(NULL, mask.len);
+    }
     if (image) {
         uint8_t *to = (uint8_t *)PyBytes_AS_STRING(image);
-        memset(to, 0, (size_t)mask.len);
-        rdc_place_targets(mask.buf, (size_t)mask.len, offset, targets.buf, to);
+        const uint8_t *from = targets.buf;
+        Py_BEGIN_ALLOW_THREADS
+        memset(to, 0, p.total);
+        for (size_t row = 0; row < p.count; row++) {
+            const size_t at = row * p.size;
+            from += rdc_place_targets((const uint8_t *)mask.buf + at, piece_length(&p, row), piece_offset(&p, row), from,
+                                      to + at);
+        }
+        Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&mask);
     PyBuffer_Release(&targets);
+    PyBuffer_Release(&p.offsets);
     return image;
 }
 

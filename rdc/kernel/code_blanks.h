@@ -5,6 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Takes the form for a kernel of this name; whether it finds what the plain one does. */
+int rdc_choose_code(const char *kernel);
+
 /* Writes FF for each byte of a field and 00 for all others to `mask`, as long as the code. */
 void rdc_target_mask(const uint8_t *code, size_t size, uint8_t *mask);
 
@@ -14,12 +17,14 @@ size_t rdc_blank_targets(uint8_t *code, size_t size, uint8_t blank);
 /* Bytes that are not 0. */
 size_t rdc_masked(const uint8_t *mask, size_t size);
 
-/* What `mask` selects of code at `offset` of a file, distances as places; `taken` has room for rdc_masked(). */
-void rdc_take_targets(const uint8_t *code, const uint8_t *mask, size_t size, uint64_t offset, uint8_t *taken);
+/* What `mask` selects of code at `offset` of a file, distances as places; `taken` has room for rdc_masked(), of which it
+ * returns how many these are. */
+size_t rdc_take_targets(const uint8_t *code, const uint8_t *mask, size_t size, uint64_t offset, uint8_t *taken);
 
-/* Undoes that: writes to `image`, which has zeros elsewhere, what `mask` selects. */
-void rdc_place_targets(const uint8_t *mask, size_t size, uint64_t offset, const uint8_t *taken, uint8_t *image);
+/* Undoes that: writes to `image`, which has zeros elsewhere, what `mask` selects; how many of `taken` these are. */
+size_t rdc_place_targets(const uint8_t *mask, size_t size, uint64_t offset, const uint8_t *taken, uint8_t *image);
 
-void rdc_overlay(uint8_t *content, const uint8_t *image, const uint8_t *mask, size_t size);
+/* Puts the bytes of `image` into `content` where `mask` is not 0. None of them overlap. */
+void rdc_overlay(uint8_t *restrict content, const uint8_t *restrict image, const uint8_t *restrict mask, size_t size);
 
 #endif

@@ -9,11 +9,14 @@ to be undone, what counts as a field depends on a few bytes around it alone, whe
 from __future__ import annotations
 
 import re
+from array import array
 
 from rdc.kernel.pure_code_targets import NAMES_DATA
 from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from _typeshed import ReadableBuffer, WriteableBuffer
 
 __all__ = ["blank_targets", "overlay", "place_targets", "take_targets", "target_mask"]
@@ -86,35 +89,62 @@ def blank_targets(content: WriteableBuffer, blank: int, /) -> int:
     return len(fields)
 
 
-def take_targets(content: ReadableBuffer, mask: ReadableBuffer, offset: int, /) -> bytes:
-    """The bytes of `content`, which is at `offset` of a file, whose `mask` is not 00, one behind the other.
+def take_targets(
+    content: ReadableBuffer, mask: ReadableBuffer, size: int, offsets: ReadableBuffer, /
+) -> tuple[bytes, bytes]:
+    """The bytes of `content` whose `mask` is not 00, one behind the other, and of how many of them each piece
+    is, as native 64-bit numbers.
 
-    Where exactly four of them are next to each other they are a distance, lowest byte first, and the place is
-    given in its stead: the file's offset of their end is added, modulo 2^32. Where eight are, these are two,
-    and the first says how far back: it is taken from the offset of its start. ValueError where the mask is
-    not as long.
+    `content` are pieces of `size` bytes, the last of which may be shorter, each at one of the `offsets` of a
+    file, native 64-bit numbers. Where in a piece exactly four bytes are next to each other they are a
+    distance, lowest byte first, and the place is given in its stead: the file's offset of their end is added,
+    modulo 2^32. Where eight are, these are two, and the first says how far back: it is taken from the offset
+    of its start. ValueError where the mask is not as long, or there are more or fewer offsets than pieces.
     """
-    return _converted(bytes(content), bytes(mask), offset, 1)
+    plain, selected = bytes(content), bytes(mask)
+    if len(plain) != len(selected):
+        raise _uneven(len(selected), len(plain))
+    taken, counts = bytearray(), array("Q")
+    for at, offset in _pieces(len(plain), size, offsets):
+        piece = _converted(plain[at : at + size], selected[at : at + size], offset, 1)
+        taken += piece
+        counts.append(len(piece))
+    return bytes(taken), counts.tobytes()
 
 
-def place_targets(mask: ReadableBuffer, targets: ReadableBuffer, offset: int, /) -> bytes:
+def place_targets(
+    mask: ReadableBuffer, targets: ReadableBuffer, size: int, offsets: ReadableBuffer, /
+) -> bytes:
     """As long as `mask`, the bytes that take_targets() made `targets` of, in their places; zeros elsewhere.
-    ValueError where there are not as many as the mask has."""
+    ValueError where there are not as many as the mask has, and as above."""
     selected, taken = bytes(mask), bytes(targets)
+    pieces = list(_pieces(len(selected), size, offsets))
     if len(taken) != len(selected) - selected.count(0):
         raise _uneven(len(selected), len(taken))
-    placed, at = bytearray(len(selected)), 0
-    for run in _RUN.finditer(selected):
+    placed = bytearray(_put(selected, taken))
+    for start, offset in pieces:
+        shown = selected[start : start + size]
+        converted = _converted(bytes(placed[start : start + size]), shown, offset, -1)
+        placed[start : start + size] = _put(shown, converted)
+    return bytes(placed)
+
+
+def _put(mask: bytes, taken: bytes) -> bytes:
+    """`taken` in the places that `mask` selects, zeros elsewhere."""
+    placed, at = bytearray(len(mask)), 0
+    for run in _RUN.finditer(mask):
         length = run.end() - run.start()
         placed[run.start() : run.end()] = taken[at : at + length]
         at += length
-    converted = _converted(bytes(placed), selected, offset, -1)
-    at = 0
-    for run in _RUN.finditer(selected):
-        length = run.end() - run.start()
-        placed[run.start() : run.end()] = converted[at : at + length]
-        at += length
     return bytes(placed)
+
+
+def _pieces(total: int, size: int, offsets: ReadableBuffer) -> Iterator[tuple[int, int]]:
+    """Where each piece starts in the content and in the file."""
+    packed = bytes(offsets)
+    if size <= 0 or len(packed) != 8 * -(-total // size):
+        raise ValueError(f"code blanks: {len(packed) // 8} pieces of {size} bytes for {total}")
+    return zip(range(0, total, size), array("Q", packed), strict=True)
 
 
 def overlay(content: WriteableBuffer, image: ReadableBuffer, mask: ReadableBuffer, /) -> None:
@@ -132,8 +162,6 @@ _RUN = re.compile(rb"[^\x00]+")
 
 
 def _converted(content: bytes, mask: bytes, offset: int, sign: int) -> bytes:
-    if len(content) != len(mask):
-        raise _uneven(len(mask), len(content))
     taken = bytearray()
     for run in _RUN.finditer(mask):
         field = content[run.start() : run.end()]

@@ -7,59 +7,52 @@ file's missing bytes are sent, so that the cell's right bytes come with them and
 from __future__ import annotations
 
 from array import array
-from itertools import accumulate
+from bisect import bisect_left, bisect_right
+from itertools import accumulate, islice
 from operator import mul
 
 from rdc.kernel.naming import NAME_BYTES, name_parts
-from rdc.kernel.pieces import put_tiles, tile_reads
-from rdc.limits import CELLS_PER_MESSAGE, RANGES_PER_MESSAGE, SIZE_LIMIT
+from rdc.kernel.pieces import LITERAL
+from rdc.limits import CELLS_PER_ANSWER, CELLS_PER_MESSAGE, RANGES_PER_MESSAGE, SIZE_LIMIT
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES
 from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rdc.plan.descent import Part
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["cell_digests", "divided", "divided_wholly", "doubtful"]
-
-CLOSE_BYTES = 4 << 10
-"""Bytes of a base between two copies of one chunk that cost less to read than another system call."""
+__all__ = ["cell_digests", "cell_sizes", "divided", "divided_wholly", "doubtful", "stretches"]
 
 
 def doubtful(
-    parts: Sequence[Part],
-    trees: Sequence[SignatureTree],
-    size: int,
-    read: Callable[[int, int, int], bytes],
-) -> Iterator[tuple[int, bytes]]:
-    """The cells into which blocks went of the file of `size` bytes that `parts` make, each as its digest sees
-    it: with zeros for what is to be fetched.
+    parts: Sequence[Part], trees: Sequence[SignatureTree], size: int
+) -> Iterator[tuple[tuple[int, ...], bytes]]:
+    """The cells into which blocks went of the file of `size` bytes that `parts` make, CELLS_PER_ANSWER at a
+    time, and the kernel's tiles of what these are made of, one behind the other: LITERAL is what is to be
+    fetched, a digest sees zeros there.
 
-    `read` takes a base's number, offset and length. Left out are cells with bytes that are not there yet and
-    are not asked for either, which happens in runs of equal chunks.
+    Left out are cells with bytes that are not there yet and are not asked for either, which happens in runs
+    of equal chunks.
     """
-    cells = _patched(parts)
-    contents = _Contents(trees, read)
-    row, found, whole = 0, bytearray(), True
-    at = 0
-    for part in parts:
-        end = at + part.length * part.count
-        while row < len(cells) and cells[row] * CELL_BYTES < end:
-            start = cells[row] * CELL_BYTES
-            stop = min(start + CELL_BYTES, size)
-            first, last = max(at, start) - at, min(end, stop) - at
-            whole = whole and last <= part.length and not isinstance(part, Repeat)
-            if whole:
-                found += contents.of(part, first, last)
-            if stop > end:
-                break
-            if whole:
-                yield cells[row], bytes(found)
-            row, found, whole = row + 1, bytearray(), True
-        at = end
+    starts = array("Q", accumulate((part.length * part.count for part in parts), initial=0))
+    tiles = _Tiles(parts, starts, trees)
+    torn = _torn(parts, starts)
+    cells = [cell for cell in _patched(parts) if cell not in torn]
+    for first in range(0, len(cells), CELLS_PER_ANSWER):
+        some = tuple(cells[first : first + CELLS_PER_ANSWER])
+        yield some, b"".join(tiles.of(at, min(stop, size)) for at, stop in stretches(some))
+
+
+def stretches(cells: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Offsets in the file between which cells lie that follow each other, the last one as long as all."""
+    first = 0
+    for row, cell in enumerate(cells, 1):
+        if row == len(cells) or cells[row] != cell + 1:
+            yield cells[first] * CELL_BYTES, (cell + 1) * CELL_BYTES
+            first = row
 
 
 def _patched(parts: Sequence[Part]) -> list[int]:
@@ -74,41 +67,65 @@ def _patched(parts: Sequence[Part]) -> list[int]:
     return cells
 
 
-class _Contents:
-    """What is held of parts, the last patch of which is kept: it is in several cells."""
+def _torn(parts: Sequence[Part], starts: Sequence[int]) -> set[int]:
+    """Cells in which parts repeat something. Of those that are wholly in one the first and the last: no other
+    has anything else in it."""
+    cells: set[int] = set()
+    for row, part in enumerate(parts):
+        start = starts[row] if isinstance(part, Repeat) else starts[row] + part.length
+        if start < starts[row + 1]:
+            cells.update((start // CELL_BYTES, (starts[row + 1] - 1) // CELL_BYTES))
+    return cells
 
-    def __init__(self, trees: Sequence[SignatureTree], read: Callable[[int, int, int], bytes]) -> None:
+
+class _Tiles:
+    """The kernel's tiles of parts that begin at `starts`."""
+
+    def __init__(self, parts: Sequence[Part], starts: array[int], trees: Sequence[SignatureTree]) -> None:
+        self._parts = parts
+        self._starts = starts
         self._trees = trees
-        self._read = read
-        self._starts: dict[int, array[int]] = {}
-        self._patch: Patch | None = None
-        self._made = b""
+        self._offsets: dict[int, array[int]] = {}
 
-    def of(self, part: Part, start: int, stop: int) -> bytes:
-        """Bytes start to stop of a part that repeats nothing."""
+    def of(self, start: int, stop: int) -> bytes:
+        """Of these bytes of the file, in which no part repeats anything."""
+        first = bisect_right(self._starts, start) - 1
+        tiles = array("Q")
+        for part in islice(self._parts, first, bisect_left(self._starts, stop)):
+            tiles.frombytes(self._part(part))
+        _drop(tiles, start - self._starts[first], stop - start)
+        return tiles.tobytes()
+
+    def _part(self, part: Part) -> bytes:
         if isinstance(part, Patch):
-            if part is not self._patch:
-                self._patch, self._made = part, self._put_together(part)
-            return self._made[start:stop]
+            return part.pieces.tiles
         if isinstance(part, Fetch | Repeat):
-            return bytes(stop - start)
+            return array("Q", (LITERAL, 0, part.length * part.count)).tobytes()
         row = part.first if isinstance(part, Reuse) else part.row
-        return self._read(part.base, self._offset(part.base, row) + start, stop - start)
-
-    def _put_together(self, part: Patch) -> bytes:
-        wanted, reads, sources = tile_reads(part.pieces.tiles, CLOSE_BYTES)
-        numbers = iter(array("Q", reads))
-        held = b"".join(
-            self._read(base, offset, length)
-            for base, offset, length in zip(numbers, numbers, numbers, strict=True)
-        )
-        return put_tiles(sources, held, bytes(wanted))
+        return array("Q", (part.base, self._offset(part.base, row), part.length)).tobytes()
 
     def _offset(self, base: int, row: int) -> int:
-        if base not in self._starts:
+        if base not in self._offsets:
             level = self._trees[base].levels[0]
-            self._starts[base] = array("Q", accumulate(map(mul, level.lengths, level.counts), initial=0))
-        return self._starts[base][row]
+            self._offsets[base] = array("Q", accumulate(map(mul, level.lengths, level.counts), initial=0))
+        return self._offsets[base][row]
+
+
+def _drop(tiles: array[int], before: int, length: int) -> None:
+    """Leaves of the tiles the `length` bytes behind the first `before` ones."""
+    row = 0
+    while before >= tiles[row + 2]:
+        before -= tiles[row + 2]
+        row += 3
+    del tiles[:row]
+    if tiles[0] != LITERAL:
+        tiles[1] += before
+    tiles[2] -= before
+    over = sum(tiles[2::3]) - length
+    while over >= tiles[-1]:
+        over -= tiles[-1]
+        del tiles[-3:]
+    tiles[-1] -= over
 
 
 def cell_digests(secret: bytes, images: bytes, sizes: array[int]) -> bytes:
@@ -116,6 +133,14 @@ def cell_digests(secret: bytes, images: bytes, sizes: array[int]) -> bytes:
     the other. `secret`: the session's."""
     names = name_parts(images, sizes, secret * 2)
     return b"".join(names[at : at + CELL_DIGEST_BYTES] for at in range(0, len(names), NAME_BYTES))
+
+
+def cell_sizes(cells: Sequence[int], size: int) -> array[int]:
+    """How long these cells of a file of `size` bytes are, in bytes (typecode 'Q')."""
+    lengths = array("Q", (CELL_BYTES,)) * len(cells)
+    if cells:
+        lengths[-1] = min(CELL_BYTES, size - cells[-1] * CELL_BYTES)
+    return lengths
 
 
 def divided(

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from array import array
-from itertools import accumulate, islice
+from itertools import accumulate
 from operator import add
 
 from rdc.kernel import overlay, take_targets
 from rdc.kernel.pieces import put_tiles, tile_range, tile_reads
 from rdc.limits import CELLS_PER_ANSWER
-from rdc.plan.cells import cell_digests
+from rdc.plan.cells import cell_digests, cell_sizes, stretches
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES, rests
 from rdc.protocol.messages import Correction, Targets
+from rdc.records import dataclass
 from rdc.session.blanks import CLAIMED, shown
 from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rdc.files.source import SourceFile
     from rdc.protocol.messages import RangeRequest
@@ -24,15 +25,26 @@ if TYPE_CHECKING:
 __all__ = ["corrections"]
 
 
-class _Image:
-    """A cell with zeros for what is in the ranges and, where targets are left out, blanks for these."""
+@dataclass(frozen=True, slots=True)
+class _Images:
+    """Cells, one behind the other, with zeros for what is in the ranges and, where targets are left out,
+    blanks for these."""
 
-    __slots__ = ("content", "targets")
+    cells: tuple[int, ...]
+    content: bytes
+    targets: bytes = b""
+    """Those that are in no range, as they are sent."""
+    counts: bytes = b""
+    """How many bytes of them are of each cell, packed."""
 
-    def __init__(self, content: bytes, targets: bytes = b"") -> None:
-        self.content = content
-        self.targets = targets
-        """Those that are in no range, as they are sent."""
+    def targets_but(self, wrong: Sequence[int]) -> bytes:
+        """Without those of these rows."""
+        if not wrong:
+            return self.targets
+        ends = array("Q", accumulate(array("Q", self.counts), initial=0))
+        return b"".join(
+            self.targets[ends[row] : ends[row + 1]] for row in range(len(self.cells)) if row not in wrong
+        )
 
 
 def corrections(source: SourceFile, message: RangeRequest, secret: bytes) -> Iterator[Correction | Targets]:
@@ -40,67 +52,53 @@ def corrections(source: SourceFile, message: RangeRequest, secret: bytes) -> Ite
 
     Cells that are wholly asked for make no claim. FileChangedError where the file is shorter by now.
     """
-    claims = message.claims
-    if not claims.cells:
-        return
-    images = _blank_images(source, message) if message.blank else _images(source, message)
-    row = 0
-    while some := tuple(islice(images, CELLS_PER_ANSWER)):
-        contents = [image.content for image in some]
-        digests = cell_digests(secret, b"".join(contents), array("Q", map(len, contents)))
-        told = claims.digests[row * CELL_DIGEST_BYTES : (row + len(some)) * CELL_DIGEST_BYTES]
+    claims, at = message.claims, 0
+    for images in _images(source, message):
+        digests = cell_digests(secret, images.content, cell_sizes(images.cells, source.size))
+        told = claims.digests[at : at + len(digests)]
+        at += len(digests)
         wrong = []
         if told != digests:
-            places = range(0, len(told), CELL_DIGEST_BYTES)
             wrong = [
-                at // CELL_DIGEST_BYTES
-                for at in places
-                if told[at : at + CELL_DIGEST_BYTES] != digests[at : at + CELL_DIGEST_BYTES]
+                row
+                for row, place in enumerate(range(0, len(told), CELL_DIGEST_BYTES))
+                if told[place : place + CELL_DIGEST_BYTES] != digests[place : place + CELL_DIGEST_BYTES]
             ]
-            yield from _correction(source, message, [claims.cells[row + number] for number in wrong])
-        row += len(some)
-        targets = b"".join(image.targets for number, image in enumerate(some) if number not in wrong)
+            yield from _correction(source, message, [images.cells[row] for row in wrong])
+        targets = images.targets_but(wrong) if images.targets else b""
         if targets:
             yield Targets(message.file, targets)
 
 
-def _blank_images(source: SourceFile, message: RangeRequest) -> Iterator[_Image]:
-    for cell, tiles in _tiles(source, message):
-        start = cell * CELL_BYTES
-        wanted, reads, sources = tile_reads(tiles, CELL_BYTES)
-        numbers = array("Q", reads)
-        zeros = bytes(wanted)
-        if not numbers:
-            yield _Image(zeros)
-            continue
-        held, hidden = shown(source, numbers[1], numbers[2])
-        content, mask = put_tiles(sources, held, zeros), put_tiles(sources, hidden, zeros)
-        targets = take_targets(content, mask, start)
-        if targets:
-            blank = bytearray(content)
-            overlay(blank, bytes([CLAIMED]) * len(mask), mask)
-            content = bytes(blank)
-        yield _Image(content, targets)
-
-
-def _images(source: SourceFile, message: RangeRequest) -> Iterator[_Image]:
-    for _, tiles in _tiles(source, message):
-        wanted, reads, sources = tile_reads(tiles, CELL_BYTES)
-        numbers = array("Q", reads)
-        held = source.pread(numbers[1], numbers[2]) if numbers else b""
-        yield _Image(put_tiles(sources, held, bytes(wanted)))
-
-
-def _tiles(source: SourceFile, message: RangeRequest) -> Iterator[tuple[int, bytes]]:
-    """Of what each cell is made: of the file, and of what is in the ranges."""
+def _images(source: SourceFile, message: RangeRequest) -> Iterator[_Images]:
+    """Of all that is claimed, CELLS_PER_ANSWER at a time."""
     ends = array("Q", (0, *accumulate(map(add, message.gaps, message.lengths))))
     known = array("Q", bytes(32 * len(ends)))
     known[0::4] = known[2::4] = ends
     known[3::4] = array("Q", (*message.gaps, source.size - ends[-1]))
-    for cell in message.claims.cells:
-        start = cell * CELL_BYTES
-        length = min(CELL_BYTES, source.size - start)
-        yield cell, tile_range(known, start, length)
+    for first in range(0, len(message.claims.cells), CELLS_PER_ANSWER):
+        cells = message.claims.cells[first : first + CELLS_PER_ANSWER]
+        tiles = b"".join(
+            tile_range(known, start, min(stop, source.size) - start) for start, stop in stretches(cells)
+        )
+        wanted, reads, sources = tile_reads(tiles, CELL_BYTES)
+        numbers = array("Q", reads)
+        where = list(zip(numbers[1::3], numbers[2::3], strict=True))
+        zeros = bytes(wanted)
+        if not message.blank:
+            held = b"".join([source.pread(*place) for place in where])
+            yield _Images(cells, put_tiles(sources, held, zeros))
+            continue
+        looks = [shown(source, *place) for place in where]
+        content = put_tiles(sources, b"".join([held for held, _ in looks]), zeros)
+        mask = put_tiles(sources, b"".join([hidden for _, hidden in looks]), zeros)
+        offsets = array("Q", [cell * CELL_BYTES for cell in cells])
+        targets, counts = take_targets(content, mask, CELL_BYTES, offsets)
+        if targets:
+            blank = bytearray(content)
+            overlay(blank, bytes([CLAIMED]) * len(mask), mask)
+            content = bytes(blank)
+        yield _Images(cells, content, targets, counts)
 
 
 def _correction(source: SourceFile, message: RangeRequest, wrong: list[int]) -> Iterator[Correction]:

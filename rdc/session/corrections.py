@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections import deque
+from itertools import chain
 
 from rdc.errors import ProtocolError
 from rdc.kernel import nonzero_bytes, overlay, place_targets
 from rdc.limits import SIZE_LIMIT
+from rdc.plan.cells import stretches
 from rdc.protocol.claims import CELL_BYTES, rests
 from rdc.typing import TYPE_CHECKING
 
@@ -17,6 +20,27 @@ if TYPE_CHECKING:
     from rdc.protocol.messages import Correction, RangeRequest, Targets
 
 __all__ = ["Corrections"]
+
+
+class _Image:
+    """The targets of cells that follow each other where they belong, and the mask that says where."""
+
+    __slots__ = ("_content", "_mask", "start", "stop")
+
+    def __init__(self, start: int, content: bytes, mask: bytes) -> None:
+        self.start = start
+        self.stop = start + len(content)
+        self._content = content
+        self._mask = mask
+
+    def put(self, content: bytearray, start: int) -> int:
+        """Into what is at `start` of the file; of how many bytes."""
+        first, last = max(self.start, start), min(self.stop, start + len(content))
+        here = slice(first - self.start, last - self.start)
+        mask = self._mask[here]
+        with memoryview(content)[first - start : last - start] as view:
+            overlay(view, self._content[here], mask)
+        return nonzero_bytes(mask)
 
 
 class Corrections:
@@ -40,16 +64,17 @@ class Corrections:
         "settled",
     )
 
-    def __init__(self, size: int, masks: Iterator[tuple[int, bytes]] | None = None) -> None:
-        """`masks`: where targets were left out, each cell's number and FF for their bytes, in order."""
+    def __init__(self, size: int, masks: Iterator[tuple[tuple[int, ...], bytes]] | None = None) -> None:
+        """`masks`: where targets were left out: all the cells that requests are going to claim, in order,
+        some at a time, and FF for the targets' bytes in these."""
         self._size = size
         self._masks = iter(()) if masks is None else masks
         self._targets = bytearray()
         """As they came, in answer to the oldest request."""
         self._wrong: set[int] = set()
         """Cells of it that were corrected."""
-        self._images: dict[int, tuple[bytes, bytes]] = {}
-        """By cell: its targets where they belong, and the mask that says where that is."""
+        self._images: deque[_Image] = deque()
+        """In order."""
         self._asked: deque[RangeRequest] = deque()
         self._answering = False
         """The ranges of the oldest request have begun to come."""
@@ -100,10 +125,8 @@ class Corrections:
         while gone < len(self._pieces) and self._offsets[gone] + len(self._pieces[gone]) <= written:
             gone += 1
         del self._offsets[:gone], self._pieces[:gone]
-        for cell in list(self._images):
-            if (cell + 1) * CELL_BYTES > written:
-                break
-            del self._images[cell]
+        while self._images and self._images[0].stop <= written:
+            self._images.popleft()
         self._settle()
 
     def amend(self, start: int, content: bytes) -> tuple[bytes, int]:
@@ -122,22 +145,13 @@ class Corrections:
                 ]
                 count += stop - begin
             row += 1
-        if self._images:
-            for cell in range(start // CELL_BYTES, (end - 1) // CELL_BYTES + 1):
-                if cell in self._images:
-                    amended = amended or bytearray(content)
-                    count += self._put(amended, start, cell)
+        for image in self._images:
+            if image.start >= end:
+                break
+            if image.stop > start:
+                amended = amended or bytearray(content)
+                count += image.put(amended, start)
         return (bytes(amended), count) if amended else (content, 0)
-
-    def _put(self, content: bytearray, start: int, cell: int) -> int:
-        """The targets of a cell into what is at `start`; of how many bytes."""
-        image, mask = self._images[cell]
-        at = cell * CELL_BYTES
-        first, last = max(at, start), min(at + len(mask), start + len(content))
-        shown = mask[first - at : last - at]
-        with memoryview(content)[first - start : last - start] as view:
-            overlay(view, image[first - at : last - at], shown)
-        return nonzero_bytes(shown)
 
     def _place_targets(self) -> None:
         """Those of the oldest request. Should there be more or fewer than where they belong, which takes a
@@ -145,18 +159,36 @@ class Corrections:
         request = self._asked[0] if self._asked else None
         if request is None or not request.blank:
             return
-        at = 0
-        for cell in request.claims.cells:
-            mask = next((mask for number, mask in self._masks if number == cell), b"")
+        at = row = 0
+        cells = request.claims.cells
+        while row < len(cells):
+            some, mask = self._next_masks(len(cells) - row)
+            row += len(some)
+            for wrong in self._wrong.intersection(some):
+                place = some.index(wrong) * CELL_BYTES
+                mask[place : place + CELL_BYTES] = bytes(len(mask[place : place + CELL_BYTES]))
             count = nonzero_bytes(mask)
-            if cell in self._wrong or not count:
+            if not count:
                 continue
             here = bytes(self._targets[at : at + count])
             at += count
-            image = place_targets(mask, here + bytes(count - len(here)), cell * CELL_BYTES)
-            self._images[cell] = image, mask
+            offsets = array("Q", [cell * CELL_BYTES for cell in some])
+            image = place_targets(mask, here + bytes(count - len(here)), CELL_BYTES, offsets)
+            place = 0
+            for start, stop in stretches(some):
+                shown = slice(place, place + stop - start)
+                self._images.append(_Image(start, image[shown], bytes(mask[shown])))
+                place += stop - start
         self._targets.clear()
         self._wrong.clear()
+
+    def _next_masks(self, most: int) -> tuple[tuple[int, ...], bytearray]:
+        """Of so many cells, or fewer."""
+        cells, mask = next(self._masks)
+        if len(cells) > most:
+            self._masks = chain([(cells[most:], mask[most * CELL_BYTES :])], self._masks)
+            cells, mask = cells[:most], mask[: most * CELL_BYTES]
+        return cells, bytearray(mask)
 
     def _settle(self) -> None:
         self.settled = SIZE_LIMIT

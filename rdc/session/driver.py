@@ -20,6 +20,7 @@ from rdc.protocol.messages import Message, Refused
 from rdc.records import dataclass
 from rdc.session.bandwidth import TokenBucket
 from rdc.session.heartbeat import BEATS, Heartbeat
+from rdc.session.pressure import Pressure
 from rdc.transport.base import Exchange, Transport, as_waitable, timed_out
 from rdc.typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -98,7 +99,8 @@ class Idle:
 class Press:
     """How hard what is sent from here on is compressed, where it is; the answer is None."""
 
-    hard: bool
+    hard: int
+    """So many bytes as hard as pays, if that; 0: what follows is as any other."""
 
 
 Command: TypeAlias = Send | Receive | Flush | Pace | Press | Idle
@@ -120,6 +122,7 @@ class _Runner(Generic[T]):
         self.heartbeat: Heartbeat | None = None
         self.rested = False
         """What an Idle waited for is there, but for a message."""
+        self.pressure = Pressure()
         self._conversation = conversation
         self._command: Command | None = None
         self._value: T | None = None
@@ -168,7 +171,7 @@ class _Runner(Generic[T]):
                     polled = False
                     self._reply(None)
                 case Press(hard):
-                    self.connection.press(hard=hard)
+                    self.connection.press(hard=hard > 0 and self.pressure.hard(hard))
                     self._reply(None)
                 case Pace() as pace:
                     self.pace = pace
@@ -335,14 +338,17 @@ class _Link:
         moved = self._transport.exchange(self._first[:BEAT_BYTES], False, 0)
         self._sent(moved.written)
 
-    def drain(self, until: int) -> None:
-        """Exchange until fewer than `until` of the bytes that are ready are left, or the far side ended.
+    def drain(self, until: int) -> tuple[int, float]:
+        """Exchange until fewer than `until` of the bytes that are ready are left, or the far side ended; how
+        many went meanwhile, and how long it took, in seconds.
 
         Input is taken at the same time: two ends that send to each other must not wait for each other.
         """
         self._fill()
+        before, begun = self._waiting, time.monotonic()
         while self._waiting >= until and not self.ended:
             self.step(wait=True)
+        return before - self._waiting, time.monotonic() - begun
 
     def refuse(self, error: RdcError) -> None:
         """Try to tell the far side why this one stops; for REFUSE_SECONDS, and never raising."""
@@ -412,7 +418,7 @@ def run(
                 if runner.over:
                     break
                 if runner.sends:
-                    link.drain(PENDING_LOW)
+                    runner.pressure.held_up(*link.drain(PENDING_LOW))
                     if link.ended:
                         _lament(runner)
                 elif runner.idle is not None:
@@ -446,6 +452,7 @@ def _set_pace(runner: _Runner[Any], link: _Link) -> None:
     if pace is None:
         return
     link.bucket = TokenBucket(pace.bandwidth) if pace.bandwidth else None
+    runner.pressure.limit(pace.bandwidth)
     if pace.timeout:
         link.timeout = pace.timeout
         if runner.heartbeat is None:

@@ -61,7 +61,7 @@ class FileSender:
 
     def send(self, files: tuple[int, ...], round_: int) -> Conversation[None]:
         """Answers a FileRequest."""
-        yield Press(hard=False)
+        yield Press(hard=0)
         manifest = self._description.manifest
         for directory, rows in self._runs(files):
             listing, first = manifest.listing(directory), manifest.firsts[directory]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from itertools import islice
 
 from rdc.errors import printable
-from rdc.limits import CELLS_PER_ANSWER, CELLS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
-from rdc.plan.cells import cell_digests, divided, divided_wholly, doubtful
+from rdc.kernel.pieces import put_tiles, tile_reads
+from rdc.limits import CELLS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
+from rdc.plan.cells import cell_digests, cell_sizes, divided, divided_wholly, doubtful
 from rdc.plan.context import context_ranges, known_pieces
 from rdc.plan.descent import literal_ranges
 from rdc.protocol.claims import CELL_DIGEST_BYTES, Claims
@@ -20,13 +20,17 @@ from rdc.session.rebuild import MismatchError
 from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rdc.files.source import SourceFile
     from rdc.session.descending_file import DescendingFile
     from rdc.session.transfer_context import TransferContext
 
 __all__ = ["KNOWN_PER_PACKED", "literal_requests", "range_requests", "unpacked"]
+
+CLOSE_BYTES = 4 << 10
+"""Bytes of a base between two copies that cost less to read than another system call. Copies of 64 bytes
+each, as far apart, would be 32 MiB of reads for the 512 KiB that are put together at once."""
 
 KNOWN_PER_PACKED = 0.5
 """Bytes known around a file's literals for each of them, from which on they are packed with these. With fewer
@@ -72,13 +76,10 @@ def _claims(state: DescendingFile, context: TransferContext) -> dict[int, bytes]
         return blanked(held, CLAIMED, offset, length) if state.blank else held.pread(offset, length)
 
     claims: dict[int, bytes] = {}
-    images = doubtful(state.parts, [held.tree for held in state.held], state.size, read)
     try:
-        while some := tuple(islice(images, CELLS_PER_ANSWER)):
-            contents = [content for _, content in some]
-            sizes = array("Q", map(len, contents))
-            digests = cell_digests(context.secret, b"".join(contents), sizes)
-            for row, (cell, _) in enumerate(some):
+        for cells, images in _put_together(state, read):
+            digests = cell_digests(context.secret, images, cell_sizes(cells, state.size))
+            for row, cell in enumerate(cells):
                 claims[cell] = digests[row * CELL_DIGEST_BYTES : (row + 1) * CELL_DIGEST_BYTES]
     finally:
         for source in opened.values():
@@ -86,13 +87,25 @@ def _claims(state: DescendingFile, context: TransferContext) -> dict[int, bytes]
     return claims
 
 
-def _masks(state: DescendingFile) -> Iterator[tuple[int, bytes]]:
-    """Where targets are to come, by cell."""
+def _masks(state: DescendingFile) -> Iterator[tuple[tuple[int, ...], bytes]]:
+    """Where targets are to come."""
 
     def read(base: int, offset: int, length: int) -> bytes:
         return masked(state.sources[base], offset, length)
 
-    yield from doubtful(state.parts, [held.tree for held in state.held], state.size, read)
+    yield from _put_together(state, read)
+
+
+def _put_together(
+    state: DescendingFile, read: Callable[[int, int, int], bytes]
+) -> Iterator[tuple[tuple[int, ...], bytes]]:
+    """Cells into which blocks went, and what `read` gives of them, one behind the other, with zeros for what
+    is to be fetched. It takes a base's number, offset and length."""
+    for cells, tiles in doubtful(state.parts, [held.tree for held in state.held], state.size):
+        wanted, reads, sources = tile_reads(tiles, CLOSE_BYTES)
+        numbers = iter(array("Q", reads))
+        held = b"".join([read(*where) for where in zip(numbers, numbers, numbers, strict=True)])
+        yield cells, put_tiles(sources, held, bytes(wanted))
 
 
 def _may_pack(state: DescendingFile, ranges: list[tuple[int, int]], cells: int) -> bool:

@@ -94,7 +94,7 @@ def ranges(
     machine code may go as such. `listen`: takes note of what is told meanwhile."""
     total = sum(message.lengths)
     if total >= HARD_BYTES or message.blank:
-        yield Press(hard=True)
+        yield Press(hard=max(total, 1))
     places = Places(message.ranges) if code else None
     for correction in corrections(source, message, secret):
         yield Send(correction, round_)

@@ -1,0 +1,43 @@
+/* code_avx512.c - the search for the fields of machine code in AVX-512: 64 bytes at a time. */
+#include "code_form.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#define FN __attribute__((target("avx512f,avx512bw,bmi,bmi2"))) static
+#define NAME(f) avx512_##f
+#define LOAD(at) _mm512_loadu_si512((const void *)(code + (at)))
+#define SPLAT(byte) _mm512_set1_epi8((char)(byte))
+#define AND(a, b) _mm512_and_si512(a, b)
+#define OR(a, b) _mm512_or_si512(a, b)
+
+/* Which of these bytes are 00 to 03 or FC to FF. */
+FN inline uint64_t avx512_highest_of_near(__m512i bytes)
+{
+    return _mm512_testn_epi8_mask(_mm512_add_epi8(bytes, SPLAT(4)), SPLAT(0xf8));
+}
+
+FN inline signs avx512_telling(const uint8_t *code)
+{
+    const __m512i a = LOAD(0), b = LOAD(1), both = OR(a, b);
+    const __m512i zeros = OR(OR(LOAD(2), LOAD(3)), OR(LOAD(7), LOAD(15)));
+    const __m512i odd = OR(AND(a, SPLAT(0x03)), AND(b, SPLAT(0xf0))), wrong = OR(zeros, odd);
+    return (signs){
+        _mm512_cmpeq_epi8_mask(AND(a, SPLAT(0xfe)), SPLAT(0xe8)) & avx512_highest_of_near(LOAD(4)),
+        _mm512_cmpeq_epi8_mask(AND(b, SPLAT(0xc7)), SPLAT(0x05)) & avx512_highest_of_near(LOAD(5)),
+        _mm512_testn_epi8_mask(wrong, wrong) & _mm512_test_epi8_mask(both, both) & avx512_highest_of_near(LOAD(11)),
+    };
+}
+
+#include "code_body.h"
+
+static int usable(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2");
+}
+
+const rdc_code_form rdc_code_avx512 = {"avx512", usable, avx512_mask, avx512_blank};
+
+#endif

@@ -1,0 +1,126 @@
+/*
+ * code_form.h - what a form of the search for the fields of x86 machine code must provide, and what all of them share.
+ *
+ * rdc/kernel/pure_code_blanks.py says what counts as a field. Few bytes seem to have some: vectors look for these, 64
+ * bytes at a time, and code_body.h at each of them.
+ */
+#ifndef RDC_CODE_FORM_H
+#define RDC_CODE_FORM_H
+
+#include <string.h>
+
+#include "code_blanks.h"
+#include "code_opcodes.h"
+
+#define FIELD 4
+
+static inline uint32_t load(const uint8_t *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+static inline void store(uint8_t *at, uint32_t value)
+{
+    at[0] = (uint8_t)value;
+    at[1] = (uint8_t)(value >> 8);
+    at[2] = (uint8_t)(value >> 16);
+    at[3] = (uint8_t)(value >> 24);
+}
+
+/* Whether four bytes are a distance below 64 MiB, of either sign: the highest is 00 to 03 or FC to FF. */
+static inline int near(const uint8_t *field)
+{
+    return (uint8_t)(field[FIELD - 1] + 4) < 8;
+}
+
+/* What seems to have fields: where the first begins, how many there are (the second is next to the first), where the
+ * third begins, and how much from its first byte on it takes up. */
+typedef struct {
+    size_t field, fields, third, length;
+} site;
+
+#define HEAD 16
+
+/* An entry of a table of frames. */
+static inline int entry(const uint8_t *code, size_t size, size_t i, site *found)
+{
+    const uint8_t *e = code + i;
+    if (size - i < HEAD + 1)
+        return 0;
+    /* Most bytes are not the first of such a length. */
+    const uint32_t length = load(e);
+    if (length & 0xfffff003 || length < 16)
+        return 0;
+    const uint32_t shared = load(e + 4), range = load(e + 12);
+    if (shared & 0xff000003 || !shared || range & 0xfff00000 || !range || !near(e + 8))
+        return 0;
+    *found = (site){i + 4, 2, 0, HEAD + 1};
+    if (!e[HEAD])
+        return 1;
+    if (e[HEAD] != FIELD || size - i < HEAD + 1 + FIELD || !near(e + HEAD + 1))
+        return 0;
+    *found = (site){i + 4, 3, i + HEAD + 1, HEAD + 1 + FIELD};
+    return 1;
+}
+
+static inline int instruction(const uint8_t *code, size_t size, size_t i, site *found)
+{
+    size_t before;
+    if ((code[i] & 0xfe) == 0xe8)
+        before = 1;
+    else if (i + 1 < size && (code[i + 1] & 0xc7) == 0x05 && rdc_names_data[code[i]])
+        before = 2;
+    else
+        return 0;
+    if (size - i < before + FIELD || !near(code + i + before))
+        return 0;
+    *found = (site){i + before, 1, 0, before + FIELD};
+    return 1;
+}
+
+/* A bit for each of 64 bytes, lowest first: what they may be the first of. */
+typedef struct {
+    uint64_t jumps;   /* a call or a jump, before what is near: one that has its field */
+    uint64_t data;    /* something before a byte that says "at a distance", before what is near */
+    uint64_t entries; /* an entry, by its length and three bytes more */
+} signs;
+
+typedef struct {
+    const char *name;
+    int (*usable)(void);
+    void (*mask)(const uint8_t *code, size_t size, uint8_t *mask);
+    size_t (*blank)(uint8_t *code, size_t size, uint8_t blank);
+} rdc_code_form;
+
+/* The first where its architecture is. */
+extern const rdc_code_form rdc_code_avx512, rdc_code_plain;
+
+#define STEP 64
+#define AHEAD 15 /* bytes behind these that are read */
+
+typedef struct {
+    size_t at;     /* the first of the next 64 places */
+    signs seen;    /* of those before */
+    uint64_t bits; /* of these, the ones still to be looked at */
+    size_t end;    /* of all that seemed to have fields */
+} search;
+
+/* What begins at place `i`, of which nothing is known but what it may be; whether it has fields. */
+static inline int begins(const uint8_t *code, size_t size, size_t i, site *found)
+{
+    return entry(code, size, i, found) || instruction(code, size, i, found);
+}
+
+/* The same at bit `bit` of what was seen. */
+static inline int begins_seen(const search *s, const uint8_t *code, size_t size, unsigned bit, site *found)
+{
+    const size_t i = s->at - STEP + bit;
+    if (__builtin_expect(s->seen.entries >> bit & 1, 0))
+        return begins(code, size, i, found);
+    const unsigned jump = s->seen.jumps >> bit & 1, before = 2 - jump;
+    *found = (site){i + before, 1, 0, before + FIELD};
+    return jump | rdc_names_data[code[i]];
+}
+
+#endif
+

@@ -1,0 +1,62 @@
+/* code_plain.c - the search for the fields of machine code in what every CPU of its kind has. */
+#include "code_form.h"
+
+#define FN static
+#define NAME(f) plain_##f
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+
+/* Which of these bytes are 00 to 03 or FC to FF. */
+static inline __m128i highest_of_near(const uint8_t *bytes)
+{
+    const __m128i raised = _mm_add_epi8(_mm_loadu_si128((const __m128i *)bytes), _mm_set1_epi8(4));
+    return _mm_cmpeq_epi8(_mm_and_si128(raised, _mm_set1_epi8((char)0xf8)), _mm_setzero_si128());
+}
+
+static inline signs plain_telling(const uint8_t *code)
+{
+    const __m128i zero = _mm_setzero_si128();
+    signs s = {0, 0, 0};
+    for (unsigned at = 0; at < STEP; at += 16, code += 16) {
+        const __m128i a = _mm_loadu_si128((const __m128i *)code), b = _mm_loadu_si128((const __m128i *)(code + 1));
+        const __m128i c = _mm_loadu_si128((const __m128i *)(code + 2)), d = _mm_loadu_si128((const __m128i *)(code + 3));
+        const __m128i jumps = _mm_cmpeq_epi8(_mm_and_si128(a, _mm_set1_epi8((char)0xfe)), _mm_set1_epi8((char)0xe8));
+        const __m128i data = _mm_cmpeq_epi8(_mm_and_si128(b, _mm_set1_epi8((char)0xc7)), _mm_set1_epi8(0x05));
+        const __m128i odd =
+            _mm_or_si128(_mm_and_si128(a, _mm_set1_epi8(0x03)), _mm_and_si128(b, _mm_set1_epi8((char)0xf0)));
+        const __m128i none = _mm_cmpeq_epi8(_mm_or_si128(a, b), zero);
+        const __m128i highest = _mm_or_si128(_mm_loadu_si128((const __m128i *)(code + 7)),
+                                             _mm_loadu_si128((const __m128i *)(code + 15)));
+        const __m128i zeros = _mm_or_si128(_mm_or_si128(c, d), highest);
+        const __m128i entries = _mm_and_si128(_mm_cmpeq_epi8(_mm_or_si128(_mm_or_si128(odd, none), zeros), zero),
+                                              highest_of_near(code + 11));
+        s.jumps |= (uint64_t)_mm_movemask_epi8(_mm_and_si128(jumps, highest_of_near(code + 4))) << at;
+        s.data |= (uint64_t)_mm_movemask_epi8(_mm_and_si128(data, highest_of_near(code + 5))) << at;
+        s.entries |= (uint64_t)_mm_movemask_epi8(entries) << at;
+    }
+    return s;
+}
+#else
+static inline signs plain_telling(const uint8_t *code)
+{
+    signs s = {0, 0, 0};
+    for (unsigned at = 0; at < STEP; at++, code++) {
+        const uint64_t jump = (code[0] & 0xfe) == 0xe8 && near(code + 1), data = (code[1] & 0xc7) == 0x05 && near(code + 2);
+        s.jumps |= jump << at;
+        s.data |= data << at;
+        const uint64_t length = !(code[0] & 3) && !(code[1] & 0xf0) && !code[2] && !code[3] && (code[0] || code[1]);
+        s.entries |= (length && !code[7] && !code[15] && near(code + 8)) << at;
+    }
+    return s;
+}
+#endif
+
+#include "code_body.h"
+
+static int usable(void)
+{
+    return 1;
+}
+
+const rdc_code_form rdc_code_plain = {"c", usable, plain_mask, plain_blank};

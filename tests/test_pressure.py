@@ -1,0 +1,89 @@
+"""What is compressed hard: the first bytes of a session, and all where the link is too slow for the rest."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from rdc.limits import DATA_BYTES
+from rdc.protocol.connection import Connection
+from rdc.protocol.messages import Data
+from rdc.session import pressure as pressure_module
+from rdc.session.driver import Press, Send
+from rdc.session.pressure import HARD_FIRST, SLOW, Pressure
+from tests.test_session_driver import Talk, both_threads, destination, pipes, source
+
+
+def test_a_link_that_never_was_in_the_way_is_not_slow() -> None:
+    pressure = Pressure()
+    assert not pressure.slow
+    assert pressure.hard(HARD_FIRST)
+    assert not pressure.hard(1)
+
+
+def test_few_bytes_are_pressed_hard_wherever_they_go() -> None:
+    pressure = Pressure()
+    pressure.held_up(100 * SLOW, 1.0)
+    assert [pressure.hard(HARD_FIRST // 4) for _ in range(5)] == [True, True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("carried", "seconds", "slow"), [(SLOW - 1, 1.0, True), (SLOW, 1.0, False), (0, 0.1, True)]
+)
+def test_a_link_is_as_slow_as_it_showed(carried: int, seconds: float, slow: bool) -> None:
+    pressure = Pressure()
+    pressure.held_up(carried // 2, seconds / 4)
+    pressure.held_up(carried - carried // 2, 3 * seconds / 4)
+    assert pressure.slow == slow
+    assert pressure.hard(100 * HARD_FIRST) == slow
+
+
+def test_a_limit_is_a_slow_link() -> None:
+    pressure = Pressure()
+    pressure.limit(SLOW)
+    assert not pressure.slow
+    pressure.limit(SLOW - 1)
+    assert pressure.slow
+    pressure.limit(0)
+    assert not pressure.slow
+
+
+NOISE = random.Random(5).randbytes(DATA_BYTES)
+
+
+def pressed(conversation: Talk, size: int) -> Talk:
+    """Sends noise in place of its data; before the last, the next `size` bytes are to be pressed."""
+    command = next(conversation)
+    sent = 0
+    while True:
+        answer = yield command
+        try:
+            command = conversation.send(answer)
+        except StopIteration as stop:
+            return int(stop.value)
+        if isinstance(command, Send) and isinstance(command.message, Data):
+            sent += 1
+            command = Send(Data(0, NOISE), command.round)
+            if sent == 8:
+                yield Press(hard=size)
+
+
+@pytest.mark.parametrize(
+    ("slow", "size", "hard"), [(0, HARD_FIRST + 1, False), (10**15, HARD_FIRST + 1, True), (0, 1, True)]
+)
+def test_what_a_link_shows_says_how_hard_is_pressed(
+    slow: int, size: int, hard: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four megabytes through a pipe of one, so that its sender waits."""
+    monkeypatch.setattr(pressure_module, "SLOW", slow)
+    told: list[bool] = []
+    press = Connection.press
+
+    def noted(self: Connection, *, hard: bool) -> None:
+        told.append(hard)
+        press(self, hard=hard)
+
+    monkeypatch.setattr(Connection, "press", noted)
+    both_threads(pressed(source(9, False), size), destination(9, 0), pipes())
+    assert told == [False, False, hard]

@@ -26,12 +26,14 @@ if TYPE_CHECKING:
         name_ranks,
         nonzero_bytes,
         overlay,
+        pack_mask,
         place_targets,
         relative_targets,
         short_references,
         sum_words,
         take_targets,
         target_mask,
+        unpack_mask,
     )
 else:
     _module = chosen_module()
@@ -51,12 +53,14 @@ else:
     name_ranks = _module.name_ranks
     nonzero_bytes = _module.nonzero_bytes
     overlay = _module.overlay
+    pack_mask = _module.pack_mask
     place_targets = _module.place_targets
     relative_targets = _module.relative_targets
     short_references = _module.short_references
     sum_words = _module.sum_words
     take_targets = _module.take_targets
     target_mask = _module.target_mask
+    unpack_mask = _module.unpack_mask
 
 __all__ = [
     "Cutter",
@@ -75,10 +79,12 @@ __all__ = [
     "name_ranks",
     "nonzero_bytes",
     "overlay",
+    "pack_mask",
     "place_targets",
     "relative_targets",
     "short_references",
     "sum_words",
     "take_targets",
     "target_mask",
+    "unpack_mask",
 ]

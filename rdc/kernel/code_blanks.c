@@ -84,6 +84,27 @@ size_t rdc_masked(const uint8_t *mask, size_t size)
     return count;
 }
 
+void rdc_pack_mask(const uint8_t *mask, size_t size, uint8_t *bits)
+{
+    for (size_t at = 0; at < size; at += STEP) {
+        const uint64_t set = set_at(mask, size, at);
+        const size_t left = (size - at + 7) / 8, count = left < 8 ? left : 8;
+        for (size_t i = 0; i < count; i++)
+            *bits++ = (uint8_t)(set >> 8 * i);
+    }
+}
+
+void rdc_unpack_mask(const uint8_t *bits, size_t size, uint8_t *mask)
+{
+    static const uint8_t bit[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+    size_t i = 0;
+    for (; i + 8 <= size; i += 8)
+        for (size_t k = 0; k < 8; k++)
+            mask[i + k] = (uint8_t)-((bits[i / 8] & bit[k]) != 0);
+    for (; i < size; i++)
+        mask[i] = (uint8_t)-((bits[i / 8] & bit[i % 8]) != 0);
+}
+
 typedef struct {
     size_t at;     /* the first byte not looked at */
     uint64_t bits; /* of the 64 before it that are set, those in no run yet */

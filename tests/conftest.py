@@ -20,7 +20,7 @@ def no_user_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def same_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions that are begun here all have one key: a fingerprint is wrong by chance in no run, or in every."""
+    """Sessions that are begun here have one key: what is wrong by chance is so in no run, or in all."""
     monkeypatch.setattr(sync_module, "new_secret", lambda: b"sixteen bytes of")
 
 

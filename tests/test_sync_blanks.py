@@ -249,6 +249,7 @@ def test_what_is_told_makes_the_file(offset: int, length: int, wrong: int) -> No
     """Of a version with other targets, a range that is missing, and a cell that is wrong."""
     true = NEW[: 5 * CELL_BYTES - 9]
     mask = bytearray(target_mask(true))
+    length = min(length, len(true) - offset)
     ranges = [(offset, length)]
     old = bytearray(byte ^ 3 if hidden else byte for hidden, byte in zip(mask, true, strict=True))
     old[offset : offset + length] = bytes(length)

@@ -96,13 +96,19 @@ void rdc_pack_mask(const uint8_t *mask, size_t size, uint8_t *bits)
 
 void rdc_unpack_mask(const uint8_t *bits, size_t size, uint8_t *mask)
 {
-    static const uint8_t bit[8] = {1, 2, 4, 8, 16, 32, 64, 128};
     size_t i = 0;
-    for (; i + 8 <= size; i += 8)
-        for (size_t k = 0; k < 8; k++)
-            mask[i + k] = (uint8_t)-((bits[i / 8] & bit[k]) != 0);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    for (; i + 8 <= size; i += 8) {
+        /* Eight times the bits, of which each byte keeps its own; none of the sums carries into the next byte. */
+        const uint64_t own = *bits++ * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
+        const uint64_t ones = (own + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7 & UINT64_C(0x0101010101010101);
+        const uint64_t eight = ones * 0xff;
+        memcpy(mask + i, &eight, 8);
+    }
+    bits -= i / 8;
+#endif
     for (; i < size; i++)
-        mask[i] = (uint8_t)-((bits[i / 8] & bit[i % 8]) != 0);
+        mask[i] = (uint8_t)-(bits[i / 8] >> i % 8 & 1);
 }
 
 typedef struct {

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         match_blocks,
         match_runs,
         name_ranks,
+        node_columns,
+        node_names,
         nonzero_bytes,
         overlay,
         place_targets,
@@ -49,6 +51,8 @@ else:
     match_blocks = _module.match_blocks
     match_runs = _module.match_runs
     name_ranks = _module.name_ranks
+    node_columns = _module.node_columns
+    node_names = _module.node_names
     nonzero_bytes = _module.nonzero_bytes
     overlay = _module.overlay
     place_targets = _module.place_targets
@@ -73,6 +77,8 @@ __all__ = [
     "match_blocks",
     "match_runs",
     "name_ranks",
+    "node_columns",
+    "node_names",
     "nonzero_bytes",
     "overlay",
     "place_targets",

@@ -274,8 +274,8 @@ _VALUES = _Values()
 
 def _equal(self: Any, other: object) -> Any:
     """Equal are records of one class whose fields are."""
+    values = self.__record_values__
     if other.__class__ is self.__class__:
-        values = self.__record_values__
         return values(self) == values(other)
     return NotImplemented
 

@@ -15,6 +15,7 @@ PACKAGE = Path(rdc.__file__).parent
 RANKS: dict[str, float] = {
     "typing": -2,
     "records": -1,
+    "zstd": -1,
     "errors": 0,
     "limits": 0,
     "model": 0.5,

@@ -39,9 +39,14 @@ SLOW = {
     "hashlib",
     "inspect",
     "json",
+    "locale",
     "pathlib",
+    "platform",
     "random",
+    "re",
     "rich",
+    "selectors",
+    "shlex",
     "shutil",
     "sqlite3",
     "ssl",
@@ -121,7 +126,7 @@ def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[P
     start = started(tmp_path, "sync", "-e", "false", f"{places[0]}/", "host:x")
     assert start.code == 12
     later = {"rdc.session.destination", "rdc.session.local", "rdc.session.transfer"}
-    check(start, modules=170, own=117, compiled=23, heavy=(SLOW | later) - {"subprocess"})
+    check(start, modules=170, own=117, compiled=23, heavy=SLOW | later)
 
 
 @pytest.mark.parametrize("verb", ["dupes", "similar"])
@@ -129,7 +134,7 @@ def test_a_search(tmp_path: Path, places: tuple[Path, Path], verb: str) -> None:
     start = started(tmp_path, verb, places[0])
     assert start.code == 0
     session = {"rdc.session", "rdc.protocol", "msgpack"}
-    check(start, modules=130, own=87, compiled=17, heavy=(SLOW | session) - {"json"})
+    check(start, modules=130, own=87, compiled=17, heavy=(SLOW | session) - {"json", "re"})
 
 
 def test_an_interrupt_while_rdc_is_loaded_prints_no_traceback(tmp_path: Path) -> None:

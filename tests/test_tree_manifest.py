@@ -197,21 +197,6 @@ def test_a_cleared_manifest_is_a_new_one(rows: Rows) -> None:
 
 @SLOW
 @given(trees(), randoms)
-def test_ends_of_rows_lie_in_text_and_targets(rows: Rows, rng: random.Random) -> None:
-    manifest, wanted = build(rows), in_order(rows)
-    ends = sorted(rng.sample(range(1, len(wanted) + 1), rng.randrange(len(wanted) + 1))) if wanted else []
-    texts, links = manifest.ends_of(ends)
-    for end, text, link in zip(ends, texts, links, strict=True):
-        name = wanted[end - 1].path.rpartition(b"/")[2] + b"\0"
-        assert manifest.text[:text].endswith(name)
-        assert manifest.targets[:link] == b"".join(e.target + b"\0" for e in wanted[:end] if e.target)
-        # So many names, and an empty string and a path for each directory begun.
-        begun = 2 * len({parent_of(e.path) for e in wanted[:end]})
-        assert manifest.text[:text].count(0) == end + begun
-
-
-@SLOW
-@given(trees(), randoms)
 def test_directories_are_compared_by_what_is_kept(rows: Rows, rng: random.Random) -> None:
     if not rows:
         return

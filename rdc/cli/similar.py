@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
@@ -341,6 +340,8 @@ def _threshold(words: Words) -> float:
     given = words.last("--threshold")
     if given is None:
         return 0.05 if words.has("--to") else 0.5
+    import re
+
     if not re.fullmatch(r"0?\.\d{1,6}|[01](\.0*)?", given.value) or not 0.01 <= float(given.value) <= 1:
         raise UsageError(f"--threshold={given.value}: a part from 0.01 to 1 is expected, such as 0.8")
     return float(given.value)

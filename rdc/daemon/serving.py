@@ -37,10 +37,12 @@ _LATE = (
     "concurrent.futures.thread",
     "difflib",
     "mmap",
+    "rdc.zstd",
+    "re",
+    "shlex",
     "sqlite3",
     "tempfile",
     "traceback",
-    "zstandard",
 )
 
 

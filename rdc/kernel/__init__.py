@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         match_blocks,
         match_runs,
         name_ranks,
+        node_columns,
+        node_names,
         nonzero_bytes,
         overlay,
         pack_mask,
@@ -51,6 +53,8 @@ else:
     match_blocks = _module.match_blocks
     match_runs = _module.match_runs
     name_ranks = _module.name_ranks
+    node_columns = _module.node_columns
+    node_names = _module.node_names
     nonzero_bytes = _module.nonzero_bytes
     overlay = _module.overlay
     pack_mask = _module.pack_mask
@@ -77,6 +81,8 @@ __all__ = [
     "match_blocks",
     "match_runs",
     "name_ranks",
+    "node_columns",
+    "node_names",
     "nonzero_bytes",
     "overlay",
     "pack_mask",

@@ -33,6 +33,19 @@ def cut_many(
 ) -> tuple[bytes, bytes, bytes]: ...
 def equal_rows(column: ReadableBuffer, width: int, /) -> tuple[bytes, bytes]: ...
 def name_ranks(key: ReadableBuffer, names: ReadableBuffer, /) -> bytes: ...
+def node_columns(
+    ends: ReadableBuffer, first: int, columns: tuple[tuple[ReadableBuffer, int], ...], /
+) -> bytes: ...
+def node_names(
+    text: ReadableBuffer,
+    texts: ReadableBuffer,
+    firsts: ReadableBuffer,
+    kinds: ReadableBuffer,
+    targets: ReadableBuffer,
+    ends: ReadableBuffer,
+    place: tuple[int, int, int],
+    /,
+) -> tuple[bytes, bytes, tuple[int, int, int]]: ...
 
 class Cutter:
     def __init__(self, min_size: int, max_size: int, *, form: str | None = None) -> None: ...

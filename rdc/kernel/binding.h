@@ -24,6 +24,7 @@ int rdc_add_cutter(PyObject *module);
 int rdc_add_equal_functions(PyObject *module);
 int rdc_add_gap_functions(PyObject *module);
 int rdc_add_keyed_functions(PyObject *module);
+int rdc_add_node_functions(PyObject *module);
 int rdc_add_trait_types(PyObject *module);
 int rdc_add_winnower(PyObject *module);
 int rdc_add_word_functions(PyObject *module);

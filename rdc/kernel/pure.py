@@ -39,6 +39,7 @@ from rdc.kernel.pure_code_blanks import (
     unpack_mask,
 )
 from rdc.kernel.pure_code_targets import absolute_targets, relative_targets
+from rdc.kernel.pure_manifest_nodes import node_columns, node_names
 from rdc.kernel.pure_similarity import TraitIndex, TraitPairs
 from rdc.kernel.pure_siphash import siphash
 from rdc.kernel.pure_word_differences import difference_words, nonzero_bytes, sum_words
@@ -63,6 +64,8 @@ __all__ = [
     "match_blocks",
     "match_runs",
     "name_ranks",
+    "node_columns",
+    "node_names",
     "nonzero_bytes",
     "overlay",
     "pack_mask",

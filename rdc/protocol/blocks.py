@@ -152,7 +152,7 @@ class BlockWriter:
             self._ready += (head, body)
 
     def _compress(self, piece: bytes) -> bytes:
-        import zstandard
+        from rdc.zstd import zstandard
 
         before = b""
         if self._stream is not None and self._stream_level != self.level:
@@ -245,7 +245,7 @@ class BlockReader:
         return content
 
     def _decompress(self, body: bytes | memoryview) -> bytes:
-        import zstandard
+        from rdc.zstd import zstandard
 
         if self._stream is None:
             # One byte more than a piece may have: zstd keeps what its output buffer has no room for until

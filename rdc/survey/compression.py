@@ -85,9 +85,9 @@ class CompressionSample:
     @cached_property
     def _compressor(self) -> ZstdCompressor:
         # Kept: making one costs as much as a small chunk.
-        from zstandard import ZstdCompressor
+        from rdc.zstd import zstandard
 
-        return ZstdCompressor(level=ZSTD_LEVEL)
+        return zstandard.ZstdCompressor(level=ZSTD_LEVEL)
 
     def put(self, key: int, before: int, after: int) -> None:
         """A chosen chunk whose bytes before and after zstd are known."""

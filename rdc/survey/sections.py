@@ -6,12 +6,12 @@ import struct
 from array import array
 
 from blake3 import blake3
-from zstandard import ZstdCompressor, ZstdDecompressor, ZstdError, frame_content_size
 
 from rdc.errors import ExitCode, RdcError
 from rdc.limits import PART_SECTION_BYTES, SIZE_LIMIT
 from rdc.model.entries import little_endian, little_endian_integers
 from rdc.typing import TYPE_CHECKING
+from rdc.zstd import zstandard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ class PartError(RdcError):
 def encode_section(tag: bytes, *fields: bytes | int | str) -> bytes:
     """Numbers are 0 to 2^64 - 1 and become 8 bytes, text becomes UTF-8."""
     raw = b"".join([_LENGTH.pack(len(field)) + field for field in map(_bytes, fields)])
-    stored = ZstdCompressor(level=ZSTD_LEVEL).compress(raw)
+    stored = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(raw)
     return _HEAD.pack(tag, len(raw), len(stored), blake3(tag + stored).digest()) + stored
 
 
@@ -92,10 +92,10 @@ def read_sections(stream: BinaryIO, name: str) -> Iterator[Section]:
             raise _damaged(name, at, "a section that has its digest", "other bytes")
         try:
             # The frame's own word for its size is what decompress allocates.
-            if frame_content_size(stored) != size:
-                raise ZstdError("another size")
-            fields = _split(ZstdDecompressor().decompress(stored))
-        except (ZstdError, struct.error) as error:
+            if zstandard.frame_content_size(stored) != size:
+                raise zstandard.ZstdError("another size")
+            fields = _split(zstandard.ZstdDecompressor().decompress(stored))
+        except (zstandard.ZstdError, struct.error) as error:
             raise _damaged(name, at, "a section that can be unpacked", type(error).__name__) from error
         if fields is None:
             raise _damaged(name, at, f"a section of {size} bytes in fields", "other bytes")

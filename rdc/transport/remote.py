@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-
 from rdc.errors import UsageError
+from rdc.model.location import command_words
 from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ def remote_argv(host: str, shell: RemoteShell) -> list[str]:
     if not host or host.startswith("-"):
         raise UsageError(f"'{host}' is not a host name")
     try:
-        program = shlex.split(shell.program)
+        program = command_words(shell.program)
     except ValueError as error:
         raise UsageError(f"--remote-path '{shell.program}': {error}") from error
     words = [*shell.command, host, *program, "serve", "--stdio"]

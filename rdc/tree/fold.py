@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from array import array
 from enum import IntFlag
+from operator import sub
 
 from blake3 import blake3
 
-from rdc.kernel import Winnower, name_ranks, short_references
+from rdc.kernel import Winnower, name_ranks, node_columns, node_names, short_references
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN
 from rdc.records import dataclass
 from rdc.typing import TYPE_CHECKING
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["GROUPS", "Fold", "Group", "Tier"]
 
 DIGEST_BYTES = 32
+
+NODES_AT_ONCE = 4096
+"""Nodes whose rows are gathered to be hashed, some 60 bytes a row: 4 MB beside any manifest."""
 
 NODE_KEY = blake3(b"rdc 1 manifest node").digest()
 
@@ -125,40 +129,39 @@ class Fold:
         return self._tiers
 
     def _ground(self) -> Tier:
+        # Not loaded where manifests are equal, or come whole.
+        from rdc.kernel.naming import name_parts
+
         manifest = self.manifest
         winnower = Winnower(NODE_RECORDS_MIN, NODE_RECORDS_MAX)
         ends: list[int] = []
         for number, path in enumerate(manifest.directories):
             ends += winnower.feed(name_ranks(blake3(path).digest(16), manifest.names(number)))
         ends += winnower.finish()
-        digests: dict[Group, list[bytes]] = {group: [] for group in GROUPS}
-        for group, node in self._columns(ends):
-            digests[group].append(blake3(node, key=GROUND_KEYS[group]).digest())
         bounds = array("Q", ends)
-        return Tier(bounds, bounds, {group: b"".join(column) for group, column in digests.items()})
+        digests = {group: bytearray() for group in GROUPS}
+        fixed = tuple(self._columns())
+        first, place = 0, (0, 0, 0)
+        for at in range(0, len(bounds), NODES_AT_ONCE):
+            some = bounds[at : at + NODES_AT_ONCE]
+            names, sizes, place = node_names(
+                manifest.text, manifest.texts, manifest.firsts, manifest.kinds, manifest.targets, some, place
+            )
+            digests[Group.NAMES] += name_parts(names, array("Q", sizes), GROUND_KEYS[Group.NAMES])
+            for group, columns in fixed:
+                width = sum([wide for _, wide in columns])
+                lengths = array("Q", [width * rows for rows in map(sub, some, (first, *some))])
+                digests[group] += name_parts(node_columns(some, first, columns), lengths, GROUND_KEYS[group])
+            first = some[-1]
+        return Tier(bounds, bounds, {group: bytes(column) for group, column in digests.items()})
 
-    def _columns(self, ends: list[int]) -> Iterator[tuple[Group, bytes | bytearray]]:
-        """What each node's digests are over, node by node."""
-        manifest = self.manifest
-        text_ends, link_ends = manifest.ends_of(ends)
-        mtimes = self._kept.mtimes(manifest.mtimes)
-        first = text = link = 0
-        for end, text_end, link_end in zip(ends, text_ends, link_ends, strict=True):
-            directory = manifest.directory_of(first)
-            if manifest.firsts[directory] == first:
-                text = manifest.texts[directory]
-            head = (end - first).to_bytes(4, "little") + b"\0" + manifest.directories[directory] + b"\0"
-            # Between two directories' names the text column has the path of the second.
-            names = (head, manifest.text[text:text_end], b"\0", manifest.kinds[first:end])
-            yield Group.NAMES, b"".join((*names, manifest.targets[link:link_end]))
-            attributes = manifest.sizes[8 * first : 8 * end]
-            if self._kept.modes:
-                attributes = manifest.modes[2 * first : 2 * end] + attributes
-            if self._kept.owner:
-                attributes += manifest.uids[4 * first : 4 * end] + manifest.gids[4 * first : 4 * end]
-            yield Group.ATTRIBUTES, attributes
-            yield Group.MTIMES, mtimes[8 * first : 8 * end]
-            first, text, link = end, text_end, link_end
+    def _columns(self) -> Iterator[tuple[Group, tuple[tuple[bytes | bytearray, int], ...]]]:
+        """What the other digests are over: columns and their widths in bytes."""
+        manifest, kept = self.manifest, self._kept
+        modes = ((manifest.modes, 2),) if kept.modes else ()
+        owners = ((manifest.uids, 4), (manifest.gids, 4)) if kept.owner else ()
+        yield Group.ATTRIBUTES, (*modes, (manifest.sizes, 8), *owners)
+        yield Group.MTIMES, ((kept.mtimes(manifest.mtimes), 8),)
 
 
 def _above(below: Tier) -> Tier:

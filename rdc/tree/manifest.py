@@ -259,21 +259,6 @@ class Manifest:
             self.firsts[directory], self.end(directory), self.names(directory), self.links_of(directory)
         )
 
-    def ends_of(self, rows: Sequence[int]) -> tuple[array[int], array[int]]:
-        """Where in `text` and `targets` what lies before each of `rows` ends; `rows` increases from 1 on."""
-        texts, links = array("Q"), array("Q")
-        at = 0
-        for directory, first in enumerate(self.firsts):
-            end, begin = self.end(directory), at
-            while at < len(rows) and rows[at] <= end:
-                at += 1
-            if at > begin:
-                marks = _Marks.of(directory, self.packed(directory))
-                for row in rows[begin:at]:
-                    texts.append(self.texts[directory] + marks.names[row - first])
-                    links.append(self.links[directory] + marks.targets[row - first])
-        return texts, links
-
     def piece(self, directory: int, first: int, stop: int) -> PackedListing:
         """Rows [first, stop) of a directory. Pieces of the same directory in turn cost their own length."""
         marks, base = self._marks_of(directory), self.firsts[directory]

@@ -1,0 +1,43 @@
+/* manifest_nodes.h - what the digests of a manifest's nodes are over (rdc/tree/MANIFEST.md), gathered from columns. */
+#ifndef RDC_MANIFEST_NODES_H
+#define RDC_MANIFEST_NODES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The columns of rdc/tree/manifest.py that name entries; numbers in this machine's order. */
+typedef struct {
+    const uint8_t *text;
+    size_t text_size;
+    const uint64_t *texts, *firsts; /* where a directory's names begin in `text`, and its first row */
+    size_t directories;
+    const uint8_t *kinds;
+    size_t rows;
+    const uint8_t *targets;
+    size_t targets_size;
+} rdc_named_rows;
+
+/* A row, and where its name and the next link target lie. */
+typedef struct {
+    uint64_t row, text, target;
+} rdc_row_place;
+
+/* One node: its head is the directory of its first row in `text`, NULs included. */
+typedef struct {
+    uint64_t head, head_end, text, text_end, row, row_end, target, target_end;
+} rdc_node;
+
+/*
+ * Finds `count` nodes, of which the first begins at *place and each ends before row ends[i]; *place is where the next
+ * one begins. Returns 0, or -1 where columns, ends and place do not fit together: nothing is read beyond any of them.
+ */
+int rdc_find_nodes(const rdc_named_rows *columns, const uint64_t *ends, size_t count, rdc_row_place *place,
+                   rdc_node *nodes);
+
+/* Bytes that a node's names digest is over. */
+size_t rdc_node_size(const rdc_node *node);
+
+/* Writes them, and returns where they end. */
+uint8_t *rdc_put_node(const rdc_named_rows *columns, const rdc_node *node, uint8_t *out);
+
+#endif

@@ -55,6 +55,8 @@ class _NamedTuple(tuple[object, ...], metaclass=_TupleType):
     _fields: tuple[str, ...]
 
     def __new__(cls, *values: object, **named: object) -> _NamedTuple:
+        if not named and len(values) == len(cls._fields):
+            return tuple.__new__(cls, values)
         if named:
             values += tuple(named.pop(field) for field in cls._fields[len(values) :] if field in named)
         if named or len(values) != len(cls._fields):
@@ -63,7 +65,10 @@ class _NamedTuple(tuple[object, ...], metaclass=_TupleType):
 
     @classmethod
     def _make(cls, values: Iterable[object]) -> _NamedTuple:
-        return cls(*values)
+        made = tuple.__new__(cls, values)
+        if len(made) != len(cls._fields):
+            raise TypeError(f"{cls.__name__} is made of {', '.join(cls._fields)}")
+        return made
 
     def _replace(self, **changes: object) -> _NamedTuple:
         return self.__class__(**dict(zip(self._fields, self, strict=True)) | changes)

@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from rdc.session import sync as sync_module
 from tests.loop_images import fresh_directory, image_directory, mounted
 
 
@@ -15,6 +16,12 @@ from tests.loop_images import fresh_directory, image_directory, mounted
 def no_user_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that want a catalog name its directory."""
     monkeypatch.setenv("RDC_CATALOG", "off")
+
+
+@pytest.fixture
+def same_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions that are begun here have one key: what is wrong by chance is so in no run, or in all."""
+    monkeypatch.setattr(sync_module, "new_secret", lambda: b"sixteen bytes of")
 
 
 @pytest.fixture(scope="session")

@@ -132,6 +132,15 @@ def test_targets_go_back_where_they_were(code: bytes, data: st.DataObject) -> No
             assert content == bytes(b if hidden else 0x55 for hidden, b in zip(mask, code, strict=True))
 
 
+@given(st.lists(st.sampled_from([0, 0, 1, 255]), max_size=300).map(bytes))
+def test_a_mask_is_what_its_bits_were_made_of(mask: bytes) -> None:
+    bits = pure.pack_mask(mask)
+    assert _kernel.pack_mask(mask) == bits
+    assert len(bits) == (len(mask) + 7) // 8
+    for module in (pure, _kernel):
+        assert module.unpack_mask(bits, len(mask)) == bytes(255 if byte else 0 for byte in mask)
+
+
 @every_kernel
 def test_distances_are_told_as_places(module: Any) -> None:
     """Two calls of the function at 0x100: the same four bytes. What is cut off stays as it is."""
@@ -183,6 +192,9 @@ def test_what_does_not_fit_is_refused(module: Any) -> None:
         lambda: module.place_targets(b"\xff\0\xff", b"a", 3, bytes(8)),
         lambda: module.place_targets(b"\xff\0\xff", b"ab", 2, bytes(8)),
         lambda: module.place_targets(b"\xff\0\xff", b"ab", -1, bytes(8)),
+        lambda: module.unpack_mask(b"a", 9),
+        lambda: module.unpack_mask(b"ab", 8),
+        lambda: module.unpack_mask(b"", -1),
         lambda: module.overlay(bytearray(3), b"abc", b"\xff\0"),
         lambda: module.overlay(bytearray(3), b"ab", b"\xff\0\0"),
         lambda: module.overlay(bytearray(4), b"abc", b"\xff\0\0"),

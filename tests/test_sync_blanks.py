@@ -23,17 +23,21 @@ from rdc.plan.descent import Fetch, Patch, Repeat
 from rdc.protocol.claims import CELL_BYTES, Claims
 from rdc.protocol.messages import BlockRequest, Correction, RangeRequest, Role, Targets
 from rdc.session import cell_checks as cell_checks_module
+from rdc.session import file_descents as file_descents_module
 from rdc.session import gaps as gaps_module
 from rdc.session import range_answers as range_answers_module
-from rdc.session.blanks import CLAIMED, SOUGHT, blanked, is_code, masked
+from rdc.session.blanks import CLAIMED, SOUGHT, blanked, hide, is_code, shown
 from rdc.session.cell_checks import corrections
 from rdc.session.corrections import Corrections
+from rdc.session.literal_requests import literal_requests
 from rdc.session.range_answers import held_fingerprints, read_fingerprints
 from tests.paired_sync import kinds, sync_in_turns
 from tests.programs import functions, linked
 from tests.syncing import Run
 from tests.test_kernel_blanks import codes
 from tests.trees import File, describe, litter, read_tree, tree, write_tree
+
+pytestmark = pytest.mark.usefixtures("same_secret")
 
 SECRET = b"sixteen bytes of"
 
@@ -54,6 +58,9 @@ class Held:
     def pread(self, offset: int, length: int) -> bytes:
         assert 0 <= offset <= offset + length <= self.size
         return self.content[offset : offset + length]
+
+    def read_into(self, buffer: memoryview, offset: int) -> None:
+        buffer[:] = self.pread(offset, len(buffer))
 
     def check_unchanged(self) -> None:
         pass
@@ -217,7 +224,9 @@ def test_a_part_is_blanked_as_the_whole_is(code: bytes, data: st.DataObject) -> 
     whole = bytearray(code)
     blank_targets(whole, CLAIMED)
     assert blanked(held(code), CLAIMED, offset, length) == whole[offset : offset + length]
-    assert masked(held(code), offset, length) == target_mask(code)[offset : offset + length]
+    mask = target_mask(code)[offset : offset + length]
+    assert shown(held(code), offset, length) == (code[offset : offset + length], mask)
+    assert hide(code[offset : offset + length], mask, CLAIMED) == whole[offset : offset + length]
 
 
 def test_fingerprints_are_of_the_blanked_file() -> None:
@@ -240,6 +249,7 @@ def test_what_is_told_makes_the_file(offset: int, length: int, wrong: int) -> No
     """Of a version with other targets, a range that is missing, and a cell that is wrong."""
     true = NEW[: 5 * CELL_BYTES - 9]
     mask = bytearray(target_mask(true))
+    length = min(length, len(true) - offset)
     ranges = [(offset, length)]
     old = bytearray(byte ^ 3 if hidden else byte for hidden, byte in zip(mask, true, strict=True))
     old[offset : offset + length] = bytes(length)
@@ -335,3 +345,25 @@ def test_chunks_that_repeat_are_fetched() -> None:
     assert isinstance(found[0], Patch)
     assert found[1:] == parts[1:]
     assert isinstance(search.parts()[1], Patch)
+
+
+@pytest.mark.parametrize("room", [0, 5_000])
+def test_masks_that_there_is_no_room_for_are_found_again(
+    room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them, and those behind the first batch."""
+    usual = synced(*places(tmp_path / "usual"))
+    monkeypatch.setattr(cells_module, "CELLS_PER_ANSWER", 4)
+    asked = literal_requests
+
+    def small(state: Any, ranges: Any, context: Any, _: int) -> list[RangeRequest]:
+        before = state.estimate
+        requests = asked(state, ranges, context, room)
+        assert (0 < state.estimate - before <= room) if room else state.estimate == before
+        return requests
+
+    monkeypatch.setattr(file_descents_module, "literal_requests", small)
+    run = synced(*places(tmp_path / "small"))
+    assert "Targets" in kinds(run)
+    assert counts(run)["FileEnd"] == counts(run)["RangeRequest"]
+    assert abs(run.done.literal_bytes - usual.done.literal_bytes) < 2 * CELL_BYTES

@@ -36,6 +36,8 @@ from tests.paired_sync import sync_in_turns
 from tests.syncing import Run, Way, run_sync
 from tests.trees import File, Tree, describe, litter, read_tree, tree, write_tree
 
+pytestmark = pytest.mark.usefixtures("same_secret")
+
 WORDS = [b"%x" % (i * 2654435761 % 99991) for i in range(5000)]
 
 

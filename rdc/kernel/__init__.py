@@ -28,12 +28,14 @@ if TYPE_CHECKING:
         node_names,
         nonzero_bytes,
         overlay,
+        pack_mask,
         place_targets,
         relative_targets,
         short_references,
         sum_words,
         take_targets,
         target_mask,
+        unpack_mask,
     )
 else:
     _module = chosen_module()
@@ -55,12 +57,14 @@ else:
     node_names = _module.node_names
     nonzero_bytes = _module.nonzero_bytes
     overlay = _module.overlay
+    pack_mask = _module.pack_mask
     place_targets = _module.place_targets
     relative_targets = _module.relative_targets
     short_references = _module.short_references
     sum_words = _module.sum_words
     take_targets = _module.take_targets
     target_mask = _module.target_mask
+    unpack_mask = _module.unpack_mask
 
 __all__ = [
     "Cutter",
@@ -81,10 +85,12 @@ __all__ = [
     "node_names",
     "nonzero_bytes",
     "overlay",
+    "pack_mask",
     "place_targets",
     "relative_targets",
     "short_references",
     "sum_words",
     "take_targets",
     "target_mask",
+    "unpack_mask",
 ]

@@ -25,6 +25,37 @@ static PyObject *target_mask(PyObject *module, PyObject *args)
     return mask;
 }
 
+static PyObject *pack_mask(PyObject *module, PyObject *args)
+{
+    Py_buffer mask;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*:pack_mask", &mask))
+        return NULL;
+    PyObject *bits = PyBytes_FromStringAndSize(NULL, (mask.len + 7) / 8);
+    if (bits)
+        rdc_pack_mask(mask.buf, (size_t)mask.len, (uint8_t *)PyBytes_AS_STRING(bits));
+    PyBuffer_Release(&mask);
+    return bits;
+}
+
+static PyObject *unpack_mask(PyObject *module, PyObject *args)
+{
+    Py_buffer bits;
+    Py_ssize_t size;
+    PyObject *mask = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*n:unpack_mask", &bits, &size))
+        return NULL;
+    if (size < 0 || bits.len != size / 8 + (size % 8 != 0))
+        PyErr_Format(PyExc_ValueError, "code blanks: %zd bytes of bits for a mask of %zd", bits.len, size);
+    else
+        mask = PyBytes_FromStringAndSize(NULL, size);
+    if (mask)
+        rdc_unpack_mask(bits.buf, (size_t)size, (uint8_t *)PyBytes_AS_STRING(mask));
+    PyBuffer_Release(&bits);
+    return mask;
+}
+
 static PyObject *blank_targets(PyObject *module, PyObject *args)
 {
     Py_buffer content;
@@ -165,9 +196,11 @@ static PyObject *overlay(PyObject *module, PyObject *args)
 static PyMethodDef functions[] = {
     {"blank_targets", blank_targets, METH_VARARGS, NULL},
     {"overlay", overlay, METH_VARARGS, NULL},
+    {"pack_mask", pack_mask, METH_VARARGS, NULL},
     {"place_targets", place_targets, METH_VARARGS, NULL},
     {"take_targets", take_targets, METH_VARARGS, NULL},
     {"target_mask", target_mask, METH_VARARGS, NULL},
+    {"unpack_mask", unpack_mask, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -84,6 +84,33 @@ size_t rdc_masked(const uint8_t *mask, size_t size)
     return count;
 }
 
+void rdc_pack_mask(const uint8_t *mask, size_t size, uint8_t *bits)
+{
+    for (size_t at = 0; at < size; at += STEP) {
+        const uint64_t set = set_at(mask, size, at);
+        const size_t left = (size - at + 7) / 8, count = left < 8 ? left : 8;
+        for (size_t i = 0; i < count; i++)
+            *bits++ = (uint8_t)(set >> 8 * i);
+    }
+}
+
+void rdc_unpack_mask(const uint8_t *bits, size_t size, uint8_t *mask)
+{
+    size_t i = 0;
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    for (; i + 8 <= size; i += 8) {
+        /* Eight times the bits, of which each byte keeps its own; none of the sums carries into the next byte. */
+        const uint64_t own = *bits++ * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
+        const uint64_t ones = (own + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7 & UINT64_C(0x0101010101010101);
+        const uint64_t eight = ones * 0xff;
+        memcpy(mask + i, &eight, 8);
+    }
+    bits -= i / 8;
+#endif
+    for (; i < size; i++)
+        mask[i] = (uint8_t)-(bits[i / 8] >> i % 8 & 1);
+}
+
 typedef struct {
     size_t at;     /* the first byte not looked at */
     uint64_t bits; /* of the 64 before it that are set, those in no run yet */

@@ -29,7 +29,15 @@ from rdc.kernel.constants import (
     trait_mix,
 )
 from rdc.kernel.pure_blocks import block_fingerprints, match_blocks, match_runs
-from rdc.kernel.pure_code_blanks import blank_targets, overlay, place_targets, take_targets, target_mask
+from rdc.kernel.pure_code_blanks import (
+    blank_targets,
+    overlay,
+    pack_mask,
+    place_targets,
+    take_targets,
+    target_mask,
+    unpack_mask,
+)
 from rdc.kernel.pure_code_targets import absolute_targets, relative_targets
 from rdc.kernel.pure_manifest_nodes import node_columns, node_names
 from rdc.kernel.pure_similarity import TraitIndex, TraitPairs
@@ -60,12 +68,14 @@ __all__ = [
     "node_names",
     "nonzero_bytes",
     "overlay",
+    "pack_mask",
     "place_targets",
     "relative_targets",
     "short_references",
     "sum_words",
     "take_targets",
     "target_mask",
+    "unpack_mask",
 ]
 
 _MASK = (1 << 64) - 1

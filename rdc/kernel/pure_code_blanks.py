@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-__all__ = ["blank_targets", "overlay", "place_targets", "take_targets", "target_mask"]
+__all__ = [
+    "blank_targets",
+    "overlay",
+    "pack_mask",
+    "place_targets",
+    "take_targets",
+    "target_mask",
+    "unpack_mask",
+]
 
 FIELD = 4
 
@@ -87,6 +95,20 @@ def blank_targets(content: WriteableBuffer, blank: int, /) -> int:
         for field in fields:
             view[field : field + FIELD] = bytes([blank]) * FIELD
     return len(fields)
+
+
+def pack_mask(mask: ReadableBuffer, /) -> bytes:
+    """A bit for each byte, whether it is not 00: an eighth as long, the lowest bit of a byte first."""
+    number = sum(1 << place for place, byte in enumerate(bytes(mask)) if byte)
+    return number.to_bytes(-(-len(bytes(mask)) // 8), "little")
+
+
+def unpack_mask(bits: ReadableBuffer, size: int, /) -> bytes:
+    """The mask of `size` bytes that pack_mask() made these of. ValueError where they are not of so many."""
+    packed = bytes(bits)
+    if size < 0 or len(packed) != -(-size // 8):
+        raise ValueError(f"code blanks: {len(packed)} bytes of bits for a mask of {size}")
+    return bytes(0xFF if packed[place // 8] >> place % 8 & 1 else 0 for place in range(size))
 
 
 def take_targets(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rdc.kernel import blank_targets, nonzero_bytes, target_mask
+from rdc.kernel import blank_targets, nonzero_bytes, overlay, target_mask
 from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.source import SourceFile
 
-__all__ = ["CLAIMED", "LOOK_AHEAD", "LOOK_BACK", "SOUGHT", "blanked", "is_code", "masked", "shown"]
+__all__ = ["CLAIMED", "LOOK_AHEAD", "LOOK_BACK", "SOUGHT", "blanked", "hide", "is_code", "shown"]
 
 SOUGHT, CLAIMED = 0x80, 0x7F
 """What a target's bytes are, where blocks are looked for and where claims are made. A block may seem to be
@@ -31,25 +31,28 @@ different where it moved. Libraries have one in 30 to 110, kernel modules in 90 
 compressed data in 500 to 4,000 (measured)."""
 
 
-def blanked(source: SourceFile, blank: int, offset: int, length: int) -> bytes:
+def blanked(source: SourceFile, blank: int, offset: int, length: int) -> memoryview:
     """These bytes of the file, its targets overwritten, as a look at all of it would find them."""
-    start, held = _surroundings(source, offset, length)
-    content = bytearray(held)
+    start, size = _surroundings(source, offset, length)
+    content = memoryview(bytearray(size))
+    source.read_into(content, start)
     blank_targets(content, blank)
-    return bytes(content[offset - start : offset - start + length])
+    return content[offset - start : offset - start + length]
 
 
 def shown(source: SourceFile, offset: int, length: int) -> tuple[bytes, bytes]:
-    """These bytes as they are, and their mask."""
-    start, held = _surroundings(source, offset, length)
+    """These bytes as they are, and a mask, FF for each byte of a target."""
+    start, size = _surroundings(source, offset, length)
+    held = source.pread(start, size)
     here = slice(offset - start, offset - start + length)
     return held[here], target_mask(held)[here]
 
 
-def masked(source: SourceFile, offset: int, length: int) -> bytes:
-    """The same as a mask, FF for each byte of a target."""
-    start, held = _surroundings(source, offset, length)
-    return target_mask(held)[offset - start : offset - start + length]
+def hide(content: bytes, mask: bytes, blank: int) -> bytes:
+    """`content` with its targets, as `mask` says where they are, overwritten."""
+    hidden = bytearray(content)
+    overlay(hidden, bytes([blank]) * len(mask), mask)
+    return bytes(hidden)
 
 
 def is_code(source: SourceFile) -> bool:
@@ -66,6 +69,7 @@ def is_code(source: SourceFile) -> bool:
     return told * TARGETS_ONE_IN >= len(places) * SAMPLE_BYTES * TARGET_BYTES
 
 
-def _surroundings(source: SourceFile, offset: int, length: int) -> tuple[int, bytes]:
+def _surroundings(source: SourceFile, offset: int, length: int) -> tuple[int, int]:
+    """Offset and length of what is to be read."""
     start = max(0, offset - LOOK_BACK)
-    return start, source.pread(start, min(source.size, offset + length + LOOK_AHEAD) - start)
+    return start, min(source.size, offset + length + LOOK_AHEAD) - start

@@ -6,14 +6,14 @@ from array import array
 from itertools import accumulate
 from operator import add
 
-from rdc.kernel import overlay, take_targets
+from rdc.kernel import take_targets
 from rdc.kernel.pieces import put_tiles, tile_range, tile_reads
 from rdc.limits import CELLS_PER_ANSWER
 from rdc.plan.cells import cell_digests, cell_sizes, stretches
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES, rests
 from rdc.protocol.messages import Correction, Targets
 from rdc.records import dataclass
-from rdc.session.blanks import CLAIMED, shown
+from rdc.session.blanks import CLAIMED, hide, shown
 from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -94,11 +94,7 @@ def _images(source: SourceFile, message: RangeRequest) -> Iterator[_Images]:
         mask = put_tiles(sources, b"".join([hidden for _, hidden in looks]), zeros)
         offsets = array("Q", [cell * CELL_BYTES for cell in cells])
         targets, counts = take_targets(content, mask, CELL_BYTES, offsets)
-        if targets:
-            blank = bytearray(content)
-            overlay(blank, bytes([CLAIMED]) * len(mask), mask)
-            content = bytes(blank)
-        yield _Images(cells, content, targets, counts)
+        yield _Images(cells, hide(content, mask, CLAIMED), targets, counts)
 
 
 def _correction(source: SourceFile, message: RangeRequest, wrong: list[int]) -> Iterator[Correction]:

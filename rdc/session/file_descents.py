@@ -404,12 +404,14 @@ class FileDescents:
         self, state: DescendingFile, ranges: list[tuple[int, int]], round_: int
     ) -> Conversation[None]:
         """These ranges, and whether what blocks were found for is right."""
+        estimate = state.estimate
         try:
-            requests = literal_requests(state, ranges, self._context)
+            requests = literal_requests(state, ranges, self._context, TREES_IN_FLIGHT_BYTES - self._estimates)
         except FileError:
             self._drop_bases(state)
             yield from self._escalate(state, round_)
             return
+        self._estimates += state.estimate - estimate
         for request in requests:
             state.open_requests += 1
             yield Send(request, round_)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from array import array
+from itertools import islice
 
 from rdc.errors import printable
+from rdc.kernel import pack_mask, unpack_mask
 from rdc.kernel.pieces import put_tiles, tile_reads
 from rdc.limits import CELLS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
 from rdc.plan.cells import cell_digests, cell_sizes, divided, divided_wholly, doubtful
@@ -13,7 +15,8 @@ from rdc.plan.descent import literal_ranges
 from rdc.protocol.claims import CELL_DIGEST_BYTES, Claims
 from rdc.protocol.messages import RangeRequest
 from rdc.protocol.packed import unpack
-from rdc.session.blanks import CLAIMED, blanked, masked
+from rdc.records import dataclass
+from rdc.session.blanks import CLAIMED, hide, shown
 from rdc.session.code import Places
 from rdc.session.corrections import Corrections
 from rdc.session.rebuild import MismatchError
@@ -38,12 +41,14 @@ they go into the stream, where those of other files help more: 11 % of a source 
 
 
 def literal_requests(
-    state: DescendingFile, ranges: list[tuple[int, int]], context: TransferContext
+    state: DescendingFile, ranges: list[tuple[int, int]], context: TransferContext, room: int
 ) -> list[RangeRequest]:
     """These ranges, (offset, length) in bytes, and whether what blocks were found for is right. None where
-    there is nothing to ask. FileError when a base has changed."""
-    claims = _claims(state, context)
-    state.corrections = Corrections(state.size, _masks(state))
+    there is nothing to ask. `room`: bytes that may be kept with the file until the answers come, which its
+    estimate grows by. FileError when a base has changed."""
+    claims, masks = _claims(state, context, room)
+    state.estimate += sum(len(mask.bits) for mask in masks)
+    state.corrections = Corrections(state.size, _masks(state, masks))
     pack = context.pack and not state.blank and _may_pack(state, ranges, len(claims))
     divided_ranges = list((divided_wholly if state.blank else divided)(ranges, tuple(claims)))
     state.places = Places([one for some, _ in divided_ranges for one in some])
@@ -65,47 +70,73 @@ def range_requests(state: DescendingFile, ranges: Sequence[tuple[int, int]]) -> 
     ]
 
 
-def _claims(state: DescendingFile, context: TransferContext) -> dict[int, bytes]:
-    """Digests of what was put together from blocks, by cell. FileError when a base has changed."""
+@dataclass(frozen=True, slots=True)
+class _Mask:
+    """Where targets are to come in some cells, packed."""
+
+    cells: tuple[int, ...]
+    size: int
+    bits: bytes
+
+
+def _claims(
+    state: DescendingFile, context: TransferContext, room: int
+) -> tuple[dict[int, bytes], list[_Mask]]:
+    """Digests of what was put together from blocks, by cell, and the first masks, as many as there is room
+    for. FileError when a base has changed."""
     opened: dict[int, SourceFile] = {}
 
-    def read(base: int, offset: int, length: int) -> bytes:
+    def source(base: int) -> SourceFile:
         if base not in opened:
             opened[base] = state.held[base].open(context.root)
-        held = opened[base]
-        return blanked(held, CLAIMED, offset, length) if state.blank else held.pread(offset, length)
+        return opened[base]
 
     claims: dict[int, bytes] = {}
+    masks: list[_Mask] = []
     try:
-        for cells, images in _put_together(state, read):
+        for cells, tiles in _doubtful(state):
+            images, mask = _put_together(state, tiles, source)
+            if state.blank and len(mask) <= 8 * room:
+                masks.append(_Mask(cells, len(mask), pack_mask(mask)))
+                room -= len(masks[-1].bits)
+            else:
+                room = 0
             digests = cell_digests(context.secret, images, cell_sizes(cells, state.size))
             for row, cell in enumerate(cells):
                 claims[cell] = digests[row * CELL_DIGEST_BYTES : (row + 1) * CELL_DIGEST_BYTES]
     finally:
-        for source in opened.values():
-            source.close()
-    return claims
+        for held in opened.values():
+            held.close()
+    return claims, masks
 
 
-def _masks(state: DescendingFile) -> Iterator[tuple[tuple[int, ...], bytes]]:
-    """Where targets are to come."""
+def _masks(state: DescendingFile, kept: Sequence[_Mask]) -> Iterator[tuple[tuple[int, ...], bytes]]:
+    """Where targets are to come. What there was no room for is found once more."""
+    for mask in kept:
+        yield mask.cells, unpack_mask(mask.bits, mask.size)
+    for cells, tiles in islice(_doubtful(state), len(kept), None):
+        yield cells, _put_together(state, tiles, state.sources.__getitem__)[1]
 
-    def read(base: int, offset: int, length: int) -> bytes:
-        return masked(state.sources[base], offset, length)
 
-    yield from _put_together(state, read)
+def _doubtful(state: DescendingFile) -> Iterator[tuple[tuple[int, ...], bytes]]:
+    return doubtful(state.parts, [held.tree for held in state.held], state.size)
 
 
 def _put_together(
-    state: DescendingFile, read: Callable[[int, int, int], bytes]
-) -> Iterator[tuple[tuple[int, ...], bytes]]:
-    """Cells into which blocks went, and what `read` gives of them, one behind the other, with zeros for what
-    is to be fetched. It takes a base's number, offset and length."""
-    for cells, tiles in doubtful(state.parts, [held.tree for held in state.held], state.size):
-        wanted, reads, sources = tile_reads(tiles, CLOSE_BYTES)
-        numbers = iter(array("Q", reads))
-        held = b"".join([read(*where) for where in zip(numbers, numbers, numbers, strict=True)])
-        yield cells, put_tiles(sources, held, bytes(wanted))
+    state: DescendingFile, tiles: bytes, source: Callable[[int], SourceFile]
+) -> tuple[bytes, bytes]:
+    """What `tiles` say, with zeros for what is to be fetched, and its mask, with blanks for targets; if these
+    are left out: if not, no mask. `source`: gives a base."""
+    wanted, reads, sources = tile_reads(tiles, CLOSE_BYTES)
+    numbers, zeros = iter(array("Q", reads)), bytes(wanted)
+    where = zip(numbers, numbers, numbers, strict=True)
+    if not state.blank:
+        held = b"".join([source(base).pread(offset, length) for base, offset, length in where])
+        return put_tiles(sources, held, zeros), b""
+    looks = [shown(source(base), offset, length) for base, offset, length in where]
+    images = put_tiles(sources, b"".join([held for held, _ in looks]), zeros)
+    mask = put_tiles(sources, b"".join([hidden for _, hidden in looks]), zeros)
+    return hide(images, mask, CLAIMED), mask
 
 
 def _may_pack(state: DescendingFile, ranges: list[tuple[int, int]], cells: int) -> bool:

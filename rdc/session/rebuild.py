@@ -12,8 +12,9 @@ from operator import mul
 from blake3 import blake3
 
 from rdc.errors import FileError, RdcError, printable
-from rdc.kernel.naming import name_many, name_parts
-from rdc.kernel.pieces import put_tiles, tile_reads
+from rdc.kernel.naming import name_parts
+from rdc.kernel.pieces import LITERAL, fetched_ranges, put_tiles, tile_reads
+from rdc.limits import SIZE_LIMIT
 from rdc.plan.descent import ByteRange, Fetch, Patch, Repeat, Reuse, ReuseChunk
 from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder
@@ -44,11 +45,11 @@ READ_BYTES = 1 << 20
 
 
 BATCH_BYTES = 256 << 10
-"""Bytes of chunks that are hashed, recorded and written together: they stay in the second-level cache, and
+"""Bytes of chunks that are put together, hashed and written at once: they stay in the second-level cache, and
 fill the lanes of a vector."""
 
 CLOSE_BYTES = 4 << 10
-"""Bytes of a base between two copies of one chunk that cost less to read than another system call."""
+"""Bytes of a base between two copies that cost less to read than another system call."""
 
 
 class MismatchError(FileError):
@@ -135,15 +136,6 @@ class _Wrong:
     reference: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """A chunk that is complete but not checked; `patched`: blocks went into it."""
-
-    content: bytes
-    reference: bytes
-    patched: bool
-
-
 class Rebuild:
     """Writes `temporary` from a recipe. `push` literal bytes in file order; `finish` compares the root.
 
@@ -176,9 +168,6 @@ class Rebuild:
         self._corrections = corrections
         self._builder = TreeBuilder(params, column)
         self._inbox = bytearray()
-        self._chunks: list[_Chunk] = []
-        self._waiting = 0
-        """Bytes of these."""
         self._offsets: dict[int, array[int]] = {}
         self._run: Generator[None] | None = self._write(parts)
         self._wrong: list[_Wrong] = []
@@ -260,92 +249,86 @@ class Rebuild:
                 self._run = None
 
     def _write(self, parts: Sequence[Part]) -> Generator[None]:
-        for part in parts:
-            if isinstance(part, Fetch):
-                yield from self._fetch(part)
-                continue
-            if isinstance(part, Patch):
-                yield from self._patch(part)
-                continue
-            self._settle()
-            if isinstance(part, Reuse):
+        row = 0
+        while row < len(parts):
+            part = parts[row]
+            row += 1
+            if isinstance(part, Fetch | Patch):
+                # What is complete is written: no more is lost by a kill.
+                while not (some := self._ready(parts, row - 1)):
+                    yield
+                self._put_together(some)
+                row += len(some) - 1
+            elif isinstance(part, Reuse):
                 for _ in range(part.count):
                     self._copy(part)
             elif isinstance(part, ReuseChunk):
                 self._copy_chunk(part)
             else:
                 yield from self._repeat(part)
-        self._settle()
 
-    def _wait(self, wanted: int) -> Generator[None]:
-        """Until so many bytes are here. What is complete by then is written: no more is lost by a kill."""
-        while len(self._inbox) < wanted:
-            self._settle()
-            yield
+    def _ready(self, parts: Sequence[Part], first: int) -> list[Fetch | Patch]:
+        """The chunks from part `first` on of which everything is here, BATCH_BYTES of them or one. What comes
+        several times is alone."""
+        settled = SIZE_LIMIT if self._corrections is None else self._corrections.settled
+        ready: list[Fetch | Patch] = []
+        end, wanted = self.temporary.size, 0
+        last = end + BATCH_BYTES
+        for row in range(first, len(parts)):
+            part = parts[row]
+            if not isinstance(part, Fetch | Patch):
+                break
+            end += part.length
+            wanted += _literals(part)
+            if wanted > len(self._inbox) or (isinstance(part, Patch) and end > settled):
+                break
+            if ready and (part.count > 1 or end > last):
+                break
+            ready.append(part)
+            if part.count > 1:
+                break
+        return ready
 
-    def _fetch(self, part: Fetch) -> Generator[None]:
-        yield from self._wait(part.length)
-        with memoryview(self._inbox) as inbox, inbox[: part.length] as arrived:
-            chunk = bytes(arrived)
-        del self._inbox[: part.length]
-        self._take(_Chunk(chunk, part.reference, False), part.count)
-
-    def _patch(self, part: Patch) -> Generator[None]:
-        wanted, reads, sources = tile_reads(part.pieces.tiles, CLOSE_BYTES)
-        corrections, at = self._corrections, self.temporary.size + self._waiting
-        while corrections is not None and corrections.settled < at + part.length:
-            self._settle()
-            yield
-        yield from self._wait(wanted)
+    def _put_together(self, chunks: Sequence[Fetch | Patch]) -> None:
+        """Makes them of what is here, checks them, and writes them; a single one as often as it comes."""
+        at, count = self.temporary.size, chunks[0].count
+        wanted, reads, sources = tile_reads(b"".join(map(_tiles, chunks)), CLOSE_BYTES)
         held = self._read(array("Q", reads))
         with memoryview(self._inbox) as inbox, inbox[:wanted] as literals:
-            chunk = put_tiles(sources, held, literals)
+            content = put_tiles(sources, held, literals)
         del self._inbox[:wanted]
-        self.reused_bytes += (part.length - wanted) * part.count
-        if corrections is not None:
-            chunk, corrected = corrections.amend(at, chunk)
-            self.reused_bytes -= corrected * part.count
+        self.reused_bytes += (len(content) - wanted) * count
+        if self._corrections is not None:
+            content, corrected = self._corrections.amend(at, content)
+            self.reused_bytes -= corrected * count
             self.literal_bytes += corrected
-        self._take(_Chunk(chunk, part.reference, True), part.count)
-
-    def _take(self, chunk: _Chunk, count: int) -> None:
+        lengths = [chunk.length for chunk in chunks]
+        digests = name_parts(content, array("Q", lengths))
+        self._check(chunks, digests, at)
         if count > 1:
-            self._settle()
-        self._chunks.append(chunk)
-        self._waiting += len(chunk.content)
-        if count > 1 or self._waiting >= BATCH_BYTES:
-            self._settle(count)
+            self._put(content, digests, count)
+        else:
+            self._builder.add(_separate(digests), lengths)
+            self.temporary.write(content)
 
-    def _settle(self, count: int = 1) -> None:
-        """Checks and writes the chunks that wait; the only one `count` times over."""
-        chunks, self._chunks, self._waiting = self._chunks, [], 0
-        if not chunks:
-            return
-        contents = [chunk.content for chunk in chunks]
-        digests = name_many([*contents])
+    def _check(self, chunks: Sequence[Fetch | Patch], digests: bytes, at: int) -> None:
+        """Whether each of them, from offset `at` on, is what its reference names."""
         references = self._reference(digests)
         width = len(references) // len(chunks)
-        at = self.temporary.size
         for row, chunk in enumerate(chunks):
-            if chunk.patched and not chunk.reference:
-                self._unnamed = (digests, len(chunk.content))
+            if isinstance(chunk, Patch) and not chunk.reference:
+                self._unnamed = (digests, chunk.length)
             if chunk.reference and chunk.reference != references[row * width : (row + 1) * width]:
-                self._doubt(chunk, at, count)
-            at += len(chunk.content)
-        if count > 1:
-            self._put(contents[0], digests, count)
-            return
-        lengths = [len(content) for content in contents]
-        self._builder.add(_separate(digests), lengths)
-        self.temporary.write(contents[0] if len(contents) == 1 else b"".join(contents))
+                self._doubt(chunk, at)
+            at += chunk.length
 
-    def _doubt(self, chunk: _Chunk, at: int, count: int) -> None:
+    def _doubt(self, chunk: Fetch | Patch, at: int) -> None:
         """A chunk that is not the one its reference names can be mended only where it was made of blocks."""
-        if not chunk.patched:
+        if isinstance(chunk, Fetch):
             raise self._mismatch("a chunk that arrived is not the one its reference names")
-        if count > 1 or self._repeating:
+        if chunk.count > 1 or self._repeating:
             raise self._mismatch("a chunk put together from blocks is not the one its reference names")
-        self._wrong.append(_Wrong(at, len(chunk.content), chunk.reference))
+        self._wrong.append(_Wrong(at, chunk.length, chunk.reference))
 
     def _named(self, chunk: bytes, reference: bytes) -> bytes:
         """The digest of a chunk that arrived."""
@@ -451,6 +434,20 @@ class Rebuild:
 
     def _mismatch(self, why: str) -> MismatchError:
         return MismatchError(self.path, f"{printable(self.path)}: {why}")
+
+
+def _literals(chunk: Fetch | Patch) -> int:
+    """How much of it is to come, in bytes."""
+    if isinstance(chunk, Fetch):
+        return chunk.length
+    return sum(array("Q", fetched_ranges(chunk.pieces.tiles, 0))[1::2])
+
+
+def _tiles(chunk: Fetch | Patch) -> bytes:
+    """What it is made of, as the kernel has it."""
+    if isinstance(chunk, Patch):
+        return chunk.pieces.tiles
+    return array("Q", (LITERAL, 0, chunk.length)).tobytes()
 
 
 def _separate(digests: bytes) -> list[bytes]:

@@ -105,6 +105,11 @@ def _location(place: Location | str | os.PathLike[str]) -> Location:
     return Location(None, path)
 
 
+def new_secret() -> bytes:
+    """Key of one session's short references and fingerprints."""
+    return os.urandom(SECRET_BYTES)
+
+
 class _Run:
     """One sync as its dialling side sees it."""
 
@@ -120,7 +125,7 @@ class _Run:
         self._destination = destination
         self._options = options
         self._news = News(reporter)
-        self._secret = os.urandom(SECRET_BYTES)
+        self._secret = new_secret()
         self._filters = FilterList(options.rules)
         self._signer = FileSigner(catalog=catalog)
         self._pack = self._options.compress is not False

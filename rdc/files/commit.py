@@ -7,9 +7,9 @@ import os
 import resource
 import stat
 from collections.abc import Callable, Iterable
-from enum import Enum
 from types import TracebackType
 
+from rdc.enums import Enum
 from rdc.errors import FileError, RdcError
 from rdc.files.exchange import file_over_directory
 from rdc.files.metadata import kind_of

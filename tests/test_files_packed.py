@@ -22,7 +22,7 @@ from rdc.errors import ExitCode, FileError
 from rdc.files import _walk, listing, packed
 from rdc.files.confined import Root
 from rdc.files.temporary import TEMPORARY_PATTERN, is_temporary, temporary_name
-from rdc.limits import DIRECTORY_BYTES, NAME_BYTES
+from rdc.limits import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES
 from rdc.model.entries import Kind, PackedListing, strings
 from tests.descriptors import open_descriptors
 from tests.test_files_confined import as_nobody
@@ -306,6 +306,66 @@ def test_reading_begins_at_the_beginning(tmp_path: Path) -> None:
             assert reader(fd, None, DIRECTORY_BYTES).count == 10
 
 
+@settings(deadline=None, max_examples=30)
+@given(st.dictionaries(st.sampled_from((b"a", b"b", b"c", b"\xff")), st.sampled_from(list(Kind))))
+def test_a_directory_below_another_in_one_call(entries: dict[bytes, Kind]) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        os.makedirs(os.path.join(place, "d", "e"))
+        below = os.fsencode(os.path.join(place, "d", "e"))
+        for name, kind in entries.items():
+            path = os.path.join(below, name)
+            if kind == Kind.DIRECTORY:
+                os.mkdir(path)
+            elif kind == Kind.SYMLINK:
+                os.symlink(b"to", path)
+            elif kind == Kind.SPECIAL:
+                os.mkfifo(path)
+            else:
+                os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+        stale = temporary_name(b"x")
+        os.close(os.open(os.path.join(below, stale), os.O_CREAT | os.O_WRONLY))
+        with opened(os.fsencode(place)) as top, opened(below) as fd:
+            for extension in (_walk, None):
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(packed, "_extension", extension)
+                    found: list[bytes] = []
+                    assert packed.list_beneath(top, b"d/e", found.append) == in_python(fd, _nobody, 1 << 20)
+                    assert found == [stale]
+                    assert packed.list_beneath(top, b"d/e", None) == in_python(fd, None, 1 << 20)
+
+
+def _nobody(name: bytes) -> None:
+    """Is told of temporaries."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [b"../d", b"d/../d", b"/d", b"d//e", b"d/", b".", b"..", b"d\0/e", b"n" * (NAME_BYTES + 1), b"l", b"l/e"],
+)
+def test_a_path_that_leads_elsewhere_is_not_listed(path: bytes, tmp_path: Path) -> None:
+    (tmp_path / "d" / "e").mkdir(parents=True)
+    (tmp_path / "l").symlink_to("d")
+    before = open_descriptors()
+    root = Root.open(os.fsencode(tmp_path))
+    with pytest.raises(FileError):
+        root.list_packed(path)
+    root.release()
+    with opened(os.fsencode(tmp_path)) as top:
+        for extension in (_walk, None):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(packed, "_extension", extension)
+                with pytest.raises((OSError, ValueError)):
+                    packed.list_beneath(top, path, None)
+    assert open_descriptors() == before
+
+
+def test_a_path_too_long_is_refused_by_name(tmp_path: Path) -> None:
+    root = Root.open(os.fsencode(tmp_path))
+    with pytest.raises(FileError, match="bytes \\(the limit is"):
+        root.list_packed(b"a/" * PATH_BYTES + b"a")
+    root.close()
+
+
 def test_descriptors_and_memory_are_given_back(tmp_path: Path) -> None:
     top = os.fsencode(tmp_path)
     for i in range(500):
@@ -356,7 +416,7 @@ def test_a_root_names_the_directory_it_refuses(
     def refuse(*arguments: object) -> PackedListing:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("rdc.files.confined.read_packed", refuse)
+    monkeypatch.setattr("rdc.files.confined.list_beneath", refuse)
     with pytest.raises(FileError, match=f"d: cannot list the directory: expected .*{expected}") as caught:
         Root.open(os.fsencode(tmp_path)).list_packed(b"d")
     assert caught.value.code == ExitCode.PARTIAL

@@ -12,6 +12,12 @@ def read_directory(
     bytes. Releases the interpreter's lock.
     """
 
+def list_directory(
+    directory: int, path: bytes, part_temporaries: bool, limit: int, /
+) -> tuple[int, *tuple[bytes, ...]]:
+    """`open_directory` and `read_directory` without inodes in one. OSError with EINVAL for a path that is not
+    of plain names."""
+
 def open_directory(directory: int, path: bytes, /) -> int:
     """A descriptor for reading of the directory `path` (not empty) below `directory`; no link is followed.
 

@@ -13,7 +13,7 @@ from rdc.files.directory import Directory, DirectoryCache
 from rdc.files.exchange import directory_over_file, file_over_directory
 from rdc.files.failure import failure, refused
 from rdc.files.metadata import kind_of, set_on_name
-from rdc.files.packed import open_directory, read_packed, read_packed_inodes
+from rdc.files.packed import list_beneath, open_directory, read_packed, read_packed_inodes
 from rdc.files.path import check_name, check_path
 from rdc.files.source import SourceFile, identity_of
 from rdc.files.temporary import temporary_name
@@ -166,7 +166,14 @@ class Root:
 
         Temporary files are left out; `on_temporary` takes their names, which is what `sweep` wants.
         """
-        return self._list(path, lambda fd: read_packed(fd, on_temporary or _ignore))
+        if not path or len(path) > PATH_BYTES:
+            return self._list(path, lambda fd: read_packed(fd, on_temporary or _ignore))
+        try:
+            # In one call: a walk is mostly this.
+            return list_beneath(self._directory.fd, path, on_temporary or _ignore)
+        except OSError as error:
+            check_path(path)
+            raise self._listing_failure(error, path) from error
 
     def list_inodes(
         self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None

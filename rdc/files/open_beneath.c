@@ -54,6 +54,18 @@ static int is_plain(const char *name, size_t length)
     return length && length <= NAME_MOST && !dots;
 }
 
+int rdc_is_plain_path(const char *path)
+{
+    for (;;) {
+        const size_t length = strcspn(path, "/");
+        if (!is_plain(path, length))
+            return 0;
+        if (!path[length])
+            return 1;
+        path += length + 1;
+    }
+}
+
 static int open_steps(int directory, const char *path, int flags)
 {
     int here = directory, next;

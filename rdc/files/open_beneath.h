@@ -9,4 +9,7 @@
  */
 int rdc_open_beneath(int directory, const char *path, int flags);
 
+/* Whether `path` has that form: what rdc/files/path.py checks, its whole length apart. */
+int rdc_is_plain_path(const char *path);
+
 #endif

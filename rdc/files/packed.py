@@ -14,7 +14,7 @@ from rdc.typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["open_directory", "read_packed", "read_packed_inodes"]
+__all__ = ["list_beneath", "open_directory", "read_packed", "read_packed_inodes"]
 
 
 _PASS = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -40,6 +40,23 @@ def read_packed(
         return read_directory(fd, on_temporary, limit).packed()
     *columns, temporaries = _extension.read_directory(fd, on_temporary is not None, limit, False)
     _tell(temporaries, on_temporary)
+    return PackedListing(*columns)
+
+
+def list_beneath(
+    directory: int, path: bytes, on_temporary: Callable[[bytes], None] | None, limit: int = DIRECTORY_BYTES
+) -> PackedListing:
+    """`read_packed` of the directory at `path`, not empty, as `open_directory` finds it. Raises OSError, with
+    EINVAL for a path that is not of plain names."""
+    if _extension is None:
+        fd = open_directory(directory, path)
+        try:
+            return read_packed(fd, on_temporary, limit)
+        finally:
+            os.close(fd)
+    *columns, temporaries = _extension.list_directory(directory, path, on_temporary is not None, limit)
+    if temporaries:
+        _tell(temporaries, on_temporary)
     return PackedListing(*columns)
 
 

@@ -19,9 +19,12 @@ from pathlib import Path
 from rdc.errors import FileError, OutOfSpaceError
 from rdc.files.confined import Root
 from rdc.files.replace import CommitGroup, sweep
+from rdc.files.small import NewVersions
 from rdc.model.entries import Listing, Metadata, PackedListing
 
 CONTENTS = {b"a": b"first", b"b": b"", b"in-the-way": b"new", b"z": b"z" * 5000}
+VERSIONS = {b"v": (b"old version", b"new"), b"d/v": (b"", b"n" * 3000), b"d/w": (b"o" * 9000, b"newer")}
+"""Path: what is to be replaced, and what by."""
 MTIME = 1_234_567_890_123_456_789
 OWNER = os.geteuid() == 0
 META = Metadata(0o640, MTIME, 1234 if OWNER else os.geteuid(), 2345 if OWNER else os.getegid())
@@ -45,6 +48,8 @@ def prepare(top: Path) -> None:
     shutil.rmtree(top, ignore_errors=True)
     (top / "d").mkdir(parents=True)
     (top / "d" / "in-the-way").write_bytes(b"old")
+    for path, (old, _) in VERSIONS.items():
+        (top / os.fsdecode(path)).write_bytes(old)
 
 
 def commit(top: Path, committed: list[bytes], failed: list[FileError], *, fsync: bool) -> list[bytes]:
@@ -56,6 +61,14 @@ def commit(top: Path, committed: list[bytes], failed: list[FileError], *, fsync:
         for directory in (b"", b"d"):
             rows = group.add_small(directory, listing, content, OWNER)
             unstaged += [os.path.join(directory, list(CONTENTS)[row]) for row in rows]
+        expected = [root.identity(path) for path in VERSIONS]
+        new = {path: content for path, (_, content) in VERSIONS.items()}
+        columns = packed(new)
+        versions = NewVersions(
+            list(new), expected, columns.modes, columns.sizes, columns.mtimes, columns.uids, columns.gids
+        )
+        changed, rows = group.add_versions(versions, b"".join(new.values()), OWNER)
+        unstaged += [list(new)[row] for row in (*changed, *rows)]
     return unstaged
 
 
@@ -75,6 +88,14 @@ def check(top: Path, committed: list[bytes] | None, failed: list[bytes]) -> str:
             if found is not None:
                 assert root.metadata(path) == META, path
                 new += 1
+            elif committed is not None:
+                assert path in failed, path
+        for path, versions in VERSIONS.items():
+            place = top / os.fsdecode(path)
+            found = place.read_bytes()
+            assert found in versions[path in (committed or []) :], path
+            if found == versions[1]:
+                assert root.metadata(path) == META, path
             elif committed is not None:
                 assert path in failed, path
         litter: list[bytes] = []
@@ -102,6 +123,7 @@ def main() -> None:
                 unstaged = commit(top, committed, failed, fsync=sync)
             except (OutOfSpaceError, FileError):
                 unstaged = [os.path.join(d, name) for d in (b"", b"d") for name in CONTENTS]
+                unstaged += VERSIONS
             calls = armed.disarm()
             if what != "kill":
                 found[check(top, committed, [*unstaged, *(error.path for error in failed)])] += 1

@@ -105,7 +105,9 @@ def no_problems(event: Event) -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(file_trees(), st.booleans(), st.booleans(), st.sampled_from([1, 3]), st.sampled_from(DuplicateOrder))
+@given(
+    file_trees(), st.booleans(), st.booleans(), st.sampled_from([1, 3]), st.sampled_from(list(DuplicateOrder))
+)
 def test_any_tree(
     tree: dict[bytes, bytes | tuple[str, bytes]],
     empty: bool,

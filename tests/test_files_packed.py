@@ -101,7 +101,7 @@ names = names.filter(lambda name: name not in {b"", b".", b"..", b"s"})
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.dictionaries(names, st.sampled_from(Kind), max_size=40), st.integers(0, 1 << 30))
+@given(st.dictionaries(names, st.sampled_from(list(Kind)), max_size=40), st.integers(0, 1 << 30))
 def test_any_directory(entries: dict[bytes, Kind], turn: int) -> None:
     with tempfile.TemporaryDirectory() as made:
         top = os.fsencode(made)

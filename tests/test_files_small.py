@@ -299,15 +299,16 @@ def test_columns_that_do_not_fit_are_refused(tmp_path: Path, change: dict[str, b
     } | change
     names, sizes, mtimes, modes, uids, gids, content, rand = fields.values()
     fd = os.open(tmp_path, os.O_PATH)
+    fds = array("i", [fd, fd])
     try:
         with pytest.raises(ValueError):
-            _batch.stage_small(fd, names, sizes, mtimes, modes, uids, gids, False, content, rand)
+            _batch.stage_small(fds, names, sizes, mtimes, modes, uids, gids, False, content, rand, None)
         if change.keys() <= {"names", "mtimes"} or sizes == b"\1":
             with pytest.raises(ValueError):
                 _batch.read_small(fd, names, sizes, mtimes, 100)
         if "names" in change:
             with pytest.raises(ValueError):
-                _batch.place_small(fd, b".rdc-0123456789abcdef.tmp\0" * 2, names, bytes(8))
+                _batch.place_small(fds, b".rdc-0123456789abcdef.tmp\0" * 2, names, bytes(8), None)
     finally:
         os.close(fd)
     assert os.listdir(tmp_path) == []

@@ -261,6 +261,26 @@ def test_ranges_that_are_read_together(drawn: list[tuple[int, int]], close: int,
 def test_reads_of_any_ranges(ranges: bytes, first: int, second: int, data: bytes) -> None:
     both("range_reads", ranges, first, second)
     both("take_ranges", ranges, first, data)
+    both("around_ranges", ranges, first, second)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 50)), max_size=12),
+    st.integers(0, 60),
+    st.integers(0, 50),
+)
+def test_what_lies_around_ranges(drawn: list[tuple[int, int]], reach: int, behind: int) -> None:
+    ranges: list[tuple[int, int]] = []
+    for gap, length in drawn:
+        ranges.append(((sum(ranges[-1]) if ranges else 0) + gap, length))
+    size = (sum(ranges[-1]) if ranges else 0) + behind
+    inside = {at for offset, length in ranges for at in range(offset, offset + length)}
+    near = {at for offset, length in ranges for at in range(max(0, offset - reach), offset + length + reach)}
+    found = rows_of(both("around_ranges", packed(ranges), reach, size), 2)
+    covered = [at for offset, length in found for at in range(offset, offset + length)]
+    assert covered == sorted((near - inside) & set(range(size)))
+    assert all(length for _, length in found)
 
 
 @settings(deadline=None)

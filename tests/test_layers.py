@@ -14,7 +14,9 @@ PACKAGE = Path(rdc.__file__).parent
 # Rank 0 is two steps: values may mention errors and limits, never the other way.
 RANKS: dict[str, float] = {
     "typing": -2,
+    "enums": -1,
     "records": -1,
+    "signals": -1,
     "zstd": -1,
     "errors": 0,
     "limits": 0,
@@ -132,14 +134,15 @@ def test_top_level_holds_exactly_the_agreed_entries() -> None:
     assert {line.split("/")[0] for line in listed} <= agreed
 
 
-def test_typing_is_not_loaded() -> None:
-    """typing costs every start 5 ms: rdc/typing.py has what stands in code that runs."""
+def test_typing_and_enum_are_not_loaded() -> None:
+    """They cost every start 7 ms: rdc/typing.py and rdc/enums.py have what stands in code that runs."""
     for path in modules():
         tree = ast.parse(path.read_text())
         for checked in [node for node in ast.walk(tree) if isinstance(node, ast.If)]:
             if isinstance(checked.test, ast.Name) and checked.test.id == "TYPE_CHECKING":
                 checked.body = []
-        assert not any(name.split(".")[0] == "typing" for name in imports_of(tree, path)), path
+        tops = {name.split(".")[0] for name in imports_of(tree, path)}
+        assert not tops & {"typing", "enum"}, path
 
 
 def test_records_are_made_by_rdc_records() -> None:

@@ -180,7 +180,7 @@ def test_events_have_the_report_s_figures() -> None:
     ]
 
 
-@given(st.binary(min_size=1, max_size=20), st.binary(min_size=1, max_size=20), st.sampled_from(Action))
+@given(st.binary(min_size=1, max_size=20), st.binary(min_size=1, max_size=20), st.sampled_from(list(Action)))
 def test_no_name_can_move_the_cursor(path: bytes, source: bytes, action: Action) -> None:
     line = instance_line(Instance(action, path, source, 5, 6, 7))
     assert line.isprintable()

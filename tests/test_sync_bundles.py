@@ -12,6 +12,7 @@ import pytest
 
 from rdc import kernel
 from rdc.errors import ProtocolError
+from rdc.files import small as small_module
 from rdc.files import snapshot as snapshot_module
 from rdc.files.confined import Root
 from rdc.files.snapshot import Look
@@ -136,6 +137,25 @@ def test_without_the_compiled_part(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(snapshot_module, "can_open", lambda: False)
     source, destination = places(tmp_path, OLD, NEW)
     assert counts(synced(source, destination))["BundleAnswer"] == 1
+
+
+@pytest.mark.parametrize("fsync", [False, True])
+def test_file_by_file_the_same_lands(fsync: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In C many at a time, and as where there is no C part: the same tree, told in the same lines."""
+    found = []
+    for way in (True, False):
+        if not way:
+            monkeypatch.setattr(small_module, "_extension", None)
+        (tmp_path / str(way)).mkdir()
+        source, destination = places(tmp_path / str(way), OLD, NEW)
+        for row, name in enumerate(NEW):
+            (source / name).chmod(0o600 + row)
+        run = run_sync(source, destination, SyncOptions(fsync=fsync))
+        assert run.problems == []
+        assert counts(run)["BundleAnswer"] == 1
+        assert describe(read_tree(source), read_tree(destination)) == []
+        found.append((sorted(run.items), run.done.literal_bytes, run.done.reused_bytes, run.done.changed))
+    assert found[0] == found[1]
 
 
 # What changes on the way

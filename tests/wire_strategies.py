@@ -77,7 +77,7 @@ sizes = st.one_of(st.integers(0, 300), st.integers(0, SIZE_LIMIT))
 files = st.sets(ordinals, min_size=1, max_size=20).map(lambda found: tuple(sorted(found)))
 roots = st.binary(min_size=32, max_size=32)
 widths = st.integers(4, 8) | st.just(32)
-codes = st.sampled_from(ExitCode)
+codes = st.sampled_from(list(ExitCode))
 failures = codes.filter(bool)
 kept = st.builds(Kept, st.booleans(), st.sampled_from(GRANULARITIES), st.booleans())
 # What arrives is printable already, so that a message can equal what comes out at the other end.
@@ -93,7 +93,7 @@ inner_paths = st.lists(component, max_size=4).map(b"/".join)
 def listings(draw: st.DrawFn, min_size: int = 0, max_size: int = 12) -> Listing:
     names = tuple(sorted(draw(st.sets(component, min_size=min_size, max_size=max_size))))
     count = len(names)
-    kinds = bytes(draw(st.lists(st.sampled_from(Kind), min_size=count, max_size=count)))
+    kinds = bytes(draw(st.lists(st.sampled_from(list(Kind)), min_size=count, max_size=count)))
 
     def column(code: str, low: int, high: int) -> array[int]:
         return array(code, draw(st.lists(st.integers(low, high), min_size=count, max_size=count)))
@@ -118,7 +118,7 @@ def listings(draw: st.DrawFn, min_size: int = 0, max_size: int = 12) -> Listing:
 
 rules = st.builds(
     FilterRule,
-    st.sampled_from(RuleAction),
+    st.sampled_from(list(RuleAction)),
     st.binary(min_size=1, max_size=20).filter(lambda pattern: 0 not in pattern),
 )
 options = st.builds(
@@ -301,7 +301,7 @@ def hard_links(draw: st.DrawFn) -> HardLinks:
 
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Hello: hellos,
-    Open: st.builds(Open, st.sampled_from(Role), paths, st.binary(min_size=16, max_size=16), options),
+    Open: st.builds(Open, st.sampled_from(list(Role)), paths, st.binary(min_size=16, max_size=16), options),
     Opened: st.builds(Opened),
     Refused: st.builds(Refused, failures, lines),
     Describe: st.builds(Describe, st.booleans(), kept),
@@ -320,7 +320,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Start: st.builds(
         Start,
         st.just(b"only"),
-        st.sampled_from(Kind),
+        st.sampled_from(list(Kind)),
         metadata,
         kept,
     ),
@@ -385,7 +385,9 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Follow: st.builds(
         Follow, st.integers(0, RESCAN_SECONDS), st.just(b"") | st.binary(min_size=16, max_size=16)
     ),
-    Condition: st.builds(Condition, st.sampled_from(SourceState), lines, st.integers(0, RESCAN_SECONDS)),
+    Condition: st.builds(
+        Condition, st.sampled_from(list(SourceState)), lines, st.integers(0, RESCAN_SECONDS)
+    ),
     Turn: st.builds(Turn, st.booleans()),
     Renamed: st.builds(
         Renamed,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from enum import Enum
 
 from rdc.catalog.store import NoCatalog
+from rdc.enums import Enum
 from rdc.errors import ExitCode
 from rdc.model.home import cache_directory
 from rdc.progress import Problem

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
@@ -14,6 +13,7 @@ from rdc.cli.environment import Environment, OutputClosedError, process_environm
 from rdc.cli.options import OptionGroup
 from rdc.cli.settings import default_words
 from rdc.errors import ExitCode, RdcError, UsageError, printable
+from rdc.signals import signal
 from rdc.typing import Protocol, cast
 
 __all__ = ["VERBS", "Verb", "entry", "run", "verbs"]

@@ -7,16 +7,16 @@ import os
 import resource
 import stat
 from collections.abc import Callable, Iterable
-from enum import Enum
 from types import TracebackType
 
+from rdc.enums import Enum
 from rdc.errors import FileError, RdcError
 from rdc.files.exchange import file_over_directory
 from rdc.files.metadata import kind_of
-from rdc.files.small import stage_small
+from rdc.files.small import stage_small, stage_versions
 from rdc.files.source import identity_of
 from rdc.files.syscalls import rename_no_replace, syncfs
-from rdc.model.entries import Identity, Metadata, strings
+from rdc.model.entries import Identity, Metadata, little_endian_integers, strings
 from rdc.records import replace
 from rdc.typing import TYPE_CHECKING, NamedTuple
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rdc.files.directory import Directory
     from rdc.files.parted import Parted
     from rdc.files.replacement import Replacement
-    from rdc.files.small import StagedFiles
+    from rdc.files.small import NewVersions, StagedFiles
     from rdc.model.entries import PackedListing
 
 __all__ = ["ANYTHING", "Anything", "CommitGroup"]
@@ -178,6 +178,35 @@ class CommitGroup:
             self._count(piece.count, size)
         return failed
 
+    def add_versions(
+        self, versions: NewVersions, content: Buffer, owner: bool
+    ) -> tuple[list[int], list[int]]:
+        """As `add_small`, for files of any directories that are to replace others. Returns the rows where
+        something else than was expected is by now, and those that are to be tried one by one; nothing is
+        there of either."""
+        everything = list(range(len(versions)))
+        if self._root.sparse:
+            from rdc.files.sparse import has_hole
+
+            if has_hole(content):
+                return [], everything
+        changed: list[int] = []
+        failed: list[int] = []
+        view = memoryview(content)
+        first = at = 0
+        while first < len(versions):
+            piece = versions.slice(first, min(first + self._files - self._staged_files, len(versions)))
+            size = sum(little_endian_integers("Q", piece.sizes))
+            run = stage_versions(self._root, piece, view[at : at + size], owner=owner)
+            if run is None:
+                return changed, failed + everything[first:]
+            changed += [first + row for row in run.changed]
+            failed += [first + row for row in run.failed]
+            self._runs.append(run)
+            first, at = first + len(piece), at + size
+            self._count(len(piece), size)
+        return changed, failed
+
     def _count(self, files: int, size: int) -> None:
         self._staged_files += files
         self._staged_bytes += size
@@ -237,7 +266,7 @@ class CommitGroup:
         count = len(staged) + sum(len(rows) for _, rows in live)
         # A directory's small files are all on its file system.
         some = [item.replacement.fileno() for item in staged]
-        some += [run.fileno(rows[0]) for run, rows in live if rows]
+        some += [run.fileno(rows[0]) for run in runs for rows in run.places()]
         if count >= SYNCFS_FILES and _sync_file_systems(some):
             return staged
         # After a failed syncfs each file's own fsync still reports what was lost of it.
@@ -287,27 +316,35 @@ class CommitGroup:
 
     def _rename_runs(self, runs: list[StagedFiles]) -> list[_Renamed]:
         renamed = []
+        checked: dict[bytes, Directory] = {}
         for run in runs:
-            rows = run.live
-            try:
-                if rows:
-                    self._check_directory(run.path_of(rows[0]), run.path, run.directory)
-            except (FileError, OSError):
-                # Each file's own error, in place of the first one's.
-                unplaced = set(rows)
-            else:
-                unplaced = set(run.place())
+            # Each file's own error, in place of the first one's.
+            moved: set[int] = set()
+            for rows in run.places():
+                path, directory = run.path_of(rows[0]), run.directory_of(rows[0])
+                parent = path.rpartition(b"/")[0]
+                if checked.get(parent) is directory:
+                    continue
+                try:
+                    self._check_directory(path, parent, directory)
+                except (FileError, OSError):
+                    moved.update(rows)
+                else:
+                    checked[parent] = directory
+            live = run.live
+            unplaced = moved.union(run.place(moved)) if live else moved
             if unplaced:
-                rows = [row for row in rows if row not in unplaced or self._placed_singly(run, row)]
-            renamed += [_Renamed(run.path_of(row), run.directory, run.fileno(row)) for row in rows]
+                live = [row for row in live if row not in unplaced or self._placed_singly(run, row)]
+            renamed += [_Renamed(run.path_of(row), run.directory_of(row), run.fileno(row)) for row in live]
         return renamed
 
     def _placed_singly(self, run: StagedFiles, row: int) -> bool:
         """What failed among many once more, for the file systems that cannot rename so, or for the reason."""
         path = run.path_of(row)
         try:
-            self._check_directory(path, run.path, run.directory)
-            self._rename_one(path, run.directory.fd, run.temporary(row), None)
+            directory = run.directory_of(row)
+            self._check_directory(path, path.rpartition(b"/")[0], directory)
+            self._rename_one(path, directory.fd, run.temporary(row), run.expected(row))
         except FileError as error:
             run.drop(row)
             self._report(error)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from enum import Enum
 
+from rdc.enums import Enum
 from rdc.files.source import identity_of
 from rdc.files.syscalls import rename_no_replace_between, syncfs
 from rdc.typing import TYPE_CHECKING

@@ -54,7 +54,7 @@ static int read_whole(int fd, uint8_t *to, uint64_t size)
     return 1;
 }
 
-size_t rdc_read_small(const rdc_small_files *files, uint8_t *content, uint8_t *good)
+size_t rdc_read_small(int directory, const rdc_small_files *files, uint8_t *content, uint8_t *good)
 {
     const char *name = files->names;
     size_t filled = 0;
@@ -66,7 +66,7 @@ size_t rdc_read_small(const rdc_small_files *files, uint8_t *content, uint8_t *g
 
         good[i] = 0;
         do
-            fd = openat(files->directory, name, READING);
+            fd = openat(directory, name, READING);
         while (fd < 0 && errno == EINTR);
         if (fd < 0)
             continue;

@@ -1,5 +1,5 @@
 /*
- * write_small.c - many small files of one directory written aside, and put in place once that is decided.
+ * write_small.c - many small files written aside, and put in place once that is decided.
  *
  * The steps and their order are those of rdc/files/replacement.py, metadata.py and commit.py, without a Python object
  * and a change of threads for each. A file that fails is left to them: they try it again on its own, and name what is
@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "column.h"
+#include "nanoseconds.h"
 
 #define CREATING (O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC)
 #define NO_REPLACE 1 /* RENAME_NOREPLACE of linux/fs.h */
@@ -86,11 +87,21 @@ static int set_metadata(int fd, const struct stat *made, const rdc_small_files *
     return !futimens(fd, times);
 }
 
-static int stage(const rdc_small_files *files, const rdc_ownership *ownership, size_t row, const uint8_t *content,
-                 const char *temporary)
+/* Whether the file is there that is to be replaced: what commit.py compares. `found` is what is there. */
+static int is_expected(int directory, const char *name, const rdc_expected *expected, size_t row, struct stat *found)
+{
+    return !fstatat(directory, name, found, AT_SYMLINK_NOFOLLOW) && S_ISREG(found->st_mode) &&
+           (uint64_t)found->st_dev == expected->devices[row] && (uint64_t)found->st_ino == expected->inodes[row] &&
+           (uint64_t)found->st_size == expected->sizes[row] &&
+           rdc_nanoseconds(found->st_mtim) == expected->mtimes[row] &&
+           rdc_nanoseconds(found->st_ctim) == expected->ctimes[row];
+}
+
+static int stage(int directory, const rdc_small_files *files, const rdc_ownership *ownership, size_t row,
+                 const uint8_t *content, const char *temporary)
 {
     struct stat made;
-    int fd = openat(files->directory, temporary, CREATING, 0600);
+    int fd = openat(directory, temporary, CREATING, 0600);
 
     if (fd < 0)
         return -1;
@@ -98,39 +109,55 @@ static int stage(const rdc_small_files *files, const rdc_ownership *ownership, s
     if (lock(fd) && !fstat(fd, &made) && made.st_nlink && write_whole(fd, content, column_u64(files->sizes, row)) &&
         set_metadata(fd, &made, files, ownership, row))
         return fd;
-    unlinkat(files->directory, temporary, 0);
+    unlinkat(directory, temporary, 0);
     close(fd);
     return -1;
 }
 
-size_t rdc_stage_small(const rdc_small_files *files, const rdc_ownership *ownership, const uint8_t *content,
-                       const uint8_t *random, int32_t *fds, char (*temporaries)[RDC_TEMPORARY_SIZE])
+void rdc_stage_small(const int32_t *directories, const rdc_small_files *files, const rdc_ownership *ownership,
+                     const rdc_expected *expected, const uint8_t *content, const uint8_t *random, int32_t *fds,
+                     char (*temporaries)[RDC_TEMPORARY_SIZE])
 {
     const char *name = files->names;
-    size_t failed = 0;
 
     for (size_t i = 0; i < files->count; i++, name += strlen(name) + 1) {
+        struct stat found;
+
         snprintf(temporaries[i], RDC_TEMPORARY_SIZE, ".rdc-%08x%08x.tmp", (unsigned)crc32_of(name),
                  (unsigned)column_u32(random, i));
-        fds[i] = stage(files, ownership, i, content, temporaries[i]);
-        failed += fds[i] < 0;
+        if (expected && !is_expected(directories[i], name, expected, i, &found))
+            fds[i] = RDC_NOT_EXPECTED;
+        else
+            fds[i] = stage(directories[i], files, ownership, i, content, temporaries[i]);
         content += column_u64(files->sizes, i);
     }
-    return failed;
 }
 
-size_t rdc_place_small(int directory, size_t count, const char *temporaries, const char *names, const int32_t *fds,
-                       int32_t *errors)
+/* An errno, or 0. What is another file by now, or has further names, is left to commit.py, which knows what to do. */
+static int place_over(int directory, const char *temporary, const char *name, const rdc_expected *expected, size_t row)
 {
-    size_t failed = 0;
+    struct stat found;
 
+    if (!is_expected(directory, name, expected, row, &found))
+        return ESTALE;
+    if (found.st_nlink > 1)
+        return EMLINK;
+    return renameat(directory, temporary, directory, name) ? errno : 0;
+}
+
+void rdc_place_small(const int32_t *directories, size_t count, const char *temporaries, const char *names,
+                     const int32_t *fds, const rdc_expected *expected, int32_t *errors)
+{
     for (size_t i = 0; i < count; i++, names += strlen(names) + 1, temporaries += RDC_TEMPORARY_SIZE) {
+        errors[i] = 0;
+        if (fds[i] < 0)
+            continue;
+        if (expected)
+            errors[i] = place_over(directories[i], temporaries, names, expected, i);
         /* Not every C library has renameat2. */
-        errors[i] =
-            fds[i] >= 0 && syscall(SYS_renameat2, directory, temporaries, directory, names, NO_REPLACE) ? errno : 0;
-        failed += errors[i] != 0;
+        else if (syscall(SYS_renameat2, directories[i], temporaries, directories[i], names, NO_REPLACE))
+            errors[i] = errno;
     }
-    return failed;
 }
 
 #endif

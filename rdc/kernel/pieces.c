@@ -353,6 +353,30 @@ int64_t rdc_range_reads(const rdc_range *ranges, size_t count, uint64_t close, u
     return (int64_t)made;
 }
 
+int64_t rdc_around_ranges(const rdc_range *ranges, size_t count, uint64_t reach, uint64_t size, rdc_range *out)
+{
+    size_t made = 0;
+    uint64_t at = 0, last = 0;
+    for (size_t i = 0; i < count; i++) {
+        const rdc_range *range = &ranges[i];
+        if (range->offset < last || !fits(range->offset, range->length))
+            return -1;
+        const uint64_t end = last = range->offset + range->length;
+        const uint64_t low = range->offset > reach ? range->offset - reach : 0, start = low > at ? low : at;
+        uint64_t stop = size;
+        if (i + 1 < count && ranges[i + 1].offset < stop)
+            stop = ranges[i + 1].offset;
+        if (stop > end && stop - end > reach)
+            stop = end + reach;
+        if (start < range->offset)
+            out[made++] = (rdc_range){start, range->offset - start};
+        if (end < stop)
+            out[made++] = (rdc_range){end, stop - end};
+        at = end < stop ? stop : end;
+    }
+    return (int64_t)made;
+}
+
 int64_t rdc_take_ranges(const rdc_range *ranges, size_t count, uint64_t start, const uint8_t *data, size_t length,
                         uint8_t *out)
 {

@@ -54,6 +54,10 @@ int64_t rdc_range_reads(const rdc_range *ranges, size_t count, uint64_t close, u
 int64_t rdc_take_ranges(const rdc_range *ranges, size_t count, uint64_t start, const uint8_t *data, size_t length,
                         uint8_t *out);
 
+/* Up to `reach` bytes of a file of `size` before and behind each of these ranges, which increase, and in none of them.
+ * `out` has room for 2 * count. */
+int64_t rdc_around_ranges(const rdc_range *ranges, size_t count, uint64_t reach, uint64_t size, rdc_range *out);
+
 /* Where `places` has none, that of `more`, `shift` further on. `out` has room for `count`. */
 int64_t rdc_fill_places(const uint64_t *places, const uint64_t *more, size_t count, uint64_t shift, uint64_t *out);
 

@@ -7,6 +7,7 @@ from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.kernel._pieces import (
+        around_ranges,
         fetched_ranges,
         fill_places,
         join_pieces,
@@ -25,6 +26,7 @@ else:
         from rdc.kernel import pure_pieces as _module
     else:
         from rdc.kernel import _pieces as _module
+    around_ranges = _module.around_ranges
     fetched_ranges = _module.fetched_ranges
     fill_places = _module.fill_places
     join_pieces = _module.join_pieces
@@ -39,6 +41,7 @@ else:
 
 __all__ = [
     "LITERAL",
+    "around_ranges",
     "fetched_ranges",
     "fill_places",
     "join_pieces",

@@ -251,6 +251,22 @@ static PyObject *range_reads(PyObject *module, PyObject *args)
     return result;
 }
 
+static PyObject *around_ranges(PyObject *module, PyObject *args)
+{
+    Py_buffer ranges;
+    uint64_t reach, size;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&O&:around_ranges", &ranges, number, &reach, number, &size))
+        return NULL;
+    const Py_ssize_t count = rows_of(&ranges, sizeof(rdc_range));
+    if (count >= 0 && (result = room(2 * (uint64_t)count, sizeof(rdc_range))))
+        result = filled(result, rdc_around_ranges(ranges.buf, (size_t)count, reach, size, inside(result)),
+                        sizeof(rdc_range));
+    PyBuffer_Release(&ranges);
+    return result;
+}
+
 static PyObject *take_ranges(PyObject *module, PyObject *args)
 {
     Py_buffer ranges, data;
@@ -270,6 +286,7 @@ static PyObject *take_ranges(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef functions[] = {
+    {"around_ranges", around_ranges, METH_VARARGS, NULL},
     {"fetched_ranges", fetched_ranges, METH_VARARGS, NULL},
     {"fill_places", fill_places, METH_VARARGS, NULL},
     {"join_pieces", join_pieces, METH_VARARGS, NULL},

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 __all__ = [
+    "around_ranges",
     "fetched_ranges",
     "fill_places",
     "join_pieces",
@@ -141,6 +142,28 @@ def range_reads(ranges: ReadableBuffer, close: int, most: int) -> bytes:
         else:
             reads.append([1, offset, length])
     return _packed([number for read in reads for number in read])
+
+
+def around_ranges(ranges: ReadableBuffer, reach: int, size: int) -> bytes:
+    """Up to `reach` bytes of a file of `size` bytes before and behind each of these ranges, increasing and
+    disjoint, and in none of them: rows (offset, length)."""
+    _numbers(reach, size)
+    rows = [tuple(row) for row in _rows(ranges, 2)]
+    found: list[int] = []
+    at = last = 0
+    for number, (offset, length) in enumerate(rows):
+        end = offset + length
+        _check(last <= offset and end <= _END)
+        last = end
+        start = max(at, offset - reach)
+        if start < offset:
+            found += (start, offset - start)
+        following = rows[number + 1][0] if number + 1 < len(rows) else size
+        stop = min(size, following, end + reach)
+        if end < stop:
+            found += (end, stop - end)
+        at = max(end, stop)
+    return _packed(found)
 
 
 def take_ranges(ranges: ReadableBuffer, start: int, data: ReadableBuffer) -> bytes:

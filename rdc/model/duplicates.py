@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
+from rdc.enums import Enum
 from rdc.model.sync import FilterRule
 from rdc.records import dataclass
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from array import array
-from enum import IntEnum
 
+from rdc.enums import IntEnum
 from rdc.records import dataclass, replace
 from rdc.typing import TYPE_CHECKING
 

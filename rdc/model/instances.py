@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
+from rdc.enums import Enum
 from rdc.errors import ExitCode
 from rdc.records import dataclass
 from rdc.typing import TYPE_CHECKING

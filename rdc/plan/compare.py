@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum, IntFlag
-
+from rdc.enums import Enum, IntFlag
 from rdc.model.entries import Kind
 from rdc.records import dataclass
 from rdc.typing import TYPE_CHECKING

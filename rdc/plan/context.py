@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import mul
 
+from rdc.kernel.pieces import around_ranges
 from rdc.limits import PACKED_CONTEXT_BYTES
 from rdc.plan.descent import ByteRange, Copy, Patch, Repeat, Reuse, ReuseChunk
 from rdc.typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from rdc.plan.descent import Part
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["PlacedPiece", "context_ranges", "known_pieces", "placed_pieces"]
+__all__ = ["PlacedPiece", "context_ranges", "context_rows", "known_pieces", "placed_pieces"]
 
 PlacedPiece = tuple[int, int, int, int]
 """(offset in the file, base, offset there, length), in bytes."""
@@ -27,19 +28,13 @@ def context_ranges(ranges: Sequence[tuple[int, int]], size: int) -> tuple[ByteRa
 
     To either side of each as many as make PACKED_CONTEXT_BYTES in all.
     """
-    reach = PACKED_CONTEXT_BYTES // (2 * len(ranges))
-    found = []
-    at = 0
-    for number, (offset, length) in enumerate(ranges):
-        start = max(at, offset - reach)
-        if start < offset:
-            found.append(ByteRange(start, offset - start))
-        end = offset + length
-        stop = min(size, ranges[number + 1][0] if number + 1 < len(ranges) else size, end + reach)
-        if end < stop:
-            found.append(ByteRange(end, stop - end))
-        at = max(end, stop)
-    return tuple(found)
+    rows = context_rows(array("Q", chain.from_iterable(ranges)), size)
+    return tuple(map(ByteRange, rows[0::2], rows[1::2]))
+
+
+def context_rows(ranges: array[int], size: int) -> array[int]:
+    """The same as rows (offset, length), of at least one."""
+    return array("Q", around_ranges(ranges, PACKED_CONTEXT_BYTES // len(ranges), size))
 
 
 def known_pieces(

@@ -6,8 +6,8 @@ A codec's unpack() raises ValueError with the reason; the message registry adds 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum
 
+from rdc.enums import IntEnum
 from rdc.errors import printable
 from rdc.limits import PATH_BYTES, RULES_BYTES, SIZE_LIMIT, TIMEOUT_SECONDS
 from rdc.model.entries import Metadata

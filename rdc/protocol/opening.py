@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-
+from rdc.enums import IntEnum
 from rdc.limits import SOFTWARE_BYTES
 from rdc.model.kept import Kept
 from rdc.model.sync import SyncOptions

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-
+from rdc.enums import IntEnum
 from rdc.limits import GONE_BYTES, NAME_BYTES, ORDINAL_LIMIT, RESCAN_SECONDS
 from rdc.model.entries import Kind, Listing, Metadata, strings
 from rdc.protocol.codec import WireMessage, wire

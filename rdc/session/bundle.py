@@ -9,11 +9,11 @@ from blake3 import blake3
 from rdc.errors import ProtocolError
 from rdc.files.snapshot import SnapshotContent
 from rdc.kernel import short_references
-from rdc.kernel.pieces import fetched_ranges, put_tiles, tile_range, tile_reads
+from rdc.kernel.pieces import fetched_ranges, put_tiles, take_ranges, tile_range, tile_reads
 from rdc.limits import PACKED_BYTES
 from rdc.plan.bundle import BundleLayout, BundleSearch, chunk_copies
 from rdc.plan.cells import cell_digests
-from rdc.plan.context import context_ranges
+from rdc.plan.context import context_rows
 from rdc.protocol.claims import CELL_BYTES, Claims
 from rdc.protocol.comparison import LEAF_WIDTH, SHORTEN
 from rdc.protocol.messages import RangeRequest
@@ -86,6 +86,8 @@ class Bundle:
         self._corrections: Corrections | None = None
         self._places: Places | None = None
         self._ranges: list[tuple[int, int]] = []
+        self._context = array("Q")
+        """What is known around these: rows (offset, length)."""
         self._reads = array("Q")
         self._sources = b""
         """What to put it together from, as the kernel says it, once its literals are asked for."""
@@ -179,7 +181,9 @@ class Bundle:
         image, _ = self._put_together(bytes(wanted))
         pieces = [image[cell * CELL_BYTES : (cell + 1) * CELL_BYTES] for cell in cells]
         digests = cell_digests(self._secret, b"".join(pieces), array("Q", map(len, pieces))) if cells else b""
-        known = sum(part.length for part in context_ranges(self._ranges, size)) if self._ranges else 0
+        if self._ranges:
+            self._context = context_rows(numbers, size)
+        known = sum(self._context[1::2])
         packs = pack and bool(self._ranges) and wanted <= PACKED_BYTES and known >= KNOWN_PER_PACKED * wanted
         request = RangeRequest.of(
             self.request.bundle, self._ranges, pack=packs, claims=Claims(tuple(cells), digests)
@@ -200,8 +204,7 @@ class Bundle:
         """All literals. MismatchError where they cannot be unpacked: what is known around them is wrong."""
         wanted = sum(length for _, length in self._ranges)
         image, _ = self._put_together(bytes(wanted))
-        known = context_ranges(self._ranges, len(image))
-        context = b"".join([image[part.offset : part.offset + part.length] for part in known])
+        context = take_ranges(self._context, 0, image)
         try:
             self._literals += unpack(packed, context, wanted)
         except ValueError as error:

@@ -6,6 +6,8 @@ changed meanwhile, and those of a bundle that turns out wrong.
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from rdc.errors import FileError, ProtocolError
 from rdc.files.replacement import Replacement
 from rdc.files.snapshot import Snapshot, identities_of, look
@@ -259,25 +261,35 @@ class Bundles:
     def _land(self, bundle: Bundle, rebuilt: Rebuilt) -> None:
         """Hands over what was verified, but for files whose old version is another one by now."""
         context, base = self._context, bundle.base
-        now = identities_of(context.root, base.paths)
-        literals, at = rebuilt.literals, 0
-        for row, file in enumerate(rebuilt.files):
-            start, at = at, at + rebuilt.sizes[row]
-            path, identity = base.paths[row], base.identities[row]
-            if now[row] != identity:
-                self._descents.add(file)
-                continue
-            try:
-                with Replacement(context.root, path, expected_size=rebuilt.sizes[row]) as temporary:
-                    temporary.write(rebuilt.content[start:at])
-                    temporary.hand_over()
-            except FileError as error:
-                context.problem(path, error)
-                continue
-            context.landing.commit(file, path, temporary, context.metadata(file, None), identity)
-            context.tally.advance(rebuilt.sizes[row])
-        context.tally.literal_bytes += literals
-        context.tally.reused_bytes += len(rebuilt.content) - literals
+        files, sizes, content = rebuilt.files, rebuilt.sizes, rebuilt.content
+        changed, singly = context.landing.commit_versions(files, base.paths, base.identities, content)
+        left = {*changed, *singly}
+        context.tally.advance(sum([size for row, size in enumerate(sizes) if row not in left]))
+        if singly:
+            ends = list(accumulate(sizes))
+            now = identities_of(context.root, base.paths)
+            for row in singly:
+                if now[row] == base.identities[row]:
+                    self._land_one(files[row], base, row, content[ends[row] - sizes[row] : ends[row]])
+                else:
+                    changed.append(row)
+        for row in sorted(changed):
+            self._descents.add(files[row])
+        context.tally.literal_bytes += rebuilt.literals
+        context.tally.reused_bytes += len(content) - rebuilt.literals
+
+    def _land_one(self, file: int, base: Snapshot, row: int, content: bytes) -> None:
+        context, path = self._context, base.paths[row]
+        try:
+            with Replacement(context.root, path, expected_size=len(content)) as temporary:
+                temporary.write(content)
+                temporary.hand_over()
+        except FileError as error:
+            context.problem(path, error)
+            return
+        metadata = context.metadata(file, None)
+        context.landing.commit(file, path, temporary, metadata, base.identities[row])
+        context.tally.advance(len(content))
 
     def _give_up(self, bundle: Bundle) -> None:
         for file in bundle.layout.order:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-
+from rdc.enums import IntEnum
 from rdc.errors import printable
 from rdc.files.source import HeldContent
 from rdc.records import dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rdc.errors import FileError, RdcError
 from rdc.files.commit import CommitGroup
+from rdc.files.small import NewVersions
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference
 from rdc.plan.itemize import RENAMING, itemize
@@ -147,6 +148,33 @@ class Landing:
         """Takes over verified contents, one after the other, of files of one directory that are all new; the
         rows of which nothing is there, to be tried one by one."""
         return self._group.add_small(directory, listing, content, self._owner)
+
+    def commit_versions(
+        self, files: Sequence[int], paths: Sequence[bytes], expected: Sequence[Identity], content: bytes
+    ) -> tuple[list[int], list[int]]:
+        """Takes over verified contents, one after the other, of these files; each replaces exactly what is
+        expected. The rows where something else is by now, and those to be tried one by one: nothing is there
+        of either."""
+        entries = self._entries
+        versions = NewVersions(
+            paths,
+            expected,
+            *(
+                b"".join([column[width * file : width * file + width] for file in files])
+                for column, width in (
+                    (entries.modes, 2),
+                    (entries.sizes, 8),
+                    (entries.mtimes, 8),
+                    (entries.uids, 4),
+                    (entries.gids, 4),
+                )
+            ),
+        )
+        self._landing.update(zip(paths, files, strict=True))
+        changed, failed = self._group.add_versions(versions, content, self._owner)
+        for row in (*changed, *failed):
+            self._landing.pop(paths[row], None)
+        return changed, failed
 
     def moved(self, file: int, old: bytes) -> None:
         """A file here was (in a dry run: would be) renamed to the path of a new one; its metadata are still

@@ -8,7 +8,7 @@ from functools import partial
 from rdc.kernel import blank_targets, block_fingerprints
 from rdc.kernel.pieces import range_reads, take_ranges
 from rdc.limits import DATA_BYTES
-from rdc.plan.context import context_ranges
+from rdc.plan.context import context_rows
 from rdc.protocol.claims import CELL_BYTES
 from rdc.protocol.messages import Code, Data, FileEnd, Literals, RangeRequest, Table
 from rdc.protocol.packed import pack
@@ -73,9 +73,10 @@ def packed_ranges(
 ) -> Conversation[None]:
     """All in one message, packed with what the other side holds around them."""
     wrong = list(corrections(source, message, secret))
-    literals = b"".join(source.pread(offset, length) for offset, length in message.ranges)
-    known = context_ranges(message.ranges, source.size)
-    context = b"".join(source.pread(found.offset, found.length) for found in known)
+    literals, context = (
+        b"".join([piece for piece, _ in _contents(source.pread, rows, DATA_BYTES)])
+        for rows in (message.rows, context_rows(message.rows, source.size))
+    )
     source.check_unchanged()
     for correction in wrong:
         yield Send(correction, round_)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import time
 from fcntl import F_DUPFD_CLOEXEC, fcntl
 
+from rdc.signals import signal
 from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 from rdc.errors import CommandMissingError, printable
+from rdc.signals import signal
 from rdc.transport.pipes import PipeTransport
 from rdc.typing import TYPE_CHECKING
 

@@ -152,7 +152,9 @@ static void ranges(generator *g)
     memset(data, 1, length);
     rdc_range_reads(rows_, count, any(g), any(g), reads);
     rdc_take_ranges(rows_, count, below(g, 3) ? 0 : any(g), data, length, out);
-    free(rows_), free(reads), free(data), free(out);
+    rdc_range *around = exactly(2 * count, sizeof *around);
+    rdc_around_ranges(rows_, count, any(g), any(g), around);
+    free(rows_), free(reads), free(data), free(out), free(around);
 }
 
 int main(int argc, char **argv)

@@ -4,8 +4,8 @@ For each class, dataclasses.dataclass writes the source of five methods and comp
 more to load what it is built from. A run of rdc defines some hundred records, and makes a few of most or
 none. So here a class costs less than twice what Python asks for it: methods are shared and find the fields
 with the class, and __init__ is made when it is first looked up. It is one of a few functions that differ by
-nothing but the names of their parameters: Python compiles one for each number of fields (_pattern), and a
-class gets a copy with its own names. It stores through the slots themselves and is no slower when called.
+nothing but the names of their parameters, one for each number of fields (_pattern), of which a class gets a
+copy with its own names. It stores through the slots themselves and is no slower when called.
 
 To a type checker these ARE the names of dataclasses, and dataclasses.fields, replace and is_dataclass take
 the classes for their own. What rdc does not use is not here: order, kw_only, InitVar.
@@ -187,28 +187,56 @@ class _Initializer:
         return made if record is None else made.__get__(record)
 
 
-_PATTERNS: dict[tuple[int, bool], CodeType] = {}
+# __init__ of up to eight fields: what puts a value into a field returns None.
+_WRITTEN: tuple[Any, ...] = (
+    lambda: lambda self: None,
+    lambda a: lambda self, i: a(self, i),  # noqa: PLW0108
+    lambda a, b: lambda self, i, j: a(self, i) or b(self, j),
+    lambda a, b, c: lambda self, i, j, k: a(self, i) or b(self, j) or c(self, k),
+    lambda a, b, c, d: lambda self, i, j, k, m: a(self, i) or b(self, j) or c(self, k) or d(self, m),
+    lambda a, b, c, d, e: (
+        lambda self, i, j, k, m, n: a(self, i) or b(self, j) or c(self, k) or d(self, m) or e(self, n)
+    ),
+    lambda a, b, c, d, e, f: (
+        lambda self, i, j, k, m, n, p: (
+            a(self, i) or b(self, j) or c(self, k) or d(self, m) or e(self, n) or f(self, p)
+        )
+    ),
+    lambda a, b, c, d, e, f, g: (
+        lambda self, i, j, k, m, n, p, q: (
+            a(self, i) or b(self, j) or c(self, k) or d(self, m) or e(self, n) or f(self, p) or g(self, q)
+        )
+    ),
+    lambda a, b, c, d, e, f, g, h: (
+        lambda self, i, j, k, m, n, p, q, r: (
+            a(self, i)
+            or b(self, j)
+            or c(self, k)
+            or d(self, m)
+            or e(self, n)
+            or f(self, p)
+            or g(self, q)
+            or h(self, r)
+        )
+    ),
+)
+_PATTERNS: dict[tuple[int, bool], CodeType] = {
+    (count, False): make(*[None] * count).__code__ for count, make in enumerate(_WRITTEN)
+}
 
 
 def _pattern(count: int, then: bool) -> CodeType:
     """__init__(self, p0, p1, ...) for so many fields: s0(self, p0), s1(self, p1), ...; __post_init__."""
     code = _PATTERNS.get((count, then))
     if code is None:
+        # Closed over by name, and kept in the order of names.
         stores = [f"s{i:03}" for i in range(count)]
-        lines = [f"  {store}(self, p{i})" for i, store in enumerate(stores)]
-        lines.append("  self.__post_init__()" if then else "  pass")
-        source = "\n".join(
-            (
-                f"def make({', '.join(stores)}):",
-                f" def __init__(self, {', '.join(f'p{i}' for i in range(count))}):",
-                *lines,
-                " return __init__",
-            )
-        )
-        scope: dict[str, Any] = {}
-        # Nothing but a number goes into the source.
-        exec(compile(source, "<record>", "exec"), scope)  # noqa: S102
-        code = _PATTERNS[count, then] = scope["make"](*[None] * count).__code__
+        calls = [f"{store}(self, p{i})" for i, store in enumerate(stores)]
+        body = " or ".join([*calls, *(["self.__post_init__()"] if then else [])])
+        given = ", ".join(["self", *(f"p{i}" for i in range(count))])
+        # Nothing but a number goes into the source. Not compile(), whose first call takes 1.4 ms.
+        make = eval(f"lambda {', '.join(stores)}: lambda {given}: {body or None}")  # noqa: S307
+        code = _PATTERNS[count, then] = make(*[None] * count).__code__
     return code
 
 
@@ -217,7 +245,7 @@ def _initializer(cls: type, *, frozen: bool) -> FunctionType:
     given = {name: each for name, each in fields.items() if each.init}
     stores = [_store(cls, name, each, frozen=frozen) for name, each in given.items()]
     code = _pattern(len(given), hasattr(cls, "__post_init__")).replace(
-        co_varnames=("self", *given), co_qualname=f"{cls.__qualname__}.__init__"
+        co_varnames=("self", *given), co_name="__init__", co_qualname=f"{cls.__qualname__}.__init__"
     )
     defaults = tuple([each.default for each in given.values() if each.optional])
     # Of the names that the code looks up, __post_init__ is an attribute: it needs no globals.

@@ -15,7 +15,8 @@ from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan import regions
 from rdc.plan.blocks import BlockSearch
 from rdc.plan.descent import Fetch
-from rdc.plan.regions import REGION_BYTES, UNPLACED, Region, Step, Window, ladder
+from rdc.plan.questions import Ask
+from rdc.plan.regions import CODE_STEP, REGION_BYTES, UNPLACED, Region, Step, Window, ladder
 from rdc.signature.build import sign
 from tests.test_blocks import Honest, literal_bytes, searched
 
@@ -71,6 +72,29 @@ def test_the_steps_fit_the_round_trips(rounds: int) -> None:
     found = ends.run(BlockSearch(parts, trees, rounds))
     assert ends.rounds == min(rounds, 3)
     assert (literal_bytes(found) < len(new)) == (rounds > 0)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 2, 3, 9])
+def test_without_targets_two_steps_are_enough(rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is known once the first questions are."""
+    rng = random.Random(2)
+    old = rng.randbytes(400_000)
+    new = b"".join(old[at : at + 700] + b"?" for at in range(0, len(old), 700))
+    search = BlockSearch((Fetch(b"1234", len(new), 1),), [sign(old, SYNC_PARAMS)], rounds)
+    sizes: list[int] = []
+    asks = search.asks
+
+    def told() -> list[Ask]:
+        found = asks()
+        sizes.extend({ask.size for ask in found})
+        if len(sizes) == 1:
+            search.leave_targets_out()
+        return found
+
+    monkeypatch.setattr(search, "asks", told)
+    ends = Honest(new, [old])
+    ends.run(search)
+    assert sizes == [512, CODE_STEP.size][: min(rounds, 2)]
 
 
 def test_runs_end_where_nothing_is_near() -> None:

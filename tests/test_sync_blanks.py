@@ -96,7 +96,7 @@ def test_code_built_again_takes_half_the_bytes(tmp_path: Path, monkeypatch: pyte
     plain = synced(*places(tmp_path / "without"))
     assert "Targets" not in kinds(plain)
     assert run.done.bytes_sent < plain.done.bytes_sent * 0.55
-    assert run.done.round_trips <= plain.done.round_trips
+    assert run.done.round_trips == plain.done.round_trips - 1
 
 
 def test_code_that_only_moved_comes_as_its_targets(tmp_path: Path) -> None:

@@ -125,6 +125,10 @@ class GapSearch:
         self._asked += self._regions.questions()
         return [asked.ask for asked in self._asked]
 
+    def leave_targets_out(self) -> None:
+        """All that is asked, the first questions included, is of machine code without its targets."""
+        self._regions.leave_targets_out()
+
     def take(self, fingerprints: bytes, search: Search, find: Find, near: Near) -> bool:
         """Takes the answer to the oldest question; True when it was the last."""
         asked = self._asked.popleft()

@@ -9,7 +9,7 @@ from itertools import accumulate
 from rdc.kernel.pieces import fill_places
 from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan.questions import WRONG_COST, Ask, fingerprint_width
-from rdc.plan.regions import RUNS_MOST, ladder
+from rdc.plan.regions import CODE_STEP, RUNS_MOST, ladder
 from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -65,6 +65,11 @@ class RegionSearch:
     def __init__(self, rounds: int) -> None:
         self._steps = ladder(rounds)
         self.regions: list[Region] = []
+
+    def leave_targets_out(self) -> None:
+        """What is looked for, from the step on whose questions were the last, is machine code without its
+        targets."""
+        self._steps = (CODE_STEP,) if self._steps else ()
 
     def questions(self) -> Iterator[RegionQuestion]:
         """Those of the next step."""

@@ -71,6 +71,8 @@ class Gaps:
         asks = self._search.asks()
         if asks and not self._asked:
             self.blank = self._search.unknown >= BLANK_BYTES and self._is_code()
+            if self.blank:
+                self._search.leave_targets_out()
         self._asked = True
         for ask in asks:
             request = BlockRequest.of(self._file, ask.pairs, ask.size, ask.width, blank=self.blank)

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["KNOWN_PER_PACKED", "literal_requests", "range_requests", "unpacked"]
 
-CLOSE_BYTES = 4 << 10
-"""Bytes of a base between two copies that cost less to read than another system call. Copies of 64 bytes
-each, as far apart, would be 32 MiB of reads for the 512 KiB that are put together at once."""
+CLOSE_BYTES = 1 << 10
+"""Bytes of a base between two copies that are rather read than made a reason for another system call. With
+4 KiB there would be a fifth fewer reads; but copies of 64 bytes, all as far apart as they may be, would then
+be 32 MiB of reads, and as much of masks, for the 512 KiB that are put together at once."""
 
 KNOWN_PER_PACKED = 0.5
 """Bytes known around a file's literals for each of them, from which on they are packed with these. With fewer

@@ -179,12 +179,20 @@ def test_tables_have_a_row_for_each_name() -> None:
     ]
 
 
-@given(st.binary(min_size=1, max_size=30))
+@given(st.binary(min_size=1, max_size=30) | st.binary(max_size=9).map(b"=".__add__))
 def test_a_cell_gives_the_name_back(name: bytes) -> None:
     name = name.replace(b"\0", b"")
     ((text, encoded),) = csv.reader(io.StringIO(csv_name(name)))
     assert text.isprintable()
+    assert text[:1] not in {"=", "+", "-", "@"}
     assert (base64.b64decode(encoded) if encoded else text.encode()) == name
+
+
+@pytest.mark.parametrize("name", [b"=1+1", b"+a", b"-b", b"@c", b"=\xff"])
+def test_a_name_that_a_spreadsheet_would_run_is_text(name: bytes) -> None:
+    ((text, encoded),) = csv.reader(io.StringIO(csv_name(name)))
+    assert text.startswith("'")
+    assert base64.b64decode(encoded) == name
 
 
 @given(st.lists(st.binary(min_size=1).filter(lambda name: b"\0" not in name), min_size=1))

@@ -6,6 +6,7 @@ import csv
 import io
 
 from rdc.errors import printable
+from rdc.report.names import plain_text
 from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,15 +27,8 @@ def scan_csv(report: ScanReport, table: str) -> str:
     writer = csv.writer(text, lineterminator="\n")
     head, rows = table_rows(report, table)
     writer.writerow(head)
-    writer.writerows([_safe(cell) for cell in row] for row in rows)
+    writer.writerows([plain_text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
     return text.getvalue()
-
-
-def _safe(cell: Cell) -> Cell:
-    # A spreadsheet runs what begins like a formula, and file names are anybody's.
-    if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@"):
-        return "'" + cell
-    return cell
 
 
 def table_rows(report: ScanReport, table: str) -> tuple[Sequence[str], list[Sequence[Cell]]]:

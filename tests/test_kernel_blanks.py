@@ -130,6 +130,9 @@ def test_targets_go_back_where_they_were(code: bytes, data: st.DataObject) -> No
             content = bytearray(b"\x55" * len(code))
             module.overlay(content, code, mask)
             assert content == bytes(b if hidden else 0x55 for hidden, b in zip(mask, code, strict=True))
+            assert module.hide(code, mask, 0x7F) == bytes(
+                0x7F if hidden else byte for hidden, byte in zip(mask, code, strict=True)
+            )
 
 
 @given(st.lists(st.sampled_from([0, 0, 1, 255]), max_size=300).map(bytes))
@@ -192,6 +195,9 @@ def test_what_does_not_fit_is_refused(module: Any) -> None:
         lambda: module.place_targets(b"\xff\0\xff", b"a", 3, bytes(8)),
         lambda: module.place_targets(b"\xff\0\xff", b"ab", 2, bytes(8)),
         lambda: module.place_targets(b"\xff\0\xff", b"ab", -1, bytes(8)),
+        lambda: module.hide(b"ab", b"\0", 1),
+        lambda: module.hide(b"ab", b"\0\0", 256),
+        lambda: module.hide(b"ab", b"\0\0", -1),
         lambda: module.unpack_mask(b"a", 9),
         lambda: module.unpack_mask(b"ab", 8),
         lambda: module.unpack_mask(b"", -1),

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.files.source import SourceFile
-from rdc.kernel import blank_targets, block_fingerprints, target_mask
+from rdc.kernel import blank_targets, block_fingerprints, hide, target_mask
 from rdc.limits import RANGES_PER_MESSAGE
 from rdc.model.sync import SyncOptions
 from rdc.plan import cells as cells_module
@@ -26,7 +26,7 @@ from rdc.session import cell_checks as cell_checks_module
 from rdc.session import file_descents as file_descents_module
 from rdc.session import gaps as gaps_module
 from rdc.session import range_answers as range_answers_module
-from rdc.session.blanks import CLAIMED, SOUGHT, blanked, hide, is_code, shown
+from rdc.session.blanks import CLAIMED, SOUGHT, blanked, is_code, shown
 from rdc.session.cell_checks import corrections
 from rdc.session.corrections import Corrections
 from rdc.session.literal_requests import literal_requests

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         cut_many,
         difference_words,
         equal_rows,
+        hide,
         kernel_name,
         match_blocks,
         match_runs,
@@ -49,6 +50,7 @@ else:
     cut_many = _module.cut_many
     difference_words = _module.difference_words
     equal_rows = _module.equal_rows
+    hide = _module.hide
     kernel_name = _module.kernel_name
     match_blocks = _module.match_blocks
     match_runs = _module.match_runs
@@ -77,6 +79,7 @@ __all__ = [
     "cut_many",
     "difference_words",
     "equal_rows",
+    "hide",
     "kernel_name",
     "match_blocks",
     "match_runs",

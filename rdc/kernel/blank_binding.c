@@ -105,6 +105,27 @@ static uint64_t piece_offset(const pieces *p, size_t row)
     return offset;
 }
 
+static PyObject *hide(PyObject *module, PyObject *args)
+{
+    Py_buffer content, mask;
+    long blank;
+    PyObject *hidden = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*l:hide", &content, &mask, &blank))
+        return NULL;
+    if (blank < 0 || blank > UINT8_MAX)
+        PyErr_Format(PyExc_ValueError, "code blanks: %ld is no byte", blank);
+    else if (content.len != mask.len)
+        uneven(mask.len, content.len);
+    else
+        hidden = PyBytes_FromStringAndSize(content.buf, content.len);
+    if (hidden)
+        rdc_hide((uint8_t *)PyBytes_AS_STRING(hidden), mask.buf, (size_t)mask.len, (uint8_t)blank);
+    PyBuffer_Release(&content);
+    PyBuffer_Release(&mask);
+    return hidden;
+}
+
 static PyObject *take_targets(PyObject *module, PyObject *args)
 {
     Py_buffer content, mask;
@@ -195,6 +216,7 @@ static PyObject *overlay(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {
     {"blank_targets", blank_targets, METH_VARARGS, NULL},
+    {"hide", hide, METH_VARARGS, NULL},
     {"overlay", overlay, METH_VARARGS, NULL},
     {"pack_mask", pack_mask, METH_VARARGS, NULL},
     {"place_targets", place_targets, METH_VARARGS, NULL},

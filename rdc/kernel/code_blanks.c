@@ -191,3 +191,9 @@ void rdc_overlay(uint8_t *restrict content, const uint8_t *restrict image, const
         content[i] = (uint8_t)((content[i] & ~shown) | (image[i] & shown));
     }
 }
+
+void rdc_hide(uint8_t *restrict content, const uint8_t *restrict mask, size_t size, uint8_t blank)
+{
+    for (size_t i = 0; i < size; i++)
+        content[i] = mask[i] ? blank : content[i];
+}

@@ -31,4 +31,7 @@ size_t rdc_place_targets(const uint8_t *mask, size_t size, uint64_t offset, cons
 /* Puts the bytes of `image` into `content` where `mask` is not 0. None of them overlap. */
 void rdc_overlay(uint8_t *restrict content, const uint8_t *restrict image, const uint8_t *restrict mask, size_t size);
 
+/* Overwrites with `blank` what `mask` selects. They do not overlap. */
+void rdc_hide(uint8_t *restrict content, const uint8_t *restrict mask, size_t size, uint8_t blank);
+
 #endif

@@ -31,6 +31,7 @@ from rdc.kernel.constants import (
 from rdc.kernel.pure_blocks import block_fingerprints, match_blocks, match_runs
 from rdc.kernel.pure_code_blanks import (
     blank_targets,
+    hide,
     overlay,
     pack_mask,
     place_targets,
@@ -67,6 +68,7 @@ __all__ = [
     "node_columns",
     "node_names",
     "nonzero_bytes",
+    "hide",
     "overlay",
     "pack_mask",
     "place_targets",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "blank_targets",
+    "hide",
     "overlay",
     "pack_mask",
     "place_targets",
@@ -167,6 +168,17 @@ def _pieces(total: int, size: int, offsets: ReadableBuffer) -> Iterator[tuple[in
     if size <= 0 or len(packed) != 8 * -(-total // size):
         raise ValueError(f"code blanks: {len(packed) // 8} pieces of {size} bytes for {total}")
     return zip(range(0, total, size), array("Q", packed), strict=True)
+
+
+def hide(content: ReadableBuffer, mask: ReadableBuffer, blank: int, /) -> bytes:
+    """`content` with `blank` for the bytes whose `mask` is not 00. ValueError where they are not of one
+    length, or for a number that is no byte."""
+    plain, selected = bytes(content), bytes(mask)
+    if not 0 <= blank <= 255:
+        raise ValueError(f"code blanks: {blank} is no byte")
+    if len(plain) != len(selected):
+        raise _uneven(len(selected), len(plain))
+    return bytes(blank if hidden else byte for hidden, byte in zip(selected, plain, strict=True))
 
 
 def overlay(content: WriteableBuffer, image: ReadableBuffer, mask: ReadableBuffer, /) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rdc.kernel import blank_targets, nonzero_bytes, overlay, target_mask
+from rdc.kernel import blank_targets, nonzero_bytes, target_mask
 from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.source import SourceFile
 
-__all__ = ["CLAIMED", "LOOK_AHEAD", "LOOK_BACK", "SOUGHT", "blanked", "hide", "is_code", "shown"]
+__all__ = ["CLAIMED", "LOOK_AHEAD", "LOOK_BACK", "SOUGHT", "blanked", "is_code", "shown"]
 
 SOUGHT, CLAIMED = 0x80, 0x7F
 """What a target's bytes are, where blocks are looked for and where claims are made. A block may seem to be
@@ -46,13 +46,6 @@ def shown(source: SourceFile, offset: int, length: int) -> tuple[bytes, bytes]:
     held = source.pread(start, size)
     here = slice(offset - start, offset - start + length)
     return held[here], target_mask(held)[here]
-
-
-def hide(content: bytes, mask: bytes, blank: int) -> bytes:
-    """`content` with its targets, as `mask` says where they are, overwritten."""
-    hidden = bytearray(content)
-    overlay(hidden, bytes([blank]) * len(mask), mask)
-    return bytes(hidden)
 
 
 def is_code(source: SourceFile) -> bool:

@@ -6,14 +6,14 @@ from array import array
 from itertools import accumulate
 from operator import add
 
-from rdc.kernel import take_targets
+from rdc.kernel import hide, take_targets
 from rdc.kernel.pieces import put_tiles, tile_range, tile_reads
 from rdc.limits import CELLS_PER_ANSWER
 from rdc.plan.cells import cell_digests, cell_sizes, stretches
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES, rests
 from rdc.protocol.messages import Correction, Targets
 from rdc.records import dataclass
-from rdc.session.blanks import CLAIMED, hide, shown
+from rdc.session.blanks import CLAIMED, shown
 from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

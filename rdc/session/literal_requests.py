@@ -6,7 +6,7 @@ from array import array
 from itertools import islice
 
 from rdc.errors import printable
-from rdc.kernel import pack_mask, unpack_mask
+from rdc.kernel import hide, pack_mask, unpack_mask
 from rdc.kernel.pieces import put_tiles, tile_reads
 from rdc.limits import CELLS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
 from rdc.plan.cells import cell_digests, cell_sizes, divided, divided_wholly, doubtful
@@ -16,7 +16,7 @@ from rdc.protocol.claims import CELL_DIGEST_BYTES, Claims
 from rdc.protocol.messages import RangeRequest
 from rdc.protocol.packed import unpack
 from rdc.records import dataclass
-from rdc.session.blanks import CLAIMED, hide, shown
+from rdc.session.blanks import CLAIMED, shown
 from rdc.session.code import Places
 from rdc.session.corrections import Corrections
 from rdc.session.rebuild import MismatchError

@@ -52,6 +52,7 @@ SLOW = {
     "ssl",
     "subprocess",
     "tempfile",
+    "threading",
     "tomllib",
     "typing",
     "urllib",
@@ -102,7 +103,7 @@ def check(start: Start, *, modules: int, own: int, compiled: int, heavy: set[str
 def test_the_version(tmp_path: Path) -> None:
     start = started(tmp_path, "--version")
     assert start.code == 0
-    check(start, modules=35, own=18, compiled=2, heavy=SLOW | {"threading", "msgpack", "blake3"})
+    check(start, modules=35, own=18, compiled=2, heavy=SLOW | {"msgpack", "blake3"})
 
 
 def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -> None:
@@ -112,7 +113,7 @@ def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -
     # What transfers files, cuts them and looks for similar ones is for runs that have something to do.
     idle = {"rdc.session.file_descents", "rdc.session.origins", "rdc.session.whole_files", "rdc.similarity"}
     idle |= {"rdc.chunking.chunker", "rdc.plan.descent", "rdc.plan.blocks", "rdc.signature.build"}
-    check(start, modules=176, own=137, compiled=16, heavy=SLOW | idle)
+    check(start, modules=176, own=137, compiled=16, heavy=(SLOW | idle) - {"threading"})
 
 
 def test_the_far_side_of_a_sync_up_to_the_hello(tmp_path: Path) -> None:
@@ -134,7 +135,7 @@ def test_a_search(tmp_path: Path, places: tuple[Path, Path], verb: str) -> None:
     start = started(tmp_path, verb, places[0])
     assert start.code == 0
     session = {"rdc.session", "rdc.protocol", "msgpack"}
-    check(start, modules=130, own=90, compiled=5, heavy=(SLOW | session) - {"json", "re"})
+    check(start, modules=130, own=90, compiled=5, heavy=(SLOW | session) - {"json", "re", "threading"})
 
 
 def test_an_interrupt_while_rdc_is_loaded_prints_no_traceback(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from _thread import RLock  # threading's are these
 from array import array
 from functools import partial
 
@@ -108,7 +108,7 @@ class Catalog:
         self._max_bytes = max_bytes
         self._clock = clock
         # Reentrant: a signal's exception may run a `close` inside a `flush`.
-        self._lock = threading.RLock()
+        self._lock = RLock()
         self._file_systems: dict[int, FileSystem] = {}
         self._pending: dict[Place, Entry] = {}
         self._pending_bytes = 0

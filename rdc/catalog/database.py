@@ -179,10 +179,14 @@ class Database:
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         import sqlite3
-        from urllib.parse import quote
 
+        # Not urllib.parse.quote, which takes 4 ms to load.
+        path = [
+            chr(byte) if byte == ord("/") or bytes((byte,)).isalnum() else f"%{byte:02x}"
+            for byte in os.fsencode(self.path)
+        ]
         return sqlite3.connect(
-            f"file:{quote(os.fsencode(self.path))}?{mode}",
+            f"file:{''.join(path)}?{mode}",
             uri=True,
             timeout=self._busy_seconds,
             isolation_level=None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import allocate_lock  # threading's locks are these
 
 __all__ = ["ENTRY_BYTES", "Allowance"]
 
@@ -20,7 +20,7 @@ class Allowance:
         """`size`: bytes."""
         self.size = size
         self._left = size
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
 
     def covers(self, size: int) -> bool:
         """Whether so many bytes are left."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
 import time
+from _thread import allocate_lock  # threading's locks are these
 from collections.abc import Callable
 
 from rdc.files.syscalls import open_directory_beneath
@@ -71,7 +71,7 @@ class DirectoryCache:
     def __init__(self, root: Directory) -> None:
         self._root = root
         self._kept: dict[bytes, Directory] = {}
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
         self._whole_paths = True
 
     def knows(self, path: bytes) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rdc.rabin import byte_table, multiply, power_of_x, reflect
-
 __all__ = [
     "FEW_FEATURES_BELOW",
     "GOLDEN",
@@ -78,6 +76,8 @@ def trait_mix(x: int) -> int:
 
 def reflected_table(polynomial: int, exponent: int) -> tuple[int, ...]:
     """b * x^exponent mod polynomial for every byte b, with bytes and results in the kernel's bit order."""
+    from rdc.rabin import byte_table, power_of_x, reflect  # most who want a number compute no table
+
     k = polynomial.bit_length() - 1
     table = byte_table(power_of_x(exponent, polynomial), polynomial)
     return tuple(reflect(table[reflect(byte, 8)], k) for byte in range(256))
@@ -95,6 +95,8 @@ def fold_multipliers() -> list[int]:
     A carry-less product of reflected words is the product times x in 128 reflected bits, and the reduction
     divides by x^64: hence 63.
     """
+    from rdc.rabin import power_of_x, reflect
+
     return [reflect(power_of_x(64 * (7 - j) + 63, LOW_POLYNOMIAL), 64) for j in range(8)]
 
 
@@ -105,6 +107,8 @@ def reduction_multipliers() -> tuple[int, int]:
     the quotient H + m + floor(m (P - x^64) / x^64) is V x^-64 mod P. Both factors have the constant term 1,
     taken out here and added back as an XOR: the product's own factor x makes up for the division by x.
     """
+    from rdc.rabin import multiply, reflect
+
     inverse = 1
     for _ in range(6):  # Newton: 1/P modulo x^2, x^4, ..., x^64; squares double the precision
         inverse = multiply(multiply(inverse, inverse), LOW_POLYNOMIAL) & _MASK

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 
 from rdc.errors import RdcError
 from rdc.typing import TYPE_CHECKING
@@ -25,6 +24,8 @@ class Heartbeat:
     """
 
     def __init__(self, beat: Callable[[], None], timeout: float) -> None:
+        import threading  # few sessions have a time limit
+
         self._beat = beat
         self._interval = timeout / BEATS
         self._turn = threading.Lock()

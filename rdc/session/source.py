@@ -234,7 +234,7 @@ class Source:
     @property
     def total_bytes(self) -> int:
         """Their bytes."""
-        return self._description.bytes
+        return self._description.total_bytes
 
     def _poll(self) -> Conversation[None]:
         while (received := self._heard.popleft() if self._heard else (yield Receive(wait=False))) is not None:

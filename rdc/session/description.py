@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.limits import (
@@ -38,7 +39,6 @@ from rdc.session.driver import Flush, Send
 from rdc.tree.fold import GROUPS, Fold, Group
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -91,13 +91,20 @@ class Description:
         self._reported: set[bytes] = set()
         self.read_errors = 0
         """Directories that could not be read, in whatever walk."""
-        self.files = 0
-        self.bytes = 0
+
+    @property
+    def files(self) -> int:
+        """Regular files walked so far."""
+        return self.manifest.kinds.count(Kind.FILE)
+
+    @property
+    def total_bytes(self) -> int:
+        """Their bytes."""
+        return self.manifest.total_size
 
     def _walk(self) -> PackedWalk:
         self.manifest.clear()
         self._fold = None
-        self.files = self.bytes = 0
         enter = on_inodes = None
         if self._links is not None:
             self._links.clear()
@@ -156,8 +163,6 @@ class Description:
         if self._links is not None and self._inodes is not None:
             self._links.add(len(self.manifest), listing.kinds, self._inodes)
         self.manifest.add(path, listing)
-        self.files += listing.kinds.count(Kind.FILE)
-        self.bytes += listing.total_size
 
     def send_listing(self, round_: int, serve: Callable[[], Conversation[None]]) -> Conversation[None]:
         """The listing, directory by directory; `serve` answers after each what is asked of it."""
@@ -175,7 +180,7 @@ class Description:
             yield from serve()
         yield from self._news.tell(round_)
         yield from self._tell_mount_points(round_)
-        totals = (directories, len(self.manifest), self.files, self.bytes, self.read_errors)
+        totals = (directories, len(self.manifest), self.files, self.total_bytes, self.read_errors)
         yield Send(ListingEnd(*totals), round_)
 
     def offer(
@@ -200,7 +205,7 @@ class Description:
         root = self.manifest.root(top, kept)
         if self._links is not None:
             root = self._links.root(root)
-        totals = (len(self.manifest), self.files, self.bytes, self.read_errors)
+        totals = (len(self.manifest), self.files, self.total_bytes, self.read_errors)
         yield Send(ManifestMessage(root, *totals, kept), round_)
         if len(self.manifest) > SMALL_MANIFEST and not again:
             # An equal tree needs no more: it must not wait for the fold.

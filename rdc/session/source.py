@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict, deque
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -57,7 +58,6 @@ from rdc.session.file_sender import FileSender
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE
 from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -234,7 +234,7 @@ class Source:
     @property
     def total_bytes(self) -> int:
         """Their bytes."""
-        return self._description.bytes
+        return self._description.total_bytes
 
     def _poll(self) -> Conversation[None]:
         while (received := self._heard.popleft() if self._heard else (yield Receive(wait=False))) is not None:

@@ -13,13 +13,13 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from rdc.model.entries import Kind, Listing, Metadata, PackedListing, little_endian_integers, strings
 from rdc.records import dataclass
 from rdc.tree.walk import join
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +30,12 @@ __all__ = ["Entry", "Manifest"]
 
 OPENED_DIRECTORIES = 8
 """Directories kept unpacked: those that are being compared and those whose files arrive meanwhile."""
+
+SUMMED_BYTES = 1 << 19
+"""Of the column of sizes that are added up at a time."""
+
+PLACED_ROWS = 64
+"""Rows of a directory up to which names are counted through where a place among them is sought."""
 
 ROOT_KEY = blake3(b"rdc 1 manifest root").digest()
 
@@ -91,6 +97,13 @@ class Manifest:
     def __len__(self) -> int:
         return len(self.kinds)
 
+    @property
+    def total_size(self) -> int:
+        """Bytes of all files."""
+        # A part at a time: a column of integers beside the packed one would be as large again.
+        parts = range(0, len(self.sizes), SUMMED_BYTES)
+        return sum([sum(little_endian_integers("Q", self.sizes[at : at + SUMMED_BYTES])) for at in parts])
+
     def add(self, path: bytes, listing: PackedListing) -> None:
         """Takes the next directory of a walk, all of it."""
         if listing.count:
@@ -146,10 +159,13 @@ class Manifest:
             last = directory + 1 == len(self.firsts)
             links_end = len(self.targets) if last else self.links[directory + 1]
             return self._names_end(directory), links_end
+        before = row - first
+        if before <= PLACED_ROWS and Kind.SYMLINK not in self.kinds[first:row]:
+            names = self.names(directory)
+            rest = names.split(b"\0", before)[before]
+            return self.texts[directory] + len(names) - len(rest), self.links[directory]
         marks = self._marks_of(directory)
-        return self.texts[directory] + marks.names[row - first], self.links[directory] + marks.targets[
-            row - first
-        ]
+        return self.texts[directory] + marks.names[before], self.links[directory] + marks.targets[before]
 
     def _begin(self, path: bytes) -> None:
         self.directories.append(path)

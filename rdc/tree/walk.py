@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import TYPE_CHECKING, NamedTuple
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rdc.tree.filters import FilterList
 
 __all__ = ["ListedDirectory", "PackedDirectory", "PackedWalk", "Walk", "join"]
+
+
+DIRECTORY, SPECIAL = int(Kind.DIRECTORY), int(Kind.SPECIAL)
 
 
 def join(directory: bytes, name: bytes) -> bytes:
@@ -98,14 +101,15 @@ class PackedWalk:
                 self._report(Problem(error.code, path, str(error)))
                 continue
             if known is None:
-                rows = self._selected(path, listing)
-                if len(rows) < len(listing):
-                    listing, inodes = listing.rows(rows), None if inodes is None else inodes.rows(rows)
+                if self._filters or self._only is not None:
+                    rows = self._selected(path, listing)
+                    if len(rows) < len(listing):
+                        listing, inodes = listing.rows(rows), None if inodes is None else inodes.rows(rows)
                 if inodes is not None and self._on_inodes is not None:
                     self._on_inodes(path, inodes)
-            directories = listing.rows_of(Kind.DIRECTORY)
-            specials = listing.rows_of(Kind.SPECIAL)
-            if directories or specials:
+            kinds = listing.kinds
+            if DIRECTORY in kinds or SPECIAL in kinds:
+                directories, specials = listing.rows_of(Kind.DIRECTORY), listing.rows_of(Kind.SPECIAL)
                 names = strings(listing.names)
                 for row in specials:
                     self._skip(join(path, names[row]))

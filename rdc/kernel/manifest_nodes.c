@@ -54,14 +54,12 @@ int rdc_find_nodes(const rdc_named_rows *c, const uint64_t *ends, size_t count, 
         return 0;
     if (!c->directories || c->firsts[0] || row >= c->rows || target > c->targets_size)
         return -1;
-    size_t directory = directory_of(c, row);
     for (size_t i = 0; i < count; i++) {
         rdc_node *node = nodes + i;
 
         if (ends[i] <= row || ends[i] > c->rows)
             return -1;
-        if (directory + 1 < c->directories && c->firsts[directory + 1] == row)
-            directory++;
+        size_t directory = directory_of(c, row);
         if (c->firsts[directory] == row)
             text = c->texts[directory];
         if (find_head(c, directory, node))

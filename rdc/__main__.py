@@ -9,7 +9,7 @@ def main() -> None:
     # default of 700 would search for garbage thirty times; a large file's recipe makes as many more. If
     # 100,000 were all garbage they would take some 10 MB.
     gc.set_threshold(100_000, 20, 20)
-    from rdc.signals import signal
+    import signal
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # Nothing is at work before the command is loaded: Ctrl-C then ends it without a word, not with the

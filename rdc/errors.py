@@ -5,7 +5,7 @@ Exit codes are rsync's where rsync has one (rsync(1), EXIT VALUES).
 
 from __future__ import annotations
 
-from rdc.enums import IntEnum
+from enum import IntEnum
 
 __all__ = [
     "CommandMissingError",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 from rdc.errors import ExitCode
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -13,11 +13,7 @@ PACKAGE = Path(rdc.__file__).parent
 # The flow is how data moves, the ranks are how imports move: strictly lower ranks or the own package.
 # Rank 0 is two steps: values may mention errors and limits, never the other way.
 RANKS: dict[str, float] = {
-    "typing": -2,
-    "enums": -1,
     "records": -1,
-    "signals": -1,
-    "zstd": -1,
     "errors": 0,
     "limits": 0,
     "model": 0.5,
@@ -61,12 +57,8 @@ PURE_EXCEPTIONS = {("kernel/choice.py", "os")}
 
 
 def imported(path: Path) -> list[str]:
-    return imports_of(ast.parse(path.read_text()), path)
-
-
-def imports_of(tree: ast.AST, path: Path) -> list[str]:
     names: list[str] = []
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -132,17 +124,6 @@ def test_top_level_holds_exactly_the_agreed_entries() -> None:
         ["git", "ls-files"], cwd=PACKAGE.parent, capture_output=True, text=True, check=True
     ).stdout.splitlines()
     assert {line.split("/")[0] for line in listed} <= agreed
-
-
-def test_typing_and_enum_are_not_loaded() -> None:
-    """They cost every start 7 ms: rdc/typing.py and rdc/enums.py have what stands in code that runs."""
-    for path in modules():
-        tree = ast.parse(path.read_text())
-        for checked in [node for node in ast.walk(tree) if isinstance(node, ast.If)]:
-            if isinstance(checked.test, ast.Name) and checked.test.id == "TYPE_CHECKING":
-                checked.body = []
-        tops = {name.split(".")[0] for name in imports_of(tree, path)}
-        assert not tops & {"typing", "enum"}, path
 
 
 def test_records_are_made_by_rdc_records() -> None:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import itertools
 import random
-import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rdc.model.kept import Kept
 from rdc.model.sync import SyncOptions
@@ -154,18 +151,6 @@ def test_small_files_are_left_out() -> None:
 )
 def test_names_before_a_number(name: bytes, before: list[bytes]) -> None:
     assert rotation._names_before(name) == before
-
-
-@given(
-    st.lists(
-        st.sampled_from([b".", b"-", b"1", b"0123456789", b"7", b"a", b"Z", b"gz", b"\n", b"\xe9"]),
-        max_size=9,
-    )
-)
-def test_a_numbered_name_is_read_as_a_pattern_reads_it(parts: list[bytes]) -> None:
-    name = b"".join(parts)
-    found = re.fullmatch(rb"(.+)([.-])([0-9]{1,14})(\.[A-Za-z0-9]{1,4})?", name, re.DOTALL)
-    assert rotation._numbered(name) == (found and (found[1], found[2], found[3], found[4] or b""))
 
 
 def test_a_directory_of_very_many_changes_is_no_rotation(monkeypatch: pytest.MonkeyPatch) -> None:

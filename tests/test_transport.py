@@ -6,20 +6,15 @@ import fcntl
 import hashlib
 import os
 import random
-import shlex
-import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rdc.errors import CommandMissingError, ExitCode, RdcError, UsageError
-from rdc.model.location import RemoteShell, command_words
+from rdc.model.location import RemoteShell
 from rdc.transport.base import Transport
 from rdc.transport.memory import pair
 from rdc.transport.pipes import PipeTransport
@@ -343,52 +338,3 @@ def test_a_stand_in_for_ssh_runs_the_program(tmp_path: Path) -> None:
     assert transport.exchange(NOTHING, True, LIMIT).eof
     assert transport.wait() == 127
     transport.close()
-
-
-@pytest.mark.parametrize("closed", [(0,), (1,), (0, 1), (0, 1, 2)])
-def test_a_child_of_a_process_whose_own_streams_are_closed(closed: tuple[int, ...], tmp_path: Path) -> None:
-    script = (
-        "import os, sys\n"
-        "from rdc.transport.stdio import ChildTransport\n"
-        "report = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)\n"
-        f"for fd in {closed}: os.close(fd)\n"
-        "child = ChildTransport(['tr', 'a-z', 'A-Z'])\n"
-        "child.exchange(memoryview(b'through'), False, 10)\n"
-        "child.close_write()\n"
-        "while not (step := child.exchange(memoryview(b''), True, 10)).eof: os.write(report, step.received)\n"
-        "child.close()\n"
-        "os.write(report, b' %d' % child.returncode)\n"
-    )
-    subprocess.run([sys.executable, "-c", script, tmp_path / "report"], timeout=60, check=True)
-    assert (tmp_path / "report").read_bytes() == b"THROUGH 0"
-
-
-def test_a_child_dies_of_a_broken_pipe_as_others_do() -> None:
-    # Python ignores SIGPIPE, and what is ignored is inherited.
-    transport = ChildTransport(["sh", "-c", "kill -PIPE $$; echo alive"])
-    assert transport.exchange(NOTHING, True, LIMIT).eof
-    assert transport.wait() == -signal.SIGPIPE
-    transport.close()
-
-
-def test_an_end_is_seen_without_descriptors_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "pidfd_open")
-    transport = ChildTransport(["sh", "-c", "sleep 0.1; exit 3"])
-    assert transport.wait(60) == 3
-    transport.close()
-    transport = ChildTransport(["sleep", "600"])
-    assert transport.wait(0.05) is None
-    monkeypatch.setattr("rdc.transport.stdio.EXIT_SECONDS", 0.05)
-    transport.close()
-    assert transport.returncode == -signal.SIGTERM
-
-
-@given(st.text(st.sampled_from("ab'\"\\ \t\n\v\x1c\xa0#~$;é"), max_size=12))
-def test_words_are_those_of_a_shell(text: str) -> None:
-    def words(split: Callable[[str], list[str]]) -> list[str] | str:
-        try:
-            return split(text)
-        except ValueError as error:
-            return str(error)
-
-    assert words(command_words) == words(shlex.split)

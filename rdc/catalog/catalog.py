@@ -6,6 +6,7 @@ import time
 from _thread import RLock  # threading's are these
 from array import array
 from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.database import Database
 from rdc.catalog.entry import Entry, FileState, place_of, stamps
@@ -22,7 +23,6 @@ from rdc.limits import (
 )
 from rdc.model.entries import strings
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import sqlite3

@@ -13,9 +13,9 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from os import PathLike
+from typing import TYPE_CHECKING, TypeVar
 
 from rdc.errors import printable
-from rdc.typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import sqlite3

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from array import array
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from enum import Enum
+from typing import TYPE_CHECKING
 
 from rdc.catalog.store import NoCatalog
-from rdc.enums import Enum
 from rdc.errors import ExitCode
 from rdc.model.home import cache_directory
 from rdc.progress import Problem
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections import deque
 from itertools import chain
+from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.store import NoCatalog
 from rdc.chunking.params import SYNC_PARAMS
-from rdc.typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable

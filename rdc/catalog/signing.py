@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rdc.errors import FileError
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator

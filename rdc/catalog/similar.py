@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from rdc.catalog.entry import params_number
 from rdc.limits import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_MATCHES, SIZE_LIMIT
@@ -12,7 +13,6 @@ from rdc.signature.codec import SIGNATURE_HEAD, TRAITS_LENGTH_AT
 from rdc.signature.trait_column import TRAITS_BYTES
 from rdc.similarity.index import SimilarityIndex, size_code
 from rdc.similarity.traits import Traits, estimate_of
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import sqlite3

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from rdc.files.contents import read_contents
 from rdc.model.entries import Identity, strings
 from rdc.records import dataclass
 from rdc.signature.short import ShortSignatures, sign_short
 from rdc.signature.short_codec import decode_short
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from array import array
+from typing import TYPE_CHECKING
 
 from rdc.catalog.small_files import SignedFiles, SmallFiles
 from rdc.files.opened import OpenedFiles
 from rdc.records import dataclass
 from rdc.signature.short import sign_short
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

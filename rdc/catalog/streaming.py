@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 from rdc.limits import NODE_RECORDS_MAX
 from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
-from rdc.typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

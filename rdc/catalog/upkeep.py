@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.catalog import DAY_NS
 from rdc.catalog.entry import signed64
@@ -10,7 +11,6 @@ from rdc.catalog.eviction import shrink
 from rdc.errors import ExitCode, RdcError
 from rdc.files.filesystem import file_system_of
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import sqlite3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import date, timedelta
+from typing import TYPE_CHECKING
 
 from rdc.cli.catalog_options import CATALOG_OPTION, read_choice
 from rdc.cli.environment import Environment
@@ -12,7 +13,6 @@ from rdc.cli.options import Option, OptionGroup, Words, options_help, parse_word
 from rdc.cli.sizes import read_size
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.report.sizes import counted, exact_text, size_text
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.catalog.catalog import Catalog

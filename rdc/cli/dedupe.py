@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from rdc.cli.dedupe_options import DEDUPE_OPTIONS, DedupeRequest, parse_dedupe, read_dedupe
 from rdc.cli.environment import Environment
@@ -15,7 +16,6 @@ from rdc.instances.events import DedupeReporter
 from rdc.model.home import state_directory
 from rdc.model.instances import DedupeOptions, DedupeReport
 from rdc.report.dedupe_terminal import DedupeStyle, DedupeTerminal
-from rdc.typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rdc.cli.catalog_options import CATALOG_GROUP, read_choice
 from rdc.cli.environment import Environment
@@ -14,7 +15,6 @@ from rdc.errors import ExitCode, RdcError, UsageError, worse
 from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
 from rdc.progress import Problem
 from rdc.report.trouble import Trouble
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.progress import Event, Reporter

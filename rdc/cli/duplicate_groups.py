@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from typing import TYPE_CHECKING
 
 from rdc.cli.duplicate_report import place_of
 from rdc.errors import ExitCode, FileError
@@ -10,7 +11,6 @@ from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
 from rdc.model.instances import IdenticalFiles
 from rdc.progress import Problem, Progressed
 from rdc.survey.duplicates import find_duplicates
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -12,6 +12,7 @@ import json
 import os
 from array import array
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, RdcError, UsageError, printable
 from rdc.files.path import check_path
@@ -19,7 +20,6 @@ from rdc.files.record_log import read_log
 from rdc.instances.tree import is_below
 from rdc.limits import PATH_BYTES, REPORT_BYTES, SIZE_LIMIT
 from rdc.model.instances import IdenticalFiles
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing import BinaryIO

@@ -9,10 +9,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing import BinaryIO, TextIO

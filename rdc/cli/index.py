@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rdc.cli.catalog_options import CATALOG_OPTION, read_choice
 from rdc.cli.environment import Environment
@@ -12,7 +13,6 @@ from rdc.cli.filter_options import FILTER_GROUP, read_rule_file, read_rules
 from rdc.cli.options import Option, OptionGroup, options_help, parse_words
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.report.index_terminal import IndexTerminal
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.catalog.catalog import Catalog

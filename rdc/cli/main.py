@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
+from typing import Protocol, cast
 
 from rdc.cli.environment import Environment, OutputClosedError, process_environment
 from rdc.cli.options import OptionGroup
 from rdc.cli.settings import default_words
 from rdc.errors import ExitCode, RdcError, UsageError, printable
-from rdc.signals import signal
-from rdc.typing import Protocol, cast
 
 __all__ = ["VERBS", "Verb", "entry", "run", "verbs"]
 

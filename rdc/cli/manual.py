@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from rdc import __version__
 from rdc.cli.options import options_help
 from rdc.cli.settings import SETTINGS
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.cli.main import Verb

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.signing import SignTask
@@ -16,7 +17,6 @@ from rdc.model.entries import Kind
 from rdc.model.instances import EqualRuns, Place
 from rdc.progress import Problem
 from rdc.tree.walk import Walk, join
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore

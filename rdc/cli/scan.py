@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from rdc.cli.environment import Environment
 from rdc.cli.filter_options import read_rule_file
@@ -15,7 +16,6 @@ from rdc.cli.options import options_help
 from rdc.cli.scan_options import SCAN_OPTIONS, Output, ScanRequest, parse_scan, read_scan
 from rdc.errors import ExitCode
 from rdc.report.trouble import Trouble
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.model.scan import ScanReport

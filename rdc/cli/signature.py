@@ -6,6 +6,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.environment import Environment
@@ -13,7 +14,6 @@ from rdc.cli.options import Option, OptionGroup, Words, options_help, parse_word
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.report.json_events import path_fields
 from rdc.report.sizes import exact_text, size_text
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from rdc.cli.catalog_options import CATALOG_GROUP, read_choice
 from rdc.cli.environment import Environment
@@ -15,7 +16,6 @@ from rdc.errors import ExitCode, RdcError, UsageError, worse
 from rdc.model.similar import SimilarOptions
 from rdc.progress import Problem
 from rdc.report.trouble import Trouble
-from rdc.typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rdc.errors import UsageError
 from rdc.limits import SIZE_LIMIT
 
@@ -12,8 +14,6 @@ _SIZE = r"(\d{1,19}(?:\.\d{0,9})?)(?:b|([kmgtp])(b|ib)?)?"
 
 def read_size(option: str, text: str) -> int:
     """Bytes: k, m, g, t, p (also kib ...) are powers of 1024, kb, mb ... of 1000. Raises UsageError."""
-    import re
-
     found = re.fullmatch(_SIZE, text, re.ASCII | re.IGNORECASE)
     if found is None:
         raise UsageError(f"{option}={text}: a size such as 500M or 2G is expected")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from rdc.cli.environment import Environment
 from rdc.cli.filter_options import read_rule_file
@@ -15,7 +16,6 @@ from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import Reporter
 from rdc.report.sync_terminal import SyncTerminal
-from rdc.typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options import Option, OptionGroup, Words, parse_words
 from rdc.cli.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.errors import UsageError
 from rdc.limits import BANDWIDTH_LEAST, SIZE_LIMIT, TIMEOUT_SECONDS
-from rdc.model.location import Location, RemoteShell, command_words, parse_location
+from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import SyncOptions
 from rdc.records import dataclass
 from rdc.report.sync_terminal import TerminalStyle
@@ -190,8 +192,6 @@ def _bandwidth(words: Words) -> int:
     last = words.last("--bwlimit")
     if last is None:
         return 0
-    import re
-
     found = re.fullmatch(_RATE, last.value, re.ASCII | re.IGNORECASE)
     if found is None:
         raise UsageError(
@@ -232,8 +232,10 @@ def _shell(words: Words) -> RemoteShell:
     shell = RemoteShell()
     argv = shell.command
     if command is not None:
+        import shlex
+
         try:
-            argv = tuple(command_words(command.value))
+            argv = tuple(shlex.split(command.value))
         except ValueError as error:
             raise UsageError(f"-e {command.value}: {error}; quote it as for a shell") from error
         if not argv:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from rdc.cli.environment import Environment
 from rdc.cli.filter_options import read_rule_file
@@ -17,7 +18,6 @@ from rdc.model.location import Location, RemoteShell
 from rdc.model.watch import UNWATCHED, WatchEvent, WatchOptions, WatchReport
 from rdc.progress import Event
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from os import PathLike

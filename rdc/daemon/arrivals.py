@@ -9,6 +9,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.daemon.log import fault
@@ -18,7 +19,6 @@ from rdc.protocol.messages import Refused
 from rdc.records import dataclass
 from rdc.session.serve import greeting
 from rdc.transport.tls import TlsTransport
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import ssl

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rdc.errors import UsageError
 from rdc.limits import SIZE_LIMIT, TIMEOUT_SECONDS
@@ -13,7 +14,6 @@ from rdc.model.location import DEFAULT_PORT
 from rdc.model.settings import read_settings
 from rdc.records import dataclass, replace
 from rdc.transport.keys import KeyRing, key_directory
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.model.settings import Table

@@ -12,10 +12,10 @@ import signal
 import time
 from collections.abc import Callable
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError
 from rdc.transport.base import timed_out
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.transport.base import Exchange

@@ -7,10 +7,10 @@ import selectors
 import socket
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rdc.daemon.config import Address
 from rdc.errors import ExitCode, RdcError
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.daemon.log import Log

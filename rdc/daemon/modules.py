@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, RdcError, TrustError, UsageError
 from rdc.files.allowance import Allowance
@@ -13,7 +14,6 @@ from rdc.model.entries import Kind
 from rdc.protocol.messages import Role
 from rdc.records import replace
 from rdc.session.serve import Admitted
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,11 +7,11 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rdc.daemon.log import fault
 from rdc.limits import EXPIRY_NOTICE_DAYS
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.daemon.log import Log

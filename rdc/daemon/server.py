@@ -15,6 +15,7 @@ import socket
 import time
 from collections.abc import Callable
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from rdc.daemon.arrivals import Arrivals
 from rdc.daemon.listening import Listeners
@@ -23,7 +24,6 @@ from rdc.daemon.session import Visitor, serve_session
 from rdc.daemon.slots import Slots
 from rdc.errors import ExitCode, RdcError, TrustError
 from rdc.transport.tls_trust import answering_context, days_until
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.daemon.config import Address, DaemonConfig

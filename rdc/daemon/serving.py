@@ -6,12 +6,12 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rdc.daemon.config import read_config
 from rdc.daemon.log import Log
 from rdc.daemon.privileges import check_root, confine, drop_privileges, forbid_core_dumps
 from rdc.transport.keys import VARIABLE
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ _LATE = (
     "concurrent.futures.thread",
     "difflib",
     "mmap",
-    "rdc.zstd",
+    "zstandard",
     "re",
     "shlex",
     "sqlite3",

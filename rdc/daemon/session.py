@@ -9,6 +9,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
@@ -23,7 +24,6 @@ from rdc.protocol.messages import Open, Role
 from rdc.records import dataclass
 from rdc.session.driver import run
 from rdc.session.serve import Admitted, answer, greeting
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,10 @@ import os
 import resource
 import stat
 from collections.abc import Callable, Iterable
+from enum import Enum
 from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple
 
-from rdc.enums import Enum
 from rdc.errors import FileError, RdcError
 from rdc.files.exchange import file_over_directory
 from rdc.files.metadata import kind_of
@@ -18,7 +19,6 @@ from rdc.files.source import identity_of
 from rdc.files.syscalls import rename_no_replace, syncfs
 from rdc.model.entries import Identity, Metadata, little_endian_integers, strings
 from rdc.records import replace
-from rdc.typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from typing import Final

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from typing import TypeVar
 
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.allowance import ENTRY_BYTES, Allowance
@@ -19,7 +20,6 @@ from rdc.files.source import SourceFile, identity_of
 from rdc.files.temporary import temporary_name
 from rdc.limits import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES
 from rdc.model.entries import Identity, Kind, Listing, Metadata, PackedInodes, PackedListing
-from rdc.typing import TypeVar
 
 __all__ = ["Root"]
 

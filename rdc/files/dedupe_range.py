@@ -10,9 +10,9 @@ import errno
 import os
 import struct
 from fcntl import ioctl
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, RdcError
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import struct
+from typing import TYPE_CHECKING
 from zlib import crc32
-
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.model.entries import Metadata

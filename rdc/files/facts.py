@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from rdc.files.attributes import read_attributes
 from rdc.files.extents import extents
 from rdc.model.instances import FileFacts
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

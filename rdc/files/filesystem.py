@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from enum import Enum
 
-from rdc.enums import Enum
 from rdc.files.syscalls import file_system_type
 from rdc.records import dataclass
 

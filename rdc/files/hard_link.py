@@ -23,12 +23,12 @@ import errno
 import os
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from rdc.files.displaced import displaced_name
 from rdc.files.failure import changed
 from rdc.files.swap import put_back
 from rdc.files.syscalls import rename_exchange, syncfs
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

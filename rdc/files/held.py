@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rdc.files.attributes import read_attributes
 from rdc.files.failure import changed
 from rdc.files.lease import is_intact, take_lease
 from rdc.files.source import SPAN_BYTES
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

@@ -6,11 +6,11 @@ import errno
 import os
 import stat
 from contextlib import suppress
+from enum import Enum
+from typing import TYPE_CHECKING
 
-from rdc.enums import Enum
 from rdc.files.exchange import file_over_directory
 from rdc.files.temporary import temporary_name
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

@@ -9,11 +9,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from enum import Enum
+from typing import TYPE_CHECKING
 
-from rdc.enums import Enum
 from rdc.files.source import identity_of
 from rdc.files.syscalls import rename_no_replace_between, syncfs
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

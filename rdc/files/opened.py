@@ -7,8 +7,7 @@ and Root: those know every case and name it. So there are no errors here, and wi
 from __future__ import annotations
 
 from array import array
-
-from rdc.typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

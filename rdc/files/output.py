@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError
 from rdc.files.failure import failure
 from rdc.files.temporary import temporary_name
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

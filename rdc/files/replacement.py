@@ -7,13 +7,13 @@ import fcntl
 import os
 from contextlib import suppress
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rdc.errors import RdcError
 from rdc.files.metadata import set_on_descriptor
 from rdc.files.source import identity_of
 from rdc.files.syscalls import fallocate_keep_size
 from rdc.files.temporary import temporary_name
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

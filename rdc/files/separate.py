@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from rdc.files.attributes import write_attributes
 from rdc.files.failure import changed
@@ -11,7 +12,6 @@ from rdc.files.held import HeldFile
 from rdc.files.replacement import Replacement
 from rdc.files.swap import put_back
 from rdc.files.syscalls import rename_exchange
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

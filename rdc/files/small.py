@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from array import array
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.model.entries import strings
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set

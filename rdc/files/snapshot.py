@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.files.opened import OpenedFiles, can_open
@@ -10,7 +11,6 @@ from rdc.files.source import HeldContent
 from rdc.limits import BUNDLED_FILE_BYTES
 from rdc.model.entries import Identity
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

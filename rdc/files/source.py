@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rdc.files.failure import changed, failure
 from rdc.model.entries import Identity, Metadata
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

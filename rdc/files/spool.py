@@ -5,11 +5,11 @@ from __future__ import annotations
 import mmap
 import os
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rdc.errors import RdcError
 from rdc.files.failure import failure
 from rdc.limits import SPOOL_MEMORY_BYTES
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing import IO

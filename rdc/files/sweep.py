@@ -6,9 +6,9 @@ import fcntl
 import os
 import stat
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from rdc.files.temporary import is_temporary
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-
-from rdc.typing import TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from types import ModuleType

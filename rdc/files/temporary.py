@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 __all__ = ["TEMPORARY_PATTERN", "TEMPORARY_RANGE", "is_temporary", "is_temporary_of", "temporary_name"]
 
@@ -15,24 +16,18 @@ _PREFIX = b".rdc-"
 TEMPORARY_RANGE = (_PREFIX, _PREFIX[:-1] + b".")
 """Every temporary's name sorts at or after the first, and before the second ('.' follows '-')."""
 
-_SUFFIX = b".tmp"
-_LENGTH = len(_PREFIX) + 16 + len(_SUFFIX)
-_DIGITS = frozenset(b"0123456789abcdef")
+_is_temporary = re.compile(TEMPORARY_PATTERN).fullmatch
 
 
 def is_temporary(name: bytes) -> bool:
-    """Whether `name` (one component) is a name that `temporary_name` gives, one of TEMPORARY_PATTERN."""
-    return (
-        name.startswith(_PREFIX)
-        and len(name) == _LENGTH
-        and name.endswith(_SUFFIX)
-        and _DIGITS.issuperset(name[len(_PREFIX) : -len(_SUFFIX)])
-    )
+    """Whether `name` (one component) is a name that `temporary_name` gives."""
+    # Most names do not begin with a dot: the first test spares a call of the regular expression.
+    return name.startswith(_PREFIX) and _is_temporary(name) is not None
 
 
 def temporary_name(target: bytes) -> bytes:
     """A name for what is to become `target` (one component): half of it says so, half is random."""
-    return _PREFIX + _mark(target) + os.urandom(4).hex().encode() + _SUFFIX
+    return _PREFIX + _mark(target) + os.urandom(4).hex().encode() + b".tmp"
 
 
 def is_temporary_of(name: bytes, target: bytes) -> bool:

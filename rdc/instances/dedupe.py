@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.instances.group import inodes_of
@@ -11,7 +12,6 @@ from rdc.instances.leftovers import clear_leftovers
 from rdc.instances.link import Linker
 from rdc.instances.share import Sharer
 from rdc.instances.tally import Tally
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.instances.events import DedupeReporter

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 from rdc.model.instances import Instance
 from rdc.progress import Problem, Progressed
-from rdc.typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from typing import TypeAlias

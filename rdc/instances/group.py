@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.files.displaced import is_displaced
@@ -12,7 +13,6 @@ from rdc.files.failure import changed
 from rdc.instances.tree import is_below
 from rdc.model.instances import Place
 from rdc.records import dataclass, field
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.instances.tree import Tree

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, printable
 from rdc.files.displaced import is_displaced, is_displaced_of, is_unchanged
@@ -19,7 +20,6 @@ from rdc.model.entries import Kind, strings
 from rdc.model.instances import Action, Instance
 from rdc.tree.filters import FilterList
 from rdc.tree.walk import PackedWalk
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, printable
 from rdc.files.failure import changed
@@ -19,7 +20,6 @@ from rdc.instances.group import by_volume, choose_kept
 from rdc.instances.journal import LinkRecord
 from rdc.model.instances import Action, Instance
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.instances.group import Inode

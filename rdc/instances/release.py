@@ -9,6 +9,7 @@ When the temporary has gone, and the rest is shared, nobody refers to the large 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.files.dedupe_range import SLICE_BYTES, dedupe_range, sharing_failure
@@ -17,7 +18,6 @@ from rdc.files.failure import changed
 from rdc.files.replacement import Replacement
 from rdc.files.source import SPAN_BYTES
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

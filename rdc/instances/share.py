@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.files.dedupe_range import NO_SHARING, SLICE_BYTES, can_share, dedupe_range, sharing_failure
@@ -15,7 +16,6 @@ from rdc.instances.group import by_volume, choose_source
 from rdc.instances.release import Span, move, spans_to_move
 from rdc.model.instances import Action, Instance, Place, Sharing
 from rdc.records import dataclass, replace
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

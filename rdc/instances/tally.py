@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.errors import ExitCode, FileError, worse
 from rdc.model.instances import DedupeReport
 from rdc.progress import Problem, Progressed
 from rdc.records import dataclass, field
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.instances.events import DedupeReporter

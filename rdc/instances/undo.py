@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.errors import FileError, printable
 from rdc.files.confined import Root
 from rdc.files.facts import facts_of
@@ -9,7 +11,6 @@ from rdc.files.separate import separate
 from rdc.instances.journal import LinkRecord, read_journal
 from rdc.instances.tally import Tally
 from rdc.model.instances import Action, Instance
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.instances.events import DedupeReporter

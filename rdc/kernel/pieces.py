@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.kernel.choice import chosen_module
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.kernel._pieces import (

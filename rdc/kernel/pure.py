@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections import deque
+from typing import TYPE_CHECKING
 
 from rdc.kernel.constants import (
     FEW_FEATURES_BELOW,
@@ -44,7 +45,6 @@ from rdc.kernel.pure_similarity import TraitIndex, TraitPairs
 from rdc.kernel.pure_siphash import siphash
 from rdc.kernel.pure_word_differences import difference_words, nonzero_bytes, sum_words
 from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINNOW_MAX_LIMIT
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import re
 from array import array
-
-from rdc.typing import TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer

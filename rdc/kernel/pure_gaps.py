@@ -15,8 +15,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left
-
-from rdc.typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

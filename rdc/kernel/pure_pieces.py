@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-
-from rdc.typing import TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,11 +8,11 @@ from __future__ import annotations
 import heapq
 import struct
 from array import array
+from typing import TYPE_CHECKING
 
 from rdc.kernel.constants import TRAIT_COUNT
 from rdc.limits import SIMILAR_FILES, SIMILAR_MATCHES
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,7 @@ in every row; by how much each number is more than the one above is mostly a sma
 from __future__ import annotations
 
 from array import array
-
-from rdc.typing import TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rdc.enums import Enum
+from enum import Enum
+
 from rdc.model.sync import FilterRule
 from rdc.records import dataclass
 

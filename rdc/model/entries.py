@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from array import array
+from enum import IntEnum
+from typing import TYPE_CHECKING
 
-from rdc.enums import IntEnum
 from rdc.records import dataclass, replace
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from rdc.enums import Enum
+from enum import Enum
+from typing import TYPE_CHECKING
+
 from rdc.errors import ExitCode
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from array import array

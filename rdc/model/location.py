@@ -7,7 +7,7 @@ import os
 from rdc.errors import UsageError
 from rdc.records import dataclass
 
-__all__ = ["DEFAULT_PORT", "Location", "RemoteShell", "command_words", "parse_location"]
+__all__ = ["DEFAULT_PORT", "Location", "RemoteShell", "parse_location"]
 
 DEFAULT_PORT = 8730
 """TCP port of a daemon where rdc:// names none; nothing is registered for it, and rsync's is 873."""
@@ -42,16 +42,6 @@ class RemoteShell:
 
     command: tuple[str, ...] = ("ssh",)
     program: str = "rdc"
-
-
-def command_words(text: str) -> list[str]:
-    """`text` split at blanks with the shell's quoting; nothing is expanded. ValueError for an open quote."""
-    # shlex, with re, takes 4 ms to load, and nearly every command is plain words.
-    if text.isascii() and text.isprintable() and not any(mark in text for mark in "'\"\\"):
-        return text.split()
-    import shlex
-
-    return shlex.split(text)
 
 
 def parse_location(text: str) -> Location:

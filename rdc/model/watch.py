@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.model.sync import SyncOptions
 from rdc.records import dataclass, field
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -12,6 +12,7 @@ from array import array
 from collections import deque
 from itertools import accumulate
 from operator import mul, sub
+from typing import TYPE_CHECKING
 
 from rdc.kernel.pieces import tile_range
 from rdc.plan.descent import Fetch, Patch, Pieces, Repeat
@@ -20,7 +21,6 @@ from rdc.plan.open_ranges import OpenRanges
 from rdc.plan.questions import NOWHERE, ORDERED_COST, Ask, Find, fingerprint_width
 from rdc.plan.region_search import RegionQuestion, RegionSearch
 from rdc.plan.regions import REGION_BYTES, Window, sliced
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

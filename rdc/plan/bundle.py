@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from rdc.plan.blocks import FURTHER, GapSearch, first_step
 from rdc.plan.descent import ByteRange
@@ -17,7 +18,6 @@ from rdc.plan.gaps import gap_within
 from rdc.plan.regions import UNPLACED
 from rdc.protocol.comparison import SHORTEN
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from rdc.enums import Enum, IntFlag
+from enum import Enum, IntFlag
+from typing import TYPE_CHECKING
+
 from rdc.model.entries import Kind
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

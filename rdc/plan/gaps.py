@@ -9,10 +9,10 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 from operator import mul
+from typing import TYPE_CHECKING
 
 from rdc.plan.descent import ByteRange, Fetch, Repeat, Reuse, ReuseChunk
 from rdc.plan.regions import UNPLACED, Window
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from rdc.model.entries import Kind
 from rdc.plan.compare import Difference
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.plan.compare import Decision

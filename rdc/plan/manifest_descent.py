@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import accumulate, compress
+from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TIER_NODES
 from rdc.records import dataclass, replace
 from rdc.tree.fold import GROUPS, Group
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

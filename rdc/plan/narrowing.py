@@ -6,10 +6,11 @@ never newer; and directories that both sides have are never skipped.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Comparison, Decision, Difference
 from rdc.records import dataclass, replace
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.model.entries import Listing

@@ -5,9 +5,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from itertools import accumulate, islice
+from typing import TYPE_CHECKING
 
 from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

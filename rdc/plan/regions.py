@@ -7,10 +7,10 @@ for changed addresses: smaller blocks are then tried in few places, so that thei
 from __future__ import annotations
 
 from array import array
+from typing import TYPE_CHECKING
 
 from rdc.kernel.pieces import join_pieces, open_runs, place_blocks
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

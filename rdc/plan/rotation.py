@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING
+
 from rdc.limits import BASES_PER_FILE
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Difference
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.model.entries import Listing
@@ -21,11 +23,8 @@ ROTATED_FILES = 16_384
 """Changed files of a directory among which is looked, some 300 bytes each: where more change they were not
 rotated."""
 
-NUMBER_DIGITS = 14
-"""As of app.log-20240131123000, the longest that rotations use."""
-
-SUFFIX_BYTES = 4
-"""Of what compressed the file, its dot not counted."""
+# app.log.2.gz, app.log-20240131, mbox.3; what stands before the number is what all of them were once.
+_NUMBERED = re.compile(rb"(.+)[.-]([0-9]{1,14})(\.[A-Za-z0-9]{1,4})?", re.DOTALL)
 
 
 def rotated(
@@ -81,26 +80,12 @@ def _may_be_rotated(wanted: Listing, decision: Decision) -> bool:
 
 def _names_before(name: bytes) -> list[bytes]:
     """What a file of this name may have been called before it was numbered on."""
-    parts = _numbered(name)
-    if parts is None:
+    match = _NUMBERED.fullmatch(name)
+    if match is None:
         return []
-    stem, separator, number, suffix = parts
+    stem, number, suffix = match[1], match[2], match[3] or b""
     before = b"%0*d" % (len(number), max(0, int(number) - 1))
     shorter = b"%d" % max(0, int(number) - 1)
+    separator = name[len(stem) : len(stem) + 1]
     names = [stem + separator + one + suffix for one in (before, shorter)]
     return list(dict.fromkeys([*names, stem + suffix, stem]))
-
-
-def _numbered(name: bytes) -> tuple[bytes, bytes, bytes, bytes] | None:
-    """Stem, separator, number and suffix of app.log.2.gz, app.log-20240131, mbox.3: what stands before the
-    number is what all of them were once."""
-    ending = name.rfind(b".")
-    ends = [len(name)]
-    if ending > 0 and len(name) - ending - 1 <= SUFFIX_BYTES and name[ending + 1 :].isalnum():
-        ends.append(ending)
-    for end in ends:
-        at = max(name.rfind(b".", 0, end), name.rfind(b"-", 0, end))
-        number = name[at + 1 : end]
-        if at > 0 and len(number) <= NUMBER_DIGITS and number.isdigit():
-            return name[:at], name[at : at + 1], number, name[end:]
-    return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from rdc.limits import (
     BLOCK_SIZE_MAX,
     BUNDLE_BYTES,
@@ -15,7 +17,6 @@ from rdc.protocol.comparison import LEAF_WIDTH, SHORTEN
 from rdc.protocol.field_types import Digest, Ordinal
 from rdc.protocol.fields import Blob, Column, Gaps, Integer
 from rdc.records import dataclass
-from rdc.typing import Annotated
 
 __all__ = ["BUNDLE_BLOCK_MIN", "BundleAnswer", "BundleRequest"]
 

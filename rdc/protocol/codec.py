@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from functools import cached_property, partial
 from operator import attrgetter
+from typing import TYPE_CHECKING, TypeVar
 
 import msgpack  # type: ignore[import-untyped]
 
@@ -14,7 +15,6 @@ from rdc.errors import ProtocolError
 from rdc.limits import FRAME_BYTES, MESSAGE_BYTES
 from rdc.protocol.fields import Codec, Content, Flag, Integer, Path, Word, of_type
 from rdc.protocol.varint import decode_varint, encode_varint
-from rdc.typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from typing import Any, ClassVar, NoReturn

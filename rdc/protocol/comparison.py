@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
 from rdc.limits import (
     BLOCK_SIZE_MAX,
     BLOCK_SIZE_MIN,
@@ -29,7 +31,6 @@ from rdc.protocol.field_types import (
 from rdc.protocol.fields import Blob, Column, Flag, Integer, Parts
 from rdc.protocol.ranges import Ranged, columns_of
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING, Annotated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,9 +8,9 @@ belongs to no frame, preambles and signs of life, is a row of its own: the rows 
 from __future__ import annotations
 
 from collections import deque
+from typing import TYPE_CHECKING
 
 from rdc.model.sync import MessageCost, Purpose
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

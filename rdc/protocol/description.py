@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import le
+from typing import Annotated
 
 from rdc.limits import (
     FILES_PER_MESSAGE,
@@ -21,7 +22,6 @@ from rdc.protocol.fields import Blob, Column, Flag, Gaps, KeptCode, Member, Meta
 from rdc.protocol.listings import ListingColumns
 from rdc.protocol.rows import RowColumns, Rows
 from rdc.records import dataclass
-from rdc.typing import Annotated
 
 __all__ = [
     "HardLinks",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
 from rdc.errors import ExitCode
 from rdc.limits import (
     FILES_PER_MESSAGE,
@@ -14,7 +16,6 @@ from rdc.limits import (
 )
 from rdc.protocol.fields import Blob, Gaps, Integer, Member, Text
 from rdc.protocol.rows import ALL_GROUPS
-from rdc.typing import TYPE_CHECKING, Annotated
 
 if TYPE_CHECKING:
     from typing import TypeAlias

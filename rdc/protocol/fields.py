@@ -6,8 +6,9 @@ A codec's unpack() raises ValueError with the reason; the message registry adds 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from rdc.enums import IntEnum
 from rdc.errors import printable
 from rdc.limits import PATH_BYTES, RULES_BYTES, SIZE_LIMIT, TIMEOUT_SECONDS
 from rdc.model.entries import Metadata
@@ -15,7 +16,6 @@ from rdc.model.kept import GRANULARITIES, Kept
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.columns import pack_column, pack_gaps, unpack_column, unpack_gaps
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from typing import Any

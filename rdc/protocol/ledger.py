@@ -10,6 +10,7 @@ from array import array
 from bisect import bisect_right
 from collections import deque
 from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
 from rdc.protocol.claims import CELL_BYTES
@@ -46,7 +47,6 @@ from rdc.protocol.messages import (
     TreeRequest,
 )
 from rdc.protocol.states import Illegal
-from rdc.typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,6 +7,8 @@ are declared by phase: opening, description, comparison, bundles, content, accou
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from rdc.protocol.account import Done, Items, Notice, Plan, Progress
 from rdc.protocol.bundles import BundleAnswer, BundleRequest
 from rdc.protocol.codec import decode_payload, encode_parts, encode_payload, registered
@@ -49,7 +51,6 @@ from rdc.protocol.description import (
 from rdc.protocol.opening import PROTOCOL_VERSION, Describe, Hello, Open, Opened, Refused, Role
 from rdc.protocol.origins import NO_TRAITS, DigestAnswer, DigestRequest, TraitsAnswer, TraitsRequest
 from rdc.protocol.turns import Changed, Condition, Follow, Renamed, SourceState, Turn, TurnEnd, Watch
-from rdc.typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from typing import TypeAlias

@@ -5,9 +5,9 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate, chain
 from operator import add, sub
+from typing import TYPE_CHECKING
 
 from rdc.limits import SIZE_LIMIT
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rdc.enums import Enum
+from enum import Enum
+
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError, printable
 from rdc.instances.events import DedupeEvent
@@ -10,7 +11,6 @@ from rdc.model.instances import Action, DedupeReport, Instance
 from rdc.records import dataclass
 from rdc.report.sizes import counted, size_text
 from rdc.report.trouble import Trouble
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.report.progress_bar import ProgressBar

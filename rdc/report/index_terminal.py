@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, worse
 from rdc.progress import Problem, Progressed
 from rdc.report.sizes import counted, size_text
 from rdc.report.trouble import Trouble
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.progress import Event

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, RdcError
 from rdc.progress import Problem, Progressed
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rdc.progress import Event
 from rdc.report.progress_track import PHASES, ProgressTrack, Standing, detail_text
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing import TextIO

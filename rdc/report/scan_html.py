@@ -10,13 +10,13 @@ import html
 import os
 import string
 from importlib import resources
+from typing import TYPE_CHECKING
 
 from rdc.errors import UsageError
 from rdc.files.output import write_output
 from rdc.report.scan_charts import directories_chart, label, levels_chart, overlaps_chart, sizes_chart
 from rdc.report.scan_headline import headline, level_title, percent, saved_share
 from rdc.report.sizes import counted, size_text
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

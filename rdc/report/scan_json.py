@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from rdc.model.scan import Bin, LevelSummary, ScanReport
 from rdc.report.json_events import path_fields
 from rdc.report.scan_headline import headline
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing import TypeAlias

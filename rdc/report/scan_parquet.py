@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.report.scan_csv import TABLES, table_rows
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.model.scan import ScanReport

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.errors import printable
 from rdc.report.scan_headline import headline, level_title, percent, saved_share
 from rdc.report.sizes import counted, size_text
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

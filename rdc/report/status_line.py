@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import unicodedata
-
-from rdc.typing import TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

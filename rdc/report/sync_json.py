@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.progress import ItemChanged, PlanKnown
 from rdc.report.json_events import JsonEvents, Value, path_fields
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.model.sync import SyncReport

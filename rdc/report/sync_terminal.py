@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError, printable
 from rdc.model.sync import SyncReport
@@ -10,7 +11,6 @@ from rdc.progress import Event, ItemChanged
 from rdc.records import dataclass
 from rdc.report.sizes import counted, exact_text, size_text
 from rdc.report.trouble import Trouble
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.report.progress_bar import ProgressBar

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, printable
 from rdc.progress import Problem
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.progress import Event

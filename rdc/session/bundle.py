@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -27,7 +28,6 @@ from rdc.session.literals import literals_of
 from rdc.session.rebuild import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.short import sign_short
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -17,7 +18,6 @@ from rdc.protocol.messages import BundleAnswer
 from rdc.session.range_answers import end_of
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.short import sign_short
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams

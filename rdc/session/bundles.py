@@ -7,6 +7,7 @@ changed meanwhile, and those of a bundle that turns out wrong.
 from __future__ import annotations
 
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, ProtocolError
 from rdc.files.replacement import Replacement
@@ -37,7 +38,6 @@ from rdc.session.bundle import Bundle
 from rdc.session.driver import Flush, Send
 from rdc.session.file_descents import LEAF_BLOCK, rounds_left
 from rdc.signature.records import SHORT_REFERENCE_BYTES, reference_width
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 from operator import add
+from typing import TYPE_CHECKING
 
 from rdc.kernel import take_targets
 from rdc.kernel.pieces import put_tiles, tile_range, tile_reads
@@ -14,7 +15,6 @@ from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES, rests
 from rdc.protocol.messages import Correction, Targets
 from rdc.records import dataclass
 from rdc.session.blanks import CLAIMED, hide, shown
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,6 +6,8 @@ else changed is found out when it is named, all others when the whole trees are 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.files.move import Moved, make_durable, move_directory, move_file
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, strings
@@ -17,7 +19,6 @@ from rdc.session.directories import Announced, writing_code
 from rdc.session.driver import Receive, Send
 from rdc.session.receiving import Receiving
 from rdc.session.vanished import Vanished
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner

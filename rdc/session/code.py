@@ -5,9 +5,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from itertools import accumulate, chain
+from typing import TYPE_CHECKING
 
 from rdc.kernel import absolute_targets, relative_targets
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isqrt
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.limits import FILES_PER_GROUP, FILES_PER_MESSAGE, OPENED_FILES, OPENED_FILES_LEAST
@@ -10,7 +11,6 @@ from rdc.protocol.messages import RootRequest
 from rdc.session.driver import Send
 from rdc.session.file_queue import FileQueue
 from rdc.signature.records import group_references
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.sweep import sweep
 from rdc.model.entries import Kind
@@ -9,7 +11,6 @@ from rdc.plan.itemize import DELETING
 from rdc.progress import ItemChanged, Problem
 from rdc.session.rights import lend_rights
 from rdc.tree.walk import join
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from rdc.enums import IntEnum
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
 from rdc.errors import printable
 from rdc.files.source import HeldContent
 from rdc.records import dataclass
 from rdc.session.rebuild import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.limits import (
@@ -38,7 +39,6 @@ from rdc.session.driver import Flush, Send
 from rdc.tree.fold import GROUPS, Fold, Group
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -8,6 +8,7 @@ descent find the directories to be compared, from which on both ways are one.
 from __future__ import annotations
 
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.limits import SMALL_MANIFEST
@@ -34,7 +35,6 @@ from rdc.session.settlement import Settlement
 from rdc.session.transfer import WHOLE_BYTES
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner

@@ -7,6 +7,8 @@ every directory that was touched, deepest first.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.errors import ExitCode, FileError, printable
 from rdc.limits import VANISHED_FILES
 from rdc.model.entries import Kind, Listing, Metadata
@@ -17,7 +19,6 @@ from rdc.progress import ItemChanged, Problem
 from rdc.records import dataclass, replace
 from rdc.session.rights import lend_rights
 from rdc.tree.walk import join
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence, Set

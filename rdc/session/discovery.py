@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.errors import ProtocolError
 from rdc.protocol.messages import RowsPart, RowsRequest, TierAnswer, TierRequest, TopTier
 from rdc.session.driver import Receive, Send
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.model.kept import Kept

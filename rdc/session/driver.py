@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Generator
 from itertools import groupby
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rdc.errors import ExitCode, ProtocolError, RdcError, StreamError
 from rdc.limits import INBOUND_BYTES
@@ -21,8 +22,7 @@ from rdc.records import dataclass
 from rdc.session.bandwidth import TokenBucket
 from rdc.session.heartbeat import BEATS, Heartbeat
 from rdc.session.pressure import Pressure
-from rdc.transport.base import Exchange, Transport, as_waitable, timed_out
-from rdc.typing import TYPE_CHECKING, Generic, TypeVar
+from rdc.transport.base import Exchange, Transport, Waitable, timed_out
 
 if TYPE_CHECKING:
     from typing import Any, NoReturn, TypeAlias
@@ -266,8 +266,8 @@ class _Link:
         self.drain(1)
         if self._connection.bytes_received != before:
             return False  # it came while the last words left: perhaps all that there is to wait for
-        transport = as_waitable(self._transport)
-        if transport is None:
+        transport = self._transport
+        if not isinstance(transport, Waitable):
             if idle.bell is None:
                 return self.ended or (self.step(wait=True) and self.ended)
             raise RdcError("this kind of connection cannot be kept open", code=ExitCode.USAGE)

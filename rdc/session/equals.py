@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.errors import FileError
 from rdc.limits import EQUAL_ROOTS
 from rdc.records import dataclass
 from rdc.session.descending_file import HeldFile
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.session.driver import Conversation

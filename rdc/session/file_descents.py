@@ -6,6 +6,7 @@ What goes wrong on this short way is repeated once with whole digests, then once
 from __future__ import annotations
 
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, ProtocolError
 from rdc.files.replace import Replacement
@@ -34,7 +35,6 @@ from rdc.session.literals import literals_of
 from rdc.session.rebuild import Base, MismatchError, Rebuild
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records, reference_width
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

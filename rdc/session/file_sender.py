@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from blake3 import blake3
 
 from rdc.errors import FileError, ProtocolError
@@ -11,7 +13,6 @@ from rdc.model.entries import Kind
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed
 from rdc.session.driver import Press, Send
 from rdc.session.sent_contents import SentContents, SentFile, sample_of
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

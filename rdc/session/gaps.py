@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 from array import array
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.kernel import blank_targets, match_blocks, match_runs
@@ -16,7 +17,6 @@ from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import BlockRequest
 from rdc.session.blanks import LOOK_AHEAD, LOOK_BACK, SOUGHT, blanked, is_code
 from rdc.session.driver import Send
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from typing import TYPE_CHECKING
 
 from rdc.errors import RdcError
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.errors import FileError, RdcError
 from rdc.files.commit import CommitGroup
 from rdc.files.small import NewVersions
@@ -9,7 +11,6 @@ from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference
 from rdc.plan.itemize import RENAMING, itemize
 from rdc.progress import ItemChanged, Problem
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

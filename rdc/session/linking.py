@@ -8,6 +8,7 @@ it has until it becomes the new file.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.linked import Linked, link_file
@@ -18,7 +19,6 @@ from rdc.plan.itemize import linking_code
 from rdc.progress import ItemChanged, Problem
 from rdc.session.directories import writing_code
 from rdc.session.joined import Joined
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

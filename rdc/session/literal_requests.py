@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from rdc.errors import printable
 from rdc.kernel import pack_mask, unpack_mask
@@ -20,7 +21,6 @@ from rdc.session.blanks import CLAIMED, hide, shown
 from rdc.session.code import Places
 from rdc.session.corrections import Corrections
 from rdc.session.rebuild import MismatchError
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rdc.errors import RdcError, StreamError
 from rdc.limits import INBOUND_BYTES
@@ -23,7 +24,6 @@ from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import Data, FileBatch, decode, encode
 from rdc.session.bandwidth import TokenBucket
 from rdc.session.driver import Pace, Receive, Send
-from rdc.typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from rdc.model.sync import MessageCost

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.catalog.small_files import SMALL_BYTES
 from rdc.catalog.small_roots import small_roots
 from rdc.files.opened import can_open
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

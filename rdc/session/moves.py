@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from array import array
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.files.move import Moved, make_durable, move_file
 from rdc.records import dataclass
 from rdc.session.identities import Identities
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

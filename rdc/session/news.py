@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, printable
 from rdc.limits import ITEMS_BYTES, ITEMS_PER_MESSAGE
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.protocol.messages import Items, Notice, Plan, Progress
 from rdc.session.driver import Send
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections import deque
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -29,7 +30,6 @@ from rdc.signature.records import SHORT_REFERENCE_BYTES, root_reference
 from rdc.similarity.coarse import coarse_traits
 from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.traits import Traits
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from rdc.errors import UsageError
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.tree.filters import FilterList

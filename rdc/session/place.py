@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, Protocol
 
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.confined import Root
@@ -10,7 +11,6 @@ from rdc.files.keeping import kept_by
 from rdc.model.entries import Kind
 from rdc.model.kept import Kept
 from rdc.records import dataclass, replace
-from rdc.typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from functools import partial
+from typing import TYPE_CHECKING
 
 from rdc.kernel import blank_targets, block_fingerprints
 from rdc.kernel.pieces import range_reads, take_ranges
@@ -17,7 +18,6 @@ from rdc.session.cell_checks import corrections
 from rdc.session.code import Places, has_code
 from rdc.session.driver import Press, Send
 from rdc.session.tables import tabled
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

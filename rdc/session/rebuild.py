@@ -8,6 +8,7 @@ from collections import deque
 from contextlib import suppress
 from itertools import accumulate
 from operator import mul
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -19,7 +20,6 @@ from rdc.plan.descent import ByteRange, Fetch, Patch, Repeat, Reuse, ReuseChunk
 from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder
 from rdc.signature.digests import DIGEST_BYTES
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError
 from rdc.protocol.messages import Done
@@ -14,7 +15,6 @@ from rdc.session.tally import Tally
 from rdc.session.transfer import Transfers
 from rdc.session.transfer_context import TransferContext
 from rdc.tree.manifest import Manifest
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.model.entries import Kind
 from rdc.records import replace
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

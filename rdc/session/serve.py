@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from rdc import __version__
 from rdc.catalog.location import user_catalog
@@ -15,7 +16,6 @@ from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE, keeps, open_destination, wants_listing
 from rdc.tree.filters import FilterList
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,6 +7,7 @@ such a pair again would cost a descent each time.
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import TYPE_CHECKING, Protocol
 
 from blake3 import blake3
 
@@ -16,7 +17,6 @@ from rdc.plan.compare import compare, difference
 from rdc.progress import silent
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk, join
-from rdc.typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet

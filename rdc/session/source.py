@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict, deque
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -57,7 +58,6 @@ from rdc.session.file_sender import FileSender
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE
 from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.protocol.messages import Describe, Start, TopTier, Turn
 from rdc.session.changes import ChangesTurn
@@ -9,7 +11,6 @@ from rdc.session.destination import Destination
 from rdc.session.driver import Idle, Receive, Send
 from rdc.session.news import News
 from rdc.session.place import keeps, open_destination, wants_listing
-from rdc.typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner

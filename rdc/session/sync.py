@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.catalog.signer import FileSigner
@@ -30,7 +31,6 @@ from rdc.session.overlap import check_overlap
 from rdc.session.place import keeps, keeps_owner, open_destination, wants_listing
 from rdc.session.serve import answer, greeting
 from rdc.tree.filters import FilterList
-from rdc.typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.kernel import difference_words, nonzero_bytes, sum_words
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from array import array

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.progress import Progressed
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.session.news import News

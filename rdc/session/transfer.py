@@ -7,6 +7,8 @@ rebuilt.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Generic, TypeVar
+
 from rdc.errors import ProtocolError, printable
 from rdc.files.replacement import KEEP_BYTES
 from rdc.progress import Problem
@@ -27,7 +29,6 @@ from rdc.protocol.messages import (
     TraitsAnswer,
     TreeAnswer,
 )
-from rdc.typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.errors import ExitCode, FileError
 from rdc.progress import Problem
 from rdc.records import dataclass, replace
 from rdc.session.driver import Flush
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.limits import GONE_BYTES
 from rdc.model.entries import EMPTY_LISTING
 from rdc.protocol.listings import slice_listing
@@ -9,7 +11,6 @@ from rdc.protocol.messages import Changed, Done, Renamed, Turn, TurnEnd, Watch
 from rdc.records import dataclass
 from rdc.session.driver import Receive, Send
 from rdc.session.source import Source
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_left
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from rdc.errors import FileError
@@ -16,7 +17,6 @@ from rdc.model.entries import Kind, strings
 from rdc.progress import silent
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

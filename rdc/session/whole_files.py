@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -14,7 +15,6 @@ from rdc.protocol.messages import FileRequest
 from rdc.session.driver import Send
 from rdc.session.file_queue import FileQueue
 from rdc.session.rebuild import READ_BYTES, Arrival, MismatchError
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

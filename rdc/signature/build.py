@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate, pairwise
 from operator import eq, mul
+from typing import TYPE_CHECKING, Protocol
 
 from blake3 import blake3
 
@@ -15,7 +16,6 @@ from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
 from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES, node_digest, root_digest
 from rdc.signature.tree import Level, SignatureTree
-from rdc.typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable

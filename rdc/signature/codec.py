@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import struct
 from array import array
+from typing import TYPE_CHECKING
 
 from rdc.chunking.params import ChunkParams
 from rdc.errors import RdcError, UsageError
 from rdc.signature.build import MemoryColumn, TreeBuilder, one_chunk_tree
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.trait_column import TRAITS_BYTES
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

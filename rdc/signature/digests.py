@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from blake3 import blake3
+from typing import TYPE_CHECKING
 
-from rdc.typing import TYPE_CHECKING
+from blake3 import blake3
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from blake3 import blake3
 
 from rdc.errors import ProtocolError
@@ -10,7 +12,6 @@ from rdc.limits import NODE_RECORDS_MAX, SIZE_LIMIT
 from rdc.protocol.varint import decode_varint, encode_varint
 from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 from operator import eq
+from typing import TYPE_CHECKING
 
 from rdc.kernel import cut_many
 from rdc.kernel.naming import name_parts
@@ -13,7 +14,6 @@ from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder, one_chunk_tree
 from rdc.signature.digests import DIGEST_BYTES, ROOT_KEY
 from rdc.signature.trait_column import TRAITS_BYTES, traits_at
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.kernel import Cutter
 from rdc.kernel.constants import FEW_FEATURES_BELOW
 from rdc.limits import CHUNK_MIN_LIMIT
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

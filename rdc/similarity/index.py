@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 from rdc.kernel import TraitIndex
 from rdc.limits import SIMILAR_BATCH, SIZE_LIMIT
@@ -12,7 +13,6 @@ from rdc.signature.trait_column import TRAITS_BYTES
 from rdc.similarity.pairs import SimilarPairs
 from rdc.similarity.saved import read_index, write_index
 from rdc.similarity.traits import Traits, estimate_of
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

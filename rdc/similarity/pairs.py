@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from array import array
+from typing import TYPE_CHECKING
 
 from rdc.kernel import TraitPairs
 from rdc.limits import SIMILAR_WINDOW, SPANNING_WINDOW
 from rdc.records import dataclass
 from rdc.similarity.traits import estimate_of
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from rdc.errors import RdcError
 from rdc.limits import SIMILAR_FILES
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing import BinaryIO

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.limits import SCAN_DIRECTORIES
 from rdc.model.scan import DirectorySummary, TypeSummary
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.survey.places import Places

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from functools import partial
 from itertools import accumulate, chain, repeat
 from operator import sub
+from typing import TYPE_CHECKING
 
 from rdc.kernel.survey import Folder
 from rdc.records import dataclass
@@ -25,7 +26,6 @@ from rdc.survey.places import Places
 from rdc.survey.references import References
 from rdc.survey.resembling_files import ResemblingFiles
 from rdc.survey.tally import STRATA, Tally
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

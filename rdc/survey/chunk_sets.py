@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -13,7 +14,6 @@ from rdc.kernel import Cutter
 from rdc.model.similar import Resemblance
 from rdc.progress import Problem
 from rdc.survey.content import SPAN_BYTES
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.progress import Reporter

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.errors import FileError
 from rdc.progress import Problem
 from rdc.survey.content import SPAN_BYTES
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from array import array
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from rdc.kernel.survey import select_chunks
 from rdc.records import dataclass
 from rdc.survey.tally import Z95
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -85,7 +85,7 @@ class CompressionSample:
     @cached_property
     def _compressor(self) -> ZstdCompressor:
         # Kept: making one costs as much as a small chunk.
-        from rdc.zstd import zstandard
+        import zstandard
 
         return zstandard.ZstdCompressor(level=ZSTD_LEVEL)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -13,7 +14,6 @@ from rdc.files.failure import changed
 from rdc.progress import Problem, Progressed
 from rdc.records import dataclass
 from rdc.survey.workers import in_order
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

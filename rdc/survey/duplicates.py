@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from array import array
+from typing import TYPE_CHECKING
 
 from rdc.limits import SIZE_LIMIT
 from rdc.model.duplicates import (
@@ -27,7 +28,6 @@ from rdc.survey.equality import Groups, equal_groups
 from rdc.survey.gathering import gather
 from rdc.survey.hard_links import OtherNames, split_names
 from rdc.survey.workers import usable_workers
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
+from typing import TYPE_CHECKING
 
 from rdc.kernel import equal_rows
 from rdc.model.entries import little_endian_integers
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.confined import Root
@@ -12,7 +13,6 @@ from rdc.progress import Problem
 from rdc.survey.unique_walk import UniqueWalk
 from rdc.tree.filters import FilterList
 from rdc.tree.walk import join
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

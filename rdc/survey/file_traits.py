@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -13,7 +14,6 @@ from rdc.signature.trait_column import NO_TRAITS, TRAITS_BYTES, traits_at
 from rdc.survey.content import BATCHED_BYTES, DIGEST_BYTES, Keyed
 from rdc.survey.equality import equal_groups
 from rdc.survey.hard_links import OtherNames
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

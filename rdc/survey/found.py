@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from array import array
 from bisect import bisect_right
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.model.entries import Kind, little_endian_integers, strings
 from rdc.records import dataclass
 from rdc.tree.walk import join
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import os

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, RdcError
 from rdc.files.confined import Root
@@ -14,7 +15,6 @@ from rdc.survey.file_columns import ListedDirectory
 from rdc.survey.listed_tree import ListedTree
 from rdc.survey.unique_walk import UniqueWalk
 from rdc.tree.filters import FilterList
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

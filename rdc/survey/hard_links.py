@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from typing import TYPE_CHECKING
 
 from rdc.survey.equality import equal_groups
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

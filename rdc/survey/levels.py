@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from array import array
 from sys import byteorder
+from typing import TYPE_CHECKING
 
 from rdc.chunking.params import ChunkParams
 from rdc.errors import UsageError
 from rdc.model.scan import FIXED_LEVELS
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from typing import TYPE_CHECKING
 
 from rdc.model.entries import Kind, little_endian_integers, strings
 from rdc.survey.file_columns import FileColumns, ListedDirectory
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import os

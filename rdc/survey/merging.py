@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.limits import SCAN_PROBLEMS
@@ -16,7 +17,6 @@ from rdc.survey.outcome import Outcome
 from rdc.survey.part import COUNTERS, METHOD
 from rdc.survey.resembling_files import Candidate
 from rdc.survey.sections import PartError, number, read_sections, unpacked, unpacked_names
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

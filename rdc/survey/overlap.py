@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from rdc.model.scan import Overlap
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 from itertools import compress, pairwise
+from typing import TYPE_CHECKING
 
 from rdc.kernel.survey import select_chunks
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

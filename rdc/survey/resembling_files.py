@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.model.scan import SimilarGroup
 from rdc.records import dataclass
 from rdc.signature.trait_column import traits_at
@@ -9,7 +11,6 @@ from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.traits import estimate_of
 from rdc.survey.disjoint_sets import DisjointSets
 from rdc.tree.walk import join
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from array import array

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import TYPE_CHECKING
 
 from rdc.catalog.location import USER_CATALOG, opened_catalog
 from rdc.errors import UsageError
@@ -12,7 +13,6 @@ from rdc.model.scan import ScanOptions
 from rdc.progress import silent
 from rdc.survey.scanner import Scanner
 from rdc.survey.thrift import ThriftyStore
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from rdc.files.extents import holes, shared_bytes
 from rdc.limits import SCAN_HOLES
 from rdc.survey.holes import NO_HOLES, Holes
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.files.source import SourceFile

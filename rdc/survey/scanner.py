@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from functools import partial
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -28,7 +29,6 @@ from rdc.survey.scanned_file import ScannedFile, SharingDevices
 from rdc.survey.small_batch import BATCH_BYTES, BATCH_FILES, SmallBatch, counted, named, reader, sign_batch
 from rdc.survey.stream import FileStream
 from rdc.survey.workers import in_order
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

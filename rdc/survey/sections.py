@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import struct
 from array import array
+from typing import TYPE_CHECKING
 
+import zstandard
 from blake3 import blake3
 
 from rdc.errors import ExitCode, RdcError
 from rdc.limits import PART_SECTION_BYTES, SIZE_LIMIT
 from rdc.model.entries import little_endian, little_endian_integers
-from rdc.typing import TYPE_CHECKING
-from rdc.zstd import zstandard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from array import array
+from typing import TYPE_CHECKING
 
 from rdc.kernel.survey import ChunkTable
 from rdc.model.scan import Bin
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,7 @@ from _thread import allocate_lock
 from collections import deque
 from itertools import chain, islice
 from threading import Thread
-
-from rdc.typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 from rdc.errors import ExitCode, RdcError
 from rdc.records import dataclass
-from rdc.typing import Protocol, cast
 
-__all__ = ["Exchange", "Transport", "Waitable", "as_waitable", "timed_out"]
+__all__ = ["Exchange", "Transport", "Waitable", "timed_out"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Transport(Protocol):
         """Give everything back; idempotent."""
 
 
+@runtime_checkable
 class Waitable(Protocol):
     """A transport that can be waited for together with other things."""
 
@@ -48,11 +50,6 @@ class Waitable(Protocol):
     def events(self) -> int:
         """What `fileno()` has to be polled for now, POLLIN, POLLOUT or both. When one of them comes, an
         `exchange` that wants input gets on: a wait neither misses bytes nor turns in vain."""
-
-
-def as_waitable(transport: Transport) -> Waitable | None:
-    """`transport`, if it can be waited for."""
-    return cast(Waitable, transport) if hasattr(transport, "fileno") else None
 
 
 def timed_out(timeout: float) -> RdcError:

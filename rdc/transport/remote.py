@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+from typing import TYPE_CHECKING
+
 from rdc.errors import UsageError
-from rdc.model.location import command_words
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.model.location import RemoteShell
@@ -22,7 +23,7 @@ def remote_argv(host: str, shell: RemoteShell) -> list[str]:
     if not host or host.startswith("-"):
         raise UsageError(f"'{host}' is not a host name")
     try:
-        program = command_words(shell.program)
+        program = shlex.split(shell.program)
     except ValueError as error:
         raise UsageError(f"--remote-path '{shell.program}': {error}") from error
     words = [*shell.command, host, *program, "serve", "--stdio"]

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import ssl
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from rdc.errors import RdcError, StreamError, TrustError
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.transport.keys import Certificate, KeyRing

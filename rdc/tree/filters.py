@@ -3,15 +3,14 @@ matchers."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from rdc.errors import UsageError
 from rdc.limits import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.records import dataclass, field
-from rdc.typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Sequence
+from rdc.tree.wildcards import compile_wildcards, is_wild
 
 __all__ = ["FilterList"]
 
@@ -62,7 +61,7 @@ class FilterList:
         directory_only = len(pattern) > 1 and pattern.endswith(b"/")
         if directory_only:
             pattern = pattern[:-1]
-        if _is_wild(pattern):
+        if is_wild(pattern):
             self._wild.append((number, _wild_rule(pattern, directory_only)))
             return
         anchored = pattern.startswith(b"/")
@@ -117,12 +116,6 @@ class _WildRule:
         return self.regex.fullmatch(path) is not None
 
 
-def _is_wild(pattern: bytes) -> bool:
-    """Whether rsync treats `pattern` as wildcards; without one of these, even a backslash stands for
-    itself."""
-    return any(ch in pattern for ch in (b"*", b"?", b"["))
-
-
 def _wild_rule(pattern: bytes, directory_only: bool) -> _WildRule:
     matches_inside = pattern.endswith(b"***")
     crosses = b"**" in pattern
@@ -138,18 +131,14 @@ def _wild_rule(pattern: bytes, directory_only: bool) -> _WildRule:
         floating = True
     else:
         components = pattern.count(b"/") + 1
-    return _WildRule(_compiled(pattern, floating=floating), components, directory_only, matches_inside)
+    return _WildRule(
+        compile_wildcards(pattern, floating=floating), components, directory_only, matches_inside
+    )
 
 
 def _optional_start(pattern: bytes) -> re.Pattern[bytes]:
     """`**/rest` matches `rest` after any '/' or at the start, which is what a floating `rest` does."""
-    return _compiled(pattern.lstrip(b"*")[1:], floating=True)
-
-
-def _compiled(pattern: bytes, *, floating: bool) -> re.Pattern[bytes]:
-    from rdc.tree.wildcards import compile_wildcards  # re is slow to load, and few runs have wildcards
-
-    return compile_wildcards(pattern, floating=floating)
+    return compile_wildcards(pattern.lstrip(b"*")[1:], floating=True)
 
 
 def _tail(path: bytes, components: int) -> bytes:

@@ -8,15 +8,15 @@ each column group, so that a tree in which only mtimes changed sends only mtimes
 from __future__ import annotations
 
 from array import array
+from enum import IntFlag
 from operator import sub
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from rdc.enums import IntFlag
 from rdc.kernel import Winnower, name_ranks, node_columns, node_names, short_references
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

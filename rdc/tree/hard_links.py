@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from rdc.model.entries import Kind, little_endian, little_endian_integers
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

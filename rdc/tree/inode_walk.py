@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.errors import FileError
 from rdc.model.entries import Kind, PackedInodes, PackedListing, strings
 from rdc.progress import Problem
 from rdc.records import dataclass
 from rdc.tree.walk import join
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

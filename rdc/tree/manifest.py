@@ -14,13 +14,13 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from rdc.model.entries import Kind, Listing, Metadata, PackedListing, little_endian_integers, strings
 from rdc.records import dataclass
 from rdc.tree.walk import join
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

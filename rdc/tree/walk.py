@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import TYPE_CHECKING, NamedTuple
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

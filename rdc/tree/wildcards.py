@@ -18,13 +18,19 @@ argument hold a component at a time:
 from __future__ import annotations
 
 import re
-from functools import cache
 
-__all__ = ["compile_wildcards"]
+__all__ = ["compile_wildcards", "is_wild"]
 
 _ANY = b"[^/]"
+_NEVER = re.compile(rb"(?!)")
 # Zero or more whole components; '/' delimits them, so there is only one way to match each number of them.
 _COMPONENTS = rb"(?:[^/]*/)*?"
+
+
+def is_wild(pattern: bytes) -> bool:
+    """Whether rsync treats `pattern` as wildcards; without one of these, even a backslash stands for
+    itself."""
+    return any(ch in pattern for ch in (b"*", b"?", b"["))
 
 
 def compile_wildcards(pattern: bytes, *, floating: bool = False) -> re.Pattern[bytes]:
@@ -36,7 +42,7 @@ def compile_wildcards(pattern: bytes, *, floating: bool = False) -> re.Pattern[b
     """
     pieces = _parse(pattern)
     if pieces is None:
-        return re.compile(rb"(?!)")
+        return _NEVER
     out = []
     for number, parts in enumerate(pieces):
         last = number == len(pieces) - 1
@@ -99,24 +105,22 @@ def _parse(pattern: bytes) -> list[list[bytes]] | None:
     return pieces
 
 
-@cache
-def _named_class(name: bytes) -> frozenset[int] | None:
-    """A POSIX character class in the C locale: a path is bytes, and both ends must read a pattern alike."""
-    alnum = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    return {
-        b"alnum": alnum,
-        b"alpha": frozenset(c for c in alnum if chr(c).isalpha()),
-        b"blank": frozenset(b" \t"),
-        b"cntrl": frozenset([*range(32), 127]),
-        b"digit": frozenset(b"0123456789"),
-        b"graph": frozenset(range(33, 127)),
-        b"lower": frozenset(c for c in alnum if chr(c).islower()),
-        b"print": frozenset(range(32, 127)),
-        b"punct": frozenset(range(33, 127)) - alnum,
-        b"space": frozenset(b" \t\n\v\f\r"),
-        b"upper": frozenset(c for c in alnum if chr(c).isupper()),
-        b"xdigit": frozenset(b"0123456789abcdefABCDEF"),
-    }.get(name)
+_ALNUM = frozenset(b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_NAMED: dict[bytes, frozenset[int]] = {
+    b"alnum": _ALNUM,
+    b"alpha": frozenset(c for c in _ALNUM if chr(c).isalpha()),
+    b"blank": frozenset(b" \t"),
+    b"cntrl": frozenset([*range(32), 127]),
+    b"digit": frozenset(b"0123456789"),
+    b"graph": frozenset(range(33, 127)),
+    b"lower": frozenset(c for c in _ALNUM if chr(c).islower()),
+    b"print": frozenset(range(32, 127)),
+    b"punct": frozenset(range(33, 127)) - _ALNUM,
+    b"space": frozenset(b" \t\n\v\f\r"),
+    b"upper": frozenset(c for c in _ALNUM if chr(c).isupper()),
+    b"xdigit": frozenset(b"0123456789abcdefABCDEF"),
+}
+"""POSIX character classes in the C locale: a path is bytes, and both ends must read a pattern alike."""
 
 
 def _bracket(pattern: bytes, at: int) -> tuple[bytes, int] | None:
@@ -134,7 +138,7 @@ def _bracket(pattern: bytes, at: int) -> tuple[bytes, int] | None:
             if end < 0:
                 return None
             if pattern[end - 1 : end] == b":" and end - 1 >= at + 2:
-                named = _named_class(pattern[at + 2 : end - 1])
+                named = _NAMED.get(pattern[at + 2 : end - 1])
                 if named is None:
                     return None
                 members |= named

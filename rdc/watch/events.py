@@ -13,6 +13,7 @@ import errno
 import os
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from watchdog.observers.inotify_c import InotifyConstants as Inotify
 from watchdog.observers.inotify_c import InotifyFD, inotify_add_watch
@@ -21,7 +22,6 @@ from rdc.errors import FileError
 from rdc.limits import TOUCHED_DIRECTORIES
 from rdc.records import dataclass
 from rdc.tree.walk import join
-from rdc.typing import TYPE_CHECKING
 from rdc.watch.mounts import MountBell
 
 if TYPE_CHECKING:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.model.watch import WatchOptions
 from rdc.tree.filters import FilterList
-from rdc.typing import TYPE_CHECKING
 from rdc.watch.follower import Follower, Meter
 from rdc.watch.listeners import FarUser
 from rdc.watch.origin import Origin

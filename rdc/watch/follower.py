@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING, TypeVar
 
 from rdc.errors import FileError, ProtocolError
 from rdc.model.entries import Kind
@@ -13,7 +14,6 @@ from rdc.session.changes import UNEXPECTED
 from rdc.session.driver import Idle
 from rdc.session.turns import TurnSource
 from rdc.tree.walk import PackedWalk
-from rdc.typing import TYPE_CHECKING, TypeVar
 from rdc.watch.events import TreeEvents
 from rdc.watch.listeners import HeardNews
 from rdc.watch.record import Record

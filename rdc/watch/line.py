@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING, Protocol
 
 from rdc.errors import RdcError, StreamError, TrustError
 from rdc.model.location import DEFAULT_PORT
 from rdc.records import dataclass
-from rdc.typing import TYPE_CHECKING, Protocol
 from rdc.watch.follower import Meter
 
 if TYPE_CHECKING:

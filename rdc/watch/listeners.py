@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 from rdc.errors import ExitCode, printable
 from rdc.limits import UNTOLD_EVENTS
 from rdc.model.watch import Halted, Limited, Resumed
@@ -9,7 +11,6 @@ from rdc.progress import Problem
 from rdc.protocol.messages import Condition, Notice, SourceState
 from rdc.session.driver import Send
 from rdc.session.news import News
-from rdc.typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,7 @@ import os
 import re
 import select
 import threading
-
-from rdc.typing import TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

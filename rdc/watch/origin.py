@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -11,7 +12,6 @@ from rdc.files.filesystem import file_system_of, path_of
 from rdc.model.entries import Kind
 from rdc.session.place import ANYWHERE
 from rdc.session.source import SourceTree
-from rdc.typing import TYPE_CHECKING
 from rdc.watch.mounts import Mounts
 
 if TYPE_CHECKING:

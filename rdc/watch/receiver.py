@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, ProtocolError, StreamError, printable
 from rdc.model.watch import Halted, InStep, Limited, Resumed
@@ -12,7 +13,6 @@ from rdc.session.driver import Idle, Send
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE, keeps, wants_listing
 from rdc.session.standing import Standing
-from rdc.typing import TYPE_CHECKING
 from rdc.watch.follower import Meter
 from rdc.watch.troubles import Troubles
 

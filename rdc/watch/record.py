@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
+from typing import TYPE_CHECKING
 
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, Metadata, strings
 from rdc.tree.walk import join
-from rdc.typing import TYPE_CHECKING
 from rdc.watch.stamps import Stamps
 
 if TYPE_CHECKING:

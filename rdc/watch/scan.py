@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError
 from rdc.limits import RETRIED_FILES
@@ -13,7 +14,6 @@ from rdc.protocol.messages import Renamed
 from rdc.records import dataclass
 from rdc.session.turns import Changes, DirectoryChange
 from rdc.tree.walk import PackedWalk, join
-from rdc.typing import TYPE_CHECKING
 from rdc.watch.record import difference
 from rdc.watch.stamps import Stamps, doubtful
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdc.errors import ExitCode
 from rdc.progress import Problem
-from rdc.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rdc.progress import Event

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from typing import TYPE_CHECKING
 
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.catalog.signer import FileSigner
@@ -20,7 +21,6 @@ from rdc.session.driver import Pace, Receive, Send, run
 from rdc.session.overlap import check_overlap
 from rdc.session.serve import greeting
 from rdc.tree.filters import FilterList
-from rdc.typing import TYPE_CHECKING
 from rdc.watch.follower import HALT_SECONDS, Follower, Meter
 from rdc.watch.line import line_to
 from rdc.watch.listeners import NearUser

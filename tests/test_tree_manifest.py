@@ -65,6 +65,20 @@ def test_entries_are_found_in_any_order(rows: Rows, rng: random.Random) -> None:
 
 
 @SLOW
+@given(trees(), randoms)
+def test_sizes_and_times_of_some_rows(rows: Rows, rng: random.Random) -> None:
+    manifest, wanted = build(rows), in_order(rows)
+    some = sorted(rng.sample(range(len(wanted)), rng.randrange(len(wanted) + 1)))
+    for chosen in (some, some[:1], list(range(len(wanted))), []):
+        assert manifest.sizes_of(chosen) == [wanted[row].size for row in chosen]
+        assert manifest.mtimes_of(chosen) == [wanted[row].metadata.mtime_ns for row in chosen]
+    assert manifest.total_size == sum(found.size for found in wanted)
+    # No view of a column is left that would keep it from growing.
+    manifest.extend(b"zz", listing([entry(b"zz/new", size=7)]).packed())
+    assert manifest.sizes_of([len(wanted)]) == [7]
+
+
+@SLOW
 @given(trees())
 def test_paths_lead_to_rows_and_directories(rows: Rows) -> None:
     manifest, wanted = build(rows), in_order(rows)

@@ -122,6 +122,10 @@ class SourceFile:
             raise changed(self._path, self._shown, f"{self.size} bytes", f"{offset + length - missing}")
         return b"".join(parts)
 
+    def peek(self, offset: int, length: int) -> bytes | memoryview:
+        """As pread, but what is in memory is not copied."""
+        return self.pread(offset, length)
+
     def read_into(self, buffer: memoryview, offset: int) -> None:
         """As pread, but into memory that is there: new memory of megabytes costs more than to fill it."""
         at = 0
@@ -182,10 +186,18 @@ class HeldContent(SourceFile):
 
     def pread(self, offset: int, length: int) -> bytes:
         data = self._content[offset : offset + length]
+        self._check_length(data, offset, length)
+        return data
+
+    def peek(self, offset: int, length: int) -> memoryview:
+        data = memoryview(self._content)[offset : offset + length]
+        self._check_length(data, offset, length)
+        return data
+
+    def _check_length(self, data: bytes | memoryview, offset: int, length: int) -> None:
         if len(data) != length:
             shown = self._root.shown(self._path)
             raise changed(self._path, shown, f"{offset + length} bytes", f"{self.size}")
-        return data
 
     def read_into(self, buffer: memoryview, offset: int) -> None:
         buffer[:] = self.pread(offset, len(buffer))

@@ -100,7 +100,7 @@ class Gaps:
         ) -> tuple[bytes, bytes, bytes]:
             held = source(base)
             read: Callable[[int, int], bytes | memoryview]
-            read = held.pread if not self.blank else partial(blanked, held, SOUGHT)
+            read = held.peek if not self.blank else partial(blanked, held, SOUGHT)
             windows = b"".join(map(read, gaps[0::4], gaps[1::4]))
             return search_gaps(self._secret, windows, size, width, smaller, gaps, ranges, pieces, wanted)
 

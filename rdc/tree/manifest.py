@@ -9,6 +9,7 @@ About 30 bytes an entry besides its name; a million entries stay below 100 MB.
 from __future__ import annotations
 
 import struct
+import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
@@ -331,13 +332,11 @@ class Manifest:
         """Bytes of the files in rows that exist, which increase."""
         if rows and rows[-1] - rows[0] == len(rows) - 1:
             return little_endian_integers("Q", self.sizes[8 * rows[0] : 8 * rows[-1] + 8]).tolist()
-        with memoryview(self.sizes) as sizes:
-            return [int.from_bytes(sizes[8 * row : 8 * row + 8], "little") for row in rows]
+        return _chosen("Q", self.sizes, rows)
 
     def mtimes_of(self, rows: Sequence[int]) -> list[int]:
         """Nanoseconds, of rows that exist."""
-        with memoryview(self.mtimes) as mtimes:
-            return [int.from_bytes(mtimes[8 * row : 8 * row + 8], "little", signed=True) for row in rows]
+        return _chosen("q", self.mtimes, rows)
 
     def chosen(self, directory: int, rows: Sequence[int]) -> PackedListing:
         """These rows of a directory, at least one; rows that follow each other cost nothing for each."""
@@ -417,3 +416,11 @@ class _Marks:
         links = iter(strings(listing.targets))
         spans = (len(next(links)) + 1 if kind == Kind.SYMLINK else 0 for kind in listing.kinds)
         return cls(directory, names, array("Q", accumulate(spans, initial=0)))
+
+
+def _chosen(typecode: str, column: bytearray, rows: Sequence[int]) -> list[int]:
+    """The numbers of 8 bytes in these rows of a packed column."""
+    if sys.byteorder == "little":
+        with memoryview(column) as packed, packed.cast(typecode) as numbers:  # type: ignore[call-overload]
+            return [numbers[row] for row in rows]
+    return [int.from_bytes(column[8 * row : 8 * row + 8], "little", signed=typecode == "q") for row in rows]

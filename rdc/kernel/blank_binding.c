@@ -118,9 +118,11 @@ static PyObject *hide(PyObject *module, PyObject *args)
     else if (content.len != mask.len)
         uneven(mask.len, content.len);
     else
-        hidden = PyBytes_FromStringAndSize(content.buf, content.len);
-    if (hidden)
+        hidden = PyBytes_FromStringAndSize(NULL, content.len); /* a copy of one byte would be everybody's */
+    if (hidden) {
+        memcpy(PyBytes_AS_STRING(hidden), content.buf, (size_t)content.len);
         rdc_hide((uint8_t *)PyBytes_AS_STRING(hidden), mask.buf, (size_t)mask.len, (uint8_t)blank);
+    }
     PyBuffer_Release(&content);
     PyBuffer_Release(&mask);
     return hidden;

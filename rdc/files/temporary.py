@@ -16,13 +16,11 @@ _PREFIX = b".rdc-"
 TEMPORARY_RANGE = (_PREFIX, _PREFIX[:-1] + b".")
 """Every temporary's name sorts at or after the first, and before the second ('.' follows '-')."""
 
-_is_temporary = re.compile(TEMPORARY_PATTERN).fullmatch
-
 
 def is_temporary(name: bytes) -> bool:
     """Whether `name` (one component) is a name that `temporary_name` gives."""
     # Most names do not begin with a dot: the first test spares a call of the regular expression.
-    return name.startswith(_PREFIX) and _is_temporary(name) is not None
+    return name.startswith(_PREFIX) and re.fullmatch(TEMPORARY_PATTERN, name) is not None
 
 
 def temporary_name(target: bytes) -> bytes:

@@ -24,7 +24,7 @@ ROTATED_FILES = 16_384
 rotated."""
 
 # app.log.2.gz, app.log-20240131, mbox.3; what stands before the number is what all of them were once.
-_NUMBERED = re.compile(rb"(.+)[.-]([0-9]{1,14})(\.[A-Za-z0-9]{1,4})?", re.DOTALL)
+_NUMBERED = rb"(.+)[.-]([0-9]{1,14})(\.[A-Za-z0-9]{1,4})?"
 
 
 def rotated(
@@ -80,7 +80,7 @@ def _may_be_rotated(wanted: Listing, decision: Decision) -> bool:
 
 def _names_before(name: bytes) -> list[bytes]:
     """What a file of this name may have been called before it was numbered on."""
-    match = _NUMBERED.fullmatch(name)
+    match = re.fullmatch(_NUMBERED, name, re.DOTALL)
     if match is None:
         return []
     stem, number, suffix = match[1], match[2], match[3] or b""

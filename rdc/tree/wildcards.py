@@ -22,7 +22,6 @@ import re
 __all__ = ["compile_wildcards", "is_wild"]
 
 _ANY = b"[^/]"
-_NEVER = re.compile(rb"(?!)")
 # Zero or more whole components; '/' delimits them, so there is only one way to match each number of them.
 _COMPONENTS = rb"(?:[^/]*/)*?"
 
@@ -42,7 +41,7 @@ def compile_wildcards(pattern: bytes, *, floating: bool = False) -> re.Pattern[b
     """
     pieces = _parse(pattern)
     if pieces is None:
-        return _NEVER
+        return re.compile(rb"(?!)")
     out = []
     for number, parts in enumerate(pieces):
         last = number == len(pieces) - 1

@@ -100,7 +100,7 @@ class Press:
     """How hard what is sent from here on is compressed, where it is; the answer is None."""
 
     hard: int
-    """So many bytes as hard as pays, if that; 0: what follows is as any other."""
+    """So many bytes hard, if they are few or the link is slow; 0: none of what follows."""
 
 
 Command: TypeAlias = Send | Receive | Flush | Pace | Press | Idle

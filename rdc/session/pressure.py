@@ -1,4 +1,4 @@
-"""How hard to compress: few bytes as hard as pays at all, many only where the link is slower than that."""
+"""How hard to compress: few bytes of code as hard as pays at all, many only where the link is slow enough."""
 
 from __future__ import annotations
 

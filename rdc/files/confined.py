@@ -29,8 +29,9 @@ T = TypeVar("T")
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-SYMLINK_ATTEMPTS = 16
-"""A sweep may take a temporary symlink, which cannot be locked, before its rename: then it is made again."""
+SYMLINK_ATTEMPTS = 64
+"""A sweep may take a temporary symlink, which cannot be locked, before its rename: then it is made again. Of
+16 attempts one that sweeps without a pause has taken all now and then."""
 
 _BOUNDS = {
     errno.ENAMETOOLONG: (

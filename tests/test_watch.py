@@ -73,11 +73,13 @@ def test_a_rename_moves_no_content(watching: Watching) -> None:
 
 def test_an_atomic_save_is_one_update(watching: Watching) -> None:
     with watching.running():
+        before = [event["path"] for event in watching.named("item")].count("top")
         for count in range(3):
             beside = watching.source / ".top.swp"
             beside.write_bytes(b"saved %d" % count)
             beside.replace(watching.source / "top")
             watching.wait_equal()
+            watching.wait_told("top", before + count + 1)
         watching.stop()
     files = [event for event in watching.named("item")[-12:] if event["path"] not in ("./", "d/")]
     assert [event["path"] for event in files][-3:] == ["top"] * 3

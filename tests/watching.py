@@ -232,6 +232,14 @@ class Watching:
     def wait_equal(self) -> None:
         eventually(lambda: self.trees == [], lambda: f"{self.trees} {self.story}")
 
+    def wait_told(self, path: str, times: int) -> None:
+        """Until so many items of this path were told: a little after the trees are equal."""
+
+        def told() -> int:
+            return [event["path"] for event in self.named("item")].count(path)
+
+        eventually(lambda: told() >= times, lambda: f"{told()} {self.story}")
+
     def wait_renamed(self, *paths: str) -> None:
         """Until exactly these were told to be renamed, by their old paths."""
 

@@ -16,6 +16,7 @@ from rdc.cli.dedupe_options import parse_dedupe, read_dedupe
 from rdc.cli.dedupe_places import open_operands
 from rdc.errors import RdcError
 from tests.deduping import TIME, Run, blob, dedupe, linked, messages, seen, write_duplicates
+from tests.descriptors import open_descriptors
 
 
 @pytest.fixture
@@ -87,9 +88,9 @@ def test_lines_for_people(tree: Path) -> None:
 
 def test_nothing_is_left_open_or_written_by_a_dry_run(tree: Path) -> None:
     before = {path: os.stat(path) for path in tree.rglob("*")}
-    fds = len(os.listdir("/proc/self/fd"))
+    fds = len(open_descriptors())
     assert dedupe("--hardlink", tree).code == 0
-    assert len(os.listdir("/proc/self/fd")) == fds
+    assert len(open_descriptors()) == fds
     assert {path: os.stat(path) for path in tree.rglob("*")}.keys() == before.keys()
     for path, then in before.items():
         assert os.stat(path).st_ctime_ns == then.st_ctime_ns

@@ -20,6 +20,7 @@ from rdc.files import replacement as replacement_module
 from rdc.files.confined import Root
 from rdc.files.replace import ANYTHING, CommitGroup, Replacement, sweep
 from rdc.model.entries import Identity, Metadata
+from tests.descriptors import open_descriptors
 
 BIG = (1 << 20) + 1  # enough to be reserved first
 OLD = {b"changed": b"old", b"d/changed": b"old in d", b"big": b"B" * BIG}
@@ -137,7 +138,7 @@ def check(top: Path, committed: list[bytes]) -> None:
 
 
 def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return len(open_descriptors())
 
 
 def undisturbed(top: Path, monkeypatch: pytest.MonkeyPatch, *, batch: bool) -> list[str]:

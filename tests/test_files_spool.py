@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import OutOfSpaceError
 from rdc.files.spool import TAIL_BYTES, Spool
+from tests.descriptors import open_descriptors
 
 
 @settings(deadline=None)
@@ -52,16 +53,16 @@ def test_memory_up_to_the_limit_then_an_unlinked_file(tmp_path: os.PathLike[str]
     tempfile.tempdir = os.fspath(tmp_path)
     try:
         gc.collect()  # what earlier tests left to it
-        before = len(os.listdir("/proc/self/fd"))
+        before = len(open_descriptors())
         spool = Spool(1000)
         spool.append(bytes(1000))
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert len(open_descriptors()) == before
         spool.append(b"x")
-        assert len(os.listdir("/proc/self/fd")) == before + 1
+        assert len(open_descriptors()) == before + 1
         assert os.listdir(tmp_path) == []
         spool.close()
         spool.close()
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert len(open_descriptors()) == before
         spool.append(b"again")
         assert bytes(spool.view()) == b"again"
     finally:

@@ -31,6 +31,7 @@ from rdc.session.directories import Announced, writing_code
 from rdc.session.discovery import discover, next_message
 from rdc.session.driver import Flush, Receive, Send
 from rdc.session.receiving import Receiving
+from rdc.session.rights import lend_rights
 from rdc.session.settlement import Settlement
 from rdc.session.transfer import WHOLE_BYTES
 from rdc.tree.manifest import Manifest
@@ -128,6 +129,8 @@ class Destination:
         self._equal = False
         """The manifests' roots were enough."""
         self._unreadable: set[bytes] = set()
+        """Directories here that the walk could not read. They are news only if something is to be done in
+        them: others' are nobody's business."""
         self._boundary = self._own_boundary()
         self._receiving = Receiving(
             place,
@@ -276,7 +279,8 @@ class Destination:
         path, first = part.path, len(self._wanted)
         listing = self._renamed(path, listing)
         self._wanted.add(path, listing.packed())
-        held = EMPTY_LISTING if self._directories.expected[path].new else self._held(path)
+        announced = self._directories.expected[path]
+        held = EMPTY_LISTING if announced.new else None if announced.lost else self._held(path)
         self._directories.compare(path, first, listing, held)
 
     def _renamed(self, path: bytes, listing: Listing) -> Listing:
@@ -330,13 +334,24 @@ class Destination:
     def _held(self, path: bytes) -> Listing | None:
         stale: list[bytes] = []
         try:
-            listing = self._root.list(path, on_temporary=stale.append)
+            listing = self._list(path, stale)
         except FileError as error:
             self._news.report(Problem(writing_code(error), path, str(error)))
             return None
         if stale:
             self._leftovers.note(path, stale)
         return listing
+
+    def _list(self, path: bytes, stale: list[bytes]) -> Listing:
+        """A directory that its owner may not read is read all the same, and gets its mode back at the end."""
+        try:
+            return self._root.list(path, on_temporary=stale.append)
+        except FileError as error:
+            closed = isinstance(error.__cause__, PermissionError) and not self._options.dry_run
+            if not (closed and lend_rights(self._root, path)):
+                raise
+            self._directories.expected[path] = replace(self._directories.expected[path], touched=True)
+            return self._root.list(path, on_temporary=stale.append)
 
     # By manifest: only what differs
 
@@ -354,7 +369,8 @@ class Destination:
         own_root = own.root(top, self._kept)
         if self._own_links is not None:
             own_root = self._own_links.root(own_root)
-        if own_root == offer.root or self._settlement.is_settled(offer.root, own_root):
+        equal = own_root == offer.root and not (self._unreadable and self._options.delete)
+        if equal or self._settlement.is_settled(offer.root, own_root):
             self._equal = True
             self._settlement.again(offer.root, own_root)
             self._directories.expected.clear()
@@ -376,6 +392,10 @@ class Destination:
         root = self._wanted.root(theirs, self._kept)
         if (len(self._wanted), root) != (offer.entries, offer.root):
             # A collision of short references costs the listing, never a wrong tree.
+            self._wanted.clear()
+            return (yield from self._list_all(round_))
+        if any(not path or self._wanted.is_directory(path) for path in self._unreadable):
+            # What is in them takes part, and what is below them was not looked at.
             self._wanted.clear()
             return (yield from self._list_all(round_))
         yield from self._compare_all(own, round_)
@@ -427,16 +447,14 @@ class Destination:
                 if links is not None and inodes.found is not None:
                     links.add(len(manifest), listing.kinds, inodes.found)
                 manifest.add(path, listing)
-        except FileError as error:
+        except FileError:
             self._unreadable.add(b"")
-            self._news.report(Problem(writing_code(error), b"", str(error)))
         return manifest
 
     def _note(self, event: Event) -> None:
-        """Of our own tree only failures are news, and they are failures to write into it."""
+        """Of our own tree only failures matter."""
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
             self._unreadable.add(event.path)
-            self._news.report(replace(event, code=ExitCode.PARTIAL))
 
     def _compare_all(self, own: Manifest, round_: int) -> Conversation[None]:
         """Compares the directories in which the two manifests differ, parents first.
@@ -450,15 +468,13 @@ class Destination:
             if wanted.number(path) != number:
                 raise ProtocolError(f"two listings of {printable(path)!r}")
             mine = ours.pop(path, None)
-            if path and ours_whole[number] and path not in self._unreadable and self._directories.keep(path):
+            if path and ours_whole[number] and self._directories.keep(path):
                 # Most directories of most trees.
                 continue
             if path and path not in expected:
                 if mine is not None and wanted.same(number, own, mine, self._kept):
                     continue
                 expected[path] = self._announced(path)
-            if path in self._unreadable:
-                expected[path] = replace(expected[path], lost=True)
             listing = wanted.listing(number)
             if not increasing(listing.names):
                 raise ProtocolError(f"names in {printable(path)!r} are not strictly increasing")

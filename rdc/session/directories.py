@@ -117,6 +117,8 @@ class Directories:
         if not path and not self._start.only:
             directory = self._top(directory)
         if directory.lost or held is None:
+            if directory.touched and not directory.lost:
+                self._touched.append((path, directory.metadata))
             self._announce_lost(path, listing, new=directory.new)
             return
         comparison = compare(

@@ -222,6 +222,17 @@ def test_what_makes_no_sense_is_refused(form: Any) -> None:
             attempt()  # type: ignore[no-untyped-call]
 
 
+def test_numbers_that_lie_askew_are_refused() -> None:
+    askew = memoryview(bytes(17))[1:]
+    for attempt in (
+        lambda: _survey.select_chunks(askew, 0, 1),
+        lambda: _survey.ChunkTable(0).add(askew, column([1, 2])),
+        lambda: _survey.Folder(1, 2).feed(column([1, 2]), askew),
+    ):
+        with pytest.raises(ValueError, match="aligned"):
+            attempt()
+
+
 def test_under_sanitizers(tmp_path: Path) -> None:
     """Nothing outside an allocation is read or written, whatever the keys."""
     kernel, program = Path(_survey.__file__).parent, tmp_path / "chunk_table"

@@ -14,8 +14,8 @@
 /* The numbers in a column, or NULL with an error set. */
 static const uint64_t *numbers(const Py_buffer *view, size_t *count)
 {
-    if (view->len % 8) {
-        PyErr_Format(PyExc_ValueError, "%zd bytes are no whole number of 64-bit numbers", view->len);
+    if (view->len % 8 || (view->len && (uintptr_t)view->buf % 8)) {
+        PyErr_Format(PyExc_ValueError, "%zd bytes: whole 64-bit numbers, aligned, are expected", view->len);
         return NULL;
     }
     *count = (size_t)view->len / 8;

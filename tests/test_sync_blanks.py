@@ -23,7 +23,7 @@ from rdc.plan.descent import Fetch, Patch, Repeat
 from rdc.protocol.claims import CELL_BYTES, Claims
 from rdc.protocol.messages import BlockRequest, Correction, RangeRequest, Role, Targets
 from rdc.session import cell_checks as cell_checks_module
-from rdc.session import file_descents as file_descents_module
+from rdc.session import file_fetch as file_fetch_module
 from rdc.session import gaps as gaps_module
 from rdc.session import range_answers as range_answers_module
 from rdc.session.blanks import CLAIMED, SOUGHT, blanked, is_code, shown
@@ -356,13 +356,12 @@ def test_masks_that_there_is_no_room_for_are_found_again(
     monkeypatch.setattr(cells_module, "CELLS_PER_ANSWER", 4)
     asked = literal_requests
 
-    def small(state: Any, ranges: Any, context: Any, _: int) -> list[RangeRequest]:
-        before = state.estimate
-        requests = asked(state, ranges, context, room)
-        assert (0 < state.estimate - before <= room) if room else state.estimate == before
+    def small(fetch: Any, ranges: Any, context: Any, _: int) -> list[RangeRequest]:
+        requests = asked(fetch, ranges, context, room)
+        assert (0 < fetch.mask_bytes <= room) if room else fetch.mask_bytes == 0
         return requests
 
-    monkeypatch.setattr(file_descents_module, "literal_requests", small)
+    monkeypatch.setattr(file_fetch_module, "literal_requests", small)
     run = synced(*places(tmp_path / "small"))
     assert "Targets" in kinds(run)
     assert counts(run)["FileEnd"] == counts(run)["RangeRequest"]

@@ -15,8 +15,9 @@ from rdc.files.confined import Root
 from rdc.files.source import HeldContent, SourceFile
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role
-from rdc.session import file_descents as descents_module
+from rdc.session import bases as bases_module
 from rdc.session import source as source_module
+from rdc.session.bases import Bases
 from rdc.session.file_descents import FileDescents
 from rdc.session.source import Source
 from tests.paired_sync import Remembering, sync_in_turns
@@ -74,11 +75,11 @@ def test_beyond_the_bound_they_are_opened_again(
     take = FileDescents.take_tree
 
     def taking(self: FileDescents, *args: object) -> object:
-        held.append(self._contents_bytes)
+        held.append(self._bases.held_bytes)
         return take(self, *args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(FileDescents, "take_tree", taking)
-    for module in (source_module, descents_module):
+    for module in (source_module, bases_module):
         monkeypatch.setattr(module, "HELD_CONTENT_BYTES", room)
     sync_in_turns(*trees)
     assert arrived(trees)
@@ -121,16 +122,16 @@ def test_a_source_that_changes_after_its_tree_was_sent_is_named(
 def test_a_base_that_changes_after_it_was_signed_is_compared_anew(
     trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, mutate: Callable[[Path], None]
 ) -> None:
-    sign = FileDescents._sign_bases
+    sign = Bases.sign
     mutated: list[bool] = []
 
-    def signing(self: FileDescents, state: object, round_: int) -> object:
+    def signing(self: Bases, state: object, round_: int) -> object:
         yield from sign(self, state, round_)  # type: ignore[arg-type]
         if state.path == b"f2" and not mutated:  # type: ignore[attr-defined]
             mutated.append(True)
             mutate(trees[1] / "f2")
 
-    monkeypatch.setattr(FileDescents, "_sign_bases", signing)
+    monkeypatch.setattr(Bases, "sign", signing)
     run = sync_in_turns(*trees)
     assert mutated
     assert not run.problems

@@ -36,7 +36,8 @@ from rdc.protocol.messages import (
 )
 from rdc.session.bundle import Bundle
 from rdc.session.driver import Flush, Send
-from rdc.session.file_descents import LEAF_BLOCK, rounds_left
+from rdc.session.file_comparison import LEAF_BLOCK
+from rdc.session.rounds import rounds_left
 from rdc.signature.records import SHORT_REFERENCE_BYTES, reference_width
 
 if TYPE_CHECKING:

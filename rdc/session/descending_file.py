@@ -1,29 +1,26 @@
-"""One file on its way by descent: its bases, how far the comparison is, what is written of it."""
+"""One file on its way by descent: its bases, and how far it is, compared or already fetched."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from rdc.errors import printable
-from rdc.files.source import HeldContent
-from rdc.records import dataclass
-from rdc.session.rebuild import MismatchError
+from rdc.errors import ProtocolError
+from rdc.session.file_comparison import FileComparison
+from rdc.session.file_fetch import FileFetch
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES
 
 if TYPE_CHECKING:
-    from rdc.files.confined import Root
-    from rdc.files.source import SourceFile
-    from rdc.model.entries import Identity, Metadata
-    from rdc.plan.descent import ByteRange, Descent, Part
-    from rdc.session.code import Places
-    from rdc.session.corrections import Corrections
-    from rdc.session.gaps import FileGaps
-    from rdc.session.rebuild import Rebuild
-    from rdc.signature.tree import SignatureTree
+    from collections.abc import Sequence
 
-__all__ = ["DescendingFile", "HeldFile", "Stage"]
+    from rdc.model.entries import Identity, Metadata
+    from rdc.plan.descent import Part
+    from rdc.protocol.messages import TreeAnswer
+    from rdc.session.signed_file import SignedFile
+    from rdc.session.transfer_context import TransferContext
+
+__all__ = ["DescendingFile", "Stage"]
 
 
 class Stage(IntEnum):
@@ -33,66 +30,25 @@ class Stage(IntEnum):
     FULL = 1
 
 
-@dataclass(frozen=True, slots=True)
-class HeldFile:
-    """A base as it was when it was signed."""
-
-    path: bytes
-    identity: Identity
-    tree: SignatureTree
-    kept: SourceFile | None = None
-    """Open since then: its path is going to be another file's."""
-    content: bytes = b""
-    """All of it, where it is small and there was room to keep it."""
-
-    def open(self, root: Root) -> SourceFile:
-        """MismatchError when it changed since it was signed; `check` says that of what is in memory."""
-        if self.content:
-            return HeldContent(root, self.path, self.identity, self.content)
-        if self.kept is not None:
-            return self.kept.again()
-        source = root.open_read(self.path)
-        if source.identity != self.identity:
-            source.close()
-            raise self._changed()
-        return source
-
-    def check(self, root: Root) -> None:
-        """MismatchError when what `open` gives from memory is no more at the path: a new version is to
-        be made from what it replaces."""
-        if self.content and root.identity(self.path) != self.identity:
-            raise self._changed()
-
-    def _changed(self) -> MismatchError:
-        return MismatchError(self.path, f"{printable(self.path)}: the old file changed while it was used")
-
-
 class DescendingFile:
-    """One file between its TreeRequest and its end."""
+    """One file between its TreeRequest and its end. An attempt is a comparison, then a fetch, never both."""
 
     __slots__ = (
-        "blank",
-        "corrections",
-        "descent",
+        "comparison",
         "estimate",
         "failed",
+        "fetch",
         "file",
-        "gaps",
         "held",
-        "known",
         "leftover",
         "listed",
         "listed_size",
         "metadata",
         "open_requests",
         "outgrown",
-        "parts",
         "path",
-        "places",
-        "rebuild",
         "root",
         "size",
-        "sources",
         "stage",
         "width",
     )
@@ -108,48 +64,61 @@ class DescendingFile:
         self.width = width
         """Bytes of a reference."""
         self.stage = Stage.SHORT
-        self.held: list[HeldFile] = []
+        self.held: list[SignedFile] = []
         """Its bases: the version at its path first, if there is one."""
-        self.leftover: HeldFile | None = None
+        self.leftover: SignedFile | None = None
         """Of its bases the one that an interrupted run left."""
-        self.descent: Descent | None = None
-        self.parts: tuple[Part, ...] = ()
-        self.known: tuple[ByteRange, ...] = ()
-        """What literals that are on their way are packed with."""
-        self.places: Places | None = None
-        """Where literals that are on their way belong."""
-        self.gaps: FileGaps | None = None
-        self.blank = False
-        """It was put together from blocks without their targets."""
-        self.corrections: Corrections | None = None
-        """What the source says of what was found, while its literals are asked for."""
-        self.open_requests = 0
-        """Answers to come: of blocks, then of ranges."""
-        self.rebuild: Rebuild | None = None
-        self.sources: list[SourceFile] = []
-        self.failed = False
         self.outgrown = False
         """The leftover is gone: what is written holds more by now."""
+        self.comparison: FileComparison | None = None
+        self.fetch: FileFetch | None = None
+        self.open_requests = 0
+        """Answers to come: of blocks, then of ranges."""
+        self.failed = False
+        """This attempt is lost, and ends once all answers are here."""
         self.root = b""
         self.size = 0
         self.metadata: Metadata | None = None
+        """Of the new version, as it was signed."""
+
+    def compare(self, context: TransferContext, message: TreeAnswer) -> FileComparison:
+        """Begins an attempt, with the bases that it has."""
+        self.comparison = FileComparison(context, message, self.width, self.held)
+        return self.comparison
+
+    def begin_fetch(self, context: TransferContext, parts: Sequence[Part], *, blank: bool = False) -> None:
+        """It was compared: `parts` is its recipe, `blank` as FileFetch has it."""
+        self.comparison = None
+        self.fetch = FileFetch(
+            context,
+            self.file,
+            self.path,
+            parts,
+            self.held,
+            size=self.size,
+            root=self.root,
+            width=self.width,
+            blank=blank,
+        )
+
+    def fetching(self) -> FileFetch:
+        """ProtocolError where an answer came to what was not asked for."""
+        if self.fetch is None:
+            raise ProtocolError(f"literals of file {self.file} that were not asked for")
+        return self.fetch
+
+    def replaced(self, context: TransferContext) -> Identity | None:
+        """What the new version is going to replace: the old one as it was signed, or nothing."""
+        first = self.held[0]
+        return first.identity if first.path == self.path else context.expected(self.file, self.path)
 
     def escalate(self) -> None:
         """From here on with whole digests."""
         self.stage, self.width = Stage.FULL, DIGEST_BYTES
 
-    def restart(self) -> None:
-        """What was written goes; it is to be written again from the same parts."""
-        if self.rebuild is not None:
-            self.rebuild.temporary.abandon()
-        for source in self.sources:
-            source.close()
-        self.sources = []
-        self.rebuild = None
-
     def release(self) -> None:
         """Gives back what the present attempt holds open."""
-        self.restart()
-        self.descent = self.gaps = self.places = self.corrections = None
-        self.parts = ()
-        self.failed = self.blank = False
+        if self.fetch is not None:
+            self.fetch.restart()
+        self.comparison = self.fetch = None
+        self.failed = False

@@ -95,8 +95,8 @@ class Directories:
         self.changed: set[bytes] = set()
         """Directories in which something was to be done: those to be looked at again."""
         self.surplus = False
-        """Something was found that differs and may stay so: what the source does not have, whether it is to
-        be deleted or not, or what the options leave alone."""
+        """Something was found that differs and stays so: what the source does not have and was not deleted,
+        or what the options leave alone."""
         self._touched: list[tuple[bytes, Metadata]] = []
         self._blocked: list[tuple[int, Decision]] = []
 
@@ -157,10 +157,12 @@ class Directories:
         self._many(first, listing, () if singly else comparison.touched, comparison.checked)
         touched = touched or bool(comparison.touched or comparison.checked)
         if comparison.extra and not (path == b"" and self._start.only):
-            self.surplus = True
             room = self._options.delete or len(self.extra) < VANISHED_FILES
             if room and (self._boundary is None or self._holds(self._boundary, path)):
                 self.extra += [(join(path, held.names[row]), held.kinds[row]) for row in comparison.extra]
+                self.surplus = self.surplus or not self._options.delete
+            else:
+                self.surplus = True
             touched = touched or self._options.delete
         if touched or comparison:
             self.changed.add(path)
@@ -348,7 +350,8 @@ class Directories:
             self._refuse_deletion("the source is empty; --force-empty deletes all the same")
         else:
             for path, kind in self.extra:
-                self._deletion.remove(path, kind)
+                if not self._deletion.remove(path, kind):
+                    self.surplus = True
 
     def _refuse_deletion(self, why: str) -> None:
         excluded = self._filters.excluded

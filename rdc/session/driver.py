@@ -18,6 +18,7 @@ from rdc.errors import ExitCode, ProtocolError, RdcError, StreamError
 from rdc.limits import INBOUND_BYTES
 from rdc.protocol.connection import Connection, Received
 from rdc.protocol.messages import Message, Refused
+from rdc.protocol.pressing import PLAIN
 from rdc.records import dataclass
 from rdc.session.bandwidth import TokenBucket
 from rdc.session.heartbeat import BEATS, Heartbeat
@@ -100,7 +101,7 @@ class Press:
     """How hard what is sent from here on is compressed, where it is; the answer is None."""
 
     hard: int
-    """So many bytes hard, if they are few or the link is slow; 0: none of what follows."""
+    """So many bytes hard, if they are few or the link is slow, else quickly; 0: neither of what follows."""
 
 
 Command: TypeAlias = Send | Receive | Flush | Pace | Press | Idle
@@ -171,7 +172,7 @@ class _Runner(Generic[T]):
                     polled = False
                     self._reply(None)
                 case Press(hard):
-                    self.connection.press(hard=hard > 0 and self.pressure.hard(hard))
+                    self.connection.press(self.pressure.pressing(hard) if hard else PLAIN)
                     self._reply(None)
                 case Pace() as pace:
                     self.pace = pace

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rdc.errors import FileError
 from rdc.limits import EQUAL_ROOTS
 from rdc.records import dataclass
-from rdc.session.descending_file import HeldFile
+from rdc.session.signed_file import SignedFile
 
 if TYPE_CHECKING:
     from rdc.session.driver import Conversation
@@ -43,7 +43,7 @@ class Equals:
         self._context = context
         self._first: dict[bytes, int] = {}
         self._waiting: list[Copied] = []
-        self._held: tuple[int, HeldFile | None] | None = None
+        self._held: tuple[int, SignedFile | None] | None = None
         """The first file that was looked at last: equal files are copied one behind the other."""
 
     def __len__(self) -> int:
@@ -68,18 +68,18 @@ class Equals:
         waiting, self._waiting = self._waiting, []
         return sorted(waiting, key=lambda copied: (copied.first, copied.file))
 
-    def held(self, copied: Copied, round_: int) -> Conversation[HeldFile | None]:
+    def held(self, copied: Copied, round_: int) -> Conversation[SignedFile | None]:
         """The first file, if it holds what was announced."""
         if self._held is None or self._held[0] != copied.first:
             self._held = (copied.first, (yield from self._sign(copied.first, round_)))
         held = self._held[1]
         return held if held is not None and held.tree.root == copied.root else None
 
-    def _sign(self, file: int, round_: int) -> Conversation[HeldFile | None]:
+    def _sign(self, file: int, round_: int) -> Conversation[SignedFile | None]:
         entry = self._context.entries.entry(file)
         try:
             with self._context.root.open_read(entry.path) as source:
                 tree = yield from self._context.sign(source, entry.size, round_)
-                return HeldFile(entry.path, source.identity, tree)
+                return SignedFile(entry.path, source.identity, tree)
         except FileError:
             return None

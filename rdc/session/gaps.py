@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from rdc.plan.blocks import GapSearch
     from rdc.plan.descent import Part
     from rdc.plan.regions import Step, Window
-    from rdc.session.descending_file import HeldFile
     from rdc.session.driver import Conversation
+    from rdc.session.signed_file import SignedFile
 
 __all__ = ["FileGaps", "Gaps"]
 
@@ -183,7 +183,7 @@ class FileGaps(Gaps):
         root: Root,
         secret: bytes,
         parts: Sequence[Part],
-        bases: Sequence[HeldFile],
+        bases: Sequence[SignedFile],
         rounds: int,
     ) -> None:
         self._blocks = BlockSearch(parts, [held.tree for held in bases], rounds)

@@ -1,4 +1,4 @@
-"""What a descent asks for in the end: ranges that no base has, with claims about what blocks made."""
+"""What is asked for of a file in the end: ranges that no base has, with claims about what blocks made."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rdc.files.source import SourceFile
-    from rdc.session.descending_file import DescendingFile
+    from rdc.session.file_fetch import FileFetch
     from rdc.session.transfer_context import TransferContext
 
 __all__ = ["KNOWN_PER_PACKED", "literal_requests", "range_requests", "unpacked"]
@@ -42,31 +42,31 @@ they go into the stream, where those of other files help more: 11 % of a source 
 
 
 def literal_requests(
-    state: DescendingFile, ranges: list[tuple[int, int]], context: TransferContext, room: int
+    fetch: FileFetch, ranges: list[tuple[int, int]], context: TransferContext, room: int
 ) -> list[RangeRequest]:
     """These ranges, (offset, length) in bytes, and whether what blocks were found for is right. None where
-    there is nothing to ask. `room`: bytes that may be kept with the file until the answers come, which its
-    estimate grows by. FileError when a base has changed."""
-    claims, masks = _claims(state, context, room)
-    state.estimate += sum(len(mask.bits) for mask in masks)
-    state.corrections = Corrections(state.size, _masks(state, masks))
-    pack = context.pack and not state.blank and _may_pack(state, ranges, len(claims))
-    divided_ranges = list((divided_wholly if state.blank else divided)(ranges, tuple(claims)))
-    state.places = Places([one for some, _ in divided_ranges for one in some])
+    there is nothing to ask. `room`: bytes that may be kept until the answers come. FileError when a base has
+    changed."""
+    claims, masks = _claims(fetch, context, room)
+    fetch.mask_bytes = sum(len(mask.bits) for mask in masks)
+    fetch.corrections = Corrections(fetch.size, _masks(fetch, masks))
+    pack = context.pack and not fetch.blank and _may_pack(fetch, ranges, len(claims))
+    divided_ranges = list((divided_wholly if fetch.blank else divided)(ranges, tuple(claims)))
+    fetch.places = Places([one for some, _ in divided_ranges for one in some])
     requests = []
     for some, cells in divided_ranges:
         claimed = Claims(tuple(cells), b"".join(claims[cell] for cell in cells))
-        blank = state.blank and bool(cells)
-        requests.append(RangeRequest.of(state.file, some, pack=pack, claims=claimed, blank=blank))
-        state.corrections.ask(requests[-1])
+        blank = fetch.blank and bool(cells)
+        requests.append(RangeRequest.of(fetch.file, some, pack=pack, claims=claimed, blank=blank))
+        fetch.corrections.ask(requests[-1])
     return requests
 
 
-def range_requests(state: DescendingFile, ranges: Sequence[tuple[int, int]]) -> list[RangeRequest]:
+def range_requests(fetch: FileFetch, ranges: Sequence[tuple[int, int]]) -> list[RangeRequest]:
     """These ranges alone."""
-    state.places = Places(ranges)
+    fetch.places = Places(ranges)
     return [
-        RangeRequest.of(state.file, tuple(ranges[at : at + RANGES_PER_MESSAGE]))
+        RangeRequest.of(fetch.file, tuple(ranges[at : at + RANGES_PER_MESSAGE]))
         for at in range(0, len(ranges), RANGES_PER_MESSAGE)
     ]
 
@@ -80,29 +80,27 @@ class _Mask:
     bits: bytes
 
 
-def _claims(
-    state: DescendingFile, context: TransferContext, room: int
-) -> tuple[dict[int, bytes], list[_Mask]]:
+def _claims(fetch: FileFetch, context: TransferContext, room: int) -> tuple[dict[int, bytes], list[_Mask]]:
     """Digests of what was put together from blocks, by cell, and the first masks, as many as there is room
     for. FileError when a base has changed."""
     opened: dict[int, SourceFile] = {}
 
     def source(base: int) -> SourceFile:
         if base not in opened:
-            opened[base] = state.held[base].open(context.root)
+            opened[base] = fetch.held[base].open(context.root)
         return opened[base]
 
     claims: dict[int, bytes] = {}
     masks: list[_Mask] = []
     try:
-        for cells, tiles in _doubtful(state):
-            images, mask = _put_together(state, tiles, source)
-            if state.blank and len(mask) <= 8 * room:
+        for cells, tiles in _doubtful(fetch):
+            images, mask = _put_together(fetch, tiles, source)
+            if fetch.blank and len(mask) <= 8 * room:
                 masks.append(_Mask(cells, len(mask), pack_mask(mask)))
                 room -= len(masks[-1].bits)
             else:
                 room = 0
-            digests = cell_digests(context.secret, images, cell_sizes(cells, state.size))
+            digests = cell_digests(context.secret, images, cell_sizes(cells, fetch.size))
             for row, cell in enumerate(cells):
                 claims[cell] = digests[row * CELL_DIGEST_BYTES : (row + 1) * CELL_DIGEST_BYTES]
     finally:
@@ -111,27 +109,25 @@ def _claims(
     return claims, masks
 
 
-def _masks(state: DescendingFile, kept: Sequence[_Mask]) -> Iterator[tuple[tuple[int, ...], bytes]]:
+def _masks(fetch: FileFetch, kept: Sequence[_Mask]) -> Iterator[tuple[tuple[int, ...], bytes]]:
     """Where targets are to come. What there was no room for is found once more."""
     for mask in kept:
         yield mask.cells, unpack_mask(mask.bits, mask.size)
-    for cells, tiles in islice(_doubtful(state), len(kept), None):
-        yield cells, _put_together(state, tiles, state.sources.__getitem__)[1]
+    for cells, tiles in islice(_doubtful(fetch), len(kept), None):
+        yield cells, _put_together(fetch, tiles, fetch.sources.__getitem__)[1]
 
 
-def _doubtful(state: DescendingFile) -> Iterator[tuple[tuple[int, ...], bytes]]:
-    return doubtful(state.parts, [held.tree for held in state.held], state.size)
+def _doubtful(fetch: FileFetch) -> Iterator[tuple[tuple[int, ...], bytes]]:
+    return doubtful(fetch.parts, [held.tree for held in fetch.held], fetch.size)
 
 
-def _put_together(
-    state: DescendingFile, tiles: bytes, source: Callable[[int], SourceFile]
-) -> tuple[bytes, bytes]:
+def _put_together(fetch: FileFetch, tiles: bytes, source: Callable[[int], SourceFile]) -> tuple[bytes, bytes]:
     """What `tiles` say, with zeros for what is to be fetched, and its mask, with blanks for targets; if these
     are left out: if not, no mask. `source`: gives a base."""
     wanted, reads, sources = tile_reads(tiles, CLOSE_BYTES)
     numbers, zeros = iter(array("Q", reads)), bytes(wanted)
     where = zip(numbers, numbers, numbers, strict=True)
-    if not state.blank:
+    if not fetch.blank:
         held = b"".join([source(base).pread(offset, length) for base, offset, length in where])
         return put_tiles(sources, held, zeros), b""
     looks = [shown(source(base), offset, length) for base, offset, length in where]
@@ -140,32 +136,32 @@ def _put_together(
     return hide(images, mask, CLAIMED), mask
 
 
-def _may_pack(state: DescendingFile, ranges: list[tuple[int, int]], cells: int) -> bool:
+def _may_pack(fetch: FileFetch, ranges: list[tuple[int, int]], cells: int) -> bool:
     if not ranges or len(ranges) > RANGES_PER_MESSAGE or cells > CELLS_PER_MESSAGE:
         return False
     unknown = sum(length for _, length in ranges)
     if unknown > PACKED_BYTES:
         return False
-    state.known = context_ranges(ranges, state.size)
-    if sum(found.length for found in state.known) < KNOWN_PER_PACKED * unknown:
+    fetch.known = context_ranges(ranges, fetch.size)
+    if sum(found.length for found in fetch.known) < KNOWN_PER_PACKED * unknown:
         return False
-    return known_pieces(state.parts, [held.tree for held in state.held], state.known) is not None
+    return known_pieces(fetch.parts, [held.tree for held in fetch.held], fetch.known) is not None
 
 
-def unpacked(state: DescendingFile, packed: bytes) -> bytes:
+def unpacked(fetch: FileFetch, packed: bytes) -> bytes:
     """The literals that were packed with what is around them. MismatchError where it cannot be: a block that
     was found is not what it seemed."""
-    trees = [held.tree for held in state.held]
-    pieces = known_pieces(state.parts, trees, state.known) or ()
+    trees = [held.tree for held in fetch.held]
+    pieces = known_pieces(fetch.parts, trees, fetch.known) or ()
     context = b"".join(
-        _amended(state, at, state.sources[base].pread(offset, length)) for at, base, offset, length in pieces
+        _amended(fetch, at, fetch.sources[base].pread(offset, length)) for at, base, offset, length in pieces
     )
-    size = sum(found.length for found in literal_ranges(state.parts))
+    size = sum(found.length for found in literal_ranges(fetch.parts))
     try:
         return unpack(packed, context, size)
     except ValueError as error:
-        raise MismatchError(state.path, f"{printable(state.path)}: {error}") from error
+        raise MismatchError(fetch.path, f"{printable(fetch.path)}: {error}") from error
 
 
-def _amended(state: DescendingFile, at: int, content: bytes) -> bytes:
-    return content if state.corrections is None else state.corrections.amend(at, content)[0]
+def _amended(fetch: FileFetch, at: int, content: bytes) -> bytes:
+    return content if fetch.corrections is None else fetch.corrections.amend(at, content)[0]

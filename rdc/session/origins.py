@@ -21,11 +21,11 @@ from rdc.limits import BASES_PER_FILE, SIGNED_KIN
 from rdc.protocol.messages import DigestRequest, TraitsRequest
 from rdc.protocol.origins import COARSE_BELOW, COARSE_FROM
 from rdc.records import dataclass
-from rdc.session.descending_file import HeldFile
 from rdc.session.driver import Flush, Send
 from rdc.session.file_queue import FileQueue
 from rdc.session.identities import Identities
 from rdc.session.moves import Move
+from rdc.session.signed_file import SignedFile
 from rdc.signature.records import SHORT_REFERENCE_BYTES, root_reference
 from rdc.similarity.coarse import coarse_traits
 from rdc.similarity.index import SimilarityIndex
@@ -439,7 +439,7 @@ class Origins:
                 self._signed[row] = signed
         return signed
 
-    def _held(self, row: int, round_: int) -> Conversation[HeldFile | None]:
+    def _held(self, row: int, round_: int) -> Conversation[SignedFile | None]:
         """None: it cannot be read any more."""
         if self._vanished is None:
             return None
@@ -447,7 +447,7 @@ class Origins:
         try:
             with self._context.root.open_read(path) as source:
                 tree = yield from self._context.sign(source, 0, round_)
-                return HeldFile(path, source.identity, tree)
+                return SignedFile(path, source.identity, tree)
         except FileError:
             return None
 

@@ -23,7 +23,7 @@ from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Done, Role
 from rdc.session.driver import _Runner
 from rdc.session.serve import answer, greeting
-from rdc.session.source import SourceTree
+from rdc.session.source_tree import SourceTree
 from rdc.session.sync import _Run
 from tests.syncing import contents_of
 from tests.trees import Tree, describe, read_tree, tree, write_tree

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from rdc.session.boundary import Boundary
     from rdc.session.driver import Conversation
     from rdc.session.news import News
-    from rdc.session.source import SourceTree
+    from rdc.session.source_tree import SourceTree
     from rdc.tree.filters import FilterList
     from rdc.tree.fold import Tier
     from rdc.tree.hard_links import LinkTable

@@ -90,7 +90,8 @@ def answer(
     filters = FilterList(options.rules)
     news = News(None, items=options.items)
     if open_.role is Role.SOURCE:
-        from rdc.session.source import Source, SourceTree
+        from rdc.session.source import Source
+        from rdc.session.source_tree import SourceTree
 
         tree = SourceTree.open(path, site)
         try:

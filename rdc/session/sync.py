@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rdc.protocol.messages import Done
     from rdc.session.driver import Conversation
     from rdc.session.local import LocalLink
-    from rdc.session.source import SourceTree
+    from rdc.session.source_tree import SourceTree
     from rdc.transport.base import Transport
     from rdc.transport.stdio import ChildTransport
     from rdc.transport.tls import TlsTransport
@@ -136,7 +136,7 @@ class _Run:
         """Both ends in this process: the source answers from a thread of its own, so that both sides read
         and hash at the same time."""
         from rdc.session.local import LocalLink
-        from rdc.session.source import SourceTree
+        from rdc.session.source_tree import SourceTree
 
         # A mistake in SRC is this side's to tell, not the far side's.
         SourceTree.open(self._source.path).root.close()
@@ -198,7 +198,7 @@ class _Run:
     def _remote(self, dial: Callable[[], W], explained: Callable[[RdcError, W], RdcError]) -> SyncReport:
         with contextlib.ExitStack() as stack:
             if self._source.host is None:
-                from rdc.session.source import SourceTree
+                from rdc.session.source_tree import SourceTree
 
                 # Before anything is started: a typing error should not ask for a password.
                 tree = SourceTree.open(self._source.path)

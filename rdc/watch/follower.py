@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rdc.progress import Event
     from rdc.protocol.messages import Done
     from rdc.session.driver import Conversation
-    from rdc.session.source import SourceTree
+    from rdc.session.source_tree import SourceTree
     from rdc.tree.filters import FilterList
     from rdc.tree.manifest import Manifest
     from rdc.watch.events import Batch

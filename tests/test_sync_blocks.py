@@ -31,7 +31,7 @@ from rdc.session import file_descents as file_descents_module
 from rdc.session import gaps as gaps_module
 from rdc.session import literal_requests as literal_requests_module
 from rdc.session import range_answers as range_answers_module
-from rdc.session.driver import Conversation, Send
+from rdc.session.commands import Conversation, Send
 from rdc.session.file_answers import FileAnswers
 from tests.paired_sync import sync_in_turns
 from tests.syncing import Run, Way, run_sync

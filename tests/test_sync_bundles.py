@@ -25,7 +25,7 @@ from rdc.session import bundle_source as bundle_source_module
 from rdc.session import bundles as bundles_module
 from rdc.session import file_answers as file_answers_module
 from rdc.session.bundle import Rebuilt
-from rdc.session.driver import Send
+from rdc.session.commands import Send
 from tests.paired_sync import sync_in_turns
 from tests.syncing import Run, Way, run_sync
 from tests.test_sync_blocks import counts, edited, places, synced, text

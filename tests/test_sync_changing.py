@@ -16,7 +16,7 @@ from rdc.files.confined import Root
 from rdc.files.source import SourceFile
 from rdc.model.sync import SyncOptions
 from rdc.session import asked_files as asked_files_module
-from rdc.session.driver import Conversation
+from rdc.session.commands import Conversation
 from rdc.session.file_answers import FileAnswers
 from rdc.session.file_descents import FileDescents
 from tests.syncing import Way, command, run_sync

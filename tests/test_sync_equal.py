@@ -12,7 +12,7 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import RangeRequest
 from rdc.session import equals as equals_module
 from rdc.session import sent_contents
-from rdc.session.driver import Conversation
+from rdc.session.commands import Conversation
 from rdc.session.equals import Equals
 from rdc.session.file_answers import FileAnswers
 from rdc.session.sent_contents import SentContents, SentFile

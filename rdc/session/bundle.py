@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams
     from rdc.files.snapshot import Snapshot
     from rdc.protocol.messages import BundleAnswer, BundleRequest, Code, Correction, Data, Table
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
 
 __all__ = ["Bundle", "Rebuilt"]
 

@@ -35,7 +35,7 @@ from rdc.protocol.messages import (
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.protocol.rows import Rows, Segment
-from rdc.session.driver import Flush, Send
+from rdc.session.commands import Flush, Send
 from rdc.tree.fold import GROUPS, Fold, Group
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from rdc.model.entries import PackedInodes, PackedListing
     from rdc.progress import Event
     from rdc.session.boundary import Boundary
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.news import News
     from rdc.session.source_tree import SourceTree
     from rdc.tree.filters import FilterList

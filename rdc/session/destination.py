@@ -24,8 +24,8 @@ from rdc.protocol.messages import (
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.records import dataclass
+from rdc.session.commands import Flush, Receive, Send
 from rdc.session.discovery import discover, next_message
-from rdc.session.driver import Flush, Receive, Send
 from rdc.session.listing_intake import ListingIntake
 from rdc.session.own_tree import OwnTree
 from rdc.session.receiving import Receiving
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
     from rdc.session.boundary import Boundary
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.news import News
     from rdc.session.place import Place
     from rdc.session.settlement import Settlements

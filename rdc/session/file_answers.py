@@ -30,7 +30,7 @@ from rdc.protocol.messages import (
 )
 from rdc.protocol.origins import COARSE_BELOW, COARSE_FROM
 from rdc.session.asked_files import AskedFiles
-from rdc.session.driver import Send
+from rdc.session.commands import Send
 from rdc.session.file_roots import FileRoots
 from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from rdc.files.source import SourceFile
     from rdc.protocol.messages import Message
     from rdc.session.bundle_source import SourceBundles
+    from rdc.session.commands import Conversation
     from rdc.session.description import Description
-    from rdc.session.driver import Conversation
 
 __all__ = ["FileAnswers"]
 

@@ -10,7 +10,7 @@ from rdc.model.entries import Kind
 from rdc.protocol.messages import FileFailed
 from rdc.records import dataclass
 from rdc.session.asked_files import no_file
-from rdc.session.driver import Send
+from rdc.session.commands import Send
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile
     from rdc.session.asked_files import AskedFiles
+    from rdc.session.commands import Conversation
     from rdc.session.description import Description
-    from rdc.session.driver import Conversation
     from rdc.session.root_memory import RootMemory
 
 __all__ = ["FileRoots", "Rooted"]

@@ -12,15 +12,15 @@ from rdc.limits import DATA_BYTES, FILES_PER_BATCH, SMALL_FILE_BYTES
 from rdc.model.entries import Kind
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed
 from rdc.session.asked_files import no_file
-from rdc.session.driver import Press, Send
+from rdc.session.commands import Press, Send
 from rdc.session.sent_contents import SentContents, SentFile, sample_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rdc.files.confined import Root
+    from rdc.session.commands import Conversation
     from rdc.session.description import Description
-    from rdc.session.driver import Conversation
 
 __all__ = ["FileSender"]
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from rdc.model.kept import Kept
+    from rdc.session.commands import Conversation
     from rdc.session.directories import Directories
-    from rdc.session.driver import Conversation
     from rdc.session.news import News
     from rdc.tree.manifest import Manifest
 

@@ -21,7 +21,7 @@ from rdc.limits import BASES_PER_FILE, SIGNED_KIN
 from rdc.protocol.messages import DigestRequest, TraitsRequest
 from rdc.protocol.origins import COARSE_BELOW, COARSE_FROM
 from rdc.records import dataclass
-from rdc.session.driver import Flush, Send
+from rdc.session.commands import Flush, Send
 from rdc.session.file_queue import FileQueue
 from rdc.session.identities import Identities
 from rdc.session.moves import Move
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import Identity
     from rdc.protocol.messages import DigestAnswer, TraitsAnswer
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.file_descents import FileDescents
     from rdc.session.moves import Moves
     from rdc.session.transfer_context import TransferContext

@@ -12,7 +12,8 @@ from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Follow, Hello, Open, Opened, Role, Start, Watch
 from rdc.records import dataclass
-from rdc.session.driver import Pace, Receive, Send, run
+from rdc.session.commands import Pace, Receive, Send
+from rdc.session.driver import run
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE, keeps, open_destination, wants_listing
 from rdc.tree.filters import FilterList
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from rdc.chunking.params import ChunkParams
     from rdc.model.sync import SyncOptions
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.place import Site
 
 __all__ = ["Admitted", "FollowedTree", "Following", "answer", "greeting", "serve_stdio"]

@@ -16,15 +16,15 @@ from rdc.protocol.messages import (
     RowsRequest,
     TierRequest,
 )
+from rdc.session.commands import Flush, Receive, Send
 from rdc.session.description import Description
-from rdc.session.driver import Flush, Receive, Send
 from rdc.session.file_sender import FileSender
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.protocol.connection import Received
     from rdc.session.boundary import Boundary
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.file_answers import FileAnswers
     from rdc.session.news import News
     from rdc.session.source_tree import SourceTree

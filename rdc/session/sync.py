@@ -25,7 +25,8 @@ from rdc.progress import Problem, silent
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Describe, Hello, Open, Opened, Role, Start
 from rdc.records import replace
-from rdc.session.driver import Pace, Receive, Send, run
+from rdc.session.commands import Pace, Receive, Send
+from rdc.session.driver import run
 from rdc.session.news import News
 from rdc.session.overlap import check_overlap
 from rdc.session.place import keeps, keeps_owner, open_destination, wants_listing
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.progress import Reporter
     from rdc.protocol.messages import Done
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.local import LocalLink
     from rdc.session.source_tree import SourceTree
     from rdc.transport.base import Transport

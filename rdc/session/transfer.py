@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from rdc.protocol.connection import Received
     from rdc.session.bundles import Bundles
+    from rdc.session.commands import Conversation
     from rdc.session.content_checks import ContentChecks
-    from rdc.session.driver import Conversation
     from rdc.session.file_descents import FileDescents
     from rdc.session.origins import Origins
     from rdc.session.transfer_context import TransferContext

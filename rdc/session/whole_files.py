@@ -12,7 +12,7 @@ from rdc.errors import FileError, ProtocolError, printable
 from rdc.files.replace import Replacement
 from rdc.limits import EQUAL_FILES, FILES_PER_MESSAGE
 from rdc.protocol.messages import FileRequest
-from rdc.session.driver import Send
+from rdc.session.commands import Send
 from rdc.session.file_queue import FileQueue
 from rdc.session.rebuild import READ_BYTES, Arrival, MismatchError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, ThreadPoolExecutor
 
     from rdc.protocol.messages import Data, FileBatch, FileEnd
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.transfer_context import TransferContext
 
 __all__ = ["WholeFiles"]

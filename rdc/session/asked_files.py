@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from rdc.errors import FileChangedError, ProtocolError, printable
+from rdc.errors import FileChangedError, printable
 from rdc.files.source import HeldContent
 from rdc.limits import HELD_CONTENT_BYTES, HELD_FILE_BYTES, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
 from rdc.records import dataclass
+from rdc.session.description import no_file
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from rdc.signature.tree import SignatureTree
     from rdc.tree.manifest import Entry
 
-__all__ = ["AskedFile", "AskedFiles", "no_file"]
+__all__ = ["AskedFile", "AskedFiles"]
 
 SIGNED_OBJECT_BYTES = 2048
 """Bytes of a remembered tree besides its columns: 1,350 to 2,150 were measured, and the look-up's own."""
@@ -135,8 +136,3 @@ class AskedFiles:
         if signed is not None:
             self._signed_bytes -= signed.memory
         self._contents_bytes -= len(self._contents.pop(file, b""))
-
-
-def no_file(file: int) -> ProtocolError:
-    """There is nothing of which this could be asked."""
-    return ProtocolError(f"the far side asked for entry {file}, which is no listed regular file")

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from rdc.tree.fold import Tier
     from rdc.tree.hard_links import LinkTable
 
-__all__ = ["Description"]
+__all__ = ["Description", "no_file"]
 
 DIRECTORIES_PER_LOOK = 64
 """Directories between two looks at whether a listing is wanted instead: about 2 ms."""
@@ -335,3 +335,8 @@ class _Bundle:
         if not wanted:
             return b""
         return b"".join(column[width * rows.start : width * rows.stop] for rows in self._rows)
+
+
+def no_file(row: int) -> ProtocolError:
+    """The far side asks for the content of an entry that has none."""
+    return ProtocolError(f"the far side asked for entry {row}, which is no listed regular file")

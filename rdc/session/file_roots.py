@@ -9,8 +9,8 @@ from rdc.limits import OPENED_FILES, OPENED_FILES_LEAST, ROOTS_REMEMBERED
 from rdc.model.entries import Kind
 from rdc.protocol.messages import FileFailed
 from rdc.records import dataclass
-from rdc.session.asked_files import no_file
 from rdc.session.commands import Send
+from rdc.session.description import no_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

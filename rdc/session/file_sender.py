@@ -11,8 +11,8 @@ from rdc.files.small import read_small
 from rdc.limits import DATA_BYTES, FILES_PER_BATCH, SMALL_FILE_BYTES
 from rdc.model.entries import Kind
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed
-from rdc.session.asked_files import no_file
 from rdc.session.commands import Press, Send
+from rdc.session.description import no_file
 from rdc.session.sent_contents import SentContents, SentFile, sample_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from rdc.protocol.connection import Connection
 from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Follow, Hello, Open, Opened, Role, Start, Watch
 from rdc.records import dataclass
 from rdc.session.commands import Pace, Receive, Send
-from rdc.session.driver import run
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE, keeps, open_destination, wants_listing
 from rdc.tree.filters import FilterList
@@ -166,6 +165,7 @@ def answer(
 
 def serve_stdio(following: Following | None = None) -> ExitCode:
     """Answers one session on stdin and stdout; the exit code is for the remote shell to pass on."""
+    from rdc.session.driver import run
     from rdc.transport.stdio import StdioTransport
 
     catalog = user_catalog(os.environ)

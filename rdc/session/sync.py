@@ -26,7 +26,6 @@ from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Describe, Hello, Open, Opened, Role, Start
 from rdc.records import replace
 from rdc.session.commands import Pace, Receive, Send
-from rdc.session.driver import run
 from rdc.session.news import News
 from rdc.session.overlap import check_overlap
 from rdc.session.place import keeps, keeps_owner, open_destination, wants_listing
@@ -197,6 +196,8 @@ class _Run:
         return replace(report, bytes_sent=used.bytes_sent, bytes_received=used.bytes_received)
 
     def _remote(self, dial: Callable[[], W], explained: Callable[[RdcError, W], RdcError]) -> SyncReport:
+        from rdc.session.driver import run
+
         with contextlib.ExitStack() as stack:
             if self._source.host is None:
                 from rdc.session.source_tree import SourceTree

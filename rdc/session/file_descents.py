@@ -18,7 +18,7 @@ from rdc.session.descending_file import DescendingFile, Stage
 from rdc.session.equals import Equals
 from rdc.session.file_comparison import LEAF_BLOCK
 from rdc.session.file_queue import FileQueue
-from rdc.session.rebuild import MismatchError
+from rdc.session.mismatch import MismatchError
 from rdc.session.rounds import FEW_FILES
 from rdc.session.signed_file import ChangedBaseError
 from rdc.signature.records import reference_width

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.model.entries import Kind, Listing
-from rdc.model.kept import Kept
+from rdc.model.kept import EVERYTHING, Kept
 from rdc.plan.compare import Change, Comparison, Decision, Difference, compare, difference
 from rdc.plan.itemize import itemize
+from rdc.plan.outcome import outcome
 from rdc.tree.manifest import Entry
 from tests.manifests import entry, listing, randoms, some_entry, touched
 
@@ -88,6 +89,21 @@ def test_a_directory_is_compared_entry_by_entry(
 def test_equal_directories_need_nothing(pair: tuple[list[Entry], list[Entry]]) -> None:
     columns = listing(pair[0])
     assert compare(columns, columns, kept=Kept(True), checksum=False) == Comparison((), ())
+
+
+@SLOW
+@given(directories())
+def test_a_run_leaves_what_is_wanted_and_what_is_extra(pair: tuple[list[Entry], list[Entry]]) -> None:
+    wanted, held = map(listing, pair)
+    left = outcome(wanted.packed(), held.packed()).unpacked()
+    assert list(left.names) == sorted(set(left.names))
+    before, after = (compare(wanted, ours, kept=EVERYTHING, checksum=False) for ours in (held, left))
+    assert not after
+    assert [left.names[row] for row in after.extra] == [held.names[row] for row in before.extra]
+    stay = {entry.path: entry for entry in pair[1]}
+    theirs = {entry.path: entry for entry in pair[0] if entry.kind != Kind.SPECIAL}
+    assert left == listing([{**stay, **theirs}[name] for name in left.names])
+    assert set(left.names) == stay.keys() | theirs.keys()
 
 
 @SLOW

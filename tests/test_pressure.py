@@ -9,6 +9,7 @@ import pytest
 from rdc.limits import DATA_BYTES
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Data
+from rdc.protocol.pressing import HARD, PLAIN, QUICK, Pressing
 from rdc.session import pressure as pressure_module
 from rdc.session.commands import Press, Send
 from rdc.session.pressure import HARD_FIRST, SLOW, Pressure
@@ -18,14 +19,14 @@ from tests.test_session_driver import Talk, both_threads, destination, pipes, so
 def test_a_link_that_never_was_in_the_way_is_not_slow() -> None:
     pressure = Pressure()
     assert not pressure.slow
-    assert pressure.hard(HARD_FIRST)
-    assert not pressure.hard(1)
+    assert pressure.pressing(HARD_FIRST) is HARD
+    assert pressure.pressing(1) is QUICK
 
 
 def test_few_bytes_are_pressed_hard_wherever_they_go() -> None:
     pressure = Pressure()
     pressure.held_up(100 * SLOW, 1.0)
-    assert [pressure.hard(HARD_FIRST // 4) for _ in range(5)] == [True, True, True, True, False]
+    assert [pressure.pressing(HARD_FIRST // 4) for _ in range(5)] == [HARD, HARD, HARD, HARD, QUICK]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_a_link_is_as_slow_as_it_showed(carried: int, seconds: float, slow: bool
     pressure.held_up(carried // 2, seconds / 4)
     pressure.held_up(carried - carried // 2, 3 * seconds / 4)
     assert pressure.slow == slow
-    assert pressure.hard(100 * HARD_FIRST) == slow
+    assert pressure.pressing(100 * HARD_FIRST) is (HARD if slow else QUICK)
 
 
 def test_a_limit_is_a_slow_link() -> None:
@@ -70,20 +71,21 @@ def pressed(conversation: Talk, size: int) -> Talk:
 
 
 @pytest.mark.parametrize(
-    ("slow", "size", "hard"), [(0, HARD_FIRST + 1, False), (10**15, HARD_FIRST + 1, True), (0, 1, True)]
+    ("slow", "size", "pressing"),
+    [(0, HARD_FIRST + 1, QUICK), (10**15, HARD_FIRST + 1, HARD), (0, 1, HARD), (0, 0, PLAIN)],
 )
 def test_what_a_link_shows_says_how_hard_is_pressed(
-    slow: int, size: int, hard: bool, monkeypatch: pytest.MonkeyPatch
+    slow: int, size: int, pressing: Pressing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four megabytes through a pipe of one, so that its sender waits."""
     monkeypatch.setattr(pressure_module, "SLOW", slow)
-    told: list[bool] = []
+    told: list[Pressing] = []
     press = Connection.press
 
-    def noted(self: Connection, *, hard: bool) -> None:
-        told.append(hard)
-        press(self, hard=hard)
+    def noted(self: Connection, pressing: Pressing) -> None:
+        told.append(pressing)
+        press(self, pressing)
 
     monkeypatch.setattr(Connection, "press", noted)
     both_threads(pressed(source(9, False), size), destination(9, 0), pipes())
-    assert told == [False, False, hard]
+    assert told == [PLAIN, PLAIN, pressing]

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from rdc.errors import ProtocolError
 from rdc.limits import BLOCK_BYTES, FRAME_BYTES, PIECE_BYTES, RAW_BLOCK_BYTES, ROUND_LIMIT
-from rdc.protocol.blocks import MAX_LEVEL, BlockReader, BlockWriter
+from rdc.protocol.blocks import BlockReader, BlockWriter
 from rdc.protocol.frames import Frame, FrameReader, frame_head
+from rdc.protocol.pressing import HARD, MAX_LEVEL, PLAIN, QUICK, RAW, Pressing
 from rdc.protocol.varint import decode_varint, encode_varint
 
 Split = Callable[[bytes], Iterator[bytes]]
@@ -108,8 +109,8 @@ def test_a_frame_past_the_limit_is_refused_at_its_header() -> None:
         reader.next()
 
 
-def blocks_of(stream: bytes, level: int, parts: Split = whole) -> bytes:
-    writer = BlockWriter(level)
+def blocks_of(stream: bytes, pressing: Pressing, parts: Split = whole) -> bytes:
+    writer = BlockWriter(pressing)
     for part in parts(stream):
         writer.write(part)
     writer.flush()
@@ -140,26 +141,26 @@ STREAMS = {
 }
 
 
-@pytest.mark.parametrize("level", [0, 1, 3, 9, MAX_LEVEL])
+@pytest.mark.parametrize("pressing", [RAW, PLAIN, QUICK, HARD, Pressing(1), Pressing(9), Pressing(MAX_LEVEL)])
 @pytest.mark.parametrize("name", STREAMS)
-def test_blocks_carry_any_stream(name: str, level: int) -> None:
+def test_blocks_carry_any_stream(name: str, pressing: Pressing) -> None:
     stream = STREAMS[name]
-    wire = blocks_of(stream, level)
+    wire = blocks_of(stream, pressing)
     assert read_all(wire) == stream
     assert len(wire) <= len(stream) * 1.001 + 32
-    if level and name in {"text", "zeros"}:
+    if pressing.level and name in {"text", "zeros"}:
         assert len(wire) < len(stream) / 10
 
 
 @pytest.mark.parametrize("split", [single_bytes, uneven])
 def test_blocks_are_the_same_however_they_arrive(split: Split) -> None:
     stream = TEXT[:150_000] + NOISE[:100_000]
-    assert read_all(blocks_of(stream, 3), split) == stream
-    assert blocks_of(stream, 3, uneven) == blocks_of(stream, 3)
+    assert read_all(blocks_of(stream, PLAIN), split) == stream
+    assert blocks_of(stream, PLAIN, uneven) == blocks_of(stream, PLAIN)
 
 
 def test_the_window_goes_on_from_block_to_block() -> None:
-    writer = BlockWriter(3)
+    writer = BlockWriter(PLAIN)
     costs = []
     for _ in range(2):
         writer.write(NOISE[:100_000])
@@ -169,11 +170,24 @@ def test_the_window_goes_on_from_block_to_block() -> None:
     assert costs[1] < 100
 
 
+def test_frames_end_where_they_are_to() -> None:
+    """Content that comes again is found within a frame, not in the next."""
+    writer, frame, noise = BlockWriter(Pressing(3, frame_log=19)), 1 << 19, NOISE[: 1 << 17]
+    costs = []
+    for _ in range(3 * frame // len(noise)):
+        writer.write(noise)
+        writer.flush()
+        costs.append(len(writer.take()))
+    whole = [cost > len(noise) for cost in costs]
+    assert whole == [True, False, False, False] * 3
+
+
 def test_raw_pieces_between_compressed_ones_leave_both_windows_equal() -> None:
     rng = random.Random(7)
-    writer, reader = BlockWriter(3), BlockReader()
+    writer, reader = BlockWriter(PLAIN), BlockReader()
     for turn in range(400):
-        writer.level = rng.choice([0, 3, 3, 3, 1]) if turn % 3 == 0 else writer.level
+        if turn % 3 == 0:
+            writer.pressing = rng.choice([RAW, PLAIN, PLAIN, PLAIN, Pressing(1), Pressing(3, frame_log=17)])
         start = rng.randrange(len(TEXT))
         part = TEXT[start : start + rng.choice([1, 20, 63, 64, 500, 100_000])]
         writer.write(part)
@@ -186,7 +200,7 @@ def test_raw_pieces_between_compressed_ones_leave_both_windows_equal() -> None:
 
 
 def test_pending_counts_what_has_not_left() -> None:
-    writer = BlockWriter(0)
+    writer = BlockWriter(RAW)
     writer.write(b"x" * 1000)
     assert len(writer) == 1000
     assert writer.take() == b""
@@ -289,7 +303,7 @@ def test_garbage_is_a_piece_or_refused(wire: bytes) -> None:
 
 @given(st.integers(0, 3000), st.integers(0, 255))
 def test_a_changed_byte_in_a_block_is_a_piece_or_refused(position: int, value: int) -> None:
-    wire = bytearray(blocks_of(TEXT[:60_000], 3))
+    wire = bytearray(blocks_of(TEXT[:60_000], PLAIN))
     wire[position % len(wire)] = value
     reader = BlockReader()
     reader.feed(bytes(wire))
@@ -318,7 +332,7 @@ CONTENT_BYTES = 512 << 10
 
 def test_content_goes_out_as_it_is() -> None:
     """Raw, and the very object, between its head and what follows."""
-    writer = BlockWriter(0)
+    writer = BlockWriter(RAW)
     content = NOISE[: 200 << 10]
     writer.write(b"before")
     writer.write_content(b"head", content)
@@ -333,7 +347,7 @@ def test_content_goes_out_as_it_is() -> None:
 
 def test_content_that_does_not_shrink_is_seldom_tried() -> None:
     rng = random.Random(3)
-    writer = BlockWriter(3)
+    writer = BlockWriter(PLAIN)
     sent, lengths = bytearray(), list[int]()
     for _ in range(64):
         content = rng.randbytes(CONTENT_BYTES)
@@ -348,7 +362,7 @@ def test_content_that_does_not_shrink_is_seldom_tried() -> None:
 
 def test_content_that_shrinks_is_compressed_again_after_some_that_did_not() -> None:
     rng = random.Random(4)
-    writer, reader = BlockWriter(3), BlockReader()
+    writer, reader = BlockWriter(PLAIN), BlockReader()
     costs = []
     for turn in range(120):
         noise = turn % 40 < 8
@@ -371,16 +385,21 @@ def test_content_that_shrinks_is_compressed_again_after_some_that_did_not() -> N
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from([0, 1, 3]), st.booleans(), st.integers(0, 700_000), st.booleans()),
+        st.tuples(
+            st.sampled_from([RAW, Pressing(1), PLAIN, Pressing(3, frame_log=18)]),
+            st.booleans(),
+            st.integers(0, 700_000),
+            st.booleans(),
+        ),
         max_size=8,
     )
 )
-def test_any_content_at_any_level_arrives(steps: list[tuple[int, bool, int, bool]]) -> None:
+def test_any_content_at_any_level_arrives(steps: list[tuple[Pressing, bool, int, bool]]) -> None:
     data = TEXT + NOISE
-    writer = BlockWriter(0)
+    writer = BlockWriter(RAW)
     sent = b""
-    for level, whole_frame, length, from_the_end in steps:
-        writer.level = level
+    for pressing, whole_frame, length, from_the_end in steps:
+        writer.pressing = pressing
         content = data[-length:] if from_the_end and length else data[:length]
         if whole_frame:
             writer.write_content(b"head", content)
@@ -393,7 +412,7 @@ def test_any_content_at_any_level_arrives(steps: list[tuple[int, bool, int, bool
 
 
 def test_the_largest_frame_fits_a_raw_block() -> None:
-    writer = BlockWriter(0)
+    writer = BlockWriter(RAW)
     head = frame_head(255, ROUND_LIMIT, FRAME_BYTES)
     writer.write_content(head, bytes(FRAME_BYTES))
     stream, lengths = read_blocks(writer.take())

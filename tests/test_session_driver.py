@@ -410,7 +410,7 @@ def test_our_reason_is_the_last_thing_said() -> None:
     stream = PREAMBLE + raw(HELLO) + raw(opening(), 1)
     with pytest.raises(OutOfSpaceError):
         run(failing(OutOfSpaceError("disk full")), Connection(False, HELLO), Tap(stream))
-    assert bytes(sent).endswith(raw(Refused(ExitCode.FILE_IO, "disk full"), 1))
+    assert bytes(sent).endswith(raw(Refused(ExitCode.FILE_IO, "disk full"), 0))
 
 
 def test_a_garbled_stream_is_refused_aloud() -> None:

@@ -31,10 +31,11 @@ NAMES = ("a", "a-b", "a.b", "b", "c.o", "0")
 
 @contextmanager
 def opened(top: Path) -> Iterator[tuple[Root, Settlement]]:
+    """As in a run that deletes, which looks at what it left."""
     root = Root.open(os.fsencode(top))
     try:
         start = Start(b"", Kind.DIRECTORY, Metadata(0o755, 0, 0, 0))
-        yield root, Settlement(None, root, start, SyncOptions(), FILTERS, kept=EVERYTHING)
+        yield root, Settlement(None, root, start, SyncOptions(delete=True), FILTERS, kept=EVERYTHING)
     finally:
         root.close()
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, FileError
+from rdc.files.confined import Root
+from rdc.limits import SMALL_MANIFEST
 from tests.small_disk import read_only, small_disk
 from tests.syncing import FAR, PSEUDO_SSH, Ended, command
 from tests.trees import Directory, File, Tree, describe, litter, read_tree, tree, write_tree
@@ -61,6 +63,62 @@ def test_an_unreadable_old_version_is_replaced() -> None:
         for ended, found in as_nobody(work):
             assert (ended.code, ended.complaints) == (ExitCode.OK, [])
             assert describe(WANTED, found) == []
+
+
+@pytest.mark.parametrize("entries", [0, SMALL_MANIFEST])
+def test_a_directory_closed_to_its_owner_is_opened_while_it_is_worked_in(entries: int) -> None:
+    """In few entries and in many. What the source does not have may stay closed, unless it is to be
+    deleted."""
+    more = tree({f"more/{number}": b"" for number in range(entries)})
+    wanted = WANTED | more | {b"d": Directory(0o500), b"e": Directory(0o700)} | tree({"d/e/f": b"f"})
+    held = WANTED | more | {b"d": Directory(0o000), b"e": Directory(0o000), b"other": Directory(0o000)}
+    held[b"d/b"] = File(b"old")
+    with place_of_nobody() as place:
+
+        def work() -> list[Ended]:
+            source, destination = write_tree(place / "source", wanted), write_tree(place / "to", held)
+            words = ("sync", "-i", f"{source}/", destination)
+            dry = command(*words, "-n")
+            ends = [dry, command(*words)]
+            closed = os.stat(destination / "other").st_mode & 0o777
+            ends += [command(*words, "--delete"), command(*words, "--delete")]
+            assert closed == 0
+            os.chmod(source / "d", 0o700)
+            os.chmod(destination / "d", 0o700)
+            assert describe(read_tree(source), read_tree(destination)) == []
+            return ends
+
+        dry, first, deleting, last = as_nobody(work)
+    assert dry.code == ExitCode.PARTIAL
+    places = [
+        line.partition(": cannot list the directory: found Permission denied")[0] for line in dry.complaints
+    ]
+    assert [place[-4:] for place in places] == ["to/d", "to/e"]
+    for ended in (first, deleting, last):
+        assert (ended.code, ended.complaints) == (ExitCode.OK, [])
+    assert ">f.s....... d/b" in first.out
+    assert deleting.out.splitlines()[-1] == "*deleting   other/"
+    assert last.out == ""
+
+
+def test_a_directory_that_cannot_be_read_is_named_once() -> None:
+    with place_of_nobody() as place:
+
+        def work() -> Ended:
+            source = write_tree(place / "source", WANTED | tree({"d/deep/c": b"c"}))
+            held = write_tree(place / "destination", WANTED | tree({"d/deep/c": b"old"}))
+            os.chmod(held / "d", 0o000)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Root, "set_metadata", denied)
+                return command("sync", "-i", f"{source}/", held)
+
+        def denied(_: Root, path: bytes, *words: object, **more: object) -> None:
+            raise FileError(path, "not its owner")
+
+        ended = as_nobody(work)
+    assert [line.partition(": found")[0] for line in ended.complaints if "cannot list" in line] == [
+        f"rdc: {place}/destination/d: cannot list the directory"
+    ]
 
 
 @pytest.mark.parametrize("side", ["source", "destination"])

@@ -13,23 +13,9 @@ if TYPE_CHECKING:
     import zstandard
 
     from rdc.protocol.costs import Lane
+    from rdc.protocol.pressing import Pressing
 
-__all__ = ["DEFAULT_LEVEL", "HARD_LEVEL", "MAX_LEVEL", "BlockReader", "BlockWriter"]
-
-DEFAULT_LEVEL = 3
-"""zstd's own default: 300-500 MB/s on text, and 3-4 GB/s on data that does not compress (measured)."""
-
-HARD_LEVEL = 6
-"""For what a descent could not find. Libraries of OpenCV, Arrow and LibreOffice, their code with absolute
-targets, shrink by 7 % more than at level 3, in 2.7 times its time, at 100 MB/s. Level 7 takes a fourth longer
-for a further 2 %, level 9 twice as long for 4 %; parameters set by hand lie on the same curve (measured).
-
-Matches far apart are looked for as well: of literals of source maps, of which a release has several that are
-alike, 14 % less is sent so, of JSON 2 %, of code 0.4 % more or less, for a tenth more time with code and a
-third with JSON (measured)."""
-
-MAX_LEVEL = 19
-"""Above it zstd needs several hundred MB a stream."""
+__all__ = ["BlockReader", "BlockWriter"]
 
 # A zstd block costs 3 bytes and short pieces seldom repeat anything: below this a piece goes raw.
 RAW_BELOW = 64
@@ -57,21 +43,23 @@ class BlockWriter:
     """Turns frame stream into blocks. Pieces sent raw never enter the compressor, so they are in neither
     end's window and both windows stay equal."""
 
-    def __init__(self, level: int, lane: Lane | None = None) -> None:
+    def __init__(self, pressing: Pressing, lane: Lane | None = None) -> None:
         """`lane`: where the size of each block is counted."""
         self._lane = lane
         self._pending = bytearray()
         self._ready: list[bytes | memoryview] = []
         self._ready_bytes = 0
         self._stream: zstandard.ZstdCompressionObj | None = None
-        self._stream_level = 0
+        self._stream_pressing = pressing
+        self._frame = 0
+        """Bytes of content in the stream's frame."""
         self._raw_left = 0
         """Bytes of content to send raw before compression is tried again."""
         self._raw_run = 0
         """How many that were the last time."""
-        self.level = level
-        """0: all raw; 1 to MAX_LEVEL: compress. May change at any time: a level other than the stream's ends
-        its zstd frame and begins another, which starts with an empty window."""
+        self.pressing = pressing
+        """May change at any time: another than the stream's ends its zstd frame and begins another, which
+        starts with an empty window."""
 
     def __len__(self) -> int:
         """Bytes that take() and flush() have yet to hand out; what is not compressed yet counts in full."""
@@ -95,7 +83,7 @@ class BlockWriter:
             self.write(head, content)
             return
         view = memoryview(content)
-        if self.level and self._raw_left <= 0:
+        if self.pressing.level and self._raw_left <= 0:
             self.write(head)
             head = b""
             while self._raw_left <= 0:
@@ -136,7 +124,7 @@ class BlockWriter:
         self._append(encode_varint(len(piece) << 1 | 1), piece, len(piece))
 
     def _emit(self, piece: bytes) -> None:
-        if self.level == 0 or len(piece) < RAW_BELOW:
+        if self.pressing.level == 0 or len(piece) < RAW_BELOW:
             self.put_raw(piece)
         else:
             compressed = self._compress(piece)
@@ -156,15 +144,14 @@ class BlockWriter:
         import zstandard
 
         before = b""
-        if self._stream is not None and self._stream_level != self.level:
+        if self._stream is not None and (
+            self._stream_pressing != self.pressing or self.pressing.ends(self._frame, len(piece))
+        ):
             before = self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_FINISH)
             self._stream = None
         if self._stream is None:
-            parameters = zstandard.ZstdCompressionParameters.from_level(
-                self.level, window_log=WINDOW_LOG, enable_ldm=self.level >= HARD_LEVEL
-            )
-            self._stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
-            self._stream_level = self.level
+            self._stream, self._stream_pressing, self._frame = self.pressing.stream(), self.pressing, 0
+        self._frame += len(piece)
         body = self._stream.compress(piece)
         return before + body + self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
 

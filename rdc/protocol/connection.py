@@ -10,7 +10,7 @@ import msgpack  # type: ignore[import-untyped]
 from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, RdcError, StreamError, printable
 from rdc.limits import ROUND_LIMIT, SIZE_LIMIT
 from rdc.model.sync import MessageCost
-from rdc.protocol.blocks import DEFAULT_LEVEL, HARD_LEVEL, BlockReader, BlockWriter
+from rdc.protocol.blocks import BlockReader, BlockWriter
 from rdc.protocol.census import Census
 from rdc.protocol.costs import Costs
 from rdc.protocol.frames import Frame, FrameReader, frame_head
@@ -71,6 +71,7 @@ from rdc.protocol.messages import (
     decode,
     encode_parts,
 )
+from rdc.protocol.pressing import PLAIN, RAW, Pressing
 from rdc.protocol.states import NEEDS, RECALLS, TRANSITIONS, Illegal, State
 from rdc.records import dataclass
 
@@ -150,18 +151,18 @@ class Connection:
         self._eof = False
         self._failure: RdcError | None = None
         self._preamble: bytes = MAGIC + bytes((PROTOCOL_VERSION,))
-        self._blocks_out = BlockWriter(0, self._costs.sent)
+        self._blocks_out = BlockWriter(RAW, self._costs.sent)
         self.send(hello, 0)
         self._blocks_out.flush()
         self._compress = compress
-        self.press(hard=False)
+        self.press(PLAIN)
 
     # Sending
 
-    def press(self, *, hard: bool) -> None:
+    def press(self, pressing: Pressing) -> None:
         """How hard what follows is compressed, if it is. A change starts with an empty window."""
         if self._compress:
-            self._blocks_out.level = HARD_LEVEL if hard else DEFAULT_LEVEL
+            self._blocks_out.pressing = pressing
 
     def send(self, message: Message, round: int) -> None:  # noqa: A002 - the protocol's word
         """Queue a message. LocalProtocolError when it is not allowed now or breaks a limit."""

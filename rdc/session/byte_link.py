@@ -166,7 +166,8 @@ class ByteLink:
         """Try to tell the far side why this one stops; for REFUSE_SECONDS, and never raising."""
         if not self._connection.can_refuse:
             return
-        self._connection.send(Refused(error.code, str(error)), self._connection.max_round)
+        # It answers nothing, and may cross a Turn, with which rounds begin anew.
+        self._connection.send(Refused(error.code, str(error)), 0)
         self._connection.flush()
         self._fill()
         deadline = time.monotonic() + REFUSE_SECONDS

@@ -73,7 +73,7 @@ class Press:
     """How hard what is sent from here on is compressed, where it is; the answer is None."""
 
     hard: int
-    """So many bytes hard, if they are few or the link is slow; 0: none of what follows."""
+    """So many bytes hard, if they are few or the link is slow, else quickly; 0: neither of what follows."""
 
 
 Command: TypeAlias = Send | Receive | Flush | Pace | Press | Idle

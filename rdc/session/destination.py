@@ -132,7 +132,14 @@ class Destination:
         self._deletion = self._receiving.deletion
         self._directories = self._receiving.directories
         self._own_tree = OwnTree(
-            place.root, filters, self._leftovers, news, only=start.only, new=place.new, links=own_links
+            place.root,
+            filters,
+            self._leftovers,
+            news,
+            only=start.only,
+            new=place.new,
+            links=own_links,
+            dry=options.dry_run,
         )
         self._intake = ListingIntake(
             self._wanted, self._directories, self._own_tree, only=start.only, name=place.name
@@ -283,7 +290,8 @@ class Destination:
             # One file under another name: a manifest cannot tell.
             return (yield from self._list_all(round_))
         own_root = self._own_tree.digest(own, self._kept)
-        if own_root == offer.root or self._settlement.is_settled(offer.root, own_root):
+        equal = own_root == offer.root and not (self._own_tree.unreadable and self._options.delete)
+        if equal or self._settlement.is_settled(offer.root, own_root):
             self._equal = True
             self._settlement.again(offer.root, own_root)
             self._directories.expected.clear()
@@ -307,6 +315,10 @@ class Destination:
             # A collision of short references costs the listing, never a wrong tree.
             self._wanted.clear()
             return (yield from self._list_all(round_))
+        if any(not path or self._wanted.is_directory(path) for path in self._own_tree.unreadable):
+            # What is in them takes part, and what is below them was not looked at.
+            self._wanted.clear()
+            return (yield from self._list_all(round_))
         from rdc.session.manifest_comparison import compare_manifests
 
         yield from compare_manifests(
@@ -316,7 +328,6 @@ class Destination:
             self._news,
             round_,
             kept=self._kept,
-            unreadable=self._own_tree.unreadable,
             mount_points=self._settlement.mount_points,
         )
         self._conclude(totals)

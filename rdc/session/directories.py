@@ -95,8 +95,8 @@ class Directories:
         self.changed: set[bytes] = set()
         """Directories in which something was to be done: those to be looked at again."""
         self.surplus = False
-        """Something was found that differs and may stay so: what the source does not have, whether it is to
-        be deleted or not, or what the options leave alone."""
+        """Something was found that differs and stays so: what the source does not have and was not deleted,
+        or what the options leave alone."""
         self._touched: list[tuple[bytes, Metadata]] = []
         self._blocked: list[tuple[int, Decision]] = []
 
@@ -117,6 +117,8 @@ class Directories:
         if not path and not self._start.only:
             directory = self._top(directory)
         if directory.lost or held is None:
+            if directory.touched and not directory.lost:
+                self._touched.append((path, directory.metadata))
             self._announce_lost(path, listing, new=directory.new)
             return
         comparison = compare(
@@ -155,15 +157,21 @@ class Directories:
         self._many(first, listing, () if singly else comparison.touched, comparison.checked)
         touched = touched or bool(comparison.touched or comparison.checked)
         if comparison.extra and not (path == b"" and self._start.only):
-            self.surplus = True
             room = self._options.delete or len(self.extra) < VANISHED_FILES
             if room and (self._boundary is None or self._holds(self._boundary, path)):
                 self.extra += [(join(path, held.names[row]), held.kinds[row]) for row in comparison.extra]
+                self.surplus = self.surplus or not self._options.delete
+            else:
+                self.surplus = True
             touched = touched or self._options.delete
         if touched or comparison:
             self.changed.add(path)
         if touched:
             self._touched.append((path, directory.metadata))
+
+    def lent(self, path: bytes) -> None:
+        """An expected directory was opened to its owner: its metadata are set again at the end."""
+        self.expected[path] = replace(self.expected[path], touched=True)
 
     def keep(self, path: bytes) -> bool:
         """As `compare` where `held` equals `listing`, unless `path` is new or lost. What is below is not
@@ -346,7 +354,8 @@ class Directories:
             self._refuse_deletion("the source is empty; --force-empty deletes all the same")
         else:
             for path, kind in self.extra:
-                self._deletion.remove(path, kind)
+                if not self._deletion.remove(path, kind):
+                    self.surplus = True
 
     def _refuse_deletion(self, why: str) -> None:
         excluded = self._filters.excluded

@@ -51,8 +51,13 @@ class ListingIntake:
         path, first = part.path, len(self._wanted)
         listing = self._renamed(path, listing)
         self._wanted.add(path, listing.packed())
-        held = EMPTY_LISTING if self._directories.expected[path].new else self._own.listing(path)
-        self._directories.compare(path, first, listing, held)
+        self._directories.compare(path, first, listing, self._held(path))
+
+    def _held(self, path: bytes) -> Listing | None:
+        announced = self._directories.expected[path]
+        if announced.new:
+            return EMPTY_LISTING
+        return None if announced.lost else self._own.listing(path, self._directories.lent)
 
     def end(self) -> None:
         """ProtocolError in the middle of a directory."""

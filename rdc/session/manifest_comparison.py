@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from rdc.errors import ProtocolError, printable
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.protocol.columns import increasing
-from rdc.records import replace
 from rdc.session.directories import Announced
 
 if TYPE_CHECKING:
@@ -30,11 +29,10 @@ def compare_manifests(
     round_: int,
     *,
     kept: Kept,
-    unreadable: AbstractSet[bytes],
     mount_points: AbstractSet[bytes],
 ) -> Conversation[None]:
-    """Compares the directories in which the two manifests differ, parents first. `unreadable`: directories of
-    `own` of which it says nothing. `mount_points`: the same of `wanted`.
+    """Compares the directories in which the two manifests differ, parents first. `mount_points`: directories
+    of which `wanted` says nothing.
 
     The source's, `wanted`, may be anything that has the digest it announced: what is acted on is checked
     here.
@@ -46,15 +44,13 @@ def compare_manifests(
         if wanted.number(path) != number:
             raise ProtocolError(f"two listings of {printable(path)!r}")
         mine = ours.pop(path, None)
-        if path and ours_whole[number] and path not in unreadable and directories.keep(path):
+        if path and ours_whole[number] and directories.keep(path):
             # Most directories of most trees.
             continue
         if path and path not in expected:
             if mine is not None and wanted.same(number, own, mine, kept):
                 continue
             expected[path] = _announced(wanted, path)
-        if path in unreadable:
-            expected[path] = replace(expected[path], lost=True)
         listing = wanted.listing(number)
         if not increasing(listing.names):
             raise ProtocolError(f"names in {printable(path)!r} are not strictly increasing")

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError
 from rdc.progress import Problem
-from rdc.records import replace
 from rdc.session.directories import writing_code
+from rdc.session.rights import lend_rights
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rdc.files.confined import Root
     from rdc.model.entries import Listing, PackedInodes
     from rdc.model.kept import Kept
@@ -34,7 +36,7 @@ class _Inodes:
 
 
 class OwnTree:
-    """What cannot be read of it is news; what earlier runs left unfinished in it is noted."""
+    """What earlier runs left unfinished in it is noted."""
 
     def __init__(
         self,
@@ -46,9 +48,10 @@ class OwnTree:
         only: bytes,
         new: bool,
         links: LinkTable | None,
+        dry: bool,
     ) -> None:
         """`only`: the one entry that is synced, b"" for all. `new`: nothing is there yet. `links`: takes the
-        hard links of a walk, which then count as a difference."""
+        hard links of a walk, which then count as a difference. `dry`: nothing is to be changed."""
         self._root = root
         self._filters = filters
         self._leftovers = leftovers
@@ -56,8 +59,10 @@ class OwnTree:
         self._only = only
         self._new = new
         self._links = links
+        self._dry = dry
         self.unreadable: set[bytes] = set()
-        """Directories that a walk could not read."""
+        """Directories that the walk could not read. They are news only if something is to be done in them:
+        others' are nobody's business."""
 
     def walk(self) -> Manifest:
         """All of it."""
@@ -78,9 +83,8 @@ class OwnTree:
                 if links is not None and inodes.found is not None:
                     links.add(len(manifest), listing.kinds, inodes.found)
                 manifest.add(path, listing)
-        except FileError as error:
+        except FileError:
             self.unreadable.add(b"")
-            self._news.report(Problem(writing_code(error), b"", str(error)))
         return manifest
 
     def digest(self, manifest: Manifest, kept: Kept) -> bytes:
@@ -89,11 +93,12 @@ class OwnTree:
         root = manifest.root(top, kept)
         return root if self._links is None else self._links.root(root)
 
-    def listing(self, path: bytes) -> Listing | None:
-        """One directory as it is now; None, and a problem, where it cannot be read."""
+    def listing(self, path: bytes, on_lent: Callable[[bytes], None]) -> Listing | None:
+        """One directory as it is now; None, and a problem, where it cannot be read. One that its owner may
+        not read is read all the same; `on_lent` is told, for it is to get its mode back at the end."""
         stale: list[bytes] = []
         try:
-            listing = self._root.list(path, on_temporary=stale.append)
+            listing = self._listing(path, stale, on_lent)
         except FileError as error:
             self._news.report(Problem(writing_code(error), path, str(error)))
             return None
@@ -101,8 +106,17 @@ class OwnTree:
             self._leftovers.note(path, stale)
         return listing
 
+    def _listing(self, path: bytes, stale: list[bytes], on_lent: Callable[[bytes], None]) -> Listing:
+        try:
+            return self._root.list(path, on_temporary=stale.append)
+        except FileError as error:
+            closed = isinstance(error.__cause__, PermissionError) and not self._dry
+            if not (closed and lend_rights(self._root, path)):
+                raise
+            on_lent(path)
+            return self._root.list(path, on_temporary=stale.append)
+
     def _note(self, event: Event) -> None:
-        """Of our own tree only failures are news, and they are failures to write into it."""
+        """Of our own tree only failures matter."""
         if isinstance(event, Problem) and event.code is not ExitCode.OK:
             self.unreadable.add(event.path)
-            self._news.report(replace(event, code=ExitCode.PARTIAL))

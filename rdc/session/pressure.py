@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from rdc.protocol.pressing import HARD, QUICK
+
+if TYPE_CHECKING:
+    from rdc.protocol.pressing import Pressing
+
 __all__ = ["Pressure"]
 
 HARD_FIRST = 2 << 20
@@ -37,7 +44,7 @@ class Pressure:
         """Whether the link is slower than pressing hard pays for, as far as it showed."""
         return 0 < self._limit < SLOW or self._carried < SLOW * self._seconds
 
-    def hard(self, size: int) -> bool:
-        """Whether to press the next `size` bytes hard."""
+    def pressing(self, size: int) -> Pressing:
+        """What pays for the next `size` bytes, HARD or QUICK."""
         self._hard += size
-        return self._hard <= HARD_FIRST or self.slow
+        return HARD if self._hard <= HARD_FIRST or self.slow else QUICK

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rdc.errors import ProtocolError, RdcError, StreamError
 from rdc.protocol.messages import Refused
+from rdc.protocol.pressing import PLAIN
 from rdc.session.commands import Flush, Idle, Pace, Press, Receive, Send
 from rdc.session.pressure import Pressure
 
@@ -89,7 +90,7 @@ class Runner(Generic[T]):
                     polled = False
                     self._reply(None)
                 case Press(hard):
-                    self.connection.press(hard=hard > 0 and self.pressure.hard(hard))
+                    self.connection.press(self.pressure.pressing(hard) if hard else PLAIN)
                     self._reply(None)
                 case Pace() as pace:
                     self.pace = pace

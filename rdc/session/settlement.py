@@ -14,6 +14,7 @@ from blake3 import blake3
 from rdc.errors import FileError
 from rdc.model.entries import EMPTY_LISTING, Kind, strings
 from rdc.plan.compare import compare, difference
+from rdc.plan.outcome import outcome
 from rdc.progress import silent
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk, join
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from rdc.tree.filters import FilterList
 
 __all__ = ["Settlement", "Settlements"]
+
+_NOTHING = EMPTY_LISTING.packed()
 
 
 class _UnsettledError(Exception):
@@ -81,9 +84,9 @@ class Settlement:
             self._settlements.settle(self._key(source_root, own_root))
 
     def settle(self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]) -> None:
-        """After a run without any problem: looks at our tree once more and settles the pair where it can be.
+        """After a run without any problem: settles the pair where it can be.
 
-        `before`: our tree as this run compared it; its directories but `changed` are not read again, since
+        `before`: our tree as this run compared it; its directories but `changed` are as they were, since
         nothing was to do in them. None: all are read.
         """
         if self._settlements is None:
@@ -103,7 +106,7 @@ class Settlement:
     def _settled_tree(
         self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]
     ) -> Manifest | None:
-        """Our tree as it is now; None when something in it still is to be done, or it cannot be read."""
+        """Our tree as the run left it; None when something in it is still to be done, or it is unreadable."""
         try:
             own = None if before is None else self._amended_tree(wanted, before, changed)
             return self._walked_tree(wanted, before, changed) if own is None else own
@@ -113,14 +116,23 @@ class Settlement:
     def _amended_tree(
         self, wanted: Manifest, before: Manifest, changed: AbstractSet[bytes]
     ) -> Manifest | None:
-        """`before`, its directories in `changed` read again; None where others came or went, which takes a
-        walk."""
+        """`before` with its directories in `changed` as they are now; None where others came or went, which
+        takes a walk.
+
+        Where the options say what was done they are not read again, which of a tree with changes all over
+        would be half of a walk: this manifest and `wanted` differ in nothing that is to be done, and should
+        somebody have meddled, then no tree has it.
+        """
         own, row = Manifest(), 0
         for path in sorted(changed, key=_walk_order):
-            listing = self._read(path)
-            self._demand_settled(wanted, path, listing)
             number = before.number(path)
-            known = EMPTY_LISTING.packed() if number is None else before.packed(number)
+            known = _NOTHING if number is None else before.packed(number)
+            if self._options.delete or self._options.narrows:
+                listing = self._read(path)
+                self._demand_settled(wanted, path, listing)
+            else:
+                theirs = wanted.number(path)
+                listing = outcome(_NOTHING if theirs is None else wanted.packed(theirs), known)
             held, found = _directories_in(known), _directories_in(listing)
             if held - found or any(join(path, name) not in changed for name in found - held):
                 return None

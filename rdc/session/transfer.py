@@ -29,7 +29,6 @@ from rdc.protocol.messages import (
     TraitsAnswer,
     TreeAnswer,
 )
-from rdc.session.held_back import HeldBack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from rdc.session.commands import Conversation
     from rdc.session.content_checks import ContentChecks
     from rdc.session.file_descents import FileDescents
+    from rdc.session.held_back import HeldBack
     from rdc.session.origins import Origins
     from rdc.session.transfer_context import TransferContext
     from rdc.session.vanished import Vanished
@@ -55,7 +55,7 @@ trips sooner."""
 
 class _Part(Generic[P]):
     """A part of the transfers, loaded and made when it first has something to do: most runs need one or two
-    of the four, and loading all takes longer than what many runs do with them."""
+    of the five, and loading all takes longer than what many runs do with them."""
 
     def __init__(self, make: Callable[[], P]) -> None:
         self._make = make
@@ -78,7 +78,7 @@ class Transfers:
         self._descents = _Part(self._make_descents)
         self._bundles = _Part(self._make_bundles)
         self._checks = _Part(self._make_checks)
-        self._held_back = HeldBack()
+        self._held_back = _Part(self._make_held_back)
         self._origins: Origins | None = None
         """None: nothing was held back."""
         self._planned = False
@@ -103,6 +103,11 @@ class Transfers:
 
         return ContentChecks(self._context, self._bundles())
 
+    def _make_held_back(self) -> HeldBack:
+        from rdc.session.held_back import HeldBack
+
+        return HeldBack()
+
     @property
     def idle(self) -> bool:
         # Asked after each message: what most of them are about comes first.
@@ -110,7 +115,7 @@ class Transfers:
         for part in (self._descents.made, self._wholes.made, *made, self._origins):
             if part is not None and not part.idle:
                 return False
-        return not self._held_back
+        return not self._held_back.made
 
     @property
     def waits(self) -> bool:
@@ -157,12 +162,12 @@ class Transfers:
             if self._planned or not self._context.seeks:
                 self._context.landing.rehearse(file)
             else:
-                self._held_back.add(file)
+                self._held_back().add(file)
         elif size > KEEP_BYTES and self._context.leftovers.of(path) is not None:
             self.tally.compare_bytes += size
             self._descents().add(file, bases)
         elif self._context.seeks and not self._planned:
-            self._held_back.add(file, bases)
+            self._held_back().add(file, bases)
         elif bases:
             self.tally.compare_bytes += size
             self._descents().add(file, bases)
@@ -179,13 +184,14 @@ class Transfers:
         """Everything is listed: how much there is to compare is known. `vanished`: files here that the source
         does not have; with `rename` they will be deleted. `names`: paths here at which a new file may be."""
         self._planned = True
-        if self._held_back:
+        held_back = self._held_back.made
+        if held_back:
             from rdc.session.origins import Origins
 
             self._origins = Origins(
                 self._context, self._descents(), self._wholes(), vanished(), rename=rename
             )
-            self._origins.seek(self._held_back, names=names)
+            self._origins.seek(held_back, names=names)
         self.tally.plan_known()
 
     def pump(self, round_: int) -> Conversation[None]:

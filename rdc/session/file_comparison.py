@@ -13,7 +13,7 @@ from rdc.limits import NODES_PER_MESSAGE
 from rdc.plan.descent import Descent, Fetch, literal_ranges
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import NodeRequest, TreeRequest
-from rdc.session.driver import Send
+from rdc.session.commands import Send
 from rdc.session.gaps import FileGaps
 from rdc.session.rounds import FEW_BYTES, rounds_left, rounds_left_for_few
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rdc.plan.descent import Part
     from rdc.protocol.messages import NodeAnswer, TreeAnswer
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.signed_file import SignedFile
     from rdc.session.transfer_context import TransferContext
 

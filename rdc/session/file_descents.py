@@ -13,12 +13,12 @@ from rdc.limits import FILES_PER_MESSAGE, TREES_IN_FLIGHT, TREES_IN_FLIGHT_BYTES
 from rdc.plan.descent import Reuse
 from rdc.protocol.messages import TreeRequest
 from rdc.session.bases import Bases
+from rdc.session.commands import Flush, Send
 from rdc.session.descending_file import DescendingFile, Stage
-from rdc.session.driver import Flush, Send
 from rdc.session.equals import Equals
 from rdc.session.file_comparison import LEAF_BLOCK
 from rdc.session.file_queue import FileQueue
-from rdc.session.rebuild import MismatchError
+from rdc.session.mismatch import MismatchError
 from rdc.session.rounds import FEW_FILES
 from rdc.session.signed_file import ChangedBaseError
 from rdc.signature.records import reference_width
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         Targets,
         TreeAnswer,
     )
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.file_comparison import FileComparison
     from rdc.session.signed_file import SignedFile
     from rdc.session.transfer_context import TransferContext

@@ -15,9 +15,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import rdc.files.commit
 import rdc.files.exchange
 import rdc.files.move
+import rdc.files.placing
 from rdc.model.location import RemoteShell
 from rdc.model.sync import SyncOptions
 from tests.old_or_new import check_old_or_new
@@ -189,7 +189,7 @@ _STEPS = {
         "unlink",
         "utime",
     ),
-    rdc.files.commit: ("rename_no_replace",),
+    rdc.files.placing: ("rename_no_replace",),
     rdc.files.exchange: ("rename_exchange",),
     rdc.files.move: ("rename_no_replace_between",),
 }

@@ -16,7 +16,7 @@ from rdc.progress import silent
 from rdc.protocol.connection import Connection
 from rdc.session.driver import run
 from rdc.session.serve import answer, greeting
-from rdc.session.source import SourceTree
+from rdc.session.source_tree import SourceTree
 from rdc.session.sync import _Run
 from rdc.transport.base import Transport
 from rdc.transport.memory import pair

@@ -12,7 +12,7 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Role
 from rdc.session.serve import answer, greeting
-from rdc.session.source import SourceTree
+from rdc.session.source_tree import SourceTree
 from rdc.session.sync import _Run
 from tests.run_pair import run_pair
 from tests.syncing import Run, contents_of

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rdc.errors import RdcError
 from rdc.protocol.messages import Refused
-from rdc.session.driver import _Runner as Runner
-from rdc.session.driver import _unknown_there as unknown_there
+from rdc.session.runner import Runner, unknown_there
 
 if TYPE_CHECKING:
     from rdc.protocol.connection import Connection
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
 
 A = TypeVar("A")
 B = TypeVar("B")

@@ -181,6 +181,7 @@ def test_nothing_is_both_had_and_refused() -> None:
 def test_advice_names_only_options_that_exist() -> None:
     names = {name for group in SYNC_OPTIONS for option in group.options for name in option.names}
     for refused, advice in REFUSED_RSYNC_OPTIONS.items():
+        assert advice, refused
         ssh_removed = re.sub(r'"ssh [^"]*"', "", advice)
         for word in re.findall(r"(?<![\w-])--?[a-z][\w-]*", ssh_removed):
             assert (

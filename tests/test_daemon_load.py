@@ -25,7 +25,7 @@ from rdc.daemon.session import bound, guarded
 from rdc.errors import ExitCode, RdcError
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
-from rdc.session.driver import Conversation, Receive
+from rdc.session.commands import Conversation, Receive
 from rdc.session.sync import sync
 from tests.daemons import wait_until
 from tests.hostile_peer import answer_of, dial, opened, private_kb, serving

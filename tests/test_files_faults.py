@@ -15,7 +15,9 @@ import pytest
 from rdc.errors import FileError, OutOfSpaceError, RdcError
 from rdc.files import commit as commit_module
 from rdc.files import directory as directory_module
+from rdc.files import durable as durable_module
 from rdc.files import metadata as metadata_module
+from rdc.files import placing as placing_module
 from rdc.files import replacement as replacement_module
 from rdc.files.confined import Root
 from rdc.files.replace import ANYTHING, CommitGroup, Replacement, sweep
@@ -54,8 +56,8 @@ CALLS: list[tuple[object, str]] = [
     (os, "symlink"),
     (fcntl, "flock"),
     (replacement_module, "fallocate_keep_size"),
-    (commit_module, "rename_no_replace"),
-    (commit_module, "syncfs"),
+    (placing_module, "rename_no_replace"),
+    (durable_module, "syncfs"),
     (directory_module, "open_directory_beneath"),
     (metadata_module, "chmod_no_follow"),
 ]

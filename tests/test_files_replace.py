@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, FileError, OutOfSpaceError
 from rdc.files import commit as commit_module
+from rdc.files import durable as durable_module
+from rdc.files import placing as placing_module
 from rdc.files import replacement as replacement_module
 from rdc.files.confined import Root
 from rdc.files.replace import ANYTHING, Anything, CommitGroup, Replacement, is_temporary, sweep
@@ -165,7 +167,7 @@ def test_new_files_without_the_kernels_promise(
     def missing(old: bytes, new: bytes, directory: int) -> None:
         raise OSError(number, "")
 
-    monkeypatch.setattr(commit_module, "rename_no_replace", missing)
+    monkeypatch.setattr(placing_module, "rename_no_replace", missing)
     commit(root, b"f", b"new", None)
     with pytest.raises(FileError, match="expected nothing there, found a file"):
         commit(root, b"f", b"newer", None)
@@ -402,7 +404,7 @@ def test_content_is_synced_before_any_rename_and_directories_after(
 
     for name in ("fsync", "rename", "chmod", "utime"):
         watch(os, name)
-    watch(commit_module, "syncfs")
+    watch(durable_module, "syncfs")
     for fsync in (True, False):
         calls.clear()
         with CommitGroup(root, fsync=fsync, on_commit=committed) as group:

@@ -11,7 +11,7 @@ from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Data
 from rdc.protocol.pressing import HARD, PLAIN, QUICK, Pressing
 from rdc.session import pressure as pressure_module
-from rdc.session.driver import Press, Send
+from rdc.session.commands import Press, Send
 from rdc.session.pressure import HARD_FIRST, SLOW, Pressure
 from tests.test_session_driver import Talk, both_threads, destination, pipes, source
 

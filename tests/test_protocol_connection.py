@@ -495,6 +495,22 @@ def test_a_round_that_nothing_can_have_caused_is_refused() -> None:
         near.next()
 
 
+@pytest.mark.parametrize("dialler", ROLES)
+def test_a_refusal_may_cross_a_turn(dialler: Role) -> None:
+    """Rounds begin anew with a Turn, and the far side may stop before it hears of one."""
+    near, far = connections()
+    move(near, far)
+    move(far, near)
+    for line in script(dialler):
+        sender, other = (near, far) if line.by_dialler else (far, near)
+        sender.send(line.message, line.round)
+        if isinstance(line.message, Turn):
+            break
+        move(sender, other)
+    other.send(SAMPLES[Refused], 0)
+    assert move(other, sender) == [Received(SAMPLES[Refused], 0)]
+
+
 def test_our_own_rounds_are_held_to_the_same() -> None:
     near, _ = connections()
     with pytest.raises(LocalProtocolError, match="round 2"):

@@ -21,9 +21,9 @@ from rdc.model.location import Location
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Done, Role
-from rdc.session.driver import _Runner
+from rdc.session.runner import Runner
 from rdc.session.serve import answer, greeting
-from rdc.session.source import SourceTree
+from rdc.session.source_tree import SourceTree
 from rdc.session.sync import _Run
 from tests.syncing import contents_of
 from tests.trees import Tree, describe, read_tree, tree, write_tree
@@ -51,7 +51,7 @@ def measure(source: Path, destination: Path, dialler: Role, options: SyncOptions
     held = SourceTree.open(contents_of(source))
     try:
         conversation = here._fetch() if dialler is Role.DESTINATION else here._send(held)
-        mine, theirs = _Runner(conversation, near), _Runner(answer(signer), far)
+        mine, theirs = Runner(conversation, near), Runner(answer(signer), far)
         ticks = 0
         inbound: dict[int, bytes] = {id(mine): b"", id(theirs): b""}
         while not mine.over:
@@ -64,7 +64,7 @@ def measure(source: Path, destination: Path, dialler: Role, options: SyncOptions
         held.root.close()
 
 
-def _work(end: _Runner[Done] | _Runner[None], data: bytes) -> bytes:
+def _work(end: Runner[Done] | Runner[None], data: bytes) -> bytes:
     """All that the side does in no time, once `data` is there; what it sends."""
     end.connection.receive_data(data)
     sent = bytearray()

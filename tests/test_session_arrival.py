@@ -16,7 +16,8 @@ from blake3 import blake3
 from rdc.errors import OutOfSpaceError
 from rdc.files.confined import Root
 from rdc.files.replace import Replacement
-from rdc.session.rebuild import Arrival, MismatchError
+from rdc.session.arrival import Arrival
+from rdc.session.mismatch import MismatchError
 
 PARTS = [random.Random(i).randbytes(100_000 + i) for i in range(9)]
 WHOLE = b"".join(PARTS)

@@ -38,7 +38,8 @@ from rdc.protocol.messages import (
     Role,
     Start,
 )
-from rdc.session.driver import Command, Conversation, Flush, Receive, Send, run
+from rdc.session.commands import Command, Conversation, Flush, Receive, Send
+from rdc.session.driver import run
 from rdc.transport.base import Exchange, Transport
 from rdc.transport.memory import pair
 from rdc.transport.pipes import PipeTransport
@@ -409,7 +410,7 @@ def test_our_reason_is_the_last_thing_said() -> None:
     stream = PREAMBLE + raw(HELLO) + raw(opening(), 1)
     with pytest.raises(OutOfSpaceError):
         run(failing(OutOfSpaceError("disk full")), Connection(False, HELLO), Tap(stream))
-    assert bytes(sent).endswith(raw(Refused(ExitCode.FILE_IO, "disk full"), 1))
+    assert bytes(sent).endswith(raw(Refused(ExitCode.FILE_IO, "disk full"), 0))
 
 
 def test_a_garbled_stream_is_refused_aloud() -> None:
@@ -430,7 +431,7 @@ def test_a_garbled_stream_is_refused_aloud() -> None:
 
 
 def test_a_far_side_that_is_stuck_does_not_hold_our_error_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rdc.session.driver.REFUSE_SECONDS", 0.1)
+    monkeypatch.setattr("rdc.session.byte_link.REFUSE_SECONDS", 0.1)
     near, far = pair(100)
     far.exchange(memoryview(PREAMBLE + raw(HELLO)), False, 1)
     far.exchange(memoryview(raw(opening(), 1)), False, 1)

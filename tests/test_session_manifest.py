@@ -24,6 +24,7 @@ from rdc.session import description as description_module
 from rdc.session import destination as destination_module
 from rdc.session.description import Description
 from rdc.session.destination import Destination
+from rdc.session.own_tree import OwnTree
 from rdc.tree import fold as fold_module
 from tests.paired_sync import Remembering, kinds, sync_in_turns
 from tests.sync_model import outcome
@@ -483,7 +484,7 @@ def test_a_directory_that_cannot_be_read_deletes_nothing(closed: str, entries: i
             try:
                 options = SyncOptions(delete=True, fsync=False)
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr("rdc.session.destination.lend_rights", lambda *_: False)
+                    patch.setattr("rdc.session.own_tree.lend_rights", lambda *_: False)
                     run = sync_in_turns(tops["source"], tops["destination"], options, dialler=dialler)
             finally:
                 for top in tops.values():
@@ -573,18 +574,18 @@ def test_the_source_walks_while_the_destination_does(tmp_path: Path, monkeypatch
     """Start has arrived when the source begins to walk, so that both do it at the same time."""
     source, destination = (write_tree(tmp_path / name, many(300)) for name in ("source", "destination"))
     order: list[str] = []
-    offer, walk = Description.offer, Destination._walk
+    offer, walk = Description.offer, OwnTree.walk
 
     def offering(self: Description, kept: Kept, round_: int, **options: Any) -> object:
         order.append("offer")
         return offer(self, kept, round_, **options)
 
-    def walking(self: Destination) -> object:
+    def walking(self: OwnTree) -> object:
         order.append("walk")
         return walk(self)
 
     monkeypatch.setattr(Description, "offer", offering)
-    monkeypatch.setattr(Destination, "_walk", walking)
+    monkeypatch.setattr(OwnTree, "walk", walking)
     run = sync_in_turns(source, destination)
     assert run.done.changed == 0
     assert sorted(order) == ["offer", "walk"]

@@ -33,8 +33,8 @@ from rdc.protocol.messages import (
     TierRequest,
 )
 from rdc.session import description as description_module
+from rdc.session.commands import Command, Receive, Send
 from rdc.session.description import Description
-from rdc.session.driver import Command, Receive, Send
 from rdc.session.serve import answer, greeting
 from rdc.tree.fold import Fold
 from rdc.tree.manifest import Manifest as Columns

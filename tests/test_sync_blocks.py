@@ -26,12 +26,13 @@ from rdc.protocol.messages import (
     TreeRequest,
 )
 from rdc.session import cell_checks as cell_checks_module
+from rdc.session import file_answers as file_answers_module
 from rdc.session import file_descents as file_descents_module
 from rdc.session import gaps as gaps_module
 from rdc.session import literal_requests as literal_requests_module
 from rdc.session import range_answers as range_answers_module
-from rdc.session import source as source_module
-from rdc.session.driver import Conversation, Send
+from rdc.session.commands import Conversation, Send
+from rdc.session.file_answers import FileAnswers
 from tests.paired_sync import sync_in_turns
 from tests.syncing import Run, Way, run_sync
 from tests.trees import File, Tree, describe, litter, read_tree, tree, write_tree
@@ -141,7 +142,7 @@ def colliding(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
 
     finding(monkeypatch, match)
     monkeypatch.setattr(gaps_module, "match_runs", near)
-    for module in (source_module, range_answers_module):
+    for module in (file_answers_module, range_answers_module):
         monkeypatch.setattr(module, "block_fingerprints", fingerprints)
 
 
@@ -149,7 +150,7 @@ def test_every_fingerprint_collides(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Of two bits they match nearly everywhere: what is wrong comes with what is in no block."""
     monkeypatch.setattr(pure_blocks.BlockHash, "fingerprint", staticmethod(lambda value, width: value & 3))
     finding(monkeypatch, pure.match_blocks)
-    for module in (source_module, range_answers_module):
+    for module in (file_answers_module, range_answers_module):
         monkeypatch.setattr(module, "block_fingerprints", pure.block_fingerprints)
     names = ("tiny", "small", "one chunk")
     source, destination = places(tmp_path, {n: OLD[n] for n in names}, {n: NEW[n] for n in names})
@@ -285,12 +286,12 @@ def test_only_one_chunk_needs_no_records(
 ) -> None:
     """A tree that has none for other files is refused: nothing would check their chunks one by one."""
 
-    def lies(self: source_module.Source, file: int, asked: TreeRequest, round_: int) -> Conversation[None]:
+    def lies(self: FileAnswers, file: int, asked: TreeRequest, round_: int) -> Conversation[None]:
         size = len(NEW[name])
         blocks = b"1234" * -(-size // asked.block_of(size))
         yield Send(TreeAnswer(file, size, b"r" * 32, height, None, b"", blocks), round_)
 
-    monkeypatch.setattr(source_module.Source, "_send_tree", lies)
+    monkeypatch.setattr(FileAnswers, "_send_tree", lies)
     source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
     with pytest.raises(ProtocolError, match="without records"):
         sync_in_turns(source, destination)
@@ -304,7 +305,7 @@ def test_a_wrong_root_of_one_chunk_reaches_no_file(tmp_path: Path, monkeypatch: 
     def other(file: int, size: int, root: bytes, *rest: Any) -> TreeAnswer:
         return answer(file, size, b"r" * 32, *rest)
 
-    monkeypatch.setattr(source_module, "TreeAnswer", other)
+    monkeypatch.setattr(file_answers_module, "TreeAnswer", other)
     source, destination = places(tmp_path, {"f": OLD["small"]}, {"f": NEW["small"]})
     run = sync_in_turns(source, destination)
     assert counts(run)["TreeAnswer"] == 2  # then it comes whole, with a digest of its own
@@ -367,7 +368,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, answer: Callable[[BlockAnswer], M
         def __init__(self, message: Message, round: int) -> None:  # noqa: A002
             super().__init__(answer(message) if isinstance(message, BlockAnswer) else message, round)
 
-    monkeypatch.setattr(source_module, "Send", Changed)
+    monkeypatch.setattr(file_answers_module, "Send", Changed)
 
 
 def test_a_source_that_makes_fingerprints_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

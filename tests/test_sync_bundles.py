@@ -23,9 +23,9 @@ from rdc.protocol.messages import BlockAnswer, BundleAnswer, BundleRequest, Mess
 from rdc.session import bundle as bundle_module
 from rdc.session import bundle_source as bundle_source_module
 from rdc.session import bundles as bundles_module
-from rdc.session import source as source_module
+from rdc.session import file_answers as file_answers_module
 from rdc.session.bundle import Rebuilt
-from rdc.session.driver import Send
+from rdc.session.commands import Send
 from tests.paired_sync import sync_in_turns
 from tests.syncing import Run, Way, run_sync
 from tests.test_sync_blocks import counts, edited, places, synced, text
@@ -265,7 +265,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, answer: Callable[[BundleAnswer], 
     def changed(message: Message, round_: int) -> Send:
         return Send(answer(message) if isinstance(message, BundleAnswer) else message, round_)
 
-    monkeypatch.setattr(source_module, "Send", changed)
+    monkeypatch.setattr(file_answers_module, "Send", changed)
 
 
 def with_(message: BundleAnswer, **fields: object) -> BundleAnswer:
@@ -323,7 +323,7 @@ def test_a_source_that_makes_fingerprints_up(tmp_path: Path, monkeypatch: pytest
             message = BlockAnswer(message.file, random.Random(3).randbytes(len(message.fingerprints)))
         return Send(message, round_)
 
-    monkeypatch.setattr(source_module, "Send", changed)
+    monkeypatch.setattr(file_answers_module, "Send", changed)
     source, destination = places(tmp_path, OLD, NEW)
     synced(source, destination)
 

@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from rdc.errors import ExitCode, ProtocolError
+from rdc.errors import ExitCode, FileChangedError, ProtocolError
 from rdc.files.confined import Root
 from rdc.files.source import SourceFile
 from rdc.model.sync import SyncOptions
-from rdc.session import source as source_module
-from rdc.session.driver import Conversation
+from rdc.protocol.messages import NodeRequest
+from rdc.session import asked_files as asked_files_module
+from rdc.session import file_comparison as file_comparison_module
+from rdc.session.commands import Conversation
+from rdc.session.file_answers import FileAnswers
 from rdc.session.file_descents import FileDescents
 from tests.syncing import Way, command, run_sync
 from tests.trees import File, describe, litter, read_tree, tree, write_tree
@@ -152,21 +155,49 @@ def test_gone_between_listing_and_reading(
 
 def test_changed_between_its_tree_and_its_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The source has forgotten the tree it answered with, and signs the changed file anew."""
-    monkeypatch.setattr(source_module, "SOURCE_TREES_BYTES", 1)
+    monkeypatch.setattr(asked_files_module, "SOURCE_TREES_BYTES", 1)
     wanted = {name: random.Random(name).randbytes(1 << 20) for name in ("a", "b")}
     source = write_tree(tmp_path / "source", tree(wanted))
     held = {name: File(b"x" + content[:-50_000], 0o644, 1) for name, content in wanted.items()}
     destination = write_tree(tmp_path / "destination", tree(held))
     time.sleep(TICK)
-    send_nodes = source_module.Source._send_nodes
+    send_nodes = FileAnswers._send_nodes
 
     def send_changed_nodes(self: object, *arguments: object) -> object:
         (source / "a").write_bytes(b"short now")
         return send_nodes(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(source_module.Source, "_send_nodes", send_changed_nodes)
+    monkeypatch.setattr(FileAnswers, "_send_nodes", send_changed_nodes)
     run = run_sync(source, destination)
     assert run.done.exit == ExitCode.VANISHED
+    assert [problem.path for problem in run.problems] == [b"a"]
+    found = read_tree(destination)
+    assert (found[b"a"], found[b"b"]) == (held["a"], File(wanted["b"]))
+
+
+@pytest.mark.parametrize("refused", [1, 99], ids=["one", "all"])
+def test_of_several_requests_for_nodes_one_fails(
+    refused: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answers to the others are nobody's any more: the file alone fails, and is told of once."""
+    monkeypatch.setattr(file_comparison_module, "NODES_PER_MESSAGE", 1)
+    wanted = {name: random.Random(name).randbytes(2 << 20) for name in ("a", "b")}
+    source = write_tree(tmp_path / "source", tree(wanted))
+    held = {name: File(content.replace(b"\x01\x02", b""), 0o644, 1) for name, content in wanted.items()}
+    destination = write_tree(tmp_path / "destination", tree(held))
+    send_nodes = FileAnswers._send_nodes
+    asked: list[NodeRequest] = []
+
+    def failing(self: FileAnswers, message: NodeRequest, round_: int) -> Conversation[None]:
+        if message.file == 0:
+            asked.append(message)
+            if len(asked) <= refused:
+                raise FileChangedError(b"a", "a: changed")
+        yield from send_nodes(self, message, round_)
+
+    monkeypatch.setattr(FileAnswers, "_send_nodes", failing)
+    run = run_sync(source, destination)
+    assert len(asked) > 1
     assert [problem.path for problem in run.problems] == [b"a"]
     found = read_tree(destination)
     assert (found[b"a"], found[b"b"]) == (held["a"], File(wanted["b"]))
@@ -216,7 +247,7 @@ def test_either_half_may_give_up_in_one_process(
         yield
 
     owner, name = {
-        "source": (source_module.Source, "_send_tree"),
+        "source": (FileAnswers, "_send_tree"),
         "destination": (FileDescents, "take_tree"),
     }[half]
     monkeypatch.setattr(owner, name, fails)

@@ -12,10 +12,10 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import RangeRequest
 from rdc.session import equals as equals_module
 from rdc.session import sent_contents
-from rdc.session.driver import Conversation
+from rdc.session.commands import Conversation
 from rdc.session.equals import Equals
+from rdc.session.file_answers import FileAnswers
 from rdc.session.sent_contents import SentContents, SentFile
-from rdc.session.source import Source
 from rdc.session.whole_files import WholeFiles
 from tests.paired_sync import sync_in_turns
 from tests.syncing import Run, Way, run_sync
@@ -98,16 +98,16 @@ def test_beyond_the_limit_equal_files_are_fetched_each(
 
 def test_a_first_one_that_fails_takes_nobody_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, destination = places(tmp_path, dict.fromkeys(NAMES, NEW), dict.fromkeys(NAMES, OLD))
-    send_ranges = Source._send_ranges
+    send_ranges = FileAnswers._send_ranges
     failed: list[int] = []
 
-    def failing(self: Source, message: RangeRequest, round_: int) -> Conversation[None]:
+    def failing(self: FileAnswers, message: RangeRequest, round_: int) -> Conversation[None]:
         if not failed:
             failed.append(message.file)
             raise FileChangedError(b"a", "a: changed while it was synced")
         yield from send_ranges(self, message, round_)
 
-    monkeypatch.setattr(Source, "_send_ranges", failing)
+    monkeypatch.setattr(FileAnswers, "_send_ranges", failing)
     run = synced(source, destination, Way.HERE)
     assert [problem.code for problem in run.problems] == [ExitCode.VANISHED]
     assert (destination / "a").read_bytes() == OLD

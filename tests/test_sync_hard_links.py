@@ -26,8 +26,8 @@ from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.census import Census
 from rdc.protocol.messages import Describe, HardLinks, Role, Start, encode
 from rdc.protocol.states import Illegal
+from rdc.session.commands import Conversation, Send
 from rdc.session.description import Description
-from rdc.session.driver import Conversation, Send
 from rdc.tree.hard_links import LinkTable
 from tests.loop_images import memory_mounted
 from tests.paired_sync import kinds, sync_in_turns

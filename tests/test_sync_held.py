@@ -15,11 +15,11 @@ from rdc.files.confined import Root
 from rdc.files.source import HeldContent, SourceFile
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role
+from rdc.session import asked_files as asked_files_module
 from rdc.session import bases as bases_module
-from rdc.session import source as source_module
+from rdc.session.asked_files import AskedFiles
 from rdc.session.bases import Bases
 from rdc.session.file_descents import FileDescents
-from rdc.session.source import Source
 from tests.paired_sync import Remembering, sync_in_turns
 
 FILES = 5
@@ -79,7 +79,7 @@ def test_beyond_the_bound_they_are_opened_again(
         return take(self, *args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(FileDescents, "take_tree", taking)
-    for module in (source_module, bases_module):
+    for module in (asked_files_module, bases_module):
         monkeypatch.setattr(module, "HELD_CONTENT_BYTES", room)
     sync_in_turns(*trees)
     assert arrived(trees)
@@ -102,15 +102,15 @@ def exchange(path: Path) -> None:
 def test_a_source_that_changes_after_its_tree_was_sent_is_named(
     trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, mutate: Callable[[Path], None]
 ) -> None:
-    sign = Source._sign_whole
+    sign = AskedFiles.sign_whole
 
-    def signing(self: Source, file: int, source: SourceFile) -> object:
+    def signing(self: AskedFiles, file: int, source: SourceFile) -> object:
         found = sign(self, file, source)
         if source.path == b"f2":
             mutate(trees[0] / "f2")
         return found
 
-    monkeypatch.setattr(Source, "_sign_whole", signing)
+    monkeypatch.setattr(AskedFiles, "sign_whole", signing)
     run = sync_in_turns(*trees)
     assert [(problem.code, problem.path) for problem in run.problems] == [(ExitCode.VANISHED, b"f2")]
     for number in range(FILES):

@@ -20,7 +20,8 @@ from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import PROTOCOL_VERSION, Hello, Items, Notice, decode, encode
 from rdc.session.bandwidth import TokenBucket
-from rdc.session.driver import Conversation, Pace, Receive, Send, run
+from rdc.session.commands import Conversation, Pace, Receive, Send
+from rdc.session.driver import run
 from rdc.session.news import PROGRESS_SECONDS, News
 from rdc.transport.memory import pair
 from tests.fake_environment import FakeClock

@@ -122,15 +122,15 @@ def test_stray_output_of_the_far_rdc_does_no_harm(pull: bool, tmp_path: Path) ->
     """Anything printed over there, by a library or a child, goes to stderr and not into the stream."""
     code = """
 import os
-from rdc.session import serve
-run = serve.run
+from rdc.session import driver
+run = driver.run
 
 def noisy(*arguments):
     print("stray", flush=True)
     os.system("echo child")
     return run(*arguments)
 
-serve.run = noisy
+driver.run = noisy
 from rdc.cli.main import entry
 entry()
 """

@@ -1,8 +1,7 @@
 """The options of rsync that rdc does not have, each with what to do instead: a refusal by name, never a
 guess.
 
-The names are those of rsync(1), version 3.5, with the aliases its parser knows; where there is nothing to
-advise, the text is empty.
+The names are those of rsync(1), version 3.5, with the aliases its parser knows.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--info", "--debug", "--stderr", "--msgs2stderr"): "use -v, -i or --stats",
     ("--motd", "--daemon", "--config", "--dparam", "--detach", "-M", "--remote-option"): _DAEMON,
     ("--password-file", "--early-input", "--address", "--port", "--sockopts", "--contimeout"): _DAEMON,
-    ("--inc-recursive", "--i-r"): "",
+    ("--inc-recursive", "--i-r"): "leave it out; contents come while the tree is still being listed",
     ("--relative", "-R", "--implied-dirs", "--i-d"): "sync each directory to its own place",
     ("--backup", "-b", "--backup-dir", "--suffix"): "copy the destination before the sync",
     ("--inplace", "--append", "--append-verify", "--write-devices"): _TEMPORARY,
@@ -45,7 +44,7 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--atimes", "-U", "--open-noatime", "--crtimes", "-N"): "modification times are kept, no others",
     ("--omit-dir-times", "-O", "--omit-link-times", "-J"): "modification times are always kept",
     ("--super", "--fake-super", "--copy-as"): "--owner and --no-owner choose",
-    ("--preallocate",): "",
+    ("--preallocate",): "leave it out; space is reserved first unless -S is given",
     ("--whole-file", "-W"): "rdc always looks for what the destination already has",
     ("--checksum-choice", "--cc", "--checksum-seed"): _SIGNATURE,
     ("--block-size", "-B"): "the size of chunks follows from their content",
@@ -55,11 +54,11 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--delete-excluded",): "delete excluded entries by hand",
     ("--ignore-missing-args", "--delete-missing-args"): "a missing SRC is an error",
     ("--ignore-errors",): "nothing is deleted after a read error, since what was not read looks deleted",
-    ("--force",): "",
+    ("--force",): "use --delete; it empties a directory that is in a file's way",
     ("--max-size", "--min-size"): _FILTER,
-    ("--max-alloc",): "",
+    ("--max-alloc",): "leave it out; what is held in memory is bounded",
     ("--partial-dir",): _RESUME,
-    ("--prune-empty-dirs", "-m"): "",
+    ("--prune-empty-dirs", "-m"): "empty directories are kept; leave them out with --exclude",
     ("--numeric-ids", "--usermap", "--groupmap", "--chown"): _IDS,
     ("--ignore-times", "-I", "--modify-window", "-@"): _TIME,
     ("--fuzzy", "-y", "--compare-dest", "--copy-dest"): _FIND,
@@ -70,12 +69,12 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--from0", "-0"): "rule files have one rule a line",
     ("--old-args", "--secluded-args", "--protect-args", "-s"): "paths never pass through the remote shell",
     ("--trust-sender",): "no peer is trusted",
-    ("--blocking-io", "--outbuf"): "",
+    ("--blocking-io", "--outbuf"): "leave it out",
     ("--8-bit-output", "-8"): "control characters are shown as \\xNN; --json gives exact paths",
     ("--out-format", "--log-format", "--log-file", "--log-file-format"): _LOG,
     ("--list-only",): _LIST,
     ("--stop-after", "--time-limit", "--stop-at"): "stop it at any time; " + _RESUME,
-    ("--write-batch", "--only-write-batch", "--read-batch"): "",
+    ("--write-batch", "--only-write-batch", "--read-batch"): "sync to each place by itself",
     ("--protocol",): "both ends agree on a version by themselves",
     ("--iconv",): "names are copied byte for byte",
     ("--ipv4", "-4", "--ipv6", "-6"): _SSH.replace("OPTIONS", "-4") + " (or -6)",

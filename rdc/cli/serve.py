@@ -14,7 +14,7 @@ from rdc.errors import ExitCode, RdcError, UsageError, printable
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.serve import FollowedTree, Following
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rdc.daemon.config import DaemonConfig, Limits
     from rdc.daemon.log import Log
     from rdc.daemon.slots import Slots
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.serve import Following
     from rdc.transport.tls import TlsTransport
 

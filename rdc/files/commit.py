@@ -2,47 +2,31 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import resource
-import stat
 from collections.abc import Callable, Iterable
-from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
 from rdc.errors import FileError, RdcError
-from rdc.files.exchange import file_over_directory
-from rdc.files.metadata import kind_of
+from rdc.files.durable import sync_directory, sync_file_systems
+from rdc.files.placing import Placing
 from rdc.files.small import stage_small, stage_versions
 from rdc.files.source import identity_of
-from rdc.files.syscalls import rename_no_replace, syncfs
-from rdc.model.entries import Identity, Metadata, little_endian_integers, strings
-from rdc.records import replace
+from rdc.model.entries import Identity, Metadata, little_endian_integers
 
 if TYPE_CHECKING:
-    from typing import Final
-
     from typing_extensions import Buffer
 
     from rdc.files.confined import Root
     from rdc.files.directory import Directory
-    from rdc.files.parted import Parted
+    from rdc.files.placing import Anything
     from rdc.files.replacement import Replacement
     from rdc.files.small import NewVersions, StagedFiles
     from rdc.model.entries import PackedListing
 
-__all__ = ["ANYTHING", "Anything", "CommitGroup"]
+__all__ = ["CommitGroup"]
 
-
-class Anything(Enum):
-    """Type of ANYTHING, for annotations."""
-
-    ANYTHING = "anything"
-
-
-ANYTHING: Final = Anything.ANYTHING
-"""As `expected`: replace whatever file or link is there, or nothing. A directory still stays."""
 
 COMMIT_FILES = 256
 """Files a group: one sync then costs each of them little, and their descriptors fit the usual limit of
@@ -105,6 +89,7 @@ class CommitGroup:
         low.
         """
         self._root = root
+        self._placing = Placing(root)
         self._fsync = fsync
         self._on_commit = on_commit
         self._on_error = on_error
@@ -120,8 +105,6 @@ class CommitGroup:
         self._staged_bytes = 0
         self._first: FileError | None = None
         self._fatal: RdcError | None = None
-        self._parted: Parted | None = None
-        """Made when the first file with several names loses one."""
 
     def add(
         self,
@@ -167,7 +150,7 @@ class CommitGroup:
         view = memoryview(content)
         first = at = 0
         while first < listing.count:
-            piece = _piece(listing, first, first + self._files - self._staged_files)
+            piece = listing.slice(first, min(first + self._files - self._staged_files, listing.count))
             size = piece.total_size
             run = stage_small(self._root, directory, piece, view[at : at + size], owner=owner)
             if run is None:
@@ -267,7 +250,7 @@ class CommitGroup:
         # A directory's small files are all on its file system.
         some = [item.replacement.fileno() for item in staged]
         some += [run.fileno(rows[0]) for run in runs for rows in run.places()]
-        if count >= SYNCFS_FILES and _sync_file_systems(some):
+        if count >= SYNCFS_FILES and sync_file_systems(some):
             return staged
         # After a failed syncfs each file's own fsync still reports what was lost of it.
         ready = []
@@ -300,9 +283,9 @@ class CommitGroup:
             parent = path.rpartition(b"/")[0]
             try:
                 if checked.get(parent) is not replacement.directory:
-                    self._check_directory(path, parent, replacement.directory)
+                    self._placing.check_directory(path, parent, replacement.directory)
                     checked[parent] = replacement.directory
-                self._rename_one(path, replacement.directory.fd, replacement.temporary, item.expected)
+                self._placing.place(path, replacement.directory.fd, replacement.temporary, item.expected)
             except FileError as error:
                 replacement.abandon()
                 self._report(error)
@@ -326,7 +309,7 @@ class CommitGroup:
                 if checked.get(parent) is directory:
                     continue
                 try:
-                    self._check_directory(path, parent, directory)
+                    self._placing.check_directory(path, parent, directory)
                 except (FileError, OSError):
                     moved.update(rows)
                 else:
@@ -343,8 +326,8 @@ class CommitGroup:
         path = run.path_of(row)
         try:
             directory = run.directory_of(row)
-            self._check_directory(path, path.rpartition(b"/")[0], directory)
-            self._rename_one(path, directory.fd, run.temporary(row), run.expected(row))
+            self._placing.check_directory(path, path.rpartition(b"/")[0], directory)
+            self._placing.place(path, directory.fd, run.temporary(row), run.expected(row))
         except FileError as error:
             run.drop(row)
             self._report(error)
@@ -356,70 +339,20 @@ class CommitGroup:
             return True
         return False
 
-    def _check_directory(self, path: bytes, parent: bytes, directory: Directory) -> None:
-        """The temporary must be where the path leads now: a directory may have been moved while it was
-        written."""
-        if not self._root.directory(parent, fresh=True).same(directory):
-            raise self._unexpected(path, "the directory it had", "another one at that path")
-
-    def _rename_one(
-        self, path: bytes, directory: int, old: bytes, expected: Identity | Anything | None
-    ) -> None:
-        name = path.rpartition(b"/")[2]
-        if expected is None:
-            try:
-                rename_no_replace(old, name, directory)
-                return
-            except OSError as error:
-                # EINVAL: a file system (some network ones) that cannot promise it.
-                if error.errno not in {errno.EEXIST, errno.ENOSYS, errno.EINVAL}:
-                    raise
-        found = _stat(name, directory)
-        if found is not None and stat.S_ISDIR(found.st_mode) and not isinstance(expected, Identity):
-            raise self._unexpected(path, "no directory", "a directory")
-        if expected is None and found is not None:
-            raise self._unexpected(path, "nothing there", f"a {kind_of(found.st_mode).name.lower()}")
-        if isinstance(expected, Identity):
-            if found is None:
-                raise self._unexpected(path, "the file that was there", "nothing")
-            now = identity_of(found)
-            if now != expected and not (self._parted and self._parted.explains(expected, now)):
-                raise self._unexpected(path, "the file that was there", "that it was changed or replaced")
-            if stat.S_ISDIR(found.st_mode):
-                file_over_directory(old, name, directory)
-                return
-        if found is not None and found.st_nlink > 1:
-            if self._parted is None:
-                from rdc.files.parted import Parted
-
-                self._parted = Parted()
-            self._parted.replace(old, name, directory)
-            return
-        os.rename(old, name, src_dir_fd=directory, dst_dir_fd=directory)
-
-    def _unexpected(self, path: bytes, expected: str, found: str) -> FileError:
-        return self._root.refused(
-            path,
-            "replace it",
-            expected=expected,
-            found=found,
-            advice="what is there was kept; run again once nothing else changes it",
-        )
-
     # Step 3: the renames reach the disk.
 
     def _sync_directories(self, renamed: list[_Renamed]) -> list[_Renamed]:
         by_directory: dict[bytes, list[_Renamed]] = {}
         for item in renamed:
             by_directory.setdefault(item.path.rpartition(b"/")[0], []).append(item)
-        if len(by_directory) >= SYNCFS_FILES and _sync_file_systems(
+        if len(by_directory) >= SYNCFS_FILES and sync_file_systems(
             [items[0].fd for items in by_directory.values()]
         ):
             return renamed
         durable = []
         for items in by_directory.values():
             try:
-                _sync_directory(items[0])
+                sync_directory(items[0].directory.fd, items[0].fd)
             except OSError as error:
                 for item in items:
                     self._fail(item.path, error, "make its replacement durable (the new file is in place)")
@@ -451,56 +384,3 @@ class CommitGroup:
             finally:
                 # A frame that holds its own exception is a cycle, which would keep descriptors open.
                 del problem
-
-
-def _stat(name: bytes, directory: int) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=directory, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-
-
-def _sync_file_systems(fds: Iterable[int]) -> bool:
-    """One syncfs for each file system that the open files are on; False when that is not possible or
-    something failed."""
-    try:
-        for fd in {os.fstat(fd).st_dev: fd for fd in fds}.values():
-            syncfs(fd)
-    except OSError:
-        return False
-    return True
-
-
-def _sync_directory(renamed: _Renamed) -> None:
-    try:
-        fd = os.open(b".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=renamed.directory.fd)
-    except PermissionError:
-        # A drop box: names may be made but not read. The file system as a whole can still be synced.
-        syncfs(renamed.fd)
-        return
-    try:
-        os.fsync(fd)
-    except OSError as error:
-        # Some network file systems know no fsync of directories: their renames are done when they return.
-        if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP}:
-            raise
-    finally:
-        os.close(fd)
-
-
-def _piece(listing: PackedListing, first: int, stop: int) -> PackedListing:
-    """Rows [first, stop) of a listing without links, as far as it has them."""
-    stop = min(stop, listing.count)
-    if (first, stop) == (0, listing.count):
-        return listing
-    return replace(
-        listing,
-        count=stop - first,
-        names=b"".join(name + b"\0" for name in strings(listing.names)[first:stop]),
-        kinds=listing.kinds[first:stop],
-        modes=listing.modes[2 * first : 2 * stop],
-        sizes=listing.sizes[8 * first : 8 * stop],
-        mtimes=listing.mtimes[8 * first : 8 * stop],
-        uids=listing.uids[4 * first : 4 * stop],
-        gids=listing.gids[4 * first : 4 * stop],
-    )

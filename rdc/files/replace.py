@@ -17,7 +17,8 @@ With fsync=False step 2 and 3 lose their order on disk: a kill still changes not
 
 from __future__ import annotations
 
-from rdc.files.commit import ANYTHING, Anything, CommitGroup
+from rdc.files.commit import CommitGroup
+from rdc.files.placing import ANYTHING, Anything
 from rdc.files.replacement import Replacement
 from rdc.files.sweep import sweep
 from rdc.files.temporary import TEMPORARY_PATTERN, is_temporary

@@ -2,25 +2,18 @@
 #include "binding.h"
 
 #include "code_targets.h"
+#include "places.h"
 
 /* Rewrites `content` in the pieces that `places` names: an offset and a length each. */
 static PyObject *move_targets(PyObject *args, const char *format, rdc_direction direction)
 {
     Py_buffer content, places;
     PyObject *result = NULL;
-    uint64_t total = 0;
     size_t moved = 0;
     if (!PyArg_ParseTuple(args, format, &content, &places))
         return NULL;
-    const size_t pieces = (size_t)places.len / 16, size = (size_t)content.len;
-    int fits = places.len % 16 == 0;
-    for (size_t i = 0; fits && i < pieces; i++) {
-        uint64_t length;
-        memcpy(&length, (const uint8_t *)places.buf + 16 * i + 8, sizeof length);
-        fits = length <= size - total;
-        total += length;
-    }
-    if (!fits || total != size) {
+    const uint8_t *packed = places.buf;
+    if (!rdc_places_fill(packed, (size_t)places.len, (size_t)content.len)) {
         PyErr_Format(PyExc_ValueError,
                      "code targets: an offset and a length for each piece, of %zd bytes in all (%zd bytes)", content.len,
                      places.len);
@@ -28,11 +21,10 @@ static PyObject *move_targets(PyObject *args, const char *format, rdc_direction 
     }
     uint8_t *code = content.buf;
     Py_BEGIN_ALLOW_THREADS
-    for (size_t i = 0; i < pieces; i++) {
-        uint64_t place[2];
-        memcpy(place, (const uint8_t *)places.buf + 16 * i, sizeof place);
-        moved += rdc_move_targets(code, (size_t)place[1], place[0], direction);
-        code += place[1];
+    for (size_t i = 0; i < (size_t)places.len / sizeof(rdc_place); i++) {
+        const rdc_place place = rdc_place_of(packed, i);
+        moved += rdc_move_targets(code, (size_t)place.length, place.offset, direction);
+        code += place.length;
     }
     Py_END_ALLOW_THREADS
     result = PyLong_FromSize_t(moved);

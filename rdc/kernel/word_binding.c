@@ -1,6 +1,7 @@
 /* word_binding.c - tables of numbers as differences between rows, as Python functions. */
 #include "binding.h"
 
+#include "places.h"
 #include "word_differences.h"
 
 typedef void rewriting(uint8_t *piece, size_t size, uint64_t offset, size_t stride);
@@ -10,31 +11,22 @@ static PyObject *rewrite(PyObject *args, const char *format, rewriting *each)
     Py_buffer content, places;
     Py_ssize_t stride;
     PyObject *result = NULL;
-    uint64_t total = 0;
     if (!PyArg_ParseTuple(args, format, &content, &places, &stride))
         return NULL;
-    const size_t pieces = (size_t)places.len / 16, size = (size_t)content.len;
-    int fits = places.len % 16 == 0;
-    for (size_t i = 0; fits && i < pieces; i++) {
-        uint64_t length;
-        memcpy(&length, (const uint8_t *)places.buf + 16 * i + 8, sizeof length);
-        fits = length <= size - total;
-        total += length;
-    }
+    const uint8_t *packed = places.buf;
     if (stride < 4 || stride % 4) {
         PyErr_Format(PyExc_ValueError, "word differences: a stride of %zd bytes", stride);
-    } else if (!fits || total != size) {
+    } else if (!rdc_places_fill(packed, (size_t)places.len, (size_t)content.len)) {
         PyErr_Format(PyExc_ValueError,
                      "word differences: an offset and a length for each piece, of %zd bytes in all (%zd bytes)",
                      content.len, places.len);
     } else {
         uint8_t *piece = content.buf;
         Py_BEGIN_ALLOW_THREADS
-        for (size_t i = 0; i < pieces; i++) {
-            uint64_t place[2];
-            memcpy(place, (const uint8_t *)places.buf + 16 * i, sizeof place);
-            each(piece, (size_t)place[1], place[0], (size_t)stride);
-            piece += place[1];
+        for (size_t i = 0; i < (size_t)places.len / sizeof(rdc_place); i++) {
+            const rdc_place place = rdc_place_of(packed, i);
+            each(piece, (size_t)place.length, place.offset, (size_t)stride);
+            piece += place.length;
         }
         Py_END_ALLOW_THREADS
         result = Py_NewRef(Py_None);

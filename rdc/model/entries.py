@@ -191,6 +191,22 @@ class PackedListing:
         """The listing of these rows only; `rows` increases."""
         return self.unpacked().rows(rows).packed()
 
+    def slice(self, first: int, stop: int) -> PackedListing:
+        """Rows [first, stop), of a listing without links."""
+        if (first, stop) == (0, self.count):
+            return self
+        return replace(
+            self,
+            count=stop - first,
+            names=b"".join(name + b"\0" for name in strings(self.names)[first:stop]),
+            kinds=self.kinds[first:stop],
+            modes=self.modes[2 * first : 2 * stop],
+            sizes=self.sizes[8 * first : 8 * stop],
+            mtimes=self.mtimes[8 * first : 8 * stop],
+            uids=self.uids[4 * first : 4 * stop],
+            gids=self.gids[4 * first : 4 * stop],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class PackedInodes:

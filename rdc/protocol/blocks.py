@@ -237,10 +237,12 @@ class BlockReader:
 
         if self._stream is None:
             # One byte more than a piece may have: zstd keeps what its output buffer has no room for until
-            # the next block, and would hide there that this one was too large. A _Piece has all of a file
-            # that a writer asks for, which is its write().
+            # the next block, and would hide there that this one was too large.
             decompressor = zstandard.ZstdDecompressor(max_window_size=1 << WINDOW_LOG)
-            self._stream = decompressor.stream_writer(self._piece, write_size=PIECE_BYTES + 1)  # type: ignore[arg-type]
+            self._stream = decompressor.stream_writer(
+                self._piece,  # type: ignore[arg-type] # it has write(), which is all that is asked of this file
+                write_size=PIECE_BYTES + 1,
+            )
         view = memoryview(body)
         for start in range(0, len(body), SLICE_BYTES):
             try:

@@ -9,8 +9,8 @@ from rdc.limits import HELD_CONTENT_BYTES, HELD_FILE_BYTES, KEPT_BASES
 from rdc.session.signed_file import SignedFile
 
 if TYPE_CHECKING:
+    from rdc.session.commands import Conversation
     from rdc.session.descending_file import DescendingFile
-    from rdc.session.driver import Conversation
     from rdc.session.transfer_context import TransferContext
 
 __all__ = ["Bases"]

@@ -25,7 +25,7 @@ from rdc.session.corrections import Corrections
 from rdc.session.gaps import Gaps
 from rdc.session.literal_requests import KNOWN_PER_PACKED
 from rdc.session.literals import literals_of
-from rdc.session.rebuild import MismatchError
+from rdc.session.mismatch import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.short import sign_short
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams
     from rdc.files.snapshot import Snapshot
     from rdc.protocol.messages import BundleAnswer, BundleRequest, Code, Correction, Data, Table
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
 
 __all__ = ["Bundle", "Rebuilt"]
 

@@ -35,7 +35,7 @@ from rdc.protocol.messages import (
     Targets,
 )
 from rdc.session.bundle import Bundle
-from rdc.session.driver import Flush, Send
+from rdc.session.commands import Flush, Send
 from rdc.session.file_comparison import LEAF_BLOCK
 from rdc.session.rounds import rounds_left
 from rdc.signature.records import SHORT_REFERENCE_BYTES, reference_width
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from rdc.files.snapshot import Look
     from rdc.protocol.messages import Message
     from rdc.session.bundle import Rebuilt
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.file_descents import FileDescents
     from rdc.session.transfer_context import TransferContext
 

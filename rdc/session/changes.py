@@ -15,8 +15,8 @@ from rdc.plan.itemize import RENAMING
 from rdc.progress import ItemChanged, Problem
 from rdc.protocol.messages import Changed, Done, Renamed, TurnEnd
 from rdc.records import replace
+from rdc.session.commands import Receive, Send
 from rdc.session.directories import Announced, writing_code
-from rdc.session.driver import Receive, Send
 from rdc.session.receiving import Receiving
 from rdc.session.vanished import Vanished
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.news import News
     from rdc.session.place import Place
     from rdc.tree.filters import FilterList

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rdc.errors import FileError
 from rdc.limits import FILES_PER_GROUP, FILES_PER_MESSAGE, OPENED_FILES, OPENED_FILES_LEAST
 from rdc.protocol.messages import RootRequest
-from rdc.session.driver import Send
+from rdc.session.commands import Send
 from rdc.session.file_queue import FileQueue
 from rdc.signature.records import group_references
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rdc.protocol.messages import RootAnswer
     from rdc.session.bundles import Bundles
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.many_roots import ManyRoots
     from rdc.session.transfer_context import TransferContext
 

@@ -35,7 +35,7 @@ from rdc.protocol.messages import (
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.protocol.rows import Rows, Segment
-from rdc.session.driver import Flush, Send
+from rdc.session.commands import Flush, Send
 from rdc.tree.fold import GROUPS, Fold, Group
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
     from rdc.model.entries import PackedInodes, PackedListing
     from rdc.progress import Event
     from rdc.session.boundary import Boundary
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.news import News
-    from rdc.session.source import SourceTree
+    from rdc.session.source_tree import SourceTree
     from rdc.tree.filters import FilterList
     from rdc.tree.fold import Tier
     from rdc.tree.hard_links import LinkTable
 
-__all__ = ["Description"]
+__all__ = ["Description", "no_file"]
 
 DIRECTORIES_PER_LOOK = 64
 """Directories between two looks at whether a listing is wanted instead: about 2 ms."""
@@ -335,3 +335,8 @@ class _Bundle:
         if not wanted:
             return b""
         return b"".join(column[width * rows.start : width * rows.stop] for rows in self._rows)
+
+
+def no_file(row: int) -> ProtocolError:
+    """The far side asks for the content of an entry that has none."""
+    return ProtocolError(f"the far side asked for entry {row}, which is no listed regular file")

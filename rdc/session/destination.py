@@ -7,15 +7,12 @@ descent find the directories to be compared, from which on both ways are one.
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING
 
-from rdc.errors import ExitCode, FileError, ProtocolError, printable
+from rdc.errors import ExitCode, ProtocolError
 from rdc.limits import SMALL_MANIFEST
-from rdc.model.entries import EMPTY_LISTING, Kind
-from rdc.progress import PlanKnown, Problem
-from rdc.protocol.columns import increasing
-from rdc.protocol.listings import join_listing
+from rdc.model.entries import Kind
+from rdc.progress import PlanKnown
 from rdc.protocol.messages import (
     Describe,
     Done,
@@ -26,26 +23,22 @@ from rdc.protocol.messages import (
     TopTier,
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
-from rdc.records import dataclass, replace
-from rdc.session.directories import Announced, writing_code
+from rdc.records import dataclass
+from rdc.session.commands import Flush, Receive, Send
 from rdc.session.discovery import discover, next_message
-from rdc.session.driver import Flush, Receive, Send
+from rdc.session.listing_intake import ListingIntake
+from rdc.session.own_tree import OwnTree
 from rdc.session.receiving import Receiving
-from rdc.session.rights import lend_rights
 from rdc.session.settlement import Settlement
-from rdc.session.transfer import WHOLE_BYTES
 from rdc.tree.manifest import Manifest
-from rdc.tree.walk import PackedWalk
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
-    from rdc.model.entries import Listing, PackedInodes
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
-    from rdc.progress import Event
     from rdc.protocol.messages import Start
     from rdc.session.boundary import Boundary
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.news import News
     from rdc.session.place import Place
     from rdc.session.settlement import Settlements
@@ -54,9 +47,6 @@ if TYPE_CHECKING:
     from rdc.tree.hard_links import LinkTable
 
 __all__ = ["Destination"]
-
-NAMES_LOOKED_AT = 16
-"""Further names of a new file at which its content is looked for: each costs two system calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +66,6 @@ class _Offer:
     """To go on with."""
     first: bool
     """Its top follows unasked."""
-
-
-class _Inodes:
-    """Which files lie in the directory that a walk comes to next."""
-
-    found: PackedInodes | None = None
-
-    def take(self, path: bytes, inodes: PackedInodes) -> None:
-        self.found = inodes
 
 
 class Destination:
@@ -108,7 +89,6 @@ class Destination:
         """`kept`: what was said in Describe. `pack`: ask for literals compressed with what is around them."""
         self._root = place.root
         self._name = place.name
-        self._new = place.new
         self._start = start
         self._options = options
         self._filters = filters
@@ -120,17 +100,14 @@ class Destination:
         self._settlement = Settlement(settlements, place.root, start, options, filters, kept=kept)
         self._links: LinkTable | None = None
         """The source's."""
-        self._own_links: LinkTable | None = None
+        own_links: LinkTable | None = None
         if options.hard_links:
             from rdc.tree.hard_links import LinkTable
 
-            self._links, self._own_links = LinkTable(), LinkTable()
+            self._links, own_links = LinkTable(), LinkTable()
         self._own: Manifest | None = None
         self._equal = False
         """The manifests' roots were enough."""
-        self._unreadable: set[bytes] = set()
-        """Directories here that the walk could not read. They are news only if something is to be done in
-        them: others' are nobody's business."""
         self._boundary = self._own_boundary()
         self._receiving = Receiving(
             place,
@@ -154,8 +131,19 @@ class Destination:
         self._transfers = self._receiving.transfers
         self._deletion = self._receiving.deletion
         self._directories = self._receiving.directories
-        self._parts: list[Listing] = []
-        self._listed = 0
+        self._own_tree = OwnTree(
+            place.root,
+            filters,
+            self._leftovers,
+            news,
+            only=start.only,
+            new=place.new,
+            links=own_links,
+            dry=options.dry_run,
+        )
+        self._intake = ListingIntake(
+            self._wanted, self._directories, self._own_tree, only=start.only, name=place.name
+        )
         self._totals: _Totals | None = None
 
     def _own_boundary(self) -> Boundary | None:
@@ -247,7 +235,7 @@ class Destination:
             round_ = max(round_, received.round + 1)
             message = received.message
             if isinstance(message, ListingPart):
-                self._take_part(message)
+                self._intake.take(message)
             elif isinstance(message, HardLinks) and self._links is not None:
                 self._links.extend(message.files, message.firsts)
             elif isinstance(message, MountPoints):
@@ -255,7 +243,8 @@ class Destination:
             elif isinstance(message, (TopTier, ManifestMessage)):
                 pass  # a listing was preferred
             elif isinstance(message, ListingEnd):
-                self._end_listing(message)
+                self._intake.end()
+                self._conclude(_Totals(message.entries, message.files, message.bytes, message.read_errors))
             elif not self._news.take(message):
                 yield from self._transfers.take(received)
             if self._transfers.waits:
@@ -263,39 +252,6 @@ class Destination:
             if self._news.waits:
                 yield from self._news.tell(received.round + 1)
         return round_
-
-    def _take_part(self, part: ListingPart) -> None:
-        if part.directory != self._listed or part.path not in self._directories.expected:
-            raise ProtocolError(f"a listing of {printable(part.path)!r}, which was not announced")
-        self._parts.append(part.listing)
-        if not part.last:
-            return
-        try:
-            listing = join_listing(self._parts)
-        except ValueError as error:
-            raise ProtocolError(str(error)) from error
-        self._parts = []
-        self._listed += 1
-        path, first = part.path, len(self._wanted)
-        listing = self._renamed(path, listing)
-        self._wanted.add(path, listing.packed())
-        announced = self._directories.expected[path]
-        held = EMPTY_LISTING if announced.new else None if announced.lost else self._held(path)
-        self._directories.compare(path, first, listing, held)
-
-    def _renamed(self, path: bytes, listing: Listing) -> Listing:
-        if path or not self._start.only:
-            return listing
-        if len(listing) > 1:
-            raise ProtocolError(f"{len(listing)} entries where one was announced")
-        if self._name is None or not listing:
-            return listing
-        return listing.named((self._name,))
-
-    def _end_listing(self, end: ListingEnd) -> None:
-        if self._parts:
-            raise ProtocolError("the listing ended inside a directory")
-        self._conclude(_Totals(end.entries, end.files, end.bytes, end.read_errors))
 
     def _conclude(self, totals: _Totals) -> None:
         """Everything was compared."""
@@ -317,59 +273,24 @@ class Destination:
         self._news.report(PlanKnown(self._landing.planned, self._tally.total_bytes, deletes))
 
     def _names_here(self, file: int) -> tuple[bytes, ...]:
-        """One of the further names of a new file that may have its content here already."""
-        links = self._links
-        for other in islice(links.names(file) if links is not None else (), NAMES_LOOKED_AT):
-            if other >= len(self._wanted):
-                break
-            entry = self._wanted.entry(other)
-            try:
-                kind = self._root.kind(entry.path)
-                if kind is Kind.FILE and self._root.identity(entry.path).size == entry.size > WHOLE_BYTES:
-                    return (entry.path,)
-            except FileError:
-                continue
-        return ()
+        from rdc.session.linking import names_here
 
-    def _held(self, path: bytes) -> Listing | None:
-        stale: list[bytes] = []
-        try:
-            listing = self._list(path, stale)
-        except FileError as error:
-            self._news.report(Problem(writing_code(error), path, str(error)))
-            return None
-        if stale:
-            self._leftovers.note(path, stale)
-        return listing
-
-    def _list(self, path: bytes, stale: list[bytes]) -> Listing:
-        """A directory that its owner may not read is read all the same, and gets its mode back at the end."""
-        try:
-            return self._root.list(path, on_temporary=stale.append)
-        except FileError as error:
-            closed = isinstance(error.__cause__, PermissionError) and not self._options.dry_run
-            if not (closed and lend_rights(self._root, path)):
-                raise
-            self._directories.expected[path] = replace(self._directories.expected[path], touched=True)
-            return self._root.list(path, on_temporary=stale.append)
+        return () if self._links is None else names_here(self._root, self._wanted, self._links, file)
 
     # By manifest: only what differs
 
     def _meet(self, round_: int) -> Conversation[int]:
         """Walks while the source does, compares the two manifests, and serves what follows from it."""
         yield Flush()
-        own = self._own = self._walk()
+        own = self._own = self._own_tree.walk()
         offered = yield from self._offered()
         offer, round_ = offered.manifest, offered.round
         totals = _Totals(offer.entries, offer.files, offer.bytes, offer.read_errors)
         if self._name is not None:
             # One file under another name: a manifest cannot tell.
             return (yield from self._list_all(round_))
-        top = None if self._start.only else self._root.metadata(b"")
-        own_root = own.root(top, self._kept)
-        if self._own_links is not None:
-            own_root = self._own_links.root(own_root)
-        equal = own_root == offer.root and not (self._unreadable and self._options.delete)
+        own_root = self._own_tree.digest(own, self._kept)
+        equal = own_root == offer.root and not (self._own_tree.unreadable and self._options.delete)
         if equal or self._settlement.is_settled(offer.root, own_root):
             self._equal = True
             self._settlement.again(offer.root, own_root)
@@ -394,11 +315,21 @@ class Destination:
             # A collision of short references costs the listing, never a wrong tree.
             self._wanted.clear()
             return (yield from self._list_all(round_))
-        if any(not path or self._wanted.is_directory(path) for path in self._unreadable):
+        if any(not path or self._wanted.is_directory(path) for path in self._own_tree.unreadable):
             # What is in them takes part, and what is below them was not looked at.
             self._wanted.clear()
             return (yield from self._list_all(round_))
-        yield from self._compare_all(own, round_)
+        from rdc.session.manifest_comparison import compare_manifests
+
+        yield from compare_manifests(
+            self._wanted,
+            own,
+            self._directories,
+            self._news,
+            round_,
+            kept=self._kept,
+            mount_points=self._settlement.mount_points,
+        )
         self._conclude(totals)
         yield from self._transfers.pump(round_)
         yield from self._news.tell(round_)
@@ -426,79 +357,6 @@ class Destination:
         self._own = None
         yield Send(Describe(True, self._described), round_)
         return (yield from self._serve(round_))
-
-    def _walk(self) -> Manifest:
-        """Our own tree as a manifest."""
-        manifest = Manifest()
-        if self._new:
-            return manifest
-        only = self._start.only or None
-        links, inodes = self._own_links, _Inodes()
-        walk = PackedWalk(
-            self._root,
-            self._filters,
-            self._note,
-            only=only,
-            on_temporaries=self._leftovers.note,
-            on_inodes=None if links is None else inodes.take,
-        )
-        try:
-            for path, listing in walk:
-                if links is not None and inodes.found is not None:
-                    links.add(len(manifest), listing.kinds, inodes.found)
-                manifest.add(path, listing)
-        except FileError:
-            self._unreadable.add(b"")
-        return manifest
-
-    def _note(self, event: Event) -> None:
-        """Of our own tree only failures matter."""
-        if isinstance(event, Problem) and event.code is not ExitCode.OK:
-            self._unreadable.add(event.path)
-
-    def _compare_all(self, own: Manifest, round_: int) -> Conversation[None]:
-        """Compares the directories in which the two manifests differ, parents first.
-
-        The source's may be anything that has the digest it announced: what is acted on is checked here.
-        """
-        wanted, expected = self._wanted, self._directories.expected
-        ours = {path: number for number, path in enumerate(own.directories)}
-        ours_whole = wanted.taken_directories(own)
-        for number, path in enumerate(wanted.directories):
-            if wanted.number(path) != number:
-                raise ProtocolError(f"two listings of {printable(path)!r}")
-            mine = ours.pop(path, None)
-            if path and ours_whole[number] and self._directories.keep(path):
-                # Most directories of most trees.
-                continue
-            if path and path not in expected:
-                if mine is not None and wanted.same(number, own, mine, self._kept):
-                    continue
-                expected[path] = self._announced(path)
-            listing = wanted.listing(number)
-            if not increasing(listing.names):
-                raise ProtocolError(f"names in {printable(path)!r} are not strictly increasing")
-            held = EMPTY_LISTING if mine is None else own.listing(mine)
-            self._directories.compare(path, wanted.firsts[number], listing, held)
-            yield from self._news.tell(round_)
-        for path, mine in ours.items():
-            # Directories that have entries here and none there: emptied, or gone with their parent's entry.
-            if path in self._settlement.mount_points:
-                # Or not gone into: what is in them there is not known.
-                self._directories.surplus = True
-                continue
-            if path in expected or wanted.is_directory(path):
-                expected.setdefault(path, self._announced(path))
-                self._directories.compare(path, len(wanted), EMPTY_LISTING, own.listing(mine))
-                yield from self._news.tell(round_)
-
-    def _announced(self, path: bytes) -> Announced:
-        """A directory whose parent has no differences of its own: it is there, and its metadata are right."""
-        row = self._wanted.row(path)
-        entry = None if row is None else self._wanted.entry(row)
-        if entry is None or entry.kind != Kind.DIRECTORY:
-            raise ProtocolError(f"a listing of {printable(path)!r}, which was not announced")
-        return Announced(entry.metadata, False, False, False)
 
     # Pairs of trees that need nothing
 

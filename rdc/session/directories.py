@@ -169,6 +169,10 @@ class Directories:
         if touched:
             self._touched.append((path, directory.metadata))
 
+    def lent(self, path: bytes) -> None:
+        """An expected directory was opened to its owner: its metadata are set again at the end."""
+        self.expected[path] = replace(self.expected[path], touched=True)
+
     def keep(self, path: bytes) -> bool:
         """As `compare` where `held` equals `listing`, unless `path` is new or lost. What is below is not
         announced: nothing is wrong with it, as far as this directory goes."""

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.protocol.messages import RowsPart, RowsRequest, TierAnswer, TierRequest, TopTier
-from rdc.session.driver import Receive, Send
+from rdc.session.commands import Receive, Send
 
 if TYPE_CHECKING:
     from rdc.model.kept import Kept
     from rdc.protocol.connection import Received
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.news import News
     from rdc.tree.manifest import Manifest
 

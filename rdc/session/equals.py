@@ -10,7 +10,7 @@ from rdc.records import dataclass
 from rdc.session.signed_file import SignedFile
 
 if TYPE_CHECKING:
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.transfer_context import TransferContext
 
 __all__ = ["Copied", "Equals"]

@@ -6,6 +6,7 @@ blocks, as long as those pay. What is left is the recipe: what to take from wher
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
@@ -13,7 +14,7 @@ from rdc.limits import NODES_PER_MESSAGE
 from rdc.plan.descent import Descent, Fetch, literal_ranges
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import NodeRequest, TreeRequest
-from rdc.session.driver import Send
+from rdc.session.commands import Send
 from rdc.session.gaps import FileGaps
 from rdc.session.rounds import FEW_BYTES, rounds_left, rounds_left_for_few
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from rdc.plan.descent import Part
     from rdc.protocol.messages import NodeAnswer, TreeAnswer
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.signed_file import SignedFile
     from rdc.session.transfer_context import TransferContext
 
@@ -48,6 +49,7 @@ class FileComparison:
         "_held",
         "_size",
         "_width",
+        "asked_nodes",
         "blank",
         "parts",
     )
@@ -64,6 +66,8 @@ class FileComparison:
         self._descent: Descent | None = None
         self._fingerprints = message.fingerprints
         """Of the blocks of the whole file, if there is nothing to ask before these are looked for."""
+        self.asked_nodes: deque[int] = deque()
+        """The last one of each request that is not answered yet."""
         self._gaps: FileGaps | None = None
         self.parts: tuple[Part, ...] = ()
         """The recipe, as far as it is known."""
@@ -92,13 +96,16 @@ class FileComparison:
         self._fingerprints = b""
         for i in range(0, len(asking), NODES_PER_MESSAGE):
             nodes = tuple(asking[i : i + NODES_PER_MESSAGE])
+            self.asked_nodes.append(nodes[-1])
             yield Send(NodeRequest(self._file, self._descent.level, nodes, self._width), round_)
         return True
 
     def take_nodes(self, message: NodeAnswer) -> bool:
         """Whether all that were asked for are here."""
-        if self._descent is None:
+        if self._descent is None or not self.asked_nodes:
             raise ProtocolError(f"nodes of file {message.file} that were not asked for")
+        if message.nodes[-1] == self.asked_nodes[0]:
+            self.asked_nodes.popleft()
         records = [decode_records(data, self._width) for data in message.records]
         return self._descent.answer(message.level, message.nodes, records)
 

@@ -12,7 +12,8 @@ from rdc.limits import HELD_FILE_BYTES
 from rdc.plan.descent import literal_ranges
 from rdc.session.literal_requests import literal_requests, range_requests, unpacked
 from rdc.session.literals import literals_of
-from rdc.session.rebuild import Base, Rebuild
+from rdc.session.open_base import OpenBase
+from rdc.session.rebuild import Rebuild
 from rdc.signature.digests import DIGEST_BYTES
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ class FileFetch:
                         content = source.pread(0, source.size)
                     source = HeldContent(root, held.path, held.identity, content)
                 self.sources.append(source)
-                bases.append(Base(source, held.tree))
+                bases.append(OpenBase(source, held.tree))
             self._rebuild = Rebuild(
                 self.path,
                 self._context.signer.params,

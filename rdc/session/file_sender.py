@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from rdc.errors import FileError, ProtocolError
+from rdc.errors import FileError
 from rdc.files.small import read_small
 from rdc.limits import DATA_BYTES, FILES_PER_BATCH, SMALL_FILE_BYTES
 from rdc.model.entries import Kind
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed
-from rdc.session.driver import Press, Send
+from rdc.session.commands import Press, Send
+from rdc.session.description import no_file
 from rdc.session.sent_contents import SentContents, SentFile, sample_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rdc.files.confined import Root
+    from rdc.session.commands import Conversation
     from rdc.session.description import Description
-    from rdc.session.driver import Conversation
 
 __all__ = ["FileSender"]
 
@@ -72,7 +73,7 @@ class FileSender:
             others = []
             for file in rows:
                 if listing.kinds[file - first] != Kind.FILE:
-                    raise self._no_file(file)
+                    raise no_file(file)
                 size = listing.sizes[file - first]
                 if size > SMALL_FILE_BYTES:
                     others.append(file)
@@ -98,11 +99,7 @@ class FileSender:
         try:
             return list(self._description.manifest.runs(files))
         except IndexError:
-            raise self._no_file(files[-1]) from None
-
-    @staticmethod
-    def _no_file(file: int) -> ProtocolError:
-        return ProtocolError(f"the far side asked for entry {file}, which is no listed regular file")
+            raise no_file(files[-1]) from None
 
     def _gather(self, directory: int, files: list[int], sizes: list[int]) -> list[int]:
         """Reads small files into the batch; those that are not as they were listed, or cannot be read, are

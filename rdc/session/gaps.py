@@ -16,7 +16,7 @@ from rdc.plan.blocks import NOWHERE, BlockSearch
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import BlockRequest
 from rdc.session.blanks import LOOK_AHEAD, LOOK_BACK, SOUGHT, blanked, is_code
-from rdc.session.driver import Send
+from rdc.session.commands import Send
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rdc.plan.blocks import GapSearch
     from rdc.plan.descent import Part
     from rdc.plan.regions import Step, Window
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.signed_file import SignedFile
 
 __all__ = ["FileGaps", "Gaps"]

@@ -8,6 +8,7 @@ it has until it becomes the new file.
 from __future__ import annotations
 
 import os
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, printable
@@ -19,6 +20,7 @@ from rdc.plan.itemize import linking_code
 from rdc.progress import ItemChanged, Problem
 from rdc.session.directories import writing_code
 from rdc.session.joined import Joined
+from rdc.session.transfer import WHOLE_BYTES
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root
@@ -31,7 +33,10 @@ if TYPE_CHECKING:
     from rdc.tree.hard_links import LinkTable
     from rdc.tree.manifest import Entry, Manifest
 
-__all__ = ["Linking"]
+__all__ = ["Linking", "names_here"]
+
+NAMES_LOOKED_AT = 16
+"""Further names of a new file at which its content is looked for: each costs two system calls."""
 
 
 class Linking:
@@ -141,3 +146,18 @@ class Linking:
             self._transfers.update(file, entry.size)
         elif differing:
             self._landing.settle(entry.path, entry.metadata, Decision(Change.METADATA, -1, -1, differing))
+
+
+def names_here(root: Root, entries: Manifest, table: LinkTable, file: int) -> tuple[bytes, ...]:
+    """One of the further names of a new file that may have its content here already."""
+    for other in islice(table.names(file), NAMES_LOOKED_AT):
+        if other >= len(entries):
+            break
+        entry = entries.entry(other)
+        try:
+            kind = root.kind(entry.path)
+            if kind is Kind.FILE and root.identity(entry.path).size == entry.size > WHOLE_BYTES:
+                return (entry.path,)
+        except FileError:
+            continue
+    return ()

@@ -20,7 +20,7 @@ from rdc.records import dataclass
 from rdc.session.blanks import CLAIMED, shown
 from rdc.session.code import Places
 from rdc.session.corrections import Corrections
-from rdc.session.rebuild import MismatchError
+from rdc.session.mismatch import MismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

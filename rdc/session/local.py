@@ -23,12 +23,12 @@ from rdc.protocol.costs import cost_of, dearest_first
 from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import Data, FileBatch, decode, encode
 from rdc.session.bandwidth import TokenBucket
-from rdc.session.driver import Pace, Receive, Send
+from rdc.session.commands import Pace, Receive, Send
 
 if TYPE_CHECKING:
     from rdc.model.sync import MessageCost
     from rdc.protocol.messages import Message
-    from rdc.session.driver import Command, Conversation
+    from rdc.session.commands import Command, Conversation
 
 __all__ = ["LocalLink"]
 

@@ -9,14 +9,14 @@ from rdc.errors import ExitCode, printable
 from rdc.limits import ITEMS_BYTES, ITEMS_PER_MESSAGE
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.protocol.messages import Items, Notice, Plan, Progress
-from rdc.session.driver import Send
+from rdc.session.commands import Send
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rdc.progress import Event, Reporter
     from rdc.protocol.messages import Message
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
 
 __all__ = ["News"]
 

@@ -16,7 +16,7 @@ from rdc.protocol.packed import pack
 from rdc.session.blanks import SOUGHT, blanked
 from rdc.session.cell_checks import corrections
 from rdc.session.code import Places, has_code
-from rdc.session.driver import Press, Send
+from rdc.session.commands import Press, Send
 from rdc.session.tables import tabled
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rdc.files.source import SourceFile
     from rdc.protocol.messages import BlockRequest
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
 
 __all__ = ["end_of", "held_fingerprints", "packed_ranges", "ranges", "read_fingerprints"]
 

@@ -3,46 +3,31 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
-from collections import deque
-from contextlib import suppress
-from itertools import accumulate
-from operator import mul
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from rdc.errors import FileError, RdcError, printable
+from rdc.errors import printable
 from rdc.kernel.naming import name_parts
 from rdc.kernel.pieces import LITERAL, fetched_ranges, put_tiles, tile_reads
 from rdc.limits import SIZE_LIMIT
-from rdc.plan.descent import ByteRange, Fetch, Patch, Repeat, Reuse, ReuseChunk
-from rdc.records import dataclass
+from rdc.plan.descent import Fetch, Patch, Repeat, Reuse, ReuseChunk
+from rdc.session.mending import Mending
+from rdc.session.mismatch import MismatchError
 from rdc.signature.build import TreeBuilder
 from rdc.signature.digests import DIGEST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
-    from concurrent.futures import Executor, Future
 
     from rdc.chunking.params import ChunkParams
     from rdc.files.replace import Replacement
-    from rdc.files.source import SourceFile
-    from rdc.model.entries import Identity
-    from rdc.plan.descent import Part
+    from rdc.plan.descent import ByteRange, Part
     from rdc.session.corrections import Corrections
+    from rdc.session.open_base import OpenBase
     from rdc.signature.build import Column
-    from rdc.signature.tree import SignatureTree
 
-__all__ = ["Arrival", "Base", "MismatchError", "Rebuild"]
-
-WRITES_BEHIND = 2
-"""Messages that wait to be written: enough for both threads to be busy, and a kill costs no more of what came
-than this megabyte."""
-
-READ_BYTES = 1 << 20
-"""Base bytes read, hashed and written at a time."""
-
+__all__ = ["Rebuild"]
 
 BATCH_BYTES = 256 << 10
 """Bytes of chunks that are put together, hashed and written at once: they stay in the second-level cache, and
@@ -50,90 +35,6 @@ fill the lanes of a vector."""
 
 CLOSE_BYTES = 4 << 10
 """Bytes of a base between two copies that cost less to read than another system call."""
-
-
-class MismatchError(FileError):
-    """Bytes are not what their digest promised: a short reference collided, or base or source changed."""
-
-
-class Arrival:
-    """Writes `temporary` from a whole file as it comes, its digest as trailer."""
-
-    def __init__(
-        self,
-        file: int,
-        path: bytes,
-        temporary: Replacement,
-        expected: Identity | None,
-        writer: Executor | None = None,
-    ) -> None:
-        """`writer`: a thread that writes while the caller receives and hashes what follows."""
-        self.file = file
-        self.path = path
-        self.temporary = temporary
-        self.expected = expected
-        """What was at the path when the content began to come; None: nothing."""
-        self._hasher = blake3()
-        self._writer = writer
-        self._writing: deque[Future[None]] = deque()
-        self.size = 0
-        """Bytes that came."""
-
-    def push(self, payload: bytes | memoryview) -> None:
-        """Takes the next bytes; they may be written a little later, and what goes wrong with that is raised
-        then. They must stay as they are."""
-        self.size += len(payload)
-        if self._writer is None:
-            self.temporary.write(payload)
-        else:
-            while len(self._writing) >= WRITES_BEHIND:
-                self._writing.popleft().result()
-            self._writing.append(self._writer.submit(self.temporary.write, payload))
-        self._hasher.update(payload)
-
-    def keep(self) -> None:
-        """Leaves what came for the next run to go on from."""
-        self._stop_writing()
-        self.temporary.keep()
-
-    def abandon(self) -> None:
-        """Removes what came."""
-        self._stop_writing()
-        self.temporary.abandon()
-
-    def _stop_writing(self) -> None:
-        """Waits until nothing is being written: before, nobody else may touch the temporary."""
-        while self._writing:
-            with suppress(RdcError):
-                self._writing[0].result()
-            self._writing.popleft()
-
-    def finish(self, digest: bytes) -> None:
-        """Raises MismatchError unless BLAKE3 of what came is this, and what kept it from being written."""
-        while self._writing:
-            self._writing.popleft().result()
-        if self._hasher.digest() != digest:
-            raise MismatchError(
-                self.path,
-                f"{printable(self.path)}: the content that arrived does not have the announced digest",
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class Base:
-    """A file held here that a rebuild takes chunks from."""
-
-    source: SourceFile
-    tree: SignatureTree
-
-
-@dataclass(frozen=True, slots=True)
-class _Wrong:
-    """A chunk that was written as blocks made it, which is not what its reference names."""
-
-    offset: int
-    length: int
-    reference: bytes
 
 
 class Rebuild:
@@ -151,7 +52,7 @@ class Rebuild:
         params: ChunkParams,
         temporary: Replacement,
         parts: Sequence[Part],
-        bases: Sequence[Base],
+        bases: Sequence[OpenBase],
         reference: Callable[[bytes], bytes],
         column: Callable[[], Column],
         corrections: Corrections | None = None,
@@ -168,13 +69,12 @@ class Rebuild:
         self._corrections = corrections
         self._builder = TreeBuilder(params, column)
         self._inbox = bytearray()
-        self._offsets: dict[int, array[int]] = {}
         self._run: Generator[None] | None = self._write(parts)
-        self._wrong: list[_Wrong] = []
+        self._mending = Mending()
+        self._asked_again = False
+        """The chunks that were wrong are coming."""
         self._unnamed: tuple[bytes, int] | None = None
         """Digest and length of a chunk that was put together and that only the root names."""
-        self._mended: dict[int, bytes] | None = None
-        """Digests of the chunks that were wrong, by offset in the file."""
         self._repeating = False
 
     def start(self) -> None:
@@ -191,16 +91,14 @@ class Rebuild:
         """Raises MismatchError unless exactly the promised file was written."""
         if self._run is not None or self._inbox:
             raise self._mismatch("its literals do not fill its gaps")
-        tree = self._builder.finish()
-        if self._mended:
-            tree = self._mended_tree(tree, self._mended)
+        tree = self._mending.mended(self._builder.finish(), self._params, self._column)
         if tree.root != root:
             raise self._mismatch("the rebuilt content does not have the announced root")
 
     def deceived(self, root: bytes) -> bool:
         """Whether a chunk that was put together is wrong, once everything is written."""
         if self._run is not None or self._unnamed is None:
-            return bool(self._wrong)
+            return bool(self._mending.wrong)
         builder = TreeBuilder(self._params, self._column)
         builder.repeat(*self._unnamed, 1)
         return builder.finish().root != root
@@ -208,38 +106,20 @@ class Rebuild:
     def mend(self) -> tuple[ByteRange, ...]:
         """The ranges of the chunks that are wrong, once everything is written; their bytes are to be pushed,
         in order. None: all is well, or was mended before."""
-        if self._run is not None or not self._wrong or self._mended is not None:
+        if self._run is not None or not self._mending.wrong or self._asked_again:
             return ()
-        self._mended = {}
-        self._run = self._mend(self._mended)
-        return tuple(ByteRange(wrong.offset, wrong.length) for wrong in self._wrong)
+        self._asked_again = True
+        self._run = self._mend()
+        return self._mending.ranges()
 
-    def _mend(self, mended: dict[int, bytes]) -> Generator[None]:
-        for wrong in self._wrong:
+    def _mend(self) -> Generator[None]:
+        for wrong in self._mending.wrong:
             while len(self._inbox) < wrong.length:
                 yield
             chunk = bytes(self._inbox[: wrong.length])
             del self._inbox[: wrong.length]
-            mended[wrong.offset] = self._named(chunk, wrong.reference)
+            self._mending.put(wrong, self._named(chunk, wrong.reference))
             self.temporary.rewrite(wrong.offset, chunk)
-
-    def _mended_tree(self, tree: SignatureTree, mended: dict[int, bytes]) -> SignatureTree:
-        """The tree of what is written now; its chunks are as long as before."""
-        builder = TreeBuilder(self._params, self._column)
-        level, at, offsets = tree.levels[0], 0, list(mended)
-        for row in range(level.records):
-            digest, length = level.digest(row), level.lengths[row]
-            # A run of equal chunks, of which some may have been wrong.
-            stop = at + length * level.counts[row]
-            for offset in offsets[bisect_left(offsets, at) : bisect_left(offsets, stop)]:
-                if offset > at:
-                    builder.repeat(digest, length, (offset - at) // length)
-                builder.repeat(mended[offset], length, 1)
-                at = offset + length
-            if stop > at:
-                builder.repeat(digest, length, (stop - at) // length)
-            at = stop
-        return builder.finish()
 
     def _step(self) -> None:
         if self._run is not None:
@@ -328,7 +208,7 @@ class Rebuild:
             raise self._mismatch("a chunk that arrived is not the one its reference names")
         if chunk.count > 1 or self._repeating:
             raise self._mismatch("a chunk put together from blocks is not the one its reference names")
-        self._wrong.append(_Wrong(at, chunk.length, chunk.reference))
+        self._mending.doubt(at, chunk.length, chunk.reference)
 
     def _named(self, chunk: bytes, reference: bytes) -> bytes:
         """The digest of a chunk that arrived."""
@@ -366,9 +246,7 @@ class Rebuild:
         for part in parts:
             for _ in range(part.count):
                 if isinstance(part, Reuse):
-                    level = self._bases[part.base].tree.levels[0]
-                    for row in range(part.first, part.stop):
-                        yield from [level.lengths[row]] * level.counts[row]
+                    yield from self._bases[part.base].lengths(part.first, part.stop)
                 elif isinstance(part, Repeat):
                     yield from self._chunk_lengths(part.parts)
                 else:
@@ -380,57 +258,19 @@ class Rebuild:
             self.temporary.write(chunk)
 
     def _copy_chunk(self, part: ReuseChunk) -> None:
-        base = self._bases[part.base]
-        chunk = base.source.pread(self._offset(part.base, part.row), part.length)
+        chunk = self._bases[part.base].chunk(part.row, part.length)
         self.reused_bytes += part.length * part.count
-        self._put(chunk, self._checked(chunk, base, part.row), part.count)
+        self._put(chunk.content, chunk.digests, part.count)
 
     def _copy(self, part: Reuse) -> None:
-        """Copies whole records in reads of about 1 MiB: one hash a chunk, one write a read."""
-        base = self._bases[part.base]
-        level = base.tree.levels[0]
+        """Whole records: one hash a chunk, one write a read."""
         self.reused_bytes += part.length
-        at = self._offset(part.base, part.first)
-        row = part.first
-        while row < part.stop:
-            if level.counts[row] > 1:
-                self._copy_run(base, row, at)
-                at += level.lengths[row] * level.counts[row]
-                row += 1
-                continue
-            stop, size = row, 0
-            while stop < part.stop and level.counts[stop] == 1 and (size == 0 or size < READ_BYTES):
-                size += level.lengths[stop]
-                stop += 1
-            data = base.source.pread(at, size)
-            lengths = array("Q", level.lengths[row:stop])
-            digests = name_parts(data, lengths)
-            if digests != level.digests[row * DIGEST_BYTES : stop * DIGEST_BYTES]:
-                raise self._mismatch("the old file changed while it was used")
-            self._builder.add(_separate(digests), lengths.tolist())
-            self.temporary.write(data)
-            at += size
-            row = stop
-
-    def _copy_run(self, base: Base, row: int, at: int) -> None:
-        level = base.tree.levels[0]
-        length, count = level.lengths[row], level.counts[row]
-        chunk = base.source.pread(at, length)
-        self._put(chunk, self._checked(chunk, base, row), count)
-
-    def _checked(self, chunk: bytes, base: Base, row: int) -> bytes:
-        digest = blake3(chunk).digest()
-        if digest != base.tree.levels[0].digest(row):
-            raise self._mismatch("the old file changed while it was used")
-        return digest
-
-    def _offset(self, base: int, row: int) -> int:
-        """File offset of a record of a base's level 0."""
-        if base not in self._offsets:
-            level = self._bases[base].tree.levels[0]
-            ends = accumulate(map(mul, level.lengths, level.counts), initial=0)
-            self._offsets[base] = array("Q", ends)
-        return self._offsets[base][row]
+        for chunks in self._bases[part.base].chunks(part.first, part.stop):
+            if chunks.times > 1:
+                self._put(chunks.content, chunks.digests, chunks.times)
+            else:
+                self._builder.add(_separate(chunks.digests), chunks.lengths.tolist())
+                self.temporary.write(chunks.content)
 
     def _mismatch(self, why: str) -> MismatchError:
         return MismatchError(self.path, f"{printable(self.path)}: {why}")

@@ -12,7 +12,7 @@ from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Follow, Hello, Open, Opened, Role, Start, Watch
 from rdc.records import dataclass
-from rdc.session.driver import Pace, Receive, Send, run
+from rdc.session.commands import Pace, Receive, Send
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE, keeps, open_destination, wants_listing
 from rdc.tree.filters import FilterList
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rdc.chunking.params import ChunkParams
     from rdc.model.sync import SyncOptions
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.place import Site
 
 __all__ = ["Admitted", "FollowedTree", "Following", "answer", "greeting", "serve_stdio"]
@@ -90,7 +90,8 @@ def answer(
     filters = FilterList(options.rules)
     news = News(None, items=options.items)
     if open_.role is Role.SOURCE:
-        from rdc.session.source import Source, SourceTree
+        from rdc.session.source import Source
+        from rdc.session.source_tree import SourceTree
 
         tree = SourceTree.open(path, site)
         try:
@@ -164,6 +165,7 @@ def answer(
 
 def serve_stdio(following: Following | None = None) -> ExitCode:
     """Answers one session on stdin and stdout; the exit code is for the remote shell to pass on."""
+    from rdc.session.driver import run
     from rdc.transport.stdio import StdioTransport
 
     catalog = user_catalog(os.environ)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rdc.errors import printable
 from rdc.files.source import HeldContent
 from rdc.records import dataclass
-from rdc.session.rebuild import MismatchError
+from rdc.session.mismatch import MismatchError
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.protocol.messages import Describe, Start, TopTier, Turn
 from rdc.session.changes import ChangesTurn
+from rdc.session.commands import Idle, Receive, Send
 from rdc.session.destination import Destination
-from rdc.session.driver import Idle, Receive, Send
 from rdc.session.news import News
 from rdc.session.place import keeps, open_destination, wants_listing
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
     from rdc.protocol.connection import Received
     from rdc.protocol.messages import Done, Message, Watch
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.place import Place, Site
     from rdc.tree.filters import FilterList
 

@@ -25,7 +25,7 @@ from rdc.progress import Problem, silent
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Describe, Hello, Open, Opened, Role, Start
 from rdc.records import replace
-from rdc.session.driver import Pace, Receive, Send, run
+from rdc.session.commands import Pace, Receive, Send
 from rdc.session.news import News
 from rdc.session.overlap import check_overlap
 from rdc.session.place import keeps, keeps_owner, open_destination, wants_listing
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.progress import Reporter
     from rdc.protocol.messages import Done
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.local import LocalLink
-    from rdc.session.source import SourceTree
+    from rdc.session.source_tree import SourceTree
     from rdc.transport.base import Transport
     from rdc.transport.stdio import ChildTransport
     from rdc.transport.tls import TlsTransport
@@ -136,7 +136,7 @@ class _Run:
         """Both ends in this process: the source answers from a thread of its own, so that both sides read
         and hash at the same time."""
         from rdc.session.local import LocalLink
-        from rdc.session.source import SourceTree
+        from rdc.session.source_tree import SourceTree
 
         # A mistake in SRC is this side's to tell, not the far side's.
         SourceTree.open(self._source.path).root.close()
@@ -196,9 +196,11 @@ class _Run:
         return replace(report, bytes_sent=used.bytes_sent, bytes_received=used.bytes_received)
 
     def _remote(self, dial: Callable[[], W], explained: Callable[[RdcError, W], RdcError]) -> SyncReport:
+        from rdc.session.driver import run
+
         with contextlib.ExitStack() as stack:
             if self._source.host is None:
-                from rdc.session.source import SourceTree
+                from rdc.session.source_tree import SourceTree
 
                 # Before anything is started: a typing error should not ask for a password.
                 tree = SourceTree.open(self._source.path)

@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 
     from rdc.protocol.connection import Received
     from rdc.session.bundles import Bundles
+    from rdc.session.commands import Conversation
     from rdc.session.content_checks import ContentChecks
-    from rdc.session.driver import Conversation
     from rdc.session.file_descents import FileDescents
+    from rdc.session.held_back import HeldBack
     from rdc.session.origins import Origins
     from rdc.session.transfer_context import TransferContext
     from rdc.session.vanished import Vanished
@@ -54,7 +55,7 @@ trips sooner."""
 
 class _Part(Generic[P]):
     """A part of the transfers, loaded and made when it first has something to do: most runs need one or two
-    of the four, and loading all takes longer than what many runs do with them."""
+    of the five, and loading all takes longer than what many runs do with them."""
 
     def __init__(self, make: Callable[[], P]) -> None:
         self._make = make
@@ -77,7 +78,9 @@ class Transfers:
         self._descents = _Part(self._make_descents)
         self._bundles = _Part(self._make_bundles)
         self._checks = _Part(self._make_checks)
-        self._origins = _Part(self._make_origins)
+        self._held_back = _Part(self._make_held_back)
+        self._origins: Origins | None = None
+        """None: nothing was held back."""
         self._planned = False
 
     def _make_wholes(self) -> WholeFiles:
@@ -100,20 +103,19 @@ class Transfers:
 
         return ContentChecks(self._context, self._bundles())
 
-    def _make_origins(self) -> Origins:
-        from rdc.session.moves import Moves
-        from rdc.session.origins import Origins
+    def _make_held_back(self) -> HeldBack:
+        from rdc.session.held_back import HeldBack
 
-        return Origins(self._context, self._descents(), self._wholes(), Moves(self._context))
+        return HeldBack()
 
     @property
     def idle(self) -> bool:
         # Asked after each message: what most of them are about comes first.
         made = self._bundles.made, self._checks.made
-        for part in (self._descents.made, self._wholes.made, *made, self._origins.made):
+        for part in (self._descents.made, self._wholes.made, *made, self._origins):
             if part is not None and not part.idle:
                 return False
-        return True
+        return not self._held_back.made
 
     @property
     def waits(self) -> bool:
@@ -124,7 +126,7 @@ class Transfers:
             or (self._bundles.made is not None and self._bundles.made.waits)
             or (self._wholes.made is not None and not self._wholes.made.idle)
             or (self._checks.made is not None and not self._checks.made.idle)
-            or (self._origins.made is not None and not self._origins.made.idle)
+            or (self._origins is not None and not self._origins.idle)
         )
 
     def check(self, files: Sequence[int]) -> None:
@@ -160,12 +162,12 @@ class Transfers:
             if self._planned or not self._context.seeks:
                 self._context.landing.rehearse(file)
             else:
-                self._origins().seek(file)
+                self._held_back().add(file)
         elif size > KEEP_BYTES and self._context.leftovers.of(path) is not None:
             self.tally.compare_bytes += size
             self._descents().add(file, bases)
         elif self._context.seeks and not self._planned:
-            self._origins().seek(file, bases)
+            self._held_back().add(file, bases)
         elif bases:
             self.tally.compare_bytes += size
             self._descents().add(file, bases)
@@ -182,17 +184,22 @@ class Transfers:
         """Everything is listed: how much there is to compare is known. `vanished`: files here that the source
         does not have; with `rename` they will be deleted. `names`: paths here at which a new file may be."""
         self._planned = True
-        origins = self._origins.made
-        if origins is not None and origins.waiting:
-            origins.plan(vanished(), rename=rename, names=names)
+        held_back = self._held_back.made
+        if held_back:
+            from rdc.session.origins import Origins
+
+            self._origins = Origins(
+                self._context, self._descents(), self._wholes(), vanished(), rename=rename
+            )
+            self._origins.seek(held_back, names=names)
         self.tally.plan_known()
 
     def pump(self, round_: int) -> Conversation[None]:
         """Sends what may be asked for now. Whole files come while the rest is still listed."""
         if self._checks.made is not None and not self._checks.made.idle:
             yield from self._checks.made.pump(round_, planned=self._planned)
-        if self._planned and self._origins.made is not None and not self._origins.made.idle:
-            yield from self._origins.made.pump(round_)
+        if self._origins is not None and not self._origins.idle:
+            yield from self._origins.pump(round_)
         if self._planned and self._bundles.made is not None and self._bundles.made.waits:
             more = self._checks.made is not None and not self._checks.made.idle
             yield from self._bundles.made.pump(round_, more=more)
@@ -203,8 +210,8 @@ class Transfers:
 
     def move(self, spare: Callable[[bytes], None], round_: int) -> Conversation[None]:
         """Renames what was only moved, now that deletions begin; in a dry run tells `spare` what would be."""
-        if self._origins.made is not None:
-            yield from self._origins.made.move(spare, round_)
+        if self._origins is not None:
+            yield from self._origins.move(spare, round_)
 
     def take(self, received: Received) -> Conversation[None]:
         """Takes one answer."""
@@ -240,10 +247,10 @@ class Transfers:
             yield from self._descents().take_nodes(message, round_)
         elif isinstance(message, RootAnswer):
             yield from self._checks().take(message, round_)
-        elif isinstance(message, DigestAnswer):
-            yield from self._origins().take_digest(message, round_)
-        elif isinstance(message, TraitsAnswer):
-            yield from self._origins().take_traits(message, round_)
+        elif isinstance(message, DigestAnswer) and self._origins is not None:
+            yield from self._origins.take_digest(message, round_)
+        elif isinstance(message, TraitsAnswer) and self._origins is not None:
+            yield from self._origins.take_traits(message, round_)
         elif isinstance(message, FileFailed):
             self._take_failure(message)
         else:
@@ -257,7 +264,7 @@ class Transfers:
 
     def _take_failure(self, message: FileFailed) -> None:
         file = message.file
-        descents, checks, origins = self._descents.made, self._checks.made, self._origins.made
+        descents, checks, origins = self._descents.made, self._checks.made, self._origins
         if descents is None or not descents.take_failure(file):
             if descents is not None and descents.expire(file):
                 return

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from rdc.errors import ExitCode, FileError
 from rdc.progress import Problem
 from rdc.records import dataclass, replace
-from rdc.session.driver import Flush
+from rdc.session.commands import Flush
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity, Metadata
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.landing import Landing
     from rdc.session.leftovers import Leftovers
     from rdc.session.news import News

@@ -9,14 +9,14 @@ from rdc.model.entries import EMPTY_LISTING
 from rdc.protocol.listings import slice_listing
 from rdc.protocol.messages import Changed, Done, Renamed, Turn, TurnEnd, Watch
 from rdc.records import dataclass
-from rdc.session.driver import Receive, Send
+from rdc.session.commands import Receive, Send
 from rdc.session.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rdc.model.entries import Listing, Metadata
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.tree.manifest import Manifest
 
 __all__ = ["Changes", "DirectoryChange", "TurnSource"]

@@ -12,20 +12,24 @@ from rdc.errors import FileError, ProtocolError, printable
 from rdc.files.replace import Replacement
 from rdc.limits import EQUAL_FILES, FILES_PER_MESSAGE
 from rdc.protocol.messages import FileRequest
-from rdc.session.driver import Send
+from rdc.session.arrival import Arrival
+from rdc.session.commands import Send
 from rdc.session.file_queue import FileQueue
-from rdc.session.rebuild import READ_BYTES, Arrival, MismatchError
+from rdc.session.mismatch import MismatchError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor, ThreadPoolExecutor
 
     from rdc.protocol.messages import Data, FileBatch, FileEnd
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.transfer_context import TransferContext
 
 __all__ = ["WholeFiles"]
 
+
+READ_BYTES = 1 << 20
+"""Bytes of a copy read back and hashed at a time."""
 
 BACKGROUND_BYTES = 4 << 20
 """Files from this size on are written by a thread of their own: below, starting it costs what it saves."""

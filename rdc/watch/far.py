@@ -11,7 +11,7 @@ from rdc.watch.listeners import FarUser
 from rdc.watch.origin import Origin
 
 if TYPE_CHECKING:
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.session.serve import FollowedTree
 
 __all__ = ["following"]

@@ -11,7 +11,7 @@ from rdc.model.watch import Halted, InStep, Limited, Resumed
 from rdc.progress import PlanKnown
 from rdc.records import dataclass, replace
 from rdc.session.changes import UNEXPECTED
-from rdc.session.driver import Idle
+from rdc.session.commands import Idle
 from rdc.session.turns import TurnSource
 from rdc.tree.walk import PackedWalk
 from rdc.watch.events import TreeEvents
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rdc.model.watch import WatchOptions
     from rdc.progress import Event
     from rdc.protocol.messages import Done
-    from rdc.session.driver import Conversation
-    from rdc.session.source import SourceTree
+    from rdc.session.commands import Conversation
+    from rdc.session.source_tree import SourceTree
     from rdc.tree.filters import FilterList
     from rdc.tree.manifest import Manifest
     from rdc.watch.events import Batch

@@ -9,7 +9,7 @@ from rdc.limits import UNTOLD_EVENTS
 from rdc.model.watch import Halted, Limited, Resumed
 from rdc.progress import Problem
 from rdc.protocol.messages import Condition, Notice, SourceState
-from rdc.session.driver import Send
+from rdc.session.commands import Send
 from rdc.session.news import News
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rdc.model.watch import WatchEvent
     from rdc.progress import Event
     from rdc.protocol.messages import Message
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
 
 __all__ = ["FarUser", "HeardNews", "Listener", "NearUser"]
 

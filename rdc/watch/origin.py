@@ -11,7 +11,7 @@ from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.files.filesystem import file_system_of, path_of
 from rdc.model.entries import Kind
 from rdc.session.place import ANYWHERE
-from rdc.session.source import SourceTree
+from rdc.session.source_tree import SourceTree
 from rdc.watch.mounts import Mounts
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from rdc.errors import ExitCode, ProtocolError, StreamError, printable
 from rdc.model.watch import Halted, InStep, Limited, Resumed
 from rdc.progress import PlanKnown, Problem
 from rdc.protocol.messages import Condition, Describe, Follow, Notice, SourceState, Watch
-from rdc.session.driver import Idle, Send
+from rdc.session.commands import Idle, Send
 from rdc.session.news import News
 from rdc.session.place import ANYWHERE, keeps, wants_listing
 from rdc.session.standing import Standing
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rdc.model.watch import WatchOptions
     from rdc.progress import Event
     from rdc.protocol.messages import Done, Message
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.tree.filters import FilterList
     from rdc.watch.listeners import Listener
 

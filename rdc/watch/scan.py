@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import Listing, PackedInodes, PackedListing
     from rdc.progress import Event, Reporter
-    from rdc.session.source import SourceTree
+    from rdc.session.source_tree import SourceTree
     from rdc.tree.filters import FilterList
     from rdc.watch.events import Batch, MoveSeen, TreeEvents
     from rdc.watch.record import Record

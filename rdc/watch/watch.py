@@ -17,7 +17,8 @@ from rdc.progress import Problem
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Hello, Open, Opened, Role
 from rdc.records import replace
-from rdc.session.driver import Pace, Receive, Send, run
+from rdc.session.commands import Pace, Receive, Send
+from rdc.session.driver import run
 from rdc.session.overlap import check_overlap
 from rdc.session.serve import greeting
 from rdc.tree.filters import FilterList
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from rdc.model.location import Location
     from rdc.model.watch import WatchEvent, WatchOptions
     from rdc.progress import Event
-    from rdc.session.driver import Conversation
+    from rdc.session.commands import Conversation
     from rdc.watch.line import Line
     from rdc.watch.stamps import Stamps
 

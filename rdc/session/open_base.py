@@ -1,0 +1,103 @@
+"""A base that is open: its chunks as a rebuild takes them, each compared with what was signed."""
+
+from __future__ import annotations
+
+from array import array
+from itertools import accumulate
+from operator import mul
+from typing import TYPE_CHECKING, NamedTuple
+
+from blake3 import blake3
+
+from rdc.errors import printable
+from rdc.kernel.naming import name_parts
+from rdc.session.mismatch import MismatchError
+from rdc.signature.digests import DIGEST_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rdc.files.source import SourceFile
+    from rdc.signature.tree import SignatureTree
+
+__all__ = ["Chunks", "OpenBase"]
+
+READ_BYTES = 1 << 20
+"""Base bytes read, hashed and written at a time."""
+
+
+class Chunks(NamedTuple):
+    """Chunks that follow each other, or one that is repeated."""
+
+    content: bytes
+    lengths: array[int]
+    """In bytes, of each."""
+    digests: bytes
+    """32 bytes of each."""
+    times: int
+    """How often all that comes."""
+
+
+class OpenBase:
+    """Every byte that it gives was hashed in memory, and is what was signed: MismatchError otherwise."""
+
+    __slots__ = ("_offsets", "source", "tree")
+
+    def __init__(self, source: SourceFile, tree: SignatureTree) -> None:
+        self.source = source
+        self.tree = tree
+        self._offsets: array[int] | None = None
+        """In the file, of the records of level 0, once one is asked for."""
+
+    def chunk(self, row: int, length: int) -> Chunks:
+        """The chunk of a record, which has this length."""
+        content = self.source.pread(self._offset(row), length)
+        return Chunks(content, array("Q", (length,)), self._checked(content, row), 1)
+
+    def chunks(self, first: int, stop: int) -> Iterator[Chunks]:
+        """All of these records, in reads of about 1 MiB; runs by themselves."""
+        level = self.tree.levels[0]
+        at, row = self._offset(first), first
+        while row < stop:
+            count = level.counts[row]
+            if count > 1:
+                length = level.lengths[row]
+                content = self.source.pread(at, length)
+                yield Chunks(content, array("Q", (length,)), self._checked(content, row), count)
+                at += length * count
+                row += 1
+                continue
+            end, size = row, 0
+            while end < stop and level.counts[end] == 1 and (size == 0 or size < READ_BYTES):
+                size += level.lengths[end]
+                end += 1
+            content = self.source.pread(at, size)
+            lengths = array("Q", level.lengths[row:end])
+            digests = name_parts(content, lengths)
+            if digests != level.digests[row * DIGEST_BYTES : end * DIGEST_BYTES]:
+                raise self._changed()
+            yield Chunks(content, lengths, digests, 1)
+            at += size
+            row = end
+
+    def lengths(self, first: int, stop: int) -> Iterator[int]:
+        """Of the chunks of these records, one by one."""
+        level = self.tree.levels[0]
+        for row in range(first, stop):
+            yield from [level.lengths[row]] * level.counts[row]
+
+    def _checked(self, chunk: bytes, row: int) -> bytes:
+        digest = blake3(chunk).digest()
+        if digest != self.tree.levels[0].digest(row):
+            raise self._changed()
+        return digest
+
+    def _offset(self, row: int) -> int:
+        if self._offsets is None:
+            level = self.tree.levels[0]
+            self._offsets = array("Q", accumulate(map(mul, level.lengths, level.counts), initial=0))
+        return self._offsets[row]
+
+    def _changed(self) -> MismatchError:
+        path = self.source.path
+        return MismatchError(path, f"{printable(path)}: the old file changed while it was used")

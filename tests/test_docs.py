@@ -162,3 +162,10 @@ def test_paths_to_read_exist() -> None:
     paths = [code for code in codes(section) if "/" in code]
     assert len(paths) > 10
     assert all((TOP / path).exists() for path in paths)
+
+
+def test_the_map_of_the_session_names_each_of_its_modules_once() -> None:
+    package = TOP / "rdc" / "session"
+    rows = [line for line in (package / "SESSION.md").read_text().splitlines() if line.startswith("| `")]
+    named = sorted(name for row in rows for name in re.findall(r"`(\w+\.py)`", row))
+    assert named == sorted(path.name for path in package.glob("*.py") if path.name != "__init__.py")

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from rdc.errors import ExitCode, ProtocolError
+from rdc.errors import ExitCode, FileChangedError, ProtocolError
 from rdc.files.confined import Root
 from rdc.files.source import SourceFile
 from rdc.model.sync import SyncOptions
+from rdc.protocol.messages import NodeRequest
 from rdc.session import asked_files as asked_files_module
+from rdc.session import file_comparison as file_comparison_module
 from rdc.session.commands import Conversation
 from rdc.session.file_answers import FileAnswers
 from rdc.session.file_descents import FileDescents
@@ -168,6 +170,34 @@ def test_changed_between_its_tree_and_its_nodes(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(FileAnswers, "_send_nodes", send_changed_nodes)
     run = run_sync(source, destination)
     assert run.done.exit == ExitCode.VANISHED
+    assert [problem.path for problem in run.problems] == [b"a"]
+    found = read_tree(destination)
+    assert (found[b"a"], found[b"b"]) == (held["a"], File(wanted["b"]))
+
+
+@pytest.mark.parametrize("refused", [1, 99], ids=["one", "all"])
+def test_of_several_requests_for_nodes_one_fails(
+    refused: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answers to the others are nobody's any more: the file alone fails, and is told of once."""
+    monkeypatch.setattr(file_comparison_module, "NODES_PER_MESSAGE", 1)
+    wanted = {name: random.Random(name).randbytes(2 << 20) for name in ("a", "b")}
+    source = write_tree(tmp_path / "source", tree(wanted))
+    held = {name: File(content.replace(b"\x01\x02", b""), 0o644, 1) for name, content in wanted.items()}
+    destination = write_tree(tmp_path / "destination", tree(held))
+    send_nodes = FileAnswers._send_nodes
+    asked: list[NodeRequest] = []
+
+    def failing(self: FileAnswers, message: NodeRequest, round_: int) -> Conversation[None]:
+        if message.file == 0:
+            asked.append(message)
+            if len(asked) <= refused:
+                raise FileChangedError(b"a", "a: changed")
+        yield from send_nodes(self, message, round_)
+
+    monkeypatch.setattr(FileAnswers, "_send_nodes", failing)
+    run = run_sync(source, destination)
+    assert len(asked) > 1
     assert [problem.path for problem in run.problems] == [b"a"]
     found = read_tree(destination)
     assert (found[b"a"], found[b"b"]) == (held["a"], File(wanted["b"]))

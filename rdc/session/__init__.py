@@ -1,1 +1,1 @@
-"""Sync conversations as generators, the driver that performs them, and the rebuilding of files."""
+"""Sync conversations as generators, the driver that has them done, the rebuilding of files: SESSION.md."""

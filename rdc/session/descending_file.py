@@ -112,6 +112,11 @@ class DescendingFile:
         first = self.held[0]
         return first.identity if first.path == self.path else context.expected(self.file, self.path)
 
+    def unanswered(self) -> list[int | None]:
+        """The requests that were sent, as StaleAnswers has them."""
+        nodes = () if self.comparison is None else self.comparison.asked_nodes
+        return [*nodes, *[None] * self.open_requests]
+
     def escalate(self) -> None:
         """From here on with whole digests."""
         self.stage, self.width = Stage.FULL, DIGEST_BYTES

@@ -6,6 +6,7 @@ blocks, as long as those pay. What is left is the recipe: what to take from wher
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
@@ -48,6 +49,7 @@ class FileComparison:
         "_held",
         "_size",
         "_width",
+        "asked_nodes",
         "blank",
         "parts",
     )
@@ -64,6 +66,8 @@ class FileComparison:
         self._descent: Descent | None = None
         self._fingerprints = message.fingerprints
         """Of the blocks of the whole file, if there is nothing to ask before these are looked for."""
+        self.asked_nodes: deque[int] = deque()
+        """The last one of each request that is not answered yet."""
         self._gaps: FileGaps | None = None
         self.parts: tuple[Part, ...] = ()
         """The recipe, as far as it is known."""
@@ -92,13 +96,16 @@ class FileComparison:
         self._fingerprints = b""
         for i in range(0, len(asking), NODES_PER_MESSAGE):
             nodes = tuple(asking[i : i + NODES_PER_MESSAGE])
+            self.asked_nodes.append(nodes[-1])
             yield Send(NodeRequest(self._file, self._descent.level, nodes, self._width), round_)
         return True
 
     def take_nodes(self, message: NodeAnswer) -> bool:
         """Whether all that were asked for are here."""
-        if self._descent is None:
+        if self._descent is None or not self.asked_nodes:
             raise ProtocolError(f"nodes of file {message.file} that were not asked for")
+        if message.nodes[-1] == self.asked_nodes[0]:
+            self.asked_nodes.popleft()
         records = [decode_records(data, self._width) for data in message.records]
         return self._descent.answer(message.level, message.nodes, records)
 

@@ -21,6 +21,7 @@ from rdc.session.file_queue import FileQueue
 from rdc.session.mismatch import MismatchError
 from rdc.session.rounds import FEW_FILES
 from rdc.session.signed_file import ChangedBaseError
+from rdc.session.stale_answers import StaleAnswers
 from rdc.signature.records import reference_width
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class FileDescents:
         self._descending: dict[int, DescendingFile] = {}
         self._estimates = 0
         self._equals = Equals(context)
-        self._stale: dict[int, int] = {}  # answers to range requests still to come for files given up
+        self._stale = StaleAnswers()
 
     @property
     def idle(self) -> bool:
@@ -174,6 +175,8 @@ class FileDescents:
 
     def take_nodes(self, message: NodeAnswer, round_: int) -> Conversation[None]:
         state = self._descending.get(message.file)
+        if state is None and self._stale.expire_nodes(message.file, message.nodes[-1]):
+            return
         if state is None or state.comparison is None:
             raise ProtocolError(f"nodes of file {message.file} that were not asked for")
         if state.comparison.take_nodes(message):
@@ -367,9 +370,9 @@ class FileDescents:
         self._finish(state)
         self._wholes.add(state.file)
 
-    def _finish(self, state: DescendingFile) -> None:
-        if state.open_requests:
-            self._stale[state.file] = state.open_requests
+    def _finish(self, state: DescendingFile, *, failed: bool = False) -> None:
+        """`failed`: the oldest of its requests, which are answered in turn."""
+        self._stale.expect(state.file, state.unanswered()[int(failed) :])
         state.release()
         self._bases.drop(state)
         self._bases.forget(state.file)
@@ -381,13 +384,9 @@ class FileDescents:
         state = self._descending.get(file)
         if state is None:
             return False
-        state.open_requests = max(0, state.open_requests - 1)
-        self._finish(state)
+        self._finish(state, failed=True)
         return True
 
     def expire(self, file: int) -> bool:
         """An answer came for a file that was given up; False when none was to come."""
-        left = self._stale.pop(file, 0) - 1
-        if left > 0:
-            self._stale[file] = left
-        return left >= 0
+        return self._stale.expire(file)

@@ -261,7 +261,7 @@ class Directories:
             self._landing.rehearse(file)
         else:
             size = listing.sizes[decision.row]
-            if decision.difference & Difference.SIZE:
+            if Difference.SIZE in decision.difference:
                 self._transfers.update(file, size, bases)
             else:
                 self._transfers.touch((file,), size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
@@ -38,6 +39,11 @@ def stub(monkeypatch: pytest.MonkeyPatch, end: BaseException) -> None:
         (CommandMissingError("h: no rdc there"), 127, "rdc: h: no rdc there"),
         (KeyboardInterrupt(), 20, "rdc: interrupted"),
         (
+            OSError(errno.EMFILE, "Too many open files", "module.py"),
+            11,
+            "rdc: too many open files; raise their limit to the usual 1,024 (ulimit -n) and run again",
+        ),
+        (
             ZeroDivisionError("by\n0"),
             1,
             "rdc: internal error: ZeroDivisionError: by\\x0a0 (set RDC_DEBUG=1 for the traceback)",
@@ -52,6 +58,15 @@ def test_each_end_is_one_line_and_a_code(
     assert main.run(["sync"], process.environment) == code
     assert process.err == line + "\n"
     assert process.out == "part\n"
+
+
+def test_an_interrupt_is_one_whatever_it_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrapped = RuntimeError("Error calling __set_name__ on 'cached_property' instance")
+    wrapped.__cause__ = KeyboardInterrupt()
+    stub(monkeypatch, wrapped)
+    process = FakeProcess()
+    assert main.run(["sync"], process.environment) == 20
+    assert process.err == "rdc: interrupted\n"
 
 
 def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

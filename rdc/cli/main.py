@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import os
 import signal
@@ -94,15 +95,29 @@ def run(words: Sequence[str], environment: Environment) -> int:
         _traceback(environment)
         return error.code
     except KeyboardInterrupt:
-        _flush_quietly(environment)
-        environment.talk("rdc: interrupted\n")
-        return ExitCode.INTERRUPTED
+        return _interrupted(environment)
     except Exception as error:  # noqa: BLE001 - the last line of defence: a traceback is for whoever asks
+        # Python 3.11 wraps what ends the making of a class, which a signal may do while modules are loaded.
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            return _interrupted(environment)
         _flush_quietly(environment)
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            # Whatever it was that could not be opened, the program's own modules included.
+            environment.talk(
+                "rdc: too many open files; raise their limit to the usual 1,024 (ulimit -n) and run again\n"
+            )
+            _traceback(environment)
+            return ExitCode.FILE_IO
         hint = "" if environment.environ.get("RDC_DEBUG") else " (set RDC_DEBUG=1 for the traceback)"
         environment.talk(f"rdc: internal error: {printable(f'{type(error).__name__}: {error}')}{hint}\n")
         _traceback(environment)
         return ExitCode.USAGE
+
+
+def _interrupted(environment: Environment) -> ExitCode:
+    _flush_quietly(environment)
+    environment.talk("rdc: interrupted\n")
+    return ExitCode.INTERRUPTED
 
 
 def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:

@@ -222,6 +222,8 @@ class Held:
         assert offset + length <= self.size
         return self.content[offset : offset + length]
 
+    peek = pread
+
 
 def answered(content: bytes, request: RangeRequest) -> list[Correction]:
     return list(corrections(Held(content), request, SECRET))  # type: ignore[arg-type]

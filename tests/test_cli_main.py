@@ -54,6 +54,15 @@ def test_each_end_is_one_line_and_a_code(
     assert process.out == "part\n"
 
 
+def test_an_interrupt_is_one_whatever_it_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrapped = RuntimeError("Error calling __set_name__ on 'cached_property' instance")
+    wrapped.__cause__ = KeyboardInterrupt()
+    stub(monkeypatch, wrapped)
+    process = FakeProcess()
+    assert main.run(["sync"], process.environment) == 20
+    assert process.err == "rdc: interrupted\n"
+
+
 def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     for end in (ZeroDivisionError(), UsageError("u")):
         stub(monkeypatch, end)

@@ -41,7 +41,7 @@ def test_what_is_packed_comes_out_again(literals: bytes, context: bytes) -> None
 
 def test_context_helps_and_the_largest_fits() -> None:
     context, rng = words(1, PACKED_CONTEXT_BYTES), random.Random(2)
-    literals = b"".join(context[at : at + 50] for at in rng.sample(range(100_000), PACKED_BYTES // 50))
+    literals = b"".join(context[at : at + 50] for at in rng.sample(range(200_000), 400))
     assert len(pack(literals, context)) < len(pack(literals, b"")) * 3 / 4
     noise = rng.randbytes(PACKED_BYTES)
     assert unpack(pack(noise, context), context, len(noise)) == noise

@@ -59,6 +59,8 @@ class Held:
         assert 0 <= offset <= offset + length <= self.size
         return self.content[offset : offset + length]
 
+    peek = pread
+
     def read_into(self, buffer: memoryview, offset: int) -> None:
         buffer[:] = self.pread(offset, len(buffer))
 

@@ -94,15 +94,22 @@ def run(words: Sequence[str], environment: Environment) -> int:
         _traceback(environment)
         return error.code
     except KeyboardInterrupt:
-        _flush_quietly(environment)
-        environment.talk("rdc: interrupted\n")
-        return ExitCode.INTERRUPTED
+        return _interrupted(environment)
     except Exception as error:  # noqa: BLE001 - the last line of defence: a traceback is for whoever asks
+        # Python 3.11 wraps what ends the making of a class, which a signal may do while modules are loaded.
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            return _interrupted(environment)
         _flush_quietly(environment)
         hint = "" if environment.environ.get("RDC_DEBUG") else " (set RDC_DEBUG=1 for the traceback)"
         environment.talk(f"rdc: internal error: {printable(f'{type(error).__name__}: {error}')}{hint}\n")
         _traceback(environment)
         return ExitCode.USAGE
+
+
+def _interrupted(environment: Environment) -> ExitCode:
+    _flush_quietly(environment)
+    environment.talk("rdc: interrupted\n")
+    return ExitCode.INTERRUPTED
 
 
 def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:

@@ -46,10 +46,10 @@ by name.
 """
 
 _CLOSING = """
-Exit codes: 0 done, 1 usage, 2 the far side is no rdc of this version, 11 disk full or read-only,
-12 connection lost, 20 interrupted, 23 some files failed, 24 source files changed meanwhile,
-25 stopped by --max-delete, 30 nothing came for --timeout seconds, 127 no rdc on the far side. Of a daemon:
-5 it refused, 10 it cannot be reached, 35 it did not answer.
+Exit codes: 0 done, 1 usage, 2 the far side is no rdc of this version, 11 disk full or
+read-only, or no such place as DST, 12 connection lost, 20 interrupted, 23 some files failed, 24 source files
+changed meanwhile, 25 stopped by --max-delete, 30 nothing came for --timeout seconds, 127 no rdc on the far
+side. Of a daemon: 5 it refused, 10 it cannot be reached, 35 it did not answer.
 """
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TIER_NODES
-from rdc.records import dataclass, replace
+from rdc.records import dataclass
 from rdc.tree.fold import GROUPS, Group
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ ALL = Group.NAMES | Group.ATTRIBUTES | Group.MTIMES
 
 COMPARED_GROUPS = (Group.ATTRIBUTES, Group.MTIMES)
 """What is compared of nodes with the same names."""
+
+_AMENDED = ("modes", "sizes", "mtimes", "uids", "gids")
+"""Columns that may come without names, for entries of ours."""
 
 FIRST_NODES = 64
 """The descent starts at the finest tier with at most so many nodes: they cost about 700 bytes and save one or
@@ -257,23 +260,8 @@ class ManifestDescent:
                     into.extend(segment.path, listing)
             return
         span = self._own.tiers[level].span(node.own)
-        modes, sizes, mtimes, uids, gids = (
-            b"".join(getattr(rows, name) for rows in node.rows)
-            for name in ("modes", "sizes", "mtimes", "uids", "gids")
-        )
-        at = 0
-        for path, part in self._own.manifest.parts(span.start, span.stop):
-            to = at + part.count
-            patched = replace(
-                part,
-                modes=modes[2 * at : 2 * to] or part.modes,
-                sizes=sizes[8 * at : 8 * to] or part.sizes,
-                mtimes=mtimes[8 * at : 8 * to] or part.mtimes,
-                uids=uids[4 * at : 4 * to] or part.uids,
-                gids=gids[4 * at : 4 * to] or part.gids,
-            )
-            into.extend(path, patched)
-            at = to
+        columns = {name: b"".join([getattr(rows, name) for rows in node.rows]) for name in _AMENDED}
+        into.take_amended(self._own.manifest, span.start, span.stop, columns)
 
     def _leaves(self, node: _Node, level: int) -> Iterator[tuple[_Node, int]]:
         """The nodes without children in order, each with its tier. Recursion: as deep as there are tiers."""

@@ -37,9 +37,10 @@ def rotated(
     before may be the beginning. Both are guesses: what they cost where they are wrong is that a file here is
     read in vain.
     """
+    if not 1 < len(comparison.decisions) + len(comparison.touched) + len(comparison.extra) <= ROTATED_FILES:
+        return {}  # one alone can only have moved on to its own name
     sought = [decision for decision in comparison.decisions if _may_be_rotated(wanted, decision)]
-    changed = len(comparison.decisions) + len(comparison.touched)
-    if not sought or changed + len(comparison.extra) > ROTATED_FILES:
+    if not sought:
         return {}
     left = {
         decision.held_row: False for decision in comparison.decisions if decision.change is Change.CONTENT
@@ -74,7 +75,7 @@ def _may_be_rotated(wanted: Listing, decision: Decision) -> bool:
     if wanted.kinds[decision.row] != Kind.FILE or wanted.sizes[decision.row] < ROTATED_BYTES:
         return False
     return decision.change is Change.CREATE or (
-        decision.change is Change.CONTENT and bool(decision.difference & Difference.SIZE)
+        decision.change is Change.CONTENT and Difference.SIZE in decision.difference
     )
 
 

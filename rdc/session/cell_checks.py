@@ -86,7 +86,7 @@ def _images(source: SourceFile, message: RangeRequest) -> Iterator[_Images]:
         where = list(zip(numbers[1::3], numbers[2::3], strict=True))
         zeros = bytes(wanted)
         if not message.blank:
-            held = b"".join([source.pread(*place) for place in where])
+            held = b"".join([source.peek(*place) for place in where])
             yield _Images(cells, put_tiles(sources, held, zeros))
             continue
         looks = [shown(source, *place) for place in where]

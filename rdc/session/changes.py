@@ -64,6 +64,7 @@ class ChangesTurn:
         self._transfers = self._receiving.transfers
         self._deletion = self._receiving.deletion
         self._directories = self._receiving.directories
+        self._extras = self._receiving.extras
         self._directories.expected.clear()
         self._announced: dict[bytes, Announced] = {}
         """Directories of which something was told, as they were announced."""
@@ -111,10 +112,10 @@ class ChangesTurn:
     def _bring_up(self, end: TurnEnd, round_: int) -> Conversation[None]:
         directories, transfers = self._directories, self._transfers
         directories.give_up()
-        extra = directories.extra
+        extra = self._extras.found
         transfers.plan_known(
             lambda: Vanished(self._root, self._filters, extra, self._kept),
-            rename=directories.may_delete(end.entries, end.read_errors),
+            rename=self._extras.may_go(end.entries, end.read_errors),
         )
         yield from self._fetch(round_)
         self._landing.flush()
@@ -122,7 +123,7 @@ class ChangesTurn:
         yield from self._fetch(self._round)
         self._landing.flush()
         if self._options.delete:
-            directories.delete(end.entries, end.read_errors)
+            self._extras.delete(end.entries, end.read_errors)
         directories.unblock(end.read_errors)
         self._deletion.finish()
         yield from self._fetch(self._round)

@@ -131,6 +131,7 @@ class Destination:
         self._transfers = self._receiving.transfers
         self._deletion = self._receiving.deletion
         self._directories = self._receiving.directories
+        self._extras = self._receiving.extras
         self._own_tree = OwnTree(
             place.root,
             filters,
@@ -180,7 +181,7 @@ class Destination:
                 round_ = yield from self._serve(round_)
             self._landing.flush()
             if self._options.delete:
-                self._directories.delete(self._totals.entries, self._totals.read_errors)
+                self._extras.delete(self._totals.entries, self._totals.read_errors)
             self._directories.unblock(self._totals.read_errors)
             self._deletion.finish()
             if not self._transfers.idle:
@@ -212,6 +213,7 @@ class Destination:
             self._landing,
             self._transfers,
             self._directories,
+            self._extras,
             self._news,
             kept=self._kept,
             dry=self._options.dry_run,
@@ -257,8 +259,8 @@ class Destination:
         """Everything was compared."""
         self._totals = totals
         self._directories.give_up()
-        deletes = len(self._directories.extra) if self._options.delete else 0
-        extra = self._directories.extra
+        deletes = len(self._extras.found) if self._options.delete else 0
+        extra = self._extras.found
 
         def vanished() -> Vanished:
             from rdc.session.vanished import Vanished
@@ -267,7 +269,7 @@ class Destination:
 
         self._transfers.plan_known(
             vanished,
-            rename=self._directories.may_delete(totals.entries, totals.read_errors),
+            rename=self._extras.may_go(totals.entries, totals.read_errors),
             names=self._names_here if self._links else None,
         )
         self._news.report(PlanKnown(self._landing.planned, self._tally.total_bytes, deletes))
@@ -325,6 +327,7 @@ class Destination:
             self._wanted,
             own,
             self._directories,
+            self._extras,
             self._news,
             round_,
             kept=self._kept,
@@ -374,5 +377,5 @@ class Destination:
             )
             and self._totals is not None
             and not self._totals.read_errors
-            and (self._directories.surplus or Kind.SPECIAL in self._wanted.kinds)
+            and (self._extras.stay or Kind.SPECIAL in self._wanted.kinds)
         )

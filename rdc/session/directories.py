@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, printable
-from rdc.limits import VANISHED_FILES
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.plan.compare import Change, Comparison, Decision, Difference, compare, difference
 from rdc.plan.itemize import itemize
@@ -27,12 +26,10 @@ if TYPE_CHECKING:
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
-    from rdc.session.boundary import Boundary
-    from rdc.session.deletion import Deletion
+    from rdc.session.extras import Extras
     from rdc.session.landing import Landing
     from rdc.session.news import News
     from rdc.session.transfer import Transfers
-    from rdc.tree.filters import FilterList
     from rdc.tree.hard_links import LinkTable
     from rdc.tree.manifest import Manifest
 
@@ -63,40 +60,31 @@ class Directories:
         manifest: Manifest,
         landing: Landing,
         transfers: Transfers,
-        deletion: Deletion,
-        filters: FilterList,
+        extras: Extras,
         news: News,
         *,
         kept: Kept,
         new: bool,
-        boundary: Boundary | None = None,
         links: LinkTable | None = None,
     ) -> None:
-        """`boundary`: what is beyond it is not extra. `links`: files that get their content as further names
-        of others, so that nothing is to be done for them here; it grows as directories come."""
+        """`extras`: takes what the source does not have. `links`: files that get their content as further
+        names of others, so that nothing is to be done for them here; it grows as directories come."""
         self._links = links
         self._late: set[bytes] = set()
         """Directories in which something is done after all were compared."""
-        self._boundary = boundary
         self._root = root
         self._start = start
         self._options = options
         self._manifest = manifest
         self._landing = landing
         self._transfers = transfers
-        self._deletion = deletion
-        self._filters = filters
+        self._extras = extras
         self._news = news
         self._kept = kept
         self.expected = {b"": Announced(start.metadata, new, False, False)}
         """Directories whose entries have not been compared yet."""
-        self.extra: list[tuple[bytes, int]] = []
-        """Path and kind of what the source does not have: to be deleted, or to make new files from."""
         self.changed: set[bytes] = set()
         """Directories in which something was to be done: those to be looked at again."""
-        self.surplus = False
-        """Something was found that differs and stays so: what the source does not have and was not deleted,
-        or what the options leave alone."""
         self._touched: list[tuple[bytes, Metadata]] = []
         self._blocked: list[tuple[int, Decision]] = []
 
@@ -132,7 +120,7 @@ class Directories:
 
             narrowed = narrow(comparison, listing, held, options=self._options, kept=self._kept)
             comparison, without = narrowed.comparison, narrowed.without
-            self.surplus = self.surplus or narrowed.skipped
+            self._extras.stay = self._extras.stay or narrowed.skipped
         changing = comparison or (self._options.delete and comparison.extra)
         lent = bool(changing) and not self._options.dry_run and lend_rights(self._root, path)
         touched = directory.touched or lent
@@ -157,12 +145,7 @@ class Directories:
         self._many(first, listing, () if singly else comparison.touched, comparison.checked)
         touched = touched or bool(comparison.touched or comparison.checked)
         if comparison.extra and not (path == b"" and self._start.only):
-            room = self._options.delete or len(self.extra) < VANISHED_FILES
-            if room and (self._boundary is None or self._holds(self._boundary, path)):
-                self.extra += [(join(path, held.names[row]), held.kinds[row]) for row in comparison.extra]
-                self.surplus = self.surplus or not self._options.delete
-            else:
-                self.surplus = True
+            self._extras.add(path, held, comparison.extra)
             touched = touched or self._options.delete
         if touched or comparison:
             self.changed.add(path)
@@ -209,13 +192,6 @@ class Directories:
         lend_rights(self._root, path)
         metadata = self._start.metadata if row is None else self._manifest.entry(row).metadata
         self._touched.append((path, metadata))
-
-    @staticmethod
-    def _holds(boundary: Boundary, path: bytes) -> bool:
-        try:
-            return boundary.holds(path)
-        except FileError:
-            return False  # gone meanwhile: nothing of it is to be deleted
 
     def _top(self, top: Announced) -> Announced:
         """The synced directory itself, which no listing names: rsync's './'."""
@@ -285,7 +261,7 @@ class Directories:
             self._landing.rehearse(file)
         else:
             size = listing.sizes[decision.row]
-            if decision.difference & Difference.SIZE:
+            if Difference.SIZE in decision.difference:
                 self._transfers.update(file, size, bases)
             else:
                 self._transfers.touch((file,), size)
@@ -340,35 +316,13 @@ class Directories:
                 self._touched.append((path, directory.metadata))
         self.expected = {}
 
-    def may_delete(self, entries: int, read_errors: int) -> bool:
-        """Whether what is extra goes (in a dry run: would), so that it may become something else instead."""
-        empty = entries <= bool(self._start.only) and not self._options.force_empty
-        return self._options.delete and not (read_errors or empty)
-
-    def delete(self, entries: int, read_errors: int) -> None:
-        """Removes what is extra, unless the source, of so many entries, makes that look like an accident."""
-        if read_errors:
-            errors = f"{read_errors:,} error{'s' * (read_errors != 1)}"
-            self._refuse_deletion(f"the source could not be read completely ({errors})")
-        elif entries <= bool(self._start.only) and not self._options.force_empty:
-            self._refuse_deletion("the source is empty; --force-empty deletes all the same")
-        else:
-            for path, kind in self.extra:
-                if not self._deletion.remove(path, kind):
-                    self.surplus = True
-
-    def _refuse_deletion(self, why: str) -> None:
-        excluded = self._filters.excluded
-        if any(not excluded(path, kind == Kind.DIRECTORY) for path, kind in self.extra):
-            self._news.report(Problem(ExitCode.PARTIAL, b"", f"nothing was deleted: {why}"))
-
     def unblock(self, read_errors: int) -> None:
         """Entries that had a directory in their way: it goes only now, and unless it is empty only with
         --delete."""
         for file, decision in self._blocked:
             entry = self._manifest.entry(file)
             path = entry.path
-            kept = self.make_way(path, read_errors)
+            kept = self._extras.make_way(path, read_errors)
             if kept is not None:
                 text = f"{printable(path)}: a directory is in the way, {kept}"
                 self._news.report(Problem(ExitCode.PARTIAL, path, text))
@@ -378,22 +332,6 @@ class Directories:
                 continue
             self._landing.decide(file, decision)
             self._transfers.create(file, path, entry.size)
-
-    def make_way(self, path: bytes, read_errors: int) -> str | None:
-        """Empties the directory at `path`, which its successor then replaces in one step; or why not."""
-        try:
-            if not self._root.list_packed(path).count:
-                return None
-        except FileError as error:
-            return f"which cannot be read: {error}"
-        if not self._options.delete:
-            return "and it is not empty; --delete removes it"
-        if read_errors:
-            return "and stays because the source could not be read completely"
-        if not self._deletion.empty(path):
-            why = "a filter rule, another file system, --max-delete, or an error"
-            return f"and what is left in it was not to be deleted ({why})"
-        return None
 
     def finish(self) -> None:
         """Their own metadata last, children before parents: whatever was done inside changed their mtimes."""

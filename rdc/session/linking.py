@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rdc.model.entries import Identity
     from rdc.model.kept import Kept
     from rdc.session.directories import Directories
+    from rdc.session.extras import Extras
     from rdc.session.landing import Landing
     from rdc.session.news import News
     from rdc.session.transfer import Transfers
@@ -49,6 +50,7 @@ class Linking:
         landing: Landing,
         transfers: Transfers,
         directories: Directories,
+        extras: Extras,
         news: News,
         *,
         kept: Kept,
@@ -60,6 +62,7 @@ class Linking:
         self._landing = landing
         self._transfers = transfers
         self._directories = directories
+        self._extras = extras
         self._news = news
         self._kept = kept
         self._dry = dry
@@ -129,7 +132,7 @@ class Linking:
         return found if held.size == entry.size else found | Difference.SIZE
 
     def _made_way(self, path: bytes, read_errors: int) -> bool:
-        kept = self._directories.make_way(path, read_errors)
+        kept = self._extras.make_way(path, read_errors)
         if kept is not None:
             text = f"{printable(path)}: a directory is in the way, {kept}"
             self._news.report(Problem(ExitCode.PARTIAL, path, text))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rdc.model.kept import Kept
     from rdc.session.commands import Conversation
     from rdc.session.directories import Directories
+    from rdc.session.extras import Extras
     from rdc.session.news import News
     from rdc.tree.manifest import Manifest
 
@@ -25,6 +26,7 @@ def compare_manifests(
     wanted: Manifest,
     own: Manifest,
     directories: Directories,
+    extras: Extras,
     news: News,
     round_: int,
     *,
@@ -61,7 +63,7 @@ def compare_manifests(
         # Directories that have entries here and none there: emptied, or gone with their parent's entry.
         if path in mount_points:
             # Or not gone into: what is in them there is not known.
-            directories.surplus = True
+            extras.stay = True
             continue
         if path in expected or wanted.is_directory(path):
             expected.setdefault(path, _announced(wanted, path))

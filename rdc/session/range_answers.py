@@ -61,7 +61,7 @@ def read_fingerprints(source: SourceFile, message: BlockRequest, secret: bytes) 
     fingerprints = bytearray()
     # A range that comes in parts comes in whole blocks, so that only its end has a shorter one.
     read: Callable[[int, int], bytes | memoryview]
-    read = partial(blanked, source, SOUGHT) if message.blank else source.pread
+    read = partial(blanked, source, SOUGHT) if message.blank else source.peek
     for piece, lengths in _contents(read, message.rows, DATA_BYTES // size * size):
         fingerprints += block_fingerprints(secret, piece, size, width, lengths)
     source.check_unchanged()
@@ -74,7 +74,7 @@ def packed_ranges(
     """All in one message, packed with what the other side holds around them."""
     wrong = list(corrections(source, message, secret))
     literals, context = (
-        b"".join([piece for piece, _ in _contents(source.pread, rows, DATA_BYTES)])
+        b"".join([piece for piece, _ in _contents(source.peek, rows, DATA_BYTES)])
         for rows in (message.rows, context_rows(message.rows, source.size))
     )
     source.check_unchanged()
@@ -105,7 +105,7 @@ def ranges(
         yield Send(correction, round_)
         yield from listen()
     held = bytearray()
-    for piece, _ in _contents(source.pread, message.rows, DATA_BYTES):
+    for piece, _ in _contents(source.peek, message.rows, DATA_BYTES):
         held += piece
         if len(held) >= DATA_BYTES:
             yield Send(_data(message.file, held[:DATA_BYTES], places), round_)

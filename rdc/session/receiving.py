@@ -9,6 +9,7 @@ from rdc.errors import ExitCode, RdcError
 from rdc.protocol.messages import Done
 from rdc.session.deletion import Deletion
 from rdc.session.directories import Directories
+from rdc.session.extras import Extras
 from rdc.session.landing import Landing
 from rdc.session.leftovers import Leftovers
 from rdc.session.tally import Tally
@@ -82,6 +83,15 @@ class Receiving:
             dry=options.dry_run,
             boundary=boundary,
         )
+        self.extras = Extras(
+            place.root,
+            options,
+            filters,
+            self.deletion,
+            news,
+            single=bool(start.only),
+            boundary=boundary,
+        )
         self.directories = Directories(
             place.root,
             start,
@@ -89,12 +99,10 @@ class Receiving:
             self.wanted,
             self.landing,
             self.transfers,
-            self.deletion,
-            filters,
+            self.extras,
             news,
             kept=kept,
             new=new,
-            boundary=boundary,
             links=links,
         )
 

@@ -23,7 +23,7 @@ from rdc.records import dataclass
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rdc.model.kept import Kept
 
@@ -124,9 +124,19 @@ class Manifest:
     def take(self, other: Manifest, first: int, stop: int) -> None:
         """Takes the next entries of a walk, which are rows [first, stop) of `other`: as `extend` for what
         `other.parts` gives, but all columns at once."""
-        if first >= stop:
-            return
-        self.taken.append(TakenRows(len(self), first, stop - first))
+        if first < stop:
+            self.taken.append(TakenRows(len(self), first, stop - first))
+            self._copy(other, first, stop)
+
+    def take_amended(self, other: Manifest, first: int, stop: int, columns: Mapping[str, bytes]) -> None:
+        """The same, but for columns named here, packed, of all these rows; an empty one is as it is there."""
+        if first < stop:
+            self._copy(other, first, stop)
+            for name, column in columns.items():
+                if column:
+                    getattr(self, name)[-len(column) :] = column
+
+    def _copy(self, other: Manifest, first: int, stop: int) -> None:
         begin, last = other.directory_of(first), other.directory_of(stop - 1)
         path = other.directories[begin]
         if not self.directories or self.directories[-1] != path:

@@ -29,6 +29,7 @@ setup() {
   # The stamp names everything the installed copy depends on; the Python sources are used in place.
   stamp=$( { cat "$top/pyproject.toml"; find "$top/rdc" -name '*.c' -o -name '*.h' | LC_ALL=C sort | xargs cat; "$python" -V; echo "$top"; } | cksum)
   if [ "$(cat "$venv/stamp-$extra" 2>/dev/null)" != "$stamp" ]; then
+    printf 'rdc setup: installing into %s, which takes up to a minute\n' "$venv" >&2
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv" >&2 || fail "could not create $venv"
     rm -f "$venv"/stamp-*
     target=$top

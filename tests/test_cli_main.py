@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
@@ -37,6 +38,11 @@ def stub(monkeypatch: pytest.MonkeyPatch, end: BaseException) -> None:
         (RdcError("two\nlines\x1b"), 23, "rdc: two\\x0alines\\x1b"),
         (CommandMissingError("h: no rdc there"), 127, "rdc: h: no rdc there"),
         (KeyboardInterrupt(), 20, "rdc: interrupted"),
+        (
+            OSError(errno.EMFILE, "Too many open files", "module.py"),
+            11,
+            "rdc: too many open files; raise their limit to the usual 1,024 (ulimit -n) and run again",
+        ),
         (
             ZeroDivisionError("by\n0"),
             1,

@@ -26,7 +26,9 @@ from rdc.session import bundles as bundles_module
 from rdc.session import file_answers as file_answers_module
 from rdc.session.bundle import Rebuilt
 from rdc.session.commands import Send
+from rdc.session.gaps import BLANK_BYTES
 from tests.paired_sync import sync_in_turns
+from tests.programs import functions, linked
 from tests.syncing import Run, Way, run_sync
 from tests.test_sync_blocks import counts, edited, places, synced, text
 from tests.trees import describe, litter, read_tree
@@ -63,18 +65,30 @@ def test_few_files_go_by_themselves(tmp_path: Path) -> None:
 
 def test_files_of_every_other_kind_go_by_themselves(tmp_path: Path) -> None:
     """New ones, empty ones, long ones, and those whose old version is one of these."""
-    old = OLD | {"was empty": b"", "was long": text(90, 400_000)}
+    old = OLD | {"was empty": b"", "was long": text(90, 900_000)}
     old |= {"grows": text(91, 9_000), "shrinks": text(92, 9_000)}
     new = NEW | {
         "was empty": text(93, 9_000),
-        "was long": text(90, 400_000)[:50_000],
-        "grows": text(91, 9_000) + text(94, 300_000),
+        "was long": text(90, 900_000)[:50_000],
+        "grows": text(91, 9_000) + text(94, 700_000),
         "shrinks": b"",
         "new": text(95, 9_000),
     }
     source, destination = places(tmp_path, old, new)
     found = counts(synced(source, destination))
     assert (found["BundleRequest"], found["TreeAnswer"]) == (1, 3)
+
+
+def test_long_machine_code_goes_by_itself(tmp_path: Path) -> None:
+    """Between text, and only from the length on from which it may be compared without its targets."""
+    program = list(enumerate(functions(1, 1_500)))
+    long, short = linked(program), linked(program[:400])
+    assert len(short) < BLANK_BYTES <= len(long) <= BUNDLED_FILE_BYTES
+    old = OLD | {"long": long, "short": short, "zeros": bytes(BLANK_BYTES), "text": text(90, BLANK_BYTES)}
+    new = {name: edited(content, 7) for name, content in (OLD | old).items()}
+    source, destination = places(tmp_path, old, new)
+    found = counts(synced(source, destination))
+    assert (found["BundleRequest"], found["TreeAnswer"]) == (1, 1)
 
 
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[BundleRequest]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import os
 import signal
@@ -100,6 +101,13 @@ def run(words: Sequence[str], environment: Environment) -> int:
         if isinstance(error.__cause__, KeyboardInterrupt):
             return _interrupted(environment)
         _flush_quietly(environment)
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            # Whatever it was that could not be opened, the program's own modules included.
+            environment.talk(
+                "rdc: too many open files; raise their limit to the usual 1,024 (ulimit -n) and run again\n"
+            )
+            _traceback(environment)
+            return ExitCode.FILE_IO
         hint = "" if environment.environ.get("RDC_DEBUG") else " (set RDC_DEBUG=1 for the traceback)"
         environment.talk(f"rdc: internal error: {printable(f'{type(error).__name__}: {error}')}{hint}\n")
         _traceback(environment)

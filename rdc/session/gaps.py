@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rdc.session.commands import Conversation
     from rdc.session.signed_file import SignedFile
 
-__all__ = ["FileGaps", "Gaps"]
+__all__ = ["BLANK_BYTES", "FileGaps", "Gaps"]
 
 SEARCH_BYTES = 32 << 20
 """Bytes of a base looked through at a time: what a window takes in memory. Each time the table of

@@ -84,6 +84,8 @@ def test_daemon(text: str, host: str, port: int, path: bytes) -> None:
         ("host::module", "write rdc://HOST/MODULE"),
         ("[::1]::module", "write rdc://HOST/MODULE"),
         ("rsync://host/m", "does not speak rsync's protocol"),
+        ("ssh://me@host:22/path", "is written HOST:PATH"),
+        ("SFTP://host/path", "is written HOST:PATH"),
         ("rdc://host", "a module is needed"),
         ("rdc://host//m", "a module is needed"),
         ("rdc:///m", "expected rdc://HOST"),

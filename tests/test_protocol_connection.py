@@ -388,7 +388,7 @@ def in_state(sender: Role, state: State, dials: bool, sample: type[Message]) -> 
             assert end.next() == Received(message, number)
         else:
             end.send(message, number)
-    assert end._them.state is state
+    assert end._dialogue.them.state is state
     return end
 
 

@@ -18,6 +18,7 @@ from rdc.model.entries import Kind, PackedListing
 from rdc.model.kept import Kept
 from rdc.model.sync import SyncOptions
 from rdc.protocol.connection import Connection, Received
+from rdc.protocol.dialogue import Dialogue
 from rdc.protocol.messages import (
     Describe,
     FileRequest,
@@ -261,17 +262,26 @@ def test_any_lie_about_columns_ends_in_an_error_or_in_what_it_claims(
 # Destinations
 
 
+class Unordered(Dialogue):
+    """Lets this side say anything at any time."""
+
+    def say(self, message: Message) -> None:
+        if isinstance(message, Hello):
+            super().say(message)
+        elif isinstance(message, Open) and self.role is None:
+            super().say(message)
+            self._ledger = _Anything()  # type: ignore[assignment]
+        elif isinstance(message, Describe) and self._census._asked is None:
+            super().say(message)
+
+
 class Unchecked(Connection):
     """Sends whatever it is given, whether the protocol allows it now or not."""
 
-    def _step(self, sender: Any, other: Any, message: Message) -> None:
-        if sender is not self._us or isinstance(message, Hello):
-            super()._step(sender, other, message)
-        elif isinstance(message, Open) and self.role is None:
-            super()._step(sender, other, message)
-            self._ledger = _Anything()  # type: ignore[assignment]
-        elif isinstance(message, Describe) and self._census._asked is None:
-            super()._step(sender, other, message)
+    def __init__(self, dialler: bool, hello: Hello, compress: bool = True) -> None:
+        super().__init__(dialler, hello, compress)
+        self._dialogue = Unordered(dialler)
+        self._dialogue.say(hello)
 
 
 class _Anything:

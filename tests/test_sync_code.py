@@ -160,7 +160,7 @@ def test_chunks_that_were_wrong_are_mended_with_code(tmp_path: Path, monkeypatch
     monkeypatch.setattr(pure, "match_blocks", found)
     monkeypatch.setattr(gaps_module, "match_blocks", found)
     monkeypatch.setattr(gaps_module, "search_gaps", pure_gaps.search_gaps)
-    run = synced(*places(tmp_path, program(5, 3_000)))
+    run = synced(*places(tmp_path, program(5, 6_000)))
     sent = {cost.name: cost.count for cost in run.done.by_kind}
     assert (sent["TreeAnswer"], sent["FileEnd"], sent["Code"]) == (1, 2, 2)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rdc.limits import DATA_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages import Role
 from tests.big_file import MIB, make_versions, sync_measured
@@ -158,3 +159,17 @@ def test_a_second_run_costs_the_listing_and_no_more(tmp_path: Path) -> None:
     assert (first.changed, second.changed, second.literal_bytes, second.reused_bytes) == (421, 0, 0, 0)
     assert second.round_trips <= 4
     assert second.bytes_sent + second.bytes_received <= 421 * 40
+
+
+def test_small_directories_share_requests_and_messages(tmp_path: Path) -> None:
+    """A listing that goes on keeps no file waiting longer than it takes to fill a message of contents."""
+    few = 2 * [b"content"]
+    value = {f"d{i}/f{j}": content for i in range(400) for j, content in enumerate(few)}
+    large = {f"m{i}/large": blob(i, DATA_BYTES) for i in range(3)}
+    source = write_tree(tmp_path / "source", tree(value | large))
+    destination = write_tree(tmp_path / "destination", tree())
+    run = sync_in_turns(source, destination)
+    assert describe(read_tree(source), read_tree(destination)) == []
+    counts = {cost.name: cost.count for cost in run.done.by_kind}
+    assert counts["FileBatch"] <= 2
+    assert len(large) <= counts["FileRequest"] <= len(large) + 2

@@ -56,7 +56,7 @@ class CatalogChoice:
         catalog = chosen_catalog(environ) if self.directory is None else Catalog(self.directory)
         if catalog is None:
             raise UsageError(
-                f"there is no catalog ({VARIABLE} is {environ.get(VARIABLE, 'not set, nor is HOME')});"
+                f"there is no catalog ({VARIABLE} is {environ.get(VARIABLE) or 'not set, nor is HOME'});"
                 " name its directory with --catalog=DIR"
             )
         return catalog

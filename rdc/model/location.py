@@ -51,7 +51,7 @@ def parse_location(text: str) -> Location:
     A '/' before the first ':' makes a path local, so `./a:b` names the file `a:b`. An empty path after the
     host is the home directory; so is a leading `~/`, which no shell expands, because the path never passes
     through one.
-    Raises UsageError for what can be no location and for the forms of rsync's daemon.
+    Raises UsageError for what can be no location, for the forms of rsync's daemon and for URLs of ssh.
     """
     if not text:
         raise UsageError("a location is empty; to sync the current directory, write .")
@@ -63,6 +63,10 @@ def parse_location(text: str) -> Location:
     if scheme.startswith("rsync://"):
         raise UsageError(
             f"{text}: rdc does not speak rsync's protocol; a daemon of its own is rdc://HOST/MODULE"
+        )
+    if scheme.startswith(("ssh://", "sftp://")):
+        raise UsageError(
+            f"{text}: a place that ssh leads to is written HOST:PATH; a port goes to -e 'ssh -p N'"
         )
     split = _split_host(text)
     if split is None:

@@ -49,6 +49,7 @@ class BlockWriter:
         self._pending = bytearray()
         self._ready: list[bytes | memoryview] = []
         self._ready_bytes = 0
+        self._compressor: zstandard.ZstdCompressor | None = None
         self._stream: zstandard.ZstdCompressionObj | None = None
         self._stream_pressing = pressing
         self._frame = 0
@@ -150,7 +151,9 @@ class BlockWriter:
             before = self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_FINISH)
             self._stream = None
         if self._stream is None:
-            self._stream, self._stream_pressing, self._frame = self.pressing.stream(), self.pressing, 0
+            if self._compressor is None or self._stream_pressing != self.pressing:
+                self._compressor, self._stream_pressing = self.pressing.compressor(), self.pressing
+            self._stream, self._frame = self._compressor.compressobj(), 0
         self._frame += len(piece)
         body = self._stream.compress(piece)
         return before + body + self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)

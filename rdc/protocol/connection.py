@@ -11,81 +11,18 @@ from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, RdcError,
 from rdc.limits import ROUND_LIMIT, SIZE_LIMIT
 from rdc.model.sync import MessageCost
 from rdc.protocol.blocks import BlockReader, BlockWriter
-from rdc.protocol.census import Census
 from rdc.protocol.costs import Costs
+from rdc.protocol.dialogue import Dialogue
 from rdc.protocol.frames import Frame, FrameReader, frame_head
-from rdc.protocol.ledger import Ledger
-from rdc.protocol.messages import (
-    PROTOCOL_VERSION,
-    BlockAnswer,
-    BlockRequest,
-    BundleAnswer,
-    BundleRequest,
-    Changed,
-    Code,
-    Condition,
-    Correction,
-    Data,
-    Describe,
-    DigestAnswer,
-    DigestRequest,
-    Done,
-    FileBatch,
-    FileEnd,
-    FileFailed,
-    FileRequest,
-    Follow,
-    HardLinks,
-    Hello,
-    ListingEnd,
-    ListingPart,
-    Literals,
-    Manifest,
-    Message,
-    MountPoints,
-    NodeAnswer,
-    NodeRequest,
-    Open,
-    Opened,
-    RangeRequest,
-    Refused,
-    Renamed,
-    Role,
-    RootAnswer,
-    RootRequest,
-    RowsPart,
-    RowsRequest,
-    Start,
-    Table,
-    Targets,
-    TierAnswer,
-    TierRequest,
-    TopTier,
-    TraitsAnswer,
-    TraitsRequest,
-    TreeAnswer,
-    TreeRequest,
-    Turn,
-    TurnEnd,
-    Watch,
-    decode,
-    encode_parts,
-)
+from rdc.protocol.messages import PROTOCOL_VERSION, Hello, Message, Refused, Role, decode, encode_parts
 from rdc.protocol.pressing import PLAIN, RAW, Pressing
-from rdc.protocol.states import NEEDS, RECALLS, TRANSITIONS, Illegal, State
+from rdc.protocol.states import Illegal, State
 from rdc.records import dataclass
 
 __all__ = ["MAGIC", "Connection", "LocalProtocolError", "Received"]
 
 MAGIC = b"RDC"
 _QUOTE_BYTES = 60
-
-_ANSWERS = (
-    BlockAnswer, BundleAnswer, Literals, TreeAnswer, RootAnswer, DigestAnswer, TraitsAnswer, NodeAnswer, Data,
-    FileBatch, FileEnd, FileFailed, Code, Correction, Targets, Table,
-)  # fmt: skip
-_FILE_REQUESTS = (BlockRequest, RangeRequest, NodeRequest)
-_FILES_REQUESTS = (RootRequest, DigestRequest, TraitsRequest, TreeRequest, BundleRequest, FileRequest)
 
 
 class LocalProtocolError(RuntimeError):
@@ -98,23 +35,6 @@ class Received:
     round: int
 
 
-class _End:
-    """Where one of the two sides stands."""
-
-    def __init__(self, role: Role) -> None:
-        # Until Open has said it, the role is a guess that changes nothing: the tables agree up to there.
-        self.role = role
-        self.state = State.GREETING
-        self.highest_round = 0
-        self.allowed = TRANSITIONS[role][self.state]
-
-    def enter(self, state: State, role: Role | None = None) -> None:
-        self.role = self.role if role is None else role
-        self.state = state
-        self.allowed = TRANSITIONS[self.role][state]
-        """What it may say, and the states it is in then."""
-
-
 class Connection:
     """`dialler`: opened the connection (sends Open); `hello`: what to say of ourselves; `compress`: False
     sends everything raw (the peer chooses for its own direction)."""
@@ -123,8 +43,6 @@ class Connection:
         self.dialler = dialler
         self.peer: Hello | None = None
         """The far side's Hello, once it came."""
-        self.role: Role | None = None
-        """Ours, once Open said it."""
         self.bytes_sent = 0
         """Every byte that data_to_send() handed out."""
         self.bytes_received = 0
@@ -133,14 +51,7 @@ class Connection:
         """How many bytes, decompressed, the far side may send in all; may change at any time."""
         self._decoded = 0
         self._hello = hello
-        self._us = _End(Role.SOURCE if dialler else Role.DESTINATION)
-        self._them = _End(self._us.role.other)
-        self._ledger = Ledger()
-        self._census = Census()
-        self._stays = False
-        """S watches: the session goes on after Done."""
-        self._follows = False
-        """D asked S to watch, and hears how that goes."""
+        self._dialogue = Dialogue(dialler)
         self._costs = Costs()
         self._packer = msgpack.Packer(use_bin_type=True)
         self._greeting = bytearray()
@@ -157,6 +68,11 @@ class Connection:
         self._compress = compress
         self.press(PLAIN)
 
+    @property
+    def role(self) -> Role | None:
+        """Ours, once Open said it."""
+        return self._dialogue.role
+
     # Sending
 
     def press(self, pressing: Pressing) -> None:
@@ -166,18 +82,16 @@ class Connection:
 
     def send(self, message: Message, round: int) -> None:  # noqa: A002 - the protocol's word
         """Queue a message. LocalProtocolError when it is not allowed now or breaks a limit."""
-        us = self._us
-        if not 0 <= round <= self._them.highest_round + 1 or round > ROUND_LIMIT:
+        us, them = self._dialogue.us, self._dialogue.them
+        if not 0 <= round <= them.highest_round + 1 or round > ROUND_LIMIT:
             raise LocalProtocolError(
-                f"{message.name} in round {round}, the far side is in {self._them.highest_round}"
+                f"{message.name} in round {round}, the far side is in {them.highest_round}"
             )
         try:
             payload, content = encode_parts(message, self._packer)
-            self._step(us, self._them, message)
+            self._dialogue.say(message)
         except (Illegal, ValueError) as problem:
-            raise LocalProtocolError(
-                f"{message.name} in state {self._us.state.value}: {problem}"
-            ) from problem
+            raise LocalProtocolError(f"{message.name} in state {us.state.value}: {problem}") from problem
         us.highest_round = max(us.highest_round, round)
         length = len(payload) + len(content)
         head = frame_head(message.kind, round, length) + payload
@@ -195,7 +109,7 @@ class Connection:
     @property
     def can_refuse(self) -> bool:
         """Refused would be legal and understood: the session is open and the far side has spoken rdc."""
-        return self._preamble_seen and Refused in TRANSITIONS[self._us.role][self._us.state]
+        return self._preamble_seen and Refused in self._dialogue.us.allowed
 
     @property
     def pending(self) -> int:
@@ -244,7 +158,7 @@ class Connection:
     @property
     def finished(self) -> bool:
         """The far side has said all it had to: an end of the stream is fine."""
-        return self._them.state in {State.DONE, State.WATCHING, State.CLOSED}
+        return self._dialogue.them.state in {State.DONE, State.WATCHING, State.CLOSED}
 
     def next(self) -> Received | None:
         """The next message; None when more bytes are needed, or when the stream ended where it may.
@@ -284,12 +198,12 @@ class Connection:
     @property
     def outstanding(self) -> int:
         """Requests not wholly answered."""
-        return len(self._ledger)
+        return self._dialogue.outstanding
 
     @property
     def max_round(self) -> int:
         """The highest round either side used."""
-        return max(self._us.highest_round, self._them.highest_round)
+        return max(self._dialogue.us.highest_round, self._dialogue.them.highest_round)
 
     @property
     def costs(self) -> tuple[MessageCost, ...]:
@@ -321,21 +235,22 @@ class Connection:
         self._greeting.clear()
 
     def _receive(self, frame: Frame) -> Received:
-        if frame.round > self._us.highest_round + 1:
+        us, them = self._dialogue.us, self._dialogue.them
+        if frame.round > us.highest_round + 1:
             raise ProtocolError(
-                f"the far side sent round {frame.round}, more than {self._us.highest_round} can cause"
+                f"the far side sent round {frame.round}, more than {us.highest_round} can cause"
             )
         message = decode(frame.kind, frame.payload)
         self._costs.received.frame(message.name, frame.size)
         try:
-            self._step(self._them, self._us, message)
+            self._dialogue.hear(message)
         except Illegal as problem:
             raise ProtocolError(
-                f"the far side sent {message.name} in state {self._them.state.value}: {problem}"
+                f"the far side sent {message.name} in state {them.state.value}: {problem}"
             ) from problem
         if isinstance(message, Hello):
             self._greet(message)
-        self._them.highest_round = max(self._them.highest_round, frame.round)
+        them.highest_round = max(them.highest_round, frame.round)
         return Received(message, frame.round)
 
     def _greet(self, hello: Hello) -> None:
@@ -348,108 +263,8 @@ class Connection:
             )
         self.peer = hello
 
-    def _step(self, sender: _End, other: _End, message: Message) -> None:
-        """Applies every rule on order to `message` of `sender`; after Illegal the session is over."""
-        after = sender.allowed.get(type(message))
-        if after is None:
-            raise Illegal("not allowed now")
-        if after is sender.state and self._passed(message):
-            return
-        need = NEEDS.get(type(message))
-        if need is not None and other.state is not need:
-            raise Illegal(f"the other side is not yet in state {need.value}")
-        match message:
-            case Describe() if self.outstanding:
-                raise Illegal(f"{self.outstanding} requests are unanswered")
-            case Describe():
-                if self._census.describe(message):
-                    other.enter(State.SERVING)
-                    sender.enter(after)
-                    return
-            case Follow() if self._follows or self._census.described:
-                raise Illegal("it came already, or after Describe")
-            case Follow():
-                self._follows = True
-            case Watch() if self._stays or self._census.started:
-                raise Illegal("it came already, or after Start")
-            case Watch():
-                self._stays = True
-            case Condition() if not self._follows:
-                raise Illegal("nobody said Follow")
-            case Turn():
-                # Both sides are between messages: nothing of the last turn can still be under way.
-                self._census = Census(message)
-                sender.highest_round = other.highest_round = 0
-            case Changed():
-                self._census.change(message)
-            case Renamed() | TurnEnd():
-                self._census.change(None)
-            case Start():
-                self._census.start(message)
-            case ListingPart():
-                self._census.add(message)
-            case Manifest() if not self._census.offer(message):
-                after = sender.state
-            case TierRequest() | RowsRequest():
-                self._census.look()
-                self._ledger.ask(message)
-            case TierAnswer() | RowsPart():
-                self._ledger.answer(message)
-            case TopTier():
-                self._census.top()
-            case MountPoints():
-                self._census.leave_out(message)
-            case HardLinks():
-                self._census.link(message)
-            case ListingEnd():
-                self._census.end(message)
-            case Done() if self.outstanding:
-                raise Illegal(f"{self.outstanding} requests are unanswered")
-            case Open() | Opened():
-                after = self._open(sender, other, message)
-        sender.enter(after)
-        before, recalled = RECALLS.get(type(message), (None, None))
-        if recalled is not None and other.state is before:
-            stays = self._stays and recalled is State.CLOSED
-            other.enter(State.WATCHING if stays else recalled)
-
-    def _passed(self, message: Message) -> bool:
-        """Takes what is said about files, which most messages are, and changes nobody's state."""
-        if isinstance(message, _FILE_REQUESTS):
-            if isinstance(message, NodeRequest) or not self._census.is_bundle(message.file):
-                self._listed(message.file)
-            self._ledger.ask(message)
-        elif isinstance(message, _ANSWERS):
-            self._ledger.answer(message)
-        elif isinstance(message, _FILES_REQUESTS):
-            self._listed(message.files[-1])
-            if isinstance(message, BundleRequest):
-                if State.LISTING in (self._us.state, self._them.state):
-                    raise Illegal("there may be more entries, whose ordinals a bundle must not have")
-                self._census.bundle(message.bundle)
-            self._ledger.ask(message)
-        else:
-            return False
-        return True
-
-    def _open(self, sender: _End, other: _End, message: Open | Opened) -> State:
-        if isinstance(message, Open) != ((sender is self._us) == self.dialler):
-            raise Illegal("the dialler sends Open, the answerer Opened")
-        if isinstance(message, Open):
-            sender.enter(sender.state, message.role.other)
-            other.enter(other.state, message.role)
-            self._census.may_offer = sender.role is Role.SOURCE
-            self.role = self._us.role
-        elif self.role is None:
-            raise Illegal("there was no Open")
-        return sender.allowed[type(message)]
-
-    def _listed(self, file: int) -> None:
-        if file >= self._census.known:
-            raise Illegal(f"file {file} was not listed, only {self._census.known} entries were")
-
     def _check_end(self) -> None:
-        if self._them.state is State.GREETING:
+        if self._dialogue.them.state is State.GREETING:
             raise StreamError("the far side ended the stream before it said hello", before_hello=True)
         if not self.finished or len(self._blocks_in) or len(self._frames_in):
             raise StreamError("the far side ended the stream early")

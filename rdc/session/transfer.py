@@ -139,7 +139,7 @@ class Transfers:
         from the files at `bases`."""
         self.tally.total_bytes += size
         if size <= WHOLE_BYTES:
-            self._wholes().add(file)
+            self._wholes().add(file, size)
         else:
             self.tally.compare_bytes += size
             if bases:
@@ -172,7 +172,7 @@ class Transfers:
             self.tally.compare_bytes += size
             self._descents().add(file, bases)
         else:
-            self._wholes().add(file)
+            self._wholes().add(file, size)
 
     def plan_known(
         self,
@@ -206,7 +206,7 @@ class Transfers:
         if self._planned and self._descents.made is not None and self._descents.made.waits:
             yield from self._descents.made.pump(round_)
         if self._wholes.made is not None and not self._wholes.made.idle:
-            yield from self._wholes.made.pump(round_)
+            yield from self._wholes.made.pump(round_, more=not self._planned)
 
     def move(self, spare: Callable[[bytes], None], round_: int) -> Conversation[None]:
         """Renames what was only moved, now that deletions begin; in a dry run tells `spare` what would be."""

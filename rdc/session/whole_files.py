@@ -10,7 +10,7 @@ from blake3 import blake3
 
 from rdc.errors import FileError, ProtocolError, printable
 from rdc.files.replace import Replacement
-from rdc.limits import EQUAL_FILES, FILES_PER_MESSAGE
+from rdc.limits import DATA_BYTES, EQUAL_FILES, FILES_PER_BATCH, FILES_PER_MESSAGE
 from rdc.protocol.messages import FileRequest
 from rdc.session.arrival import Arrival
 from rdc.session.commands import Send
@@ -41,6 +41,7 @@ class WholeFiles:
     def __init__(self, context: TransferContext) -> None:
         self._context = context
         self._waiting = FileQueue()
+        self._waiting_bytes = 0
         self._asked = 0
         self._retried: set[int] = set()
         self._ended: set[int] = set()
@@ -55,12 +56,18 @@ class WholeFiles:
     def idle(self) -> bool:
         return not (self._waiting or self._asked or self._copies)
 
-    def add(self, file: int) -> None:
+    def add(self, file: int, size: int = 0) -> None:
         """Have this file fetched."""
         self._waiting.append(file)
+        self._waiting_bytes += size
 
-    def pump(self, round_: int) -> Conversation[None]:
-        """Asks for all that wait; what only has to be copied waits for everything that comes."""
+    def pump(self, round_: int, *, more: bool = False) -> Conversation[None]:
+        """Asks for all that wait; what only has to be copied waits for everything that comes. `more`: others
+        are going to be added. What does not fill a message of contents waits for these then: a request for
+        each small directory would be most of what such trees cost."""
+        if more and self._waiting_bytes < DATA_BYTES and len(self._waiting) < FILES_PER_BATCH:
+            return
+        self._waiting_bytes = 0
         if self._copies and not (self._waiting or self._asked):
             self._copy_equals()
         while self._waiting:

@@ -1,11 +1,11 @@
 """The dataclasses of rdc, made without running a compiler at every start.
 
 For each class, dataclasses.dataclass writes the source of five methods and compiles it: 0.35 ms, and 6 ms
-more to load what it is built from. A run of rdc defines some hundred records, so that was the larger half of
-its start. Here __init__ is one of a few functions that differ by nothing but the names of their parameters:
-Python compiles one for each number of fields (_pattern), and a class gets a copy with its own names, in
-microseconds. It stores through the slots themselves and is no slower when called. The other methods know
-their fields by closure.
+more to load what it is built from. A run of rdc defines some hundred records, and makes a few of most or
+none. So here a class costs less than twice what Python asks for it: methods are shared and find the fields
+with the class, and __init__ is made when it is first looked up. It is one of a few functions that differ by
+nothing but the names of their parameters: Python compiles one for each number of fields (_pattern), and a
+class gets a copy with its own names. It stores through the slots themselves and is no slower when called.
 
 To a type checker these ARE the names of dataclasses, and dataclasses.fields, replace and is_dataclass take
 the classes for their own. What rdc does not use is not here: order, kw_only, InitVar.
@@ -40,14 +40,17 @@ _NONE_GIVEN: Any = _NoneGiven()
 class _Field:
     """How one field is made; `default` and `factory` are _NONE_GIVEN where there is none."""
 
-    __slots__ = ("annotation", "default", "factory", "init", "name", "repr")
+    __slots__ = ("default", "factory", "init", "optional", "repr")
 
     def __init__(self, default: Any, factory: Any, *, init: bool, repr: bool) -> None:  # noqa: A002 - dataclasses' word
-        self.name = self.annotation = ""
         self.default = default
         self.factory = factory
         self.init = init
         self.repr = repr
+        self.optional = default is not _NONE_GIVEN or factory is not _NONE_GIVEN
+
+
+_PLAIN = _Field(_NONE_GIVEN, _NONE_GIVEN, init=True, repr=True)
 
 
 def _field(
@@ -71,76 +74,116 @@ def _dataclass(
     """As dataclasses.dataclass; annotations are text, as `from __future__ import annotations` leaves them."""
 
     def make(cls: type) -> type:
+        fields: dict[str, _Field] = {}
+        for base in cls.__mro__[-2:0:-1]:
+            fields |= base.__dict__.get("__record_fields__", {})
+        inherited = frozenset(fields)
         own = _own_fields(cls)
-        inherited: dict[str, _Field] = {}
-        for base in cls.__mro__[:0:-1]:
-            inherited |= base.__dict__.get("__record_fields__", {})
-        fields = {**inherited, **{each.name: each for each in own}}
-        if slots:
-            cls = _with_slots(cls, tuple(each.name for each in own if each.name not in inherited))
-        setattr(cls, "__record_fields__", fields)  # noqa: B010 - to a type checker the class has no such thing
-        setattr(cls, "__dataclass_fields__", _Standard())  # noqa: B010
+        fields |= own
+        _check_order(cls, fields)
+        initializer = _Initializer(frozen)
         methods: dict[str, Any] = {
-            "__init__": _initializer(cls, fields.values(), frozen=frozen),
-            "__match_args__": tuple(each.name for each in fields.values() if each.init),
+            "__record_fields__": fields,
+            "__dataclass_fields__": _STANDARD,
+            "__init__": initializer,
+            "__match_args__": tuple([name for name, each in fields.items() if each.init]),
         }
         if repr:
-            methods["__repr__"] = _representation(fields.values())
+            methods["__repr__"] = _represented
         if eq:
-            methods["__eq__"], methods["__hash__"] = _comparison(tuple(fields))
-            if not frozen:
-                methods["__hash__"] = None
+            methods |= {
+                "__record_values__": _VALUES,
+                "__eq__": _equal,
+                "__hash__": _hashed if frozen else None,
+            }
         if frozen:
             methods |= {"__setattr__": _frozen, "__delattr__": _frozen}
             if slots:
                 methods |= {"__getstate__": _state, "__setstate__": _set_state}
-        for name, method in methods.items():
-            # As in dataclasses: what the class says itself goes, and a given __eq__ decides about __hash__.
-            if name == "__init__" or name not in cls.__dict__ or (name == "__hash__" and _implied_hash(cls)):
+        # As in dataclasses: what the class says itself goes, and a given __eq__ decides about __hash__, which
+        # Python sets to None in a class that has an __eq__.
+        given = cls.__dict__
+        added = {
+            name: method
+            for name, method in methods.items()
+            if name not in given or name == "__init__" or (name == "__hash__" and given[name] is None)
+        }
+        if slots:
+            # Python lays a class out once, so it is made anew.
+            left = {name: value for name, value in given.items() if name not in own and name not in _PLACES}
+            names = tuple([name for name in own if name not in inherited])
+            body = left | added | {"__slots__": names, "__qualname__": cls.__qualname__}
+            cls = type(cls)(cls.__name__, cls.__bases__, body)
+        else:
+            _leave_defaults(cls, own)
+            for name, method in added.items():
                 setattr(cls, name, method)
+        initializer.cls = cls
         return cls
 
     return make
 
 
-def _own_fields(cls: type) -> list[_Field]:
-    """Those annotated in the class body, whose defaults stay with the class only where it has no slots."""
-    fields = []
+_PLACES = frozenset(("__dict__", "__weakref__"))
+
+
+def _own_fields(cls: type) -> dict[str, _Field]:
+    """Those annotated in the class body."""
+    fields = {}
+    given = cls.__dict__
     # Not inspect.get_annotations: inspect takes longer to load than all records to define.
-    for name, annotation in cls.__dict__.get("__annotations__", {}).items():  # noqa: RUF063
+    for name, annotation in given.get("__annotations__", {}).items():
         if not isinstance(annotation, str):
             raise TypeError(f"{cls.__name__}.{name}: its module lacks from __future__ import annotations")
         if annotation.startswith("ClassVar"):
             continue
-        value = cls.__dict__.get(name, _NONE_GIVEN)
-        if isinstance(value, (MemberDescriptorType, GetSetDescriptorType)):
-            value = _NONE_GIVEN
-        if isinstance(value, (list, dict, set)):
+        value = given.get(name, _NONE_GIVEN)
+        if value is _NONE_GIVEN or isinstance(value, (MemberDescriptorType, GetSetDescriptorType)):
+            each = _PLAIN
+        elif isinstance(value, _Field):
+            each = value
+            if each.optional and not each.init:
+                raise TypeError(f"{cls.__name__}.{name}: __post_init__ sets what __init__ does not take")
+        elif isinstance(value, (list, dict, set)):
             raise TypeError(f"{cls.__name__}.{name}: all would share this default; use default_factory")
-        each = value if isinstance(value, _Field) else _Field(value, _NONE_GIVEN, init=True, repr=True)
-        each.name, each.annotation = name, annotation
-        if not each.init and (each.default is not _NONE_GIVEN or each.factory is not _NONE_GIVEN):
-            raise TypeError(f"{cls.__name__}.{name}: __post_init__ sets what __init__ does not take")
-        if isinstance(value, _Field):
+        else:
+            each = _Field(value, _NONE_GIVEN, init=True, repr=True)
+        fields[name] = each
+    return fields
+
+
+def _check_order(cls: type, fields: dict[str, _Field]) -> None:
+    optional = False
+    for name, each in fields.items():
+        if each.optional:
+            optional = True
+        elif optional and each.init:
+            raise TypeError(f"{cls.__name__}.{name} has no default and follows one that has")
+
+
+def _leave_defaults(cls: type, own: dict[str, _Field]) -> None:
+    """With the class, where it has no slots in their place."""
+    for name, each in own.items():
+        if isinstance(cls.__dict__.get(name), _Field):
             if each.default is _NONE_GIVEN:
                 delattr(cls, name)
             else:
                 setattr(cls, name, each.default)
-        fields.append(each)
-    return fields
 
 
-def _with_slots(cls: type, names: tuple[str, ...]) -> type:
-    """The same class with slots: Python lays a class out once, so it is made anew."""
-    body = {
-        name: value
-        for name, value in cls.__dict__.items()
-        if name not in names and name not in ("__dict__", "__weakref__")
-    }
-    body["__slots__"] = names
-    made = type(cls)(cls.__name__, cls.__bases__, body)
-    made.__qualname__ = cls.__qualname__
-    return made
+class _Initializer:
+    """Stands for __init__ until it is looked up for the first time, which makes it."""
+
+    __slots__ = ("cls", "frozen")
+
+    def __init__(self, frozen: bool) -> None:
+        self.cls: type = object
+        self.frozen = frozen
+
+    def __get__(self, record: object, _owner: type) -> Any:
+        made = _initializer(self.cls, frozen=self.frozen)
+        setattr(self.cls, "__init__", made)  # noqa: B010 - to a type checker it is another's
+        return made if record is None else made.__get__(record)
 
 
 _PATTERNS: dict[tuple[int, bool], CodeType] = {}
@@ -169,39 +212,39 @@ def _pattern(count: int, then: bool) -> CodeType:
     return code
 
 
-def _initializer(cls: type, fields: Any, *, frozen: bool) -> Any:
-    given = [each for each in fields if each.init]
-    stores = [_store(cls, each, frozen=frozen) for each in given]
-    defaults = []
-    for each in given:
-        if each.factory is not _NONE_GIVEN:
-            defaults.append(_NONE_GIVEN)
-        elif each.default is not _NONE_GIVEN:
-            defaults.append(each.default)
-        elif defaults:
-            raise TypeError(f"{cls.__name__}.{each.name} has no default and follows one that has")
+def _initializer(cls: type, *, frozen: bool) -> FunctionType:
+    fields: dict[str, _Field] = getattr(cls, "__record_fields__")  # noqa: B009
+    given = {name: each for name, each in fields.items() if each.init}
+    stores = [_store(cls, name, each, frozen=frozen) for name, each in given.items()]
     code = _pattern(len(given), hasattr(cls, "__post_init__")).replace(
-        co_varnames=("self", *(each.name for each in given)), co_qualname=f"{cls.__qualname__}.__init__"
+        co_varnames=("self", *given), co_qualname=f"{cls.__qualname__}.__init__"
     )
+    defaults = tuple([each.default for each in given.values() if each.optional])
     # Of the names that the code looks up, __post_init__ is an attribute: it needs no globals.
-    made = FunctionType(code, {}, "__init__", tuple(defaults), tuple(map(CellType, stores)))
+    made = FunctionType(code, {}, "__init__", defaults, tuple(map(CellType, stores)))
     made.__module__ = cls.__module__
-    made.__annotations__ = {**{each.name: each.annotation for each in given}, "return": "None"}
+    annotations = _annotations(cls)
+    made.__annotations__ = {**{name: annotations[name] for name in given}, "return": "None"}
     return made
 
 
-def _store(cls: type, each: _Field, *, frozen: bool) -> Callable[[Any, Any], None]:
+def _annotations(cls: type) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        found |= base.__dict__.get("__annotations__", {})  # noqa: RUF063 - as above
+    return found
+
+
+def _store(cls: type, name: str, each: _Field, *, frozen: bool) -> Callable[[Any, Any], None]:
     """What puts a value into its field, also of a frozen record."""
-    slot = getattr(cls, each.name, None)
+    slot = getattr(cls, name, None)
     if isinstance(slot, MemberDescriptorType):
         put: Callable[[Any, Any], None] = slot.__set__
     elif frozen:
-        name = each.name
 
         def put(record: Any, value: Any) -> None:
             object.__setattr__(record, name, value)
     else:
-        name = each.name
 
         def put(record: Any, value: Any) -> None:
             setattr(record, name, value)
@@ -216,34 +259,33 @@ def _store(cls: type, each: _Field, *, frozen: bool) -> Callable[[Any, Any], Non
     return put_made
 
 
-def _comparison(names: tuple[str, ...]) -> tuple[Any, Any]:
+class _Values:
+    """Stands for what takes the fields' values, all at once, until it is looked up for the first time."""
+
+    def __get__(self, _record: object, cls: type) -> Callable[[Any], object]:
+        # Not a function, which would become a method.
+        values: Callable[[Any], object] = attrgetter(*(field_names(cls) or ("__class__",)))
+        setattr(cls, "__record_values__", values)  # noqa: B010
+        return values
+
+
+_VALUES = _Values()
+
+
+def _equal(self: Any, other: object) -> Any:
     """Equal are records of one class whose fields are."""
-    values: Callable[[Any], object] = attrgetter(*names) if names else lambda _: ()
-
-    def __eq__(self: Any, other: object) -> Any:  # noqa: N807
-        if other.__class__ is self.__class__:
-            return values(self) == values(other)
-        return NotImplemented
-
-    def __hash__(self: Any) -> int:  # noqa: N807
-        return hash(values(self))
-
-    return __eq__, __hash__
+    values = self.__record_values__
+    return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
 
 
-def _implied_hash(cls: type) -> bool:
-    """Python sets __hash__ to None in a class that has an __eq__."""
-    return cls.__dict__.get("__hash__", _NONE_GIVEN) is None
+def _hashed(self: Any) -> int:
+    return hash(self.__record_values__(self))
 
 
-def _representation(fields: Any) -> Any:
-    shown = tuple(each.name for each in fields if each.repr)
-
-    def __repr__(self: Any) -> str:  # noqa: N807
-        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
-        return f"{self.__class__.__qualname__}({values})"
-
-    return __repr__
+def _represented(self: Any) -> str:
+    shown = [name for name, each in self.__record_fields__.items() if each.repr]
+    values = ", ".join([f"{name}={getattr(self, name)!r}" for name in shown])
+    return f"{self.__class__.__qualname__}({values})"
 
 
 def _frozen(self: object, name: str, *value: object) -> None:
@@ -269,19 +311,23 @@ class _Standard:
         import dataclasses
 
         columns: list[tuple[str, Any, Any]] = []
-        for each in getattr(cls, "__record_fields__").values():  # noqa: B009
+        annotations = _annotations(cls)
+        for name, each in getattr(cls, "__record_fields__").items():  # noqa: B009
             options: dict[str, Any] = {"init": each.init, "repr": each.repr}
             if each.factory is not _NONE_GIVEN:
                 options["default_factory"] = each.factory
             elif each.default is not _NONE_GIVEN:
                 options["default"] = each.default
-            columns.append((each.name, each.annotation, dataclasses.field(**options)))
+            columns.append((name, annotations[name], dataclasses.field(**options)))
         found: dict[str, Any] = vars(dataclasses.make_dataclass(cls.__name__, columns))[
             "__dataclass_fields__"
         ]
         # Once: dataclasses.replace asks for them three times a call.
         cls.__dataclass_fields__ = found  # type: ignore[attr-defined]
         return found
+
+
+_STANDARD = _Standard()
 
 
 def field_names(record_class: type) -> tuple[str, ...]:

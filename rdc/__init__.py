@@ -81,3 +81,8 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    """With the names that were not used yet: what an interactive shell completes."""
+    return sorted({*globals(), *__all__})

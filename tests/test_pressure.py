@@ -21,6 +21,7 @@ def test_a_link_that_never_was_in_the_way_is_not_slow() -> None:
     assert not pressure.slow
     assert pressure.pressing(HARD_FIRST) is HARD
     assert pressure.pressing(1) is QUICK
+    assert pressure.pressing(0) is PLAIN
 
 
 def test_few_bytes_are_pressed_hard_wherever_they_go() -> None:
@@ -38,6 +39,7 @@ def test_a_link_is_as_slow_as_it_showed(carried: int, seconds: float, slow: bool
     pressure.held_up(carried - carried // 2, 3 * seconds / 4)
     assert pressure.slow == slow
     assert pressure.pressing(100 * HARD_FIRST) is (HARD if slow else QUICK)
+    assert pressure.pressing(0) is (HARD if slow else PLAIN)
 
 
 def test_a_limit_is_a_slow_link() -> None:
@@ -72,7 +74,13 @@ def pressed(conversation: Talk, size: int) -> Talk:
 
 @pytest.mark.parametrize(
     ("slow", "size", "pressing"),
-    [(0, HARD_FIRST + 1, QUICK), (10**15, HARD_FIRST + 1, HARD), (0, 1, HARD), (0, 0, PLAIN)],
+    [
+        (0, HARD_FIRST + 1, QUICK),
+        (10**15, HARD_FIRST + 1, HARD),
+        (0, 1, HARD),
+        (0, 0, PLAIN),
+        (10**15, 0, HARD),
+    ],
 )
 def test_what_a_link_shows_says_how_hard_is_pressed(
     slow: int, size: int, pressing: Pressing, monkeypatch: pytest.MonkeyPatch

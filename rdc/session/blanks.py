@@ -56,7 +56,10 @@ def is_code(source: SourceFile) -> bool:
     places = range(0, source.size - SAMPLE_BYTES + 1, max(SAMPLE_BYTES, source.size // SAMPLES))
     told = 0
     for place in places:
-        sample = bytearray(source.pread(place, SAMPLE_BYTES))
+        found = source.pread(place, SAMPLE_BYTES)
+        if 0 not in found:
+            continue  # text
+        sample = bytearray(found)
         told += nonzero_bytes(sample)
         blank_targets(sample, 0)
         told -= nonzero_bytes(sample)

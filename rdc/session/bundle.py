@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from operator import or_
 from typing import TYPE_CHECKING
 
 from blake3 import blake3
@@ -10,10 +11,10 @@ from blake3 import blake3
 from rdc.errors import ProtocolError
 from rdc.files.snapshot import SnapshotContent
 from rdc.kernel import short_references
-from rdc.kernel.pieces import fetched_ranges, put_tiles, take_ranges, tile_range, tile_reads
+from rdc.kernel.pieces import LITERAL, fetched_ranges, put_tiles, take_ranges, tile_range
 from rdc.limits import PACKED_BYTES
 from rdc.plan.bundle import BundleLayout, BundleSearch, chunk_copies
-from rdc.plan.cells import cell_digests
+from rdc.plan.cells import cell_digests, cell_sizes, stretches
 from rdc.plan.context import context_rows
 from rdc.protocol.claims import CELL_BYTES, Claims
 from rdc.protocol.comparison import LEAF_WIDTH, SHORTEN
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     from rdc.session.commands import Conversation
 
 __all__ = ["Bundle", "Rebuilt"]
-
-CLOSE_BYTES = 4 << 10
-"""Bytes of the base between two copies that are rather put by than left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +86,7 @@ class Bundle:
         self._ranges: list[tuple[int, int]] = []
         self._context = array("Q")
         """What is known around these: rows (offset, length)."""
-        self._reads = array("Q")
-        self._sources = b""
+        self._sources = array("Q")
         """What to put it together from, as the kernel says it, once its literals are asked for."""
         self._literals = bytearray()
 
@@ -169,8 +166,8 @@ class Bundle:
         tiles = tile_range(copies, 0, size)
         numbers = array("Q", fetched_ranges(tiles, 0))
         self._ranges = list(zip(numbers[0::2], numbers[1::2], strict=True))
-        wanted, reads, self._sources = tile_reads(tiles, CLOSE_BYTES)
-        self._reads = array("Q", reads)
+        wanted = sum(numbers[1::2])
+        self._sources = _sources(tiles)
         self._search = self._gaps = None
         self._copies = array("Q")
         self._places = Places(self._ranges)
@@ -178,9 +175,7 @@ class Bundle:
         cells = _cells(found)
         if not (self._ranges or cells):
             return None
-        image, _ = self._put_together(bytes(wanted))
-        pieces = [image[cell * CELL_BYTES : (cell + 1) * CELL_BYTES] for cell in cells]
-        digests = cell_digests(self._secret, b"".join(pieces), array("Q", map(len, pieces))) if cells else b""
+        digests = self._digests(cells, copies)
         if self._ranges:
             self._context = context_rows(numbers, size)
         known = sum(self._context[1::2])
@@ -190,6 +185,19 @@ class Bundle:
         )
         self._corrections.ask(request)
         return request
+
+    def _digests(self, cells: Sequence[int], copies: array[int]) -> bytes:
+        """Of these cells, with zeros for what is to come."""
+        if not cells:
+            return b""
+        size = self.layout.size
+        tiles = [tile_range(copies, start, min(stop, size) - start) for start, stop in stretches(cells)]
+        sources = _sources(b"".join(tiles))
+        missing = sum(
+            [length for at, length in zip(sources[0::2], sources[1::2], strict=True) if at == LITERAL]
+        )
+        content = put_tiles(sources, self._content(), bytes(missing))
+        return cell_digests(self._secret, content, cell_sizes(cells, size))
 
     def take_correction(self, message: Correction) -> None:
         if self._corrections is None:
@@ -219,11 +227,7 @@ class Bundle:
 
     def _put_together(self, literals: bytes) -> tuple[bytes, int]:
         """With these literals, and how much of the rest was corrected, in bytes."""
-        base, numbers = self._content(), iter(self._reads)
-        held = b"".join(
-            [base[at : at + length] for _, at, length in zip(numbers, numbers, numbers, strict=True)]
-        )
-        content = put_tiles(self._sources, held, literals)
+        content = put_tiles(self._sources, self._content(), literals)
         return (content, 0) if self._corrections is None else self._corrections.amend(0, content)
 
 
@@ -233,6 +237,16 @@ def _joined(first: array[int], second: array[int]) -> array[int]:
         return first or second
     rows = [tuple(copies[at : at + 4]) for copies in (first, second) for at in range(0, len(copies), 4)]
     return array("Q", [number for row in sorted(rows) for number in row])
+
+
+def _sources(tiles: bytes) -> array[int]:
+    """Tiles as the kernel puts them together, of a base that is in memory: rows (offset there, length)."""
+    numbers = array("Q", tiles)
+    sources = array("Q", bytes(len(tiles) // 3 * 2))
+    # The only base is 0, and LITERAL all ones.
+    sources[0::2] = array("Q", map(or_, numbers[0::3], numbers[1::3]))
+    sources[1::2] = numbers[2::3]
+    return sources
 
 
 def _cells(copies: array[int]) -> list[int]:

@@ -73,7 +73,8 @@ class Press:
     """How hard what is sent from here on is compressed, where it is; the answer is None."""
 
     hard: int
-    """So many bytes hard, if they are few or the link is slow, else quickly; 0: neither of what follows."""
+    """For so many bytes that no base has, hard if they are few or the link is slow; 0: for new files, hard if
+    it is slow."""
 
 
 Command: TypeAlias = Send | Receive | Flush | Pace | Press | Idle

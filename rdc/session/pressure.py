@@ -1,10 +1,11 @@
-"""How hard to compress: few bytes of code as hard as pays at all, many only where the link is slow enough."""
+"""How hard to compress: few bytes of code as hard as pays at all, many, and new files, only where the link is
+slow enough."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rdc.protocol.pressing import HARD, QUICK
+from rdc.protocol.pressing import HARD, PLAIN, QUICK
 
 if TYPE_CHECKING:
     from rdc.protocol.pressing import Pressing
@@ -45,6 +46,8 @@ class Pressure:
         return 0 < self._limit < SLOW or self._carried < SLOW * self._seconds
 
     def pressing(self, size: int) -> Pressing:
-        """What pays for the next `size` bytes, HARD or QUICK."""
+        """What pays for the next `size` bytes that no base has, or for new files where it is 0."""
+        if not size:
+            return HARD if self.slow else PLAIN
         self._hard += size
         return HARD if self._hard <= HARD_FIRST or self.slow else QUICK

@@ -88,8 +88,8 @@ class Runner(Generic[T]):
                         return
                     polled = False
                     self._reply(None)
-                case Press(hard):
-                    self.connection.press(self.pressure.pressing(hard))
+                case Press(content, size):
+                    self.connection.press(self.pressure.pressing(content, size))
                     self._reply(None)
                 case Pace() as pace:
                     self.pace = pace

@@ -12,21 +12,29 @@ from rdc.protocol.messages import Data
 from rdc.protocol.pressing import HARD, PLAIN, QUICK, Pressing
 from rdc.session import pressure as pressure_module
 from rdc.session.commands import Press, Send
-from rdc.session.pressure import HARD_FIRST, SLOW, Pressure
+from rdc.session.pressure import HARD_FIRST, SLOW, Content, Pressure
 from tests.test_session_driver import Talk, both_threads, destination, pipes, source
 
 
 def test_a_link_that_never_was_in_the_way_is_not_slow() -> None:
     pressure = Pressure()
     assert not pressure.slow
-    assert pressure.pressing(HARD_FIRST) is HARD
-    assert pressure.pressing(1) is QUICK
+    assert pressure.pressing(Content.CODE, HARD_FIRST) is HARD
+    assert pressure.pressing(Content.CODE, 1) is QUICK
+    assert pressure.pressing(Content.NEW) is PLAIN
+    assert pressure.pressing(Content.TEXT) is HARD
 
 
 def test_few_bytes_are_pressed_hard_wherever_they_go() -> None:
     pressure = Pressure()
     pressure.held_up(100 * SLOW, 1.0)
-    assert [pressure.pressing(HARD_FIRST // 4) for _ in range(5)] == [HARD, HARD, HARD, HARD, QUICK]
+    assert [pressure.pressing(Content.CODE, HARD_FIRST // 4) for _ in range(5)] == [
+        HARD,
+        HARD,
+        HARD,
+        HARD,
+        QUICK,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +45,9 @@ def test_a_link_is_as_slow_as_it_showed(carried: int, seconds: float, slow: bool
     pressure.held_up(carried // 2, seconds / 4)
     pressure.held_up(carried - carried // 2, 3 * seconds / 4)
     assert pressure.slow == slow
-    assert pressure.pressing(100 * HARD_FIRST) is (HARD if slow else QUICK)
+    assert pressure.pressing(Content.CODE, 100 * HARD_FIRST) is (HARD if slow else QUICK)
+    assert pressure.pressing(Content.NEW) is (HARD if slow else PLAIN)
+    assert pressure.pressing(Content.TEXT) is HARD
 
 
 def test_a_limit_is_a_slow_link() -> None:
@@ -53,8 +63,8 @@ def test_a_limit_is_a_slow_link() -> None:
 NOISE = random.Random(5).randbytes(DATA_BYTES)
 
 
-def pressed(conversation: Talk, size: int) -> Talk:
-    """Sends noise in place of its data; before the last, the next `size` bytes are to be pressed."""
+def pressed(conversation: Talk, press: Press) -> Talk:
+    """Sends noise in place of its data; before the last, what comes next is to be pressed."""
     command = next(conversation)
     sent = 0
     while True:
@@ -67,25 +77,32 @@ def pressed(conversation: Talk, size: int) -> Talk:
             sent += 1
             command = Send(Data(0, NOISE), command.round)
             if sent == 8:
-                yield Press(hard=size)
+                yield press
 
 
 @pytest.mark.parametrize(
-    ("slow", "size", "pressing"),
-    [(0, HARD_FIRST + 1, QUICK), (10**15, HARD_FIRST + 1, HARD), (0, 1, HARD), (0, 0, PLAIN)],
+    ("slow", "press", "pressing"),
+    [
+        (0, Press(Content.CODE, HARD_FIRST + 1), QUICK),
+        (10**15, Press(Content.CODE, HARD_FIRST + 1), HARD),
+        (0, Press(Content.CODE, 1), HARD),
+        (0, Press(Content.TEXT), HARD),
+        (0, Press(Content.NEW), PLAIN),
+        (10**15, Press(Content.NEW), HARD),
+    ],
 )
 def test_what_a_link_shows_says_how_hard_is_pressed(
-    slow: int, size: int, pressing: Pressing, monkeypatch: pytest.MonkeyPatch
+    slow: int, press: Press, pressing: Pressing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four megabytes through a pipe of one, so that its sender waits."""
     monkeypatch.setattr(pressure_module, "SLOW", slow)
     told: list[Pressing] = []
-    press = Connection.press
+    say = Connection.press
 
     def noted(self: Connection, pressing: Pressing) -> None:
         told.append(pressing)
-        press(self, pressing)
+        say(self, pressing)
 
     monkeypatch.setattr(Connection, "press", noted)
-    both_threads(pressed(source(9, False), size), destination(9, 0), pipes())
+    both_threads(pressed(source(9, False), press), destination(9, 0), pipes())
     assert told == [PLAIN, PLAIN, pressing]

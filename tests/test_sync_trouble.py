@@ -101,6 +101,23 @@ def test_a_directory_closed_to_its_owner_is_opened_while_it_is_worked_in(entries
     assert last.out == ""
 
 
+def test_a_closed_directory_in_the_way_goes_only_with_delete() -> None:
+    with place_of_nobody() as place:
+
+        def work() -> tuple[Ended, Ended, Tree]:
+            source = write_tree(place / "source", tree({"d": b"a file by now"}))
+            destination = write_tree(place / "to", tree({"d/e/f": b"f"}))
+            os.chmod(destination / "d/e", 0o000)
+            os.chmod(destination / "d", 0o000)
+            first = command("sync", f"{source}/", destination)
+            return first, command("sync", "--delete", f"{source}/", destination), read_tree(destination)
+
+        first, second, found = as_nobody(work)
+    check_line(first, ExitCode.PARTIAL, "d: a directory is in the way, which cannot be read: ")
+    assert (second.code, second.complaints) == (ExitCode.OK, [])
+    assert describe(tree({"d": b"a file by now"}), found) == []
+
+
 def test_a_directory_that_cannot_be_read_is_named_once() -> None:
     with place_of_nobody() as place:
 

@@ -5,14 +5,25 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 import rdc.watch.events as events_module
+from rdc.errors import ExitCode, FileError
 from rdc.files.confined import Root
+from rdc.model.entries import PackedInodes, PackedListing
+from rdc.progress import Event, Problem
+from rdc.session.source_tree import SourceTree
+from rdc.tree.filters import FilterList
+from rdc.tree.manifest import Manifest
 from rdc.watch.events import Batch, MoveSeen, TreeEvents
+from rdc.watch.record import Record
+from rdc.watch.scan import Retries, Scan
 from tests.watching import eventually
 
 QUEUE = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
@@ -112,4 +123,47 @@ def test_the_top_s_removal_rings(root: Root, tmp_path: Path) -> None:
     events.watch(root, b"d")
     (tmp_path / "d").rename(tmp_path / "away")
     assert batch_of(events) == Batch(frozenset(), frozenset(), (), overflow=False)
+    events.close()
+
+
+def test_a_directory_that_could_not_be_read_is_new_once_it_is_touched(root: Root, tmp_path: Path) -> None:
+    """Whether it is watched or was closed to that as well."""
+    (tmp_path / "d" / "closed").mkdir()
+    (tmp_path / "d" / "open").mkdir()
+    events = watched(root, b"d", b"d/open")
+    for path in (b"d/closed", b"d/open"):
+        events.missed(path)
+    for name in ("closed", "open"):
+        (tmp_path / "d" / name).chmod(0o700)
+    assert batch_of(events).trees == {b"d/closed", b"d/open"}
+    for path in (b"d/closed", b"d/open"):
+        events.watch(root, path)
+    for name in ("closed", "open"):
+        (tmp_path / "d" / name).chmod(0o750)
+    assert batch_of(events).trees == set()
+    events.close()
+
+
+def test_a_new_directory_that_cannot_be_read_is_named_and_tried_again(
+    root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events, listed = watched(root, b"d"), Root.list_inodes
+    told: list[Event] = []
+
+    def list_inodes(
+        self: Root, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
+    ) -> tuple[PackedListing, PackedInodes]:
+        if path == b"d/new":
+            raise FileError(path, "closed")
+        return listed(self, path, on_temporary=on_temporary)
+
+    monkeypatch.setattr(Root, "list_inodes", list_inodes)
+    (tmp_path / "d" / "new").mkdir()
+    tree = cast(SourceTree, SimpleNamespace(root=root, only=b""))
+    record, retries = Record(Manifest(), {}), Retries(time.monotonic)
+    scan = Scan(tree, FilterList(()), record, events, retries, told.append)
+    scan.read(batch_of(events))
+    assert told == [Problem(ExitCode.PARTIAL, b"d/new", "closed")]
+    (tmp_path / "d" / "new").chmod(0o700)
+    assert batch_of(events).trees == {b"d/new"}
     events.close()

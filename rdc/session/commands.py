@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from rdc.protocol.messages import Message
+    from rdc.session.pressure import Content
 
 __all__ = ["Command", "Conversation", "Flush", "Idle", "Pace", "Press", "Receive", "Send"]
 
@@ -72,8 +73,9 @@ class Idle:
 class Press:
     """How hard what is sent from here on is compressed, where it is; the answer is None."""
 
-    hard: int
-    """So many bytes hard, if they are few or the link is slow, else quickly; 0: neither of what follows."""
+    content: Content
+    size: int = 0
+    """Bytes of it, if it is code."""
 
 
 Command: TypeAlias = Send | Receive | Flush | Pace | Press | Idle

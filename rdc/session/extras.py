@@ -103,7 +103,9 @@ class Extras:
             if not self._root.list_packed(path).count:
                 return None
         except FileError as error:
-            return f"which cannot be read: {error}"
+            if not self._options.delete:
+                return f"which cannot be read: {error}"
+            # It may be closed to its owner alone: emptying it opens it, or says why not.
         if not self._options.delete:
             return "and it is not empty; --delete removes it"
         if read_errors:

@@ -13,6 +13,7 @@ from rdc.model.entries import Kind
 from rdc.protocol.messages import Data, FileBatch, FileEnd, FileFailed
 from rdc.session.commands import Press, Send
 from rdc.session.description import no_file
+from rdc.session.pressure import Content
 from rdc.session.sent_contents import SentContents, SentFile, sample_of
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class FileSender:
 
     def send(self, files: tuple[int, ...], round_: int) -> Conversation[None]:
         """Answers a FileRequest."""
-        yield Press(hard=0)
+        yield Press(Content.NEW)
         manifest = self._description.manifest
         for directory, rows in self._runs(files):
             listing, first = manifest.listing(directory), manifest.firsts[directory]

@@ -17,6 +17,7 @@ from rdc.session.blanks import SOUGHT, blanked
 from rdc.session.cell_checks import corrections
 from rdc.session.code import Places, has_code
 from rdc.session.commands import Press, Send
+from rdc.session.pressure import Content
 from rdc.session.tables import tabled
 
 if TYPE_CHECKING:
@@ -96,10 +97,9 @@ def ranges(
     machine code may go as such. `listen`: takes note of what is told meanwhile."""
     total = sum(message.lengths)
     if message.blank:
-        yield Press(hard=max(total, 1))
+        yield Press(Content.CODE, total)
     elif total >= HARD_BYTES:
-        # Text and the like get a tenth smaller or more, where code gets a twentieth: that pays on every link.
-        yield Press(hard=1)
+        yield Press(Content.TEXT)
     places = Places(message.ranges) if code else None
     for correction in corrections(source, message, secret):
         yield Send(correction, round_)

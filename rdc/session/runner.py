@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rdc.errors import ProtocolError, RdcError, StreamError
 from rdc.protocol.messages import Refused
-from rdc.protocol.pressing import PLAIN
 from rdc.session.commands import Flush, Idle, Pace, Press, Receive, Send
 from rdc.session.pressure import Pressure
 
@@ -89,8 +88,8 @@ class Runner(Generic[T]):
                         return
                     polled = False
                     self._reply(None)
-                case Press(hard):
-                    self.connection.press(self.pressure.pressing(hard) if hard else PLAIN)
+                case Press(content, size):
+                    self.connection.press(self.pressure.pressing(content, size))
                     self._reply(None)
                 case Pace() as pace:
                     self.pace = pace

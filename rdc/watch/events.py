@@ -99,6 +99,8 @@ class TreeEvents:
         self._moves: list[MoveSeen] = []
         self._leaving: dict[int, bytes] = {}
         """Old paths of renames of which the other half is still to come, by cookie."""
+        self._missed: set[bytes] = set()
+        """Directories that could not be read, as those that are closed to whoever watches."""
         self._overflow = False
         self._first: float | None = None
         self._last = 0.0
@@ -140,10 +142,16 @@ class TreeEvents:
             number = inotify_add_watch(self._reader.descriptor, b"/proc/self/fd/%d" % directory.fd, _MASK)
             if number >= 0:
                 self._paths[number] = path
+                self._missed.discard(path)
                 return
             code = ctypes.get_errno()
         if code not in _GONE:
             self.limit = self.limit or _limit(code)
+
+    def missed(self, path: bytes) -> None:
+        """The directory at `path` could not be read. Once something happens to it, all below it is new."""
+        with self._lock:
+            self._missed.add(path)
 
     @property
     def watched(self) -> int:
@@ -221,6 +229,8 @@ class TreeEvents:
             return directory == self._start or bool(mask & Inotify.IN_UNMOUNT)
         self._directories.add(directory)
         if not event.name:
+            if directory in self._missed:
+                self._trees.add(directory)
             return True
         path, is_directory = join(directory, event.name), bool(mask & Inotify.IN_ISDIR)
         if mask & Inotify.IN_MOVED_FROM:
@@ -229,7 +239,7 @@ class TreeEvents:
             old = self._leaving.pop(event.cookie, None)
             if old is not None:
                 self._moves.append(MoveSeen(old, path, is_directory))
-        if is_directory and mask & (Inotify.IN_CREATE | Inotify.IN_MOVED_TO):
+        if is_directory and (mask & (Inotify.IN_CREATE | Inotify.IN_MOVED_TO) or path in self._missed):
             self._trees.add(path)
         return True
 

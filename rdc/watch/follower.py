@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from rdc.errors import FileError, ProtocolError
+from rdc.errors import ExitCode, FileError, ProtocolError
 from rdc.model.entries import Kind
 from rdc.model.watch import Halted, InStep, Limited, Resumed
-from rdc.progress import PlanKnown
+from rdc.progress import PlanKnown, Problem
 from rdc.records import dataclass, replace
 from rdc.session.changes import UNEXPECTED
 from rdc.session.commands import Idle
@@ -304,11 +304,16 @@ class Follower:
         def watch(path: bytes) -> None:
             events.watch(tree.root, path)
 
+        def note(event: Event) -> None:
+            # The comparison names what is wrong.
+            if isinstance(event, Problem) and event.code not in (ExitCode.OK, ExitCode.VANISHED):
+                events.missed(event.path)
+
         inodes: dict[bytes, PackedInodes] = {}
         walk = PackedWalk(
             tree.root,
             self._filters,
-            lambda _: None,
+            note,
             start=start,
             known=watch,
             on_inodes=inodes.__setitem__,

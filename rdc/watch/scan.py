@@ -190,17 +190,18 @@ class Scan:
                 if not deep:
                     break
         except FileError as error:
-            # One that is no more is told by its parent's entries.
-            if error.code is not ExitCode.VANISHED and self._record.kind(path) is not None:
-                self._problem(Problem(error.code, path, str(error)))
             if path == self._start:
                 raise
+            # One that is no more is told by its parent's entries.
+            self._problem(Problem(error.code, path, str(error)))
 
     def _problem(self, event: Event) -> None:
         if isinstance(event, Problem):
             if event.code is ExitCode.VANISHED:
                 return
-            self.read_errors += event.code is not ExitCode.OK
+            if event.code is not ExitCode.OK:
+                self.read_errors += 1
+                self._events.missed(event.path)
         self._report(event)
 
     # Comparing

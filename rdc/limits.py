@@ -117,7 +117,7 @@ NAME_BYTES = 255
 """Bytes of one path component: NAME_MAX of every Linux file system in use."""
 
 DIRECTORY_BYTES = 1 << 30
-"""Bytes held while one directory is read, 96 an entry besides its name and target: nine million entries of
+"""Bytes held while one directory is read, 160 an entry besides its name and target: six million entries of
 usual names, more than any file system lists in reasonable time."""
 
 PATH_BYTES = 65_536

@@ -197,9 +197,9 @@ def test_what_may_be_held_is_bounded(tmp_path: Path) -> None:
     for i in range(20):
         make(top + b"/%07d" % i, Kind.FILE, i)
     os.symlink(b"t" * 99, top + b"/link")
-    needed = 20 * (96 + 8) + (96 + 5) + 100
+    needed = 20 * (160 + 8) + (160 + 5) + 100
     assert read(top, needed).count == 21
-    for limit in (needed - 1, needed - 100, needed - 101, 96, 0):
+    for limit in (needed - 1, needed - 100, needed - 101, 160, 0):
         with opened(top) as fd:
             for reader in (in_c, in_python):
                 with pytest.raises(OSError, match="too large") as caught:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ProtocolError
-from rdc.limits import BLOCK_BYTES, FRAME_BYTES, PIECE_BYTES, RAW_BLOCK_BYTES, ROUND_LIMIT
+from rdc.limits import BLOCK_BYTES, FRAME_BYTES, PIECE_BYTES, RAW_BLOCK_BYTES, ROUND_LIMIT, WINDOW_LOG
 from rdc.protocol.blocks import BlockReader, BlockWriter
 from rdc.protocol.frames import Frame, FrameReader, frame_head
 from rdc.protocol.pressing import HARD, MAX_LEVEL, PLAIN, QUICK, RAW, Pressing
@@ -223,7 +223,7 @@ def bomb(size: int) -> bytes:
 
 
 def wide_frame() -> bytes:
-    parameters = zstandard.ZstdCompressionParameters(window_log=24)
+    parameters = zstandard.ZstdCompressionParameters(window_log=WINDOW_LOG + 1)
     stream = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     return stream.compress(NOISE[:1000]) + stream.flush()
 

@@ -8,7 +8,7 @@ def read_directory(
 
     `fd` is a directory open for reading, read from its beginning whatever was read before. Without
     `part_temporaries`, temporary files are entries like any other. Raises OSError: ENAMETOOLONG for a name of
-    more than NAME_BYTES, EOVERFLOW when names, targets and 96 bytes an entry add up to more than `limit`
+    more than NAME_BYTES, EOVERFLOW when names, targets and 160 bytes an entry add up to more than `limit`
     bytes. Releases the interpreter's lock.
     """
 

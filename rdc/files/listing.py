@@ -17,9 +17,9 @@ from rdc.model.entries import Kind, Listing, PackedInodes
 
 __all__ = ["read_directory", "read_with_inodes"]
 
-ENTRY_BYTES = 96
-"""What an entry counts besides its name and target: some more than its row of columns and its place in a
-sort."""
+ENTRY_BYTES = 160
+"""What an entry counts besides its name and target: its row of columns, as much before they are sorted, and
+its place in the sort."""
 
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _UINT32_MAX = (1 << 32) - 1

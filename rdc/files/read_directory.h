@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* What reading a directory may hold is counted as this many bytes an entry, besides its name and link target. */
-#define RDC_ENTRY_BYTES 96
+#define RDC_ENTRY_BYTES 160
 
 /* Values of Kind in rdc/model/entries.py; a test compares them. */
 enum { RDC_FILE = 0, RDC_DIRECTORY = 1, RDC_SYMLINK = 2, RDC_SPECIAL = 3 };

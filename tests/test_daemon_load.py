@@ -209,8 +209,11 @@ def test_a_module_that_is_full(data: Path, tmp_path: Path) -> None:
         assert daemon.sync(daemon.url("data/"), tmp_path / "x").code == 0
 
 
-def test_a_session_s_length_is_bounded(data: Path, tmp_path: Path) -> None:
-    """One past the limit is told so and ends; the next one has a limit of its own."""
+def test_a_session_s_length_is_bounded(tmp_path: Path) -> None:
+    """One past the limit is told so and ends; the next one has a limit of its own. There is more to send than
+    may be queued: what is goes before the reason does."""
+    content = {f"d{n}/file": random.Random(n).randbytes(100_000) for n in range(30)}
+    data = write_tree(tmp_path / "data", tree(content))
     with serving(data, top="[limits]\nsession-seconds = 1\n") as daemon:
         ended = daemon.sync("--bwlimit=20", "--no-compress", daemon.url("data/"), tmp_path / "target")
         assert ended.code == ExitCode.BUSY, ended

@@ -56,7 +56,11 @@ if TYPE_CHECKING:
 __all__ = ["Description", "no_file"]
 
 DIRECTORIES_PER_LOOK = 64
-"""Directories between two looks at what the destination wants meanwhile: about 2 ms."""
+"""Directories between two looks at whether a listing is wanted instead: about 2 ms."""
+
+ENTRIES_PER_LOOK = 64
+"""Entries of a listing between two looks at what is asked for meanwhile: a look costs as much as five do. Files
+wait no longer than one large directory of them takes."""
 
 
 class Description:
@@ -166,7 +170,7 @@ class Description:
 
     def send_listing(self, round_: int, serve: Callable[[], Conversation[None]]) -> Conversation[None]:
         """The listing, directory by directory; `serve` answers now and then what is asked meanwhile."""
-        directories = 0
+        directories = looked = 0
         for path, packed in self._walk():
             at = len(self.manifest)
             self._add(path, packed)
@@ -177,7 +181,8 @@ class Description:
                 at += len(part)
             directories += 1
             yield from self._news.tell(round_)
-            if directories % DIRECTORIES_PER_LOOK == 0:
+            if at - looked >= ENTRIES_PER_LOOK:
+                looked = at
                 yield from serve()
         yield from self._news.tell(round_)
         yield from self._tell_mount_points(round_)

@@ -59,8 +59,8 @@ DIRECTORIES_PER_LOOK = 64
 """Directories between two looks at whether a listing is wanted instead: about 2 ms."""
 
 ENTRIES_PER_LOOK = 64
-"""Entries of a listing between two looks at what is asked for meanwhile: a look costs as much as five do. Files
-wait no longer than one large directory of them takes."""
+"""Entries of a listing between two looks at what is asked for meanwhile: a look costs as much as five do, and
+files wait no longer than one large directory of them takes."""
 
 
 class Description:

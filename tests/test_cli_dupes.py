@@ -20,6 +20,7 @@ from rdc.cli import dupes
 from rdc.cli.sizes import read_size
 from rdc.errors import ExitCode, UsageError
 from rdc.limits import SIZE_LIMIT
+from tests.descriptors import open_files
 from tests.fake_environment import FakeProcess
 
 RDC = (sys.executable, "-m", "rdc")
@@ -222,8 +223,7 @@ def test_an_interrupt_ends_it_soon(tmp_path: Path) -> None:
         with (tmp_path / name).open("wb") as file:
             file.truncate(200 << 30)
     child = subprocess.Popen([*RDC, "dupes", "--no-catalog", tmp_path], stderr=-1, stdout=-1)
-    descriptors = Path(f"/proc/{child.pid}/fd")
-    while not any(os.readlink(fd).startswith(f"{tmp_path}/") for fd in descriptors.iterdir()):
+    while not any(target.startswith(f"{tmp_path}/") for target in open_files(child.pid)):
         time.sleep(0.01)
     time.sleep(0.1)  # the ends are read within a millisecond: what is read now is the rest
     child.send_signal(signal.SIGINT)

@@ -28,6 +28,7 @@ from rdc.model.sync import SyncOptions
 from rdc.session.commands import Conversation, Receive
 from rdc.session.sync import sync
 from tests.daemons import wait_until
+from tests.descriptors import open_files
 from tests.hostile_peer import answer_of, dial, opened, private_kb, serving
 from tests.syncing import RDC, contents_of
 from tests.trees import describe, read_tree, tree, write_tree
@@ -340,7 +341,7 @@ def test_the_descriptors_of_strangers_do_not_reach_a_session(data: Path) -> None
         transport = opened(daemon)
         daemon.await_log("open")
         (pid,) = daemon.children()
-        links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        links = open_files(pid)
         # The connection, and the pair that wakes the daemon's loop.
         assert len([link for link in links if link.startswith("socket:")]) <= 3
         transport.close()

@@ -12,6 +12,7 @@ import pytest
 
 from rdc.errors import ExitCode
 from tests.daemons import Daemon, running_daemon
+from tests.descriptors import open_files
 from tests.hostile_peer import opened
 from tests.trees import tree, write_tree
 from tests.unprivileged import NOBODY, place_of_nobody
@@ -70,7 +71,7 @@ def test_nothing_of_root_is_left(daemon: Daemon) -> None:
         assert found["Umask"] == ["0022"]
         assert os.readlink(f"/proc/{pid}/cwd") == "/"
         # Descriptors that root opened are the ports and what was inherited, no file of root's.
-        links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        links = open_files(pid)
         assert not [link for link in links if "identity.pem" in link or "daemon.toml" in link]
     transport.close()
     daemon.await_idle()

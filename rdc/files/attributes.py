@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rdc.model.instances import Attributes
+    from rdc.model.attributes import Attributes
 
 __all__ = ["read_attributes", "write_attributes"]
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rdc.files.attributes import read_attributes
 from rdc.files.failure import changed
 from rdc.files.lease import is_intact, take_lease
-from rdc.files.source import SPAN_BYTES
+from rdc.files.source import SPAN_BYTES, identity_of
+from rdc.model.entries import Metadata
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile
-    from rdc.model.entries import Identity, Metadata
-    from rdc.model.instances import Attributes
+    from rdc.model.attributes import Attributes
+    from rdc.model.entries import Identity
 
 __all__ = ["HeldFile", "difference", "same_bytes"]
 
@@ -41,7 +43,8 @@ class HeldFile:
     """A regular file that nobody can write to unseen; a context manager.
 
     The lease (rdc.files.lease) says that there is no writer when it is taken; afterwards `check` says whether
-    one is waiting. Until then its bytes and its size cannot change; mode, owner, times and names can.
+    one is waiting. Until then its bytes and its size cannot change; mode, owner, times and names can. All
+    that is said of the file was read after the lease: somebody may write to it between opening and holding.
     """
 
     def __init__(self, root: Root, path: bytes) -> None:
@@ -51,8 +54,12 @@ class HeldFile:
         self._source: SourceFile = root.open_read(path)
         try:
             take_lease(self._source.fileno())
-            # Taken after the lease: a writer that closed right before has left its times by now.
-            self._found = os.fstat(self._source.fileno())
+            # After the lease, not what opening it found: a writer that closed in between has left his size
+            # and times by now, and nobody changes them unseen from here on.
+            self._found = now = os.fstat(self._source.fileno())
+            self.identity: Identity = identity_of(now)
+            """Of its times only the mtime stays when it is linked."""
+            self.metadata = Metadata(stat.S_IMODE(now.st_mode), now.st_mtime_ns, now.st_uid, now.st_gid)
             self.attributes: Attributes = read_attributes(self._source.fileno())
         except OSError as error:
             self.close()
@@ -65,15 +72,6 @@ class HeldFile:
         except BaseException:
             self.close()
             raise
-
-    @property
-    def identity(self) -> Identity:
-        """When it was opened; of its times only the mtime stays when it is linked."""
-        return self._source.identity
-
-    @property
-    def metadata(self) -> Metadata:
-        return self._source.metadata
 
     @property
     def links(self) -> int:

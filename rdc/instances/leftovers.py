@@ -101,7 +101,11 @@ def _clear(
         # A spare name of a file that has others: nothing is lost with it.
         if apply:
             with _named(root, path):
-                os.unlink(name, dir_fd=root.directory(directory, fresh=True).fd)
+                place = root.directory(directory, fresh=True)
+                # No lease keeps names: the others may have gone since it was opened.
+                if os.fstat(old.fileno()).st_nlink < 2:
+                    return None
+                os.unlink(name, dir_fd=place.fd)
         return Instance(Action.CLEAR, root.shown(path), root.shown(path), 0, 0, 0)
 
 
@@ -143,5 +147,8 @@ def _carry_out(
     # What has the name must be durable in its place before the other goes.
     os.fsync(now.fileno())
     sync_directory(place)
+    # That takes as long as a disk does: somebody may have asked to write by now.
+    old.check()
+    now.check()
     if old.is_at(name, place.fd) and now.is_at(target, place.fd):
         os.unlink(name, dir_fd=place.fd)

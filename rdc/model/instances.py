@@ -10,13 +10,12 @@ from rdc.records import dataclass
 
 if TYPE_CHECKING:
     from array import array
-    from typing import TypeAlias
 
+    from rdc.model.attributes import Attributes
     from rdc.model.entries import Identity, Metadata
 
 __all__ = [
     "Action",
-    "Attributes",
     "DedupeOptions",
     "DedupeReport",
     "EqualRuns",
@@ -26,10 +25,6 @@ __all__ = [
     "Place",
     "Sharing",
 ]
-
-
-Attributes: TypeAlias = tuple[tuple[bytes, bytes], ...]
-"""(name, value), sorted. The kernel bounds both a value and all names together to 64 KiB."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,6 +187,23 @@ def test_closed_streams_are_no_traceback() -> None:
     assert subprocess.run(["sh", "-c", command]).returncode == 0
 
 
+def test_an_interrupt_where_python_drops_what_is_raised_ends_the_run() -> None:
+    script = (
+        "import os, signal\n"
+        "from rdc.cli import main\n"
+        "class Dropped:\n"
+        "    def __del__(self):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "def run(words, environment):\n"
+        "    Dropped()\n"
+        "    return 0\n"
+        "main.run = run\n"
+        "main.entry()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (20, b"", b"")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_told_to_stop(number: int) -> None:
     script = (

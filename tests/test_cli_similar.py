@@ -55,10 +55,10 @@ def test_groups_for_people(tree: Path) -> None:
         ["8.0", "KB", f"{tree}/two/a"],
     ]
     assert all(50 < float(line.split()[0]) < 100 for line in lines)
-    assert process.err == "1 group of 3 similar files among 5; 2 candidates, 0 of them false\n"
+    assert process.err == "1 group of 3 similar files, out of 5 with different content; 2 pairs compared\n"
     assert run(tree, "-q", "--threshold=0.99").out == ""
     (tree / "sole").mkdir()
-    assert run(tree / "sole").err == "no similar files among 0\n"
+    assert run(tree / "sole").err == "no similar files, out of 0 with different content\n"
 
 
 def test_ranking(tree: Path) -> None:

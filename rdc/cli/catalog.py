@@ -61,7 +61,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """The words after `rdc catalog`. Raises RdcError."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc catalog")
     if parsed.has("--help"):
-        environment.data(help_text())
+        environment.show_help(help_text())
         return ExitCode.OK
     verbs = {"show": _show, "prune": _prune, "forget": _forget}
     what = parsed.operands[0] if parsed.operands else ""

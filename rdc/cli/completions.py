@@ -41,7 +41,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """The words after `rdc completions`. Raises RdcError."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc completions")
     if parsed.has("--help"):
-        environment.data(help_text())
+        environment.show_help(help_text())
         return ExitCode.OK
     shells = {"bash": _bash, "zsh": _zsh, "fish": _fish}
     if len(parsed.operands) != 1 or parsed.operands[0] not in shells:

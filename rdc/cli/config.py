@@ -34,7 +34,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """The words after `rdc config`. Raises RdcError."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc config")
     if parsed.has("--help"):
-        environment.data(help_text())
+        environment.show_help(help_text())
         return ExitCode.OK
     if parsed.operands != ("show",):
         raise UsageError("rdc config is followed by show (see rdc config --help)")

@@ -69,7 +69,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     try:
         parsed = parse_dedupe(words)
         if parsed.has("--help"):
-            environment.data(help_text())
+            environment.show_help(help_text())
             return ExitCode.OK
         request = read_dedupe(parsed, lambda name: read_rule_file(name, environment))
     except RdcError as error:

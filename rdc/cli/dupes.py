@@ -76,7 +76,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """The words after `rdc dupes`. Raises RdcError."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc dupes")
     if parsed.has("--help"):
-        environment.data(help_text())
+        environment.show_help(help_text())
         return ExitCode.OK
     if not parsed.operands:
         raise UsageError("rdc dupes needs a file or directory (see rdc dupes --help)")

@@ -48,6 +48,12 @@ class Environment:
         except OSError as error:
             raise _output_error(error) from error
 
+    def show_help(self, text: str) -> None:
+        """Write a help text to stdout, folded to the width there is; raises as data() does."""
+        from rdc.cli.help_page import folded, page_width
+
+        self.data(folded(text, page_width(self.stdout, self.environ)))
+
     def binary(self, data: bytes) -> None:
         """As data(), of bytes that are no text, such as names."""
         try:

@@ -56,7 +56,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """The words after `rdc index`. Raises RdcError."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc index")
     if parsed.has("--help"):
-        environment.data(help_text())
+        environment.show_help(help_text())
         return ExitCode.OK
     if not parsed.operands:
         raise UsageError("rdc index needs a directory (see rdc index --help)")

@@ -49,7 +49,7 @@ Examples:
   rdc keys show --pem > laptop.pem               to be copied to the other side
   rdc keys trust laptop laptop.pem               on the daemon's side: a name for its modules to allow
   rdc keys trust backup.example.org server.pem   on this side: the host as rdc://HOST/ names it
-  ssh backup.example.org rdc keys show --pem | rdc keys trust backup.example.org -
+  ssh nas.example.org rdc keys show --pem | rdc keys trust nas.example.org -
 
 Over rdc:// each side shows a certificate, and each must trust the other's beforehand. NAME is a host, with
 :PORT behind it where that is not 8730, or what a daemon's modules allow. FILE may be -, stdin.
@@ -74,7 +74,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """The words after `rdc keys`. Raises RdcError."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc keys")
     if parsed.has("--help"):
-        environment.data(help_text())
+        environment.show_help(help_text())
         return ExitCode.OK
     from rdc.transport.keys import key_directory
 

@@ -10,12 +10,13 @@ import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
-from typing import Protocol, cast
+from typing import NoReturn, Protocol, cast
 
 from rdc.cli.environment import Environment, OutputClosedError, process_environment
 from rdc.cli.options import OptionGroup
 from rdc.cli.settings import default_words
 from rdc.errors import ExitCode, RdcError, UsageError, printable
+from rdc.files.descriptors import raise_descriptor_limit
 
 __all__ = ["VERBS", "Verb", "entry", "run", "verbs"]
 
@@ -56,10 +57,12 @@ class Verb(Protocol):
 
 def entry() -> None:
     """Run this process's command line and exit."""
+    sys.unraisablehook = _unraisable
     # As on Ctrl-C, a run that is told to stop still removes what it was about to write.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
+    raise_descriptor_limit()
     code = run(sys.argv[1:], process_environment())
     try:
         sys.stdout.flush()
@@ -127,7 +130,7 @@ def _dispatch(words: Sequence[str], environment: Environment) -> ExitCode:
     if first in VERBS:
         return _run_verb(_verb(first), words[1:], environment)
     if first in ("--help", "-h", "help"):
-        environment.data(_help_text(words[1:]))
+        environment.show_help(_help_text(words[1:]))
         return ExitCode.OK
     if first in ("--version", "-V"):
         environment.data(_version_text())
@@ -196,7 +199,18 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+def _unraisable(found: sys.UnraisableHookArgs) -> None:
+    """A signal that came in a destructor or the like, where Python drops what is raised."""
+    if isinstance(found.exc_value, KeyboardInterrupt):
+        _end_at_once()
+    sys.__unraisablehook__(found)
+
+
 def _stop_at_once(_number: int, _frame: FrameType | None) -> None:
+    _end_at_once()
+
+
+def _end_at_once() -> NoReturn:
     """As a kill: every path is wholly old or wholly new at any moment, and the next run goes on."""
     with contextlib.suppress(OSError):
         # A bar may have hidden the cursor.

@@ -47,7 +47,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """The words after `rdc merge`. Raises RdcError."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc merge")
     if parsed.has("--help"):
-        environment.data(help_text())
+        environment.show_help(help_text())
         return ExitCode.OK
     if not parsed.operands:
         raise UsageError("rdc merge needs parts, which rdc scan -o writes (see rdc merge --help)")

@@ -54,7 +54,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """The words after `rdc scan`. Raises RdcError."""
     parsed = parse_scan(list(words))
     if parsed.has("--help"):
-        environment.data(help_text())
+        environment.show_help(help_text())
         return ExitCode.OK
     request = read_scan(parsed, lambda name: read_rule_file(name, environment))
     check_outputs(request.part, request.output)

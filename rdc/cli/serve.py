@@ -69,7 +69,7 @@ def run(
     """The words after `rdc serve`. Raises RdcError."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc serve")
     if parsed.has("--help"):
-        environment.data(help_text())
+        environment.show_help(help_text())
         return ExitCode.OK
     if parsed.operands:
         raise UsageError(f"rdc serve takes no {parsed.operands[0]} (see rdc serve --help)")

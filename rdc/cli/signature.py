@@ -59,7 +59,7 @@ def run(words: Sequence[str], environment: Environment, *, sign_file: SignFile |
     """The words after `rdc signature`. Raises RdcError."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc signature")
     if parsed.has("--help"):
-        environment.data(help_text())
+        environment.show_help(help_text())
         return ExitCode.OK
     if len(parsed.operands) != 1:
         raise UsageError(f"one FILE is needed, {len(parsed.operands)} were given (see rdc signature --help)")

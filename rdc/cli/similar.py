@@ -90,7 +90,7 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
     """The words after `rdc similar`. Raises RdcError."""
     parsed = parse_words(words, OPTIONS, {}, command="rdc similar")
     if parsed.has("--help"):
-        environment.data(help_text())
+        environment.show_help(help_text())
         return ExitCode.OK
     if not parsed.operands:
         raise UsageError("rdc similar needs a file or directory (see rdc similar --help)")

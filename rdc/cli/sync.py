@@ -85,7 +85,7 @@ def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None
     try:
         parsed = parse_sync(list(words))
         if parsed.has("--help"):
-            environment.data(help_text())
+            environment.show_help(help_text())
             return ExitCode.OK
         request = read_request(parsed, lambda name: read_rule_file(name, environment))
     except RdcError as error:

@@ -31,7 +31,7 @@ def told(output: Output) -> Iterator[None]:
     except KeyboardInterrupt:
         output.fail(RdcError("interrupted", code=ExitCode.INTERRUPTED))
         raise
-    except Exception as error:
+    except Exception as error:  # whatever it is, the reader of events hears of it; it goes on as it came
         output.fail(RdcError(f"internal error: {type(error).__name__}: {error}", code=ExitCode.USAGE))
         raise
     finally:

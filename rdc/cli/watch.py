@@ -119,7 +119,7 @@ def run(words: Sequence[str], environment: Environment, *, watcher: Watcher | No
     try:
         parsed = parse_words(list(words), OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc watch")
         if parsed.has("--help"):
-            environment.data(help_text())
+            environment.show_help(help_text())
             return ExitCode.OK
         request = _read(parsed, environment)
     except RdcError as error:

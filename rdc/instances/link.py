@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, printable
+from rdc.files.descriptors import share_of_descriptors
 from rdc.files.failure import changed
 from rdc.files.hard_link import LinkSwap, sync_contents, sync_names
 from rdc.files.held import HeldFile, difference, same_bytes
@@ -32,7 +33,7 @@ __all__ = ["BATCH_BYTES", "BATCH_NAMES", "Linker"]
 
 BATCH_NAMES = 64
 """Names of one batch: its three waits for the disk are then a small part of the work, and the files it holds,
-two descriptors a name at worst, fit the usual limit of 1,024."""
+two descriptors a name at worst, are few. Fewer where the limit of descriptors is low."""
 
 BATCH_BYTES = 64 << 20
 """Bytes compared in one batch, or one file of any size: a tenth of a second from memory, a second from a
@@ -66,6 +67,7 @@ class Linker:
         self._trees = trees
         self._tally = tally
         self._journal = journal
+        self._most_names = share_of_descriptors(BATCH_NAMES)
         self._batch: list[_Task] = []
         self._batch_names = 0
         self._batch_bytes = 0
@@ -133,7 +135,7 @@ class Linker:
         self._batch.append(task)
         self._batch_names += len(task.old.names)
         self._batch_bytes += task.old.facts.identity.size
-        if self._batch_names >= BATCH_NAMES or self._batch_bytes >= BATCH_BYTES:
+        if self._batch_names >= self._most_names or self._batch_bytes >= BATCH_BYTES:
             self.flush()
 
     # Step 1: hold and compare

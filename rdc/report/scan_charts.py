@@ -286,7 +286,7 @@ def _layout(*, height: int = 360, **more: Any) -> dict[str, Any]:
 
 def _figure(traces: Sequence[dict[str, Any]], layout: dict[str, Any]) -> str:
     """JSON that may stand in a script element. The library checks every name of a property."""
-    from plotly.graph_objects import Figure  # type: ignore[import-untyped]
+    from plotly.graph_objects import Figure
 
     text: str = Figure(data=list(traces), layout=layout).to_json()
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -39,7 +39,7 @@ def write_html(report: ScanReport, path: str) -> None:
 def scan_html(report: ScanReport) -> str:
     """The page. Raises UsageError where plotly, an optional dependency, is missing."""
     try:
-        from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
+        from plotly.offline import get_plotlyjs
     except ImportError as error:
         raise UsageError(
             "--html needs plotly (python3 -m pip install plotly); --json needs nothing"

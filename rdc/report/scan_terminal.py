@@ -25,19 +25,20 @@ ROWS = 10
 """Rows of a table of directories, types or pairs: what fits a screen; the rest is in --json."""
 
 FIRST_WIDTH = 24
-"""Columns that a path gets at least before it is broken into lines; titles of levels need less."""
+"""Columns that a path gets at least before it is broken into lines; titles of levels need less. Where a table
+leaves it fewer, its rows are folded."""
 
 COLUMN_SPACE = 3
 """Columns between two cells."""
 
-PLAIN_WIDTH = 110
-"""Columns where the output is no terminal: paths are cut in the middle of a column before lines break."""
+UNBOUNDED = 1 << 20
+"""Columns where the output is no terminal: a row is a line, for the programs that read it."""
 
 
 def print_scan(
     report: ScanReport, stream: TextIO, *, terminal: bool, color: bool, width: int | None = None
 ) -> None:
-    """Writes the report to `stream`. `width` in columns; None: the terminal's, or PLAIN_WIDTH."""
+    """Writes the report to `stream`. `width` in columns; None: the terminal's, or no bound."""
     from rich.console import Console
 
     console = Console(
@@ -45,7 +46,7 @@ def print_scan(
         force_terminal=terminal,
         no_color=not color,
         color_system="standard" if color and terminal else None,
-        width=width if width is not None or terminal else PLAIN_WIDTH,
+        width=width if width is not None or terminal else UNBOUNDED,
         highlight=False,
         markup=False,
         emoji=False,
@@ -93,9 +94,7 @@ def _levels(console: Console, report: ScanReport) -> None:
         for level in report.levels
     ]
     heads = ("granularity", "chunks", "unique", "kept", "saves", "ratio", "with zstd")
-    _print_table(
-        console, "What deduplication keeps", heads, rows, spared=("ratio", "unique", "chunks", "saves")
-    )
+    _print_table(console, "What deduplication keeps", heads, rows)
 
 
 def _about(level: LevelSummary, text: str) -> str:
@@ -124,7 +123,7 @@ def _directories(console: Console, report: ScanReport) -> None:
         return
     rows = [(printable(one.path), *_duplicate_cells(one)) for one in shown]
     heads = ("directory", "files", "bytes", "duplicate", "")
-    _print_table(console, "Where duplicate bytes are", heads, rows, spared=("files", "bytes"))
+    _print_table(console, "Where duplicate bytes are", heads, rows)
 
 
 def _duplicate_cells(one: DirectorySummary | TypeSummary) -> tuple[str, str, str, str]:
@@ -152,9 +151,7 @@ def _types(console: Console, report: ScanReport) -> None:
     if not shown:
         return
     rows = [(printable(one.name) or "(none)", *_duplicate_cells(one)) for one in shown]
-    _print_table(
-        console, "By type", ("type", "files", "bytes", "duplicate", ""), rows, spared=("files", "bytes")
-    )
+    _print_table(console, "By type", ("type", "files", "bytes", "duplicate", ""), rows)
 
 
 def _overlaps(console: Console, report: ScanReport) -> None:
@@ -185,32 +182,48 @@ def _similar(console: Console, report: ScanReport) -> None:
 
 
 def _print_table(
-    console: Console,
-    title: str,
-    heads: tuple[str, ...],
-    rows: Sequence[tuple[str, ...]],
-    *,
-    spared: tuple[str, ...] = (),
+    console: Console, title: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]
 ) -> None:
-    """Figures to the right, and none cut off: on a narrow terminal the columns of `spared` are left out, one
-    after the other, until the first one has room."""
+    """Figures to the right, and none cut off: where the first column would have no room, each row's figures
+    stand below its name, with their heads."""
     from rich import box
     from rich.table import Table
 
     widths = [max(map(len, cells)) for cells in zip(heads, *rows, strict=True)]
     widths[0] = min(widths[0], FIRST_WIDTH)
-    shown = list(range(len(heads)))
-    for head in spared:
-        if sum(widths[number] + COLUMN_SPACE for number in shown) <= console.width:
-            break
-        shown.remove(heads.index(head))
+    if sum(widths) + COLUMN_SPACE * len(widths) > console.width:
+        _print_folded(console, title, heads, rows)
+        return
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(heads[0], overflow="fold")
-    for number in shown[1:]:
-        table.add_column(heads[number], justify="right", no_wrap=True)
+    for head in heads[1:]:
+        table.add_column(head, justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*(row[number] for number in shown))
+        table.add_row(*row)
     console.print(table)
+
+
+def _print_folded(
+    console: Console, title: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]
+) -> None:
+    console.print(title, style="bold")
+    for name, *cells in rows:
+        console.print(name, overflow="fold")
+        texts: list[str] = []
+        for head, cell in zip(heads[1:], cells, strict=True):
+            if cell and not head:  # belongs to the one before
+                texts[-1] += f", {cell}"
+            elif cell:
+                texts.append(f"{head} {cell}")
+        lines: list[str] = []
+        for text in texts:
+            if lines and len(f"{lines[-1]}; {text}") < console.width:
+                lines[-1] += f"; {text}"
+            else:
+                lines.append(f"  {text}")
+        for line in lines:
+            console.print(line)
+    console.print()
 
 
 def _coverage(report: ScanReport) -> str:

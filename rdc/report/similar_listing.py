@@ -56,13 +56,17 @@ def folder_rows(pair: SimilarFolders) -> str:
 
 
 def summary_text(summary: SimilarSummary) -> str:
-    """`206 groups of 477 similar files among 5,123; 9,841 candidates, 9,570 of them false`."""
+    """`2 groups of 5 similar files, out of 123 with different content; 9 pairs compared, 4 below the
+    threshold`."""
     found = f"{counted(summary.groups, 'group')} of {counted(summary.grouped, 'similar file')}"
-    text = f"{found if summary.groups else 'no similar files'} among {summary.files:,}"
+    text = found if summary.groups else "no similar files"
+    text += f", out of {summary.files:,} with different content"
     if summary.candidates:
-        text += f"; {counted(summary.candidates, 'candidate')}, {summary.false_candidates:,} of them false"
+        text += f"; {counted(summary.candidates, 'pair')} compared"
+    if summary.false_candidates:
+        text += f", {summary.false_candidates:,} below the threshold"
     if summary.left_out:
-        text += f"; {summary.left_out:,} weaker ones not looked at"
+        text += f"; {counted(summary.left_out, 'less likely pair')} not compared"
     return text
 
 

@@ -1,0 +1,104 @@
+"""Help texts folded to a terminal's width: prose is filled, options and examples stay in their columns."""
+
+from __future__ import annotations
+
+import os
+import re
+import textwrap
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import TextIO
+
+__all__ = ["folded", "page_width"]
+
+USUAL_WIDTH = 80
+"""Columns where nobody says how many there are: what pipes and files get."""
+
+WIDEST = 110
+"""What help texts are written for: longer lines are hard to read."""
+
+NARROWEST = 20
+"""Below, a line would hold hardly a word."""
+
+EXPLANATION_WIDTH = 28
+"""Columns that explanations need at least beside what they explain: else they stand below it."""
+
+BELOW = 6
+"""Where explanations begin then."""
+
+_ROW = re.compile(r"(?P<term> +\S(?:.*\S)?)(?P<gap> {2,})(?P<explanation>[^\s#].*)")
+_CONTINUED = re.compile(r"(?P<gap> {12,})(?P<explanation>[^\s#].*)")
+"""What explains a term that reaches into its column, in the line below."""
+
+
+def page_width(stdout: TextIO, environ: Mapping[str, str]) -> int:
+    """COLUMNS, or as many as the terminal has."""
+    columns = environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns):
+        return int(columns)
+    try:
+        return os.get_terminal_size(stdout.fileno()).columns or USUAL_WIDTH
+    except (OSError, ValueError):  # no terminal; no file at all
+        return USUAL_WIDTH
+
+
+def folded(text: str, width: int) -> str:
+    """`text` in lines of at most `width` columns, but for commands and settings: whoever copies these wants
+    them whole."""
+    width = max(NARROWEST, min(width, WIDEST))
+    lines: list[str] = []
+    for kind, block in groupby(text.split("\n"), _kind):
+        rows = list(block)
+        if kind == "prose":
+            lines += _filled(" ".join(rows), width)
+        elif kind == "usage":
+            for row in rows:
+                lines += _filled(row, width, hanging=len("Usage: rdc "))
+        elif kind == "rows":
+            lines += _in_columns(rows, width)
+        else:
+            lines += rows
+    return "\n".join(lines)
+
+
+def _kind(line: str) -> str:
+    if not line:
+        return "empty"
+    if line.startswith(("Usage: ", "       rdc ")):
+        return "usage"
+    return "rows" if line.startswith(" ") else "prose"
+
+
+def _in_columns(rows: Sequence[str], width: int) -> Iterator[str]:
+    """Rows of terms, and explanations which all begin in one column, or stand below what they explain."""
+    found = [_ROW.fullmatch(row) or _CONTINUED.fullmatch(row) for row in rows]
+    column = max([match.start("explanation") for match in found if match is not None], default=0)
+    beside = width - column >= EXPLANATION_WIDTH
+    for row, match in zip(rows, found, strict=True):
+        if match is None or len(row) <= width:
+            yield row
+            continue
+        term = match.groupdict().get("term")
+        if beside:
+            indent = match.start("explanation")
+            lines = _filled(match["explanation"], width - indent)
+            yield row[:indent] + lines[0]
+        else:
+            indent = BELOW
+            lines = ["", *_filled(match["explanation"], width - indent)]
+            if term is not None:
+                yield term
+        yield from (" " * indent + line for line in lines[1:])
+
+
+def _filled(text: str, width: int, *, hanging: int = 0) -> list[str]:
+    return textwrap.wrap(
+        text,
+        width,
+        subsequent_indent=" " * hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 __all__ = [
+    "ATTRIBUTES_HELD_BYTES",
+    "ATTRIBUTE_MESSAGE_BYTES",
+    "ATTRIBUTE_NAME_BYTES",
+    "ATTRIBUTE_SET_BYTES",
+    "ATTRIBUTE_VALUE_BYTES",
     "BLOCKS_PER_MESSAGE",
     "BLOCK_BYTES",
     "BLOCK_SIZE_MAX",
@@ -39,6 +44,7 @@ __all__ = [
     "FILTER_RULES",
     "FOLDER_PAIRS",
     "FRAME_BYTES",
+    "FURTHER_BYTES",
     "GONE_BYTES",
     "HANDSHAKE_BYTES",
     "INBOUND_BYTES",
@@ -261,8 +267,8 @@ BASES_PER_FILE = 3
 """Files beside the one at its path that a file may be rebuilt from: each is read and looked through."""
 
 KEPT_BASES = 64
-"""Files kept open because others are made from them and their own new versions may come first; with what is
-staged for a commit they fit the usual limit of 1,024 descriptors. Beyond, such a file may cost a repair."""
+"""Files kept open because others are made from them and their own new versions may come first; fewer where
+the limit of descriptors is low. Beyond, such a file may cost a repair."""
 
 TREES_IN_FLIGHT = 16_384
 """Files compared by descent at a time. More wait for these, which costs further round trips."""
@@ -317,8 +323,8 @@ FILES_PER_BATCH = 1024
 """Small files in one message: a thousandth of a message's cost each."""
 
 OPENED_FILES = 256
-"""Files open at a time so that their contents are compared together: a group that shares a reference, and a
-quarter of the usual limit of 1,024 descriptors."""
+"""Files open at a time so that their contents are compared together: a group that shares a reference. Fewer
+where the limit of descriptors is low."""
 
 ROOTS_REMEMBERED = 1 << 18
 """Entries of a tree of whose small files the roots are remembered, 10 MB, and not put into the catalog. In a
@@ -475,3 +481,24 @@ RESCAN_SECONDS = 31_536_000
 UNTOLD_EVENTS = 4_096
 """Problems of one turn that a source's side keeps for a user at the far side, some 200 bytes each; of trees
 with more unreadable entries the rest is passed over."""
+
+FURTHER_BYTES = 8
+"""Of the digest of links and attributes that a Manifest has, to find out whether they are the same. That they
+are not after all, once in 10^19 times, shows in the root, which covers all 32."""
+
+ATTRIBUTE_NAME_BYTES = 255
+"""Of the name of an extended attribute: Linux's own limit (XATTR_NAME_MAX)."""
+
+ATTRIBUTE_VALUE_BYTES = 65_536
+"""Of its value: Linux's own limit (XATTR_SIZE_MAX)."""
+
+ATTRIBUTE_SET_BYTES = 256 << 10
+"""All attributes of one entry, packed: four values as long as there can be, or thousands of usual ones, which
+ext4 has no room for; a quarter of a frame. More are named and left alone."""
+
+ATTRIBUTE_MESSAGE_BYTES = 512 << 10
+"""The different sets of one message: two as long as there can be, half a frame."""
+
+ATTRIBUTES_HELD_BYTES = 64 << 20
+"""Different sets that a destination remembers until it sets them, when all contents are in place: most trees
+have a few that repeat; a million files with one of their own each, of 64 bytes, fit."""

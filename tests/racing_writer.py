@@ -9,11 +9,12 @@ import pickle
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
-__all__ = ["Account", "Marks", "Writer", "keep_account", "mark_files"]
+__all__ = ["IN_PLACE", "WAYS", "Account", "Marks", "Writer", "disturb", "keep_account", "mark_files"]
 
 T = TypeVar("T")
 
@@ -162,3 +163,56 @@ def mark_files(place: Path, names: list[str], seed: int, changes: int, pause: fl
                 _write_mapped(path, slot, mark, rng.random() * 0.002)
             made.slots[name] = mark
     return made
+
+
+# A writer in a tree that is synced
+
+
+WAYS = 9
+IN_PLACE = 3
+"""The first so many of them keep inodes and sizes."""
+
+
+def disturb(place: Path, names: list[str], seed: int, changes: int, pause: float, ways: int = WAYS) -> int:
+    """Make so many changes below `place`, `pause` seconds apart on average: overwrite files in place with as
+    many bytes, in one write and in several, append, truncate, save by renaming, change modes, move files and
+    directories away and back. How many could be made."""
+    rng = random.Random(seed)
+    made = 0
+    for _ in range(changes):
+        path = place / rng.choice(names)
+        with suppress(OSError):  # the sync moved or replaced it
+            _disturb(place, path, rng, rng.randrange(ways))
+            made += 1
+        if pause:
+            time.sleep(rng.random() * 2 * pause)
+    return made
+
+
+def _disturb(place: Path, path: Path, rng: random.Random, way: int) -> None:
+    if way < IN_PLACE:
+        with path.open("r+b", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            for part in range(way + 1):
+                file.write(rng.randbytes(size * (part + 1) // (way + 1) - size * part // (way + 1)))
+    elif way == 3:
+        with path.open("ab") as file:
+            file.write(rng.randbytes(100))
+    elif way == 4:
+        _save(path, rng.randbytes(path.stat().st_size))
+    elif way == 5:
+        os.truncate(path, path.stat().st_size // 2 + 50)
+    elif way == 6:
+        path.chmod(0o600 + rng.randrange(64))
+    elif way == 7:
+        _move_there_or_back(path)
+    elif path.parent != place:
+        _move_there_or_back(path.parent)
+
+
+def _move_there_or_back(path: Path) -> None:
+    moved = path.with_name(path.name + ".moved")
+    if moved.exists():
+        moved.rename(path)
+    else:
+        path.rename(moved)

@@ -155,6 +155,7 @@ def test_the_catalog_is_chosen_beside_the_options(tmp_path: Path) -> None:
         (["--existing"], SyncOptions(existing=True)),
         (["-S"], SyncOptions(sparse=True)),
         (["-aH"], SyncOptions(hard_links=True)),
+        (["-aAX"], SyncOptions(acls=True, xattrs=True)),
         (["--ignore-existing", "--size-only"], SyncOptions(ignore_existing=True, size_only=True)),
     ],
 )
@@ -252,8 +253,8 @@ def test_rule_files_that_cannot_be_read(tmp_path: Path) -> None:
             "--remote-path needs a program, such as: --remote-path=/usr/local/bin/rdc",
         ),
         (
-            ["-aA", "a", "b"],
-            "rdc has no -A: not available yet; permissions, times and owners are kept",
+            ["-aU", "a", "b"],
+            "rdc has no -U: modification times are kept, no others",
         ),
         (["--arch", "a", "b"], "unknown option --arch; did you mean --archive? (see rdc sync --help)"),
     ],

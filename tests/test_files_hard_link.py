@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import mmap
 import os
-import stat
-import struct
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -24,13 +21,10 @@ from rdc.files.confined import Root
 from rdc.files.displaced import displaced_name, is_displaced, is_displaced_of, is_unchanged
 from rdc.files.hard_link import LinkSwap, sync_contents, sync_names
 from rdc.files.held import HeldFile, difference, same_bytes
-from rdc.files.separate import separate
 from rdc.files.syscalls import rename_exchange
 from rdc.files.temporary import is_temporary
 from rdc.model.entries import Metadata
-
-CONTENT = bytes(range(256)) * 40
-TIME = 1_234_567_890_123_456_789
+from tests.saved_files import CONTENT, TIME, replace
 
 
 @dataclass
@@ -77,13 +71,6 @@ def wants_to_write(path: Path) -> None:
     """What a writer's open(2) does to a lease, without waiting for its end."""
     with pytest.raises(BlockingIOError):
         os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-
-
-def replace(path: Path, content: bytes) -> None:
-    """As programs save a file."""
-    beside = path.with_name("saved")
-    beside.write_bytes(content)
-    beside.rename(path)
 
 
 @contextmanager
@@ -371,48 +358,6 @@ def test_undoing_puts_the_old_file_back(pair: Pair) -> None:
     pair.expect_untouched()
 
 
-# Who cannot be held
-
-
-def test_open_files_are_refused(linking: Path) -> None:
-    path = linking / "file"
-    path.write_bytes(CONTENT)
-    root = Root.open(os.fsencode(linking))
-    with path.open("r+b") as file:
-        with pytest.raises(FileError, match="found that it is open for writing"):
-            HeldFile(root, b"file")
-        mapping = mmap.mmap(file.fileno(), 0)
-    # Closed, and still mapped: its bytes can change without a trace in any time stamp.
-    with pytest.raises(FileError, match="found that it is open for writing"):
-        HeldFile(root, b"file")
-    mapping.close()
-    with path.open("rb"), HeldFile(root, b"file") as held:
-        held.check()
-
-
-def test_links_and_special_files_are_not_held(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to("file")
-    os.mkfifo(tmp_path / "fifo")
-    (tmp_path / "directory").mkdir()
-    root = Root.open(os.fsencode(tmp_path))
-    for name in (b"link", b"fifo", b"directory", b"none"):
-        with pytest.raises(FileChangedError):
-            HeldFile(root, name)
-
-
-@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOLCK, errno.EACCES])
-def test_file_systems_without_leases(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(fd: int) -> None:
-        raise OSError(number, os.strerror(number))
-
-    (tmp_path / "file").write_bytes(b"x")
-    monkeypatch.setattr("rdc.files.held.take_lease", refuse)
-    with pytest.raises(FileError) as caught:
-        HeldFile(Root.open(os.fsencode(tmp_path)), b"file")
-    assert caught.value.code is ExitCode.PARTIAL
-    assert f"{tmp_path}/file: cannot hold it still: expected a file at rest" in str(caught.value)
-
-
 def test_comparison_stops_for_a_writer(pair: Pair) -> None:
     wants_to_write(pair.name)
     with pytest.raises(FileChangedError):
@@ -504,80 +449,3 @@ def test_names_of_displaced_files() -> None:
     assert not is_temporary(name)
     for other in (b".rdc-0123456789abcdef.tmp", b".rdc-0123.old", b"x" + name, name + b"x", b"old"):
         assert not is_displaced(other)
-
-
-# And back
-
-
-def acl_entry(tag: int, permissions: int, number: int = 0xFFFFFFFF) -> bytes:
-    return struct.pack("<HHI", tag, permissions, number)
-
-
-ACL = struct.pack("<I", 2) + b"".join(
-    (
-        acl_entry(0x01, 6),
-        acl_entry(0x02, 4, 1234),
-        acl_entry(0x04, 4),
-        acl_entry(0x10, 4),
-        acl_entry(0x20, 0),
-    )
-)
-"""user::rw-, user:1234:r--, group::r--, mask::r--, other::---, as in linux/posix_acl_xattr.h."""
-
-
-def test_separate_gives_back_a_file_with_everything(linking: Path) -> None:
-    path, kept = linking / "old", linking / "kept"
-    kept.write_bytes(CONTENT)
-    os.setxattr(kept, "user.colour", b"red")
-    os.chown(kept, 12, 34)
-    kept.chmod(0o4640)
-    os.setxattr(kept, "system.posix_acl_access", ACL)
-    os.utime(kept, ns=(TIME, TIME))
-    os.link(kept, path)
-    root = Root.open(os.fsencode(linking))
-    assert separate(root, b"old", os.stat(kept).st_ino) == len(CONTENT)
-    now, then = os.stat(path), os.stat(kept)
-    assert (now.st_nlink, then.st_nlink) == (1, 1)
-    assert now.st_ino != then.st_ino
-    for what in ("st_mode", "st_uid", "st_gid", "st_mtime_ns", "st_size"):
-        assert getattr(now, what) == getattr(then, what), what
-    assert stat.S_IMODE(now.st_mode) == 0o4640
-    assert os.getxattr(path, "user.colour") == b"red"
-    assert os.getxattr(path, "system.posix_acl_access") == ACL
-    assert path.read_bytes() == CONTENT
-    assert sorted(os.listdir(linking)) == ["kept", "old"]
-
-
-def test_separate_looks_first(tmp_path: Path) -> None:
-    path, other = tmp_path / "old", tmp_path / "other"
-    path.write_bytes(CONTENT)
-    root = Root.open(os.fsencode(tmp_path))
-    inode = os.stat(path).st_ino
-    with pytest.raises(FileChangedError):
-        separate(root, b"old", inode)  # has no other name
-    os.link(path, other)
-    with pytest.raises(FileChangedError):
-        separate(root, b"old", inode + 1)
-    with path.open("r+b"), pytest.raises(FileError, match="open for writing"):
-        separate(root, b"old", inode)
-    assert os.stat(path).st_ino == os.stat(other).st_ino == inode
-
-
-def test_separate_gives_way_to_a_file_saved_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, other = tmp_path / "old", tmp_path / "other"
-    path.write_bytes(CONTENT)
-    os.link(path, other)
-    exchange = rename_exchange
-
-    def saving(one: bytes, name: bytes, directory: int) -> None:
-        replace(path, b"saved")
-        exchange(one, name, directory)
-
-    monkeypatch.setattr("rdc.files.separate.rename_exchange", saving)
-    with pytest.raises(FileChangedError):
-        separate(Root.open(os.fsencode(tmp_path)), b"old", os.stat(path).st_ino)
-    assert path.read_bytes() == b"saved"
-    assert other.read_bytes() == CONTENT
-    assert sorted(os.listdir(tmp_path)) == ["old", "other"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import resource
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from rdc.files import durable as durable_module
 from rdc.files import placing as placing_module
 from rdc.files import replacement as replacement_module
 from rdc.files.confined import Root
+from rdc.files.descriptors import OTHER_DESCRIPTORS
 from rdc.files.replace import ANYTHING, Anything, CommitGroup, Replacement, is_temporary, sweep
 from rdc.files.temporary import temporary_name
 from rdc.model.entries import Identity, Metadata
@@ -107,7 +107,7 @@ def test_a_group_flushes_when_it_is_full(root: Root, monkeypatch: pytest.MonkeyP
     assert sizes == [0, 0, 3, 3, 3, 6, 6]
     group.add(write(root, b"big", bytes(1000)), b"big", PLAIN, False, None)
     assert len(committed) == 8
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (commit_module.OTHER_DESCRIPTORS, 0))
+    monkeypatch.setattr(os, "sysconf", lambda _: OTHER_DESCRIPTORS)
     frugal = CommitGroup(root, on_commit=committed.append)
     frugal.add(write(root, b"one", b""), b"one", PLAIN, False, None)
     assert committed[-1] == b"one"

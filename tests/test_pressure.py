@@ -13,7 +13,8 @@ from rdc.protocol.pressing import HARD, PLAIN, QUICK, Pressing
 from rdc.session import pressure as pressure_module
 from rdc.session.commands import Press, Send
 from rdc.session.pressure import HARD_FIRST, SLOW, Content, Pressure
-from tests.test_session_driver import Talk, both_threads, destination, pipes, source
+from tests.driven_pairs import Talk, both_threads, pipes
+from tests.test_session_driver import destination, source
 
 
 def test_a_link_that_never_was_in_the_way_is_not_slow() -> None:

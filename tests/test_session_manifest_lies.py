@@ -39,10 +39,10 @@ from rdc.session.description import Description
 from rdc.session.serve import answer, greeting
 from rdc.tree.fold import Fold
 from rdc.tree.manifest import Manifest as Columns
+from tests.manifest_runs import equal, many
 from tests.manifests import entry, listing
 from tests.paired_sync import kinds, sync_in_turns
 from tests.run_pair import run_pair
-from tests.test_session_manifest import equal, many
 from tests.trees import File, describe, read_tree, tree, write_tree
 
 DIALLERS = pytest.mark.parametrize("dialler", list(Role), ids=["source dials", "destination dials"])

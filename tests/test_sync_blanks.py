@@ -29,7 +29,7 @@ from rdc.session import range_answers as range_answers_module
 from rdc.session.blanks import CLAIMED, SOUGHT, blanked, is_code, shown
 from rdc.session.cell_checks import corrections
 from rdc.session.corrections import Corrections
-from rdc.session.literal_requests import literal_requests
+from rdc.session.literal_requests import Asked, literal_requests
 from rdc.session.range_answers import held_fingerprints, read_fingerprints
 from tests.paired_sync import kinds, sync_in_turns
 from tests.programs import functions, linked
@@ -356,12 +356,12 @@ def test_masks_that_there_is_no_room_for_are_found_again(
     """All of them, and those behind the first batch."""
     usual = synced(*places(tmp_path / "usual"))
     monkeypatch.setattr(cells_module, "CELLS_PER_ANSWER", 4)
-    asked = literal_requests
+    ask = literal_requests
 
-    def small(fetch: Any, ranges: Any, context: Any, _: int) -> list[RangeRequest]:
-        requests = asked(fetch, ranges, context, room)
-        assert (0 < fetch.mask_bytes <= room) if room else fetch.mask_bytes == 0
-        return requests
+    def small(fetch: Any, ranges: Any, context: Any, _: int) -> Asked:
+        asked = ask(fetch, ranges, context, room)
+        assert (0 < asked.mask_bytes <= room) if room else asked.mask_bytes == 0
+        return asked
 
     monkeypatch.setattr(file_fetch_module, "literal_requests", small)
     run = synced(*places(tmp_path / "small"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -156,6 +157,24 @@ def test_a_file_with_two_names_is_copied(tmp_path: Path) -> None:
     report = run_sync(source, destination, DELETE).done
     check_equal(source, destination)
     assert report.literal_bytes == 0
+
+
+@pytest.mark.parametrize("size", [500, 50_000])
+@pytest.mark.parametrize("in_the_way", ["link", "fifo"])
+def test_a_file_that_moves_to_where_something_else_is(in_the_way: str, size: int, tmp_path: Path) -> None:
+    """A library takes the name of the link to it: a rename would replace nothing, a copy does."""
+    source = write_tree(tmp_path / "source", tree({"libx.so": blob(1, size)}))
+    destination = write_tree(tmp_path / "destination", tree({"libx.so.1": blob(1, size)}))
+    if in_the_way == "link":
+        (destination / "libx.so").symlink_to("libx.so.1")
+    else:
+        os.mkfifo(destination / "libx.so")
+    rehearsed = run_sync(source, destination, replace(DELETE, dry_run=True))
+    run = run_sync(source, destination, DELETE)
+    check_equal(source, destination)
+    assert (run.done.literal_bytes, run.done.reused_bytes) == (0, size)
+    assert sorted(rehearsed.items) == sorted(run.items)
+    assert {">f+++++++++ libx.so", "*deleting   libx.so.1"} < set(run.items)
 
 
 @pytest.mark.parametrize("outcome", [Moved.IMPOSSIBLE, Moved.CHANGED, Moved.SHARED])

@@ -10,7 +10,7 @@ import pytest
 
 from rdc.errors import ExitCode
 from tests.syncing import command
-from tests.watching import Churn, Watching, eventually, small_tree
+from tests.watching import Churn, HereLine, Watching, eventually, small_tree
 
 
 @pytest.fixture
@@ -179,6 +179,23 @@ def test_a_destination_that_is_gone_is_not_made_anew(watching: Watching, tmp_pat
         watching.destination.rmdir()
         (tmp_path / "unmounted").rename(watching.destination)
         watching.wait_equal()
+
+
+def test_there_is_no_far_side_where_all_is_here(tmp_path: Path, source: Path) -> None:
+    line = HereLine()
+    line.watching = Watching(source, tmp_path / "dst", "--delete", place=tmp_path, line=line)
+    with line.watching.running():
+        line.watching.kill_far()
+        line.watching.wait("disconnected")
+        line.watching.wait("in_step", 1)
+        line.watching.destination.rename(tmp_path / "unmounted")
+        (source / "new").write_bytes(b"new")
+        line.watching.wait("disconnected", 1)
+    reasons = [event["message"] for event in line.watching.named("disconnected")]
+    assert reasons[0] == "the process that writes to DST ended"
+    assert reasons[1].startswith(f"{tmp_path}/dst/: there was a copy here")
+    ended = command("watch", source, tmp_path / "none" / "dst")
+    assert ended.err.startswith(f"rdc: {tmp_path}/none/dst: cannot open it: ")
 
 
 def test_what_cannot_be_watched_is_refused(tmp_path: Path) -> None:

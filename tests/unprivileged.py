@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import rdc
 
-__all__ = ["as_nobody", "place_of_nobody"]
+__all__ = ["NOBODY", "as_nobody", "place_of_nobody"]
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from tests.daemons import certificate, key_directory, root_option
 from tests.syncing import FAR, RDC
 from tests.trees import describe, read_tree
 
-__all__ = ["Churn", "DaemonLine", "Line", "ShellLine", "Watching", "eventually", "small_tree"]
+__all__ = ["Churn", "DaemonLine", "HereLine", "Line", "ShellLine", "Watching", "eventually", "small_tree"]
 
 PATIENCE = 20.0
 """Seconds after which what was waited for will not come."""
@@ -78,6 +78,27 @@ class ShellLine:
 
     def close(self) -> None:
         self.kill()
+
+
+class HereLine:
+    """The destination is on this machine too."""
+
+    def __init__(self) -> None:
+        self.watching: Watching | None = None
+
+    def options(self) -> list[str]:
+        return []
+
+    def name(self, path: Path) -> str:
+        return f"{path}/"
+
+    def kill(self) -> None:
+        assert self.watching is not None
+        pid = self.watching.pid
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            os.kill(int(child), signal.SIGKILL)
+
+    def close(self) -> None: ...
 
 
 class DaemonLine:
@@ -250,6 +271,11 @@ class Watching:
 
     def wait_gone(self, path: Path) -> None:
         eventually(lambda: not path.exists(), lambda: f"{path} is there: {self.story}")
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     def kill_far(self) -> None:
         self.line.kill()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
 from rdc.limits import DATA_BYTES, ORDINAL_LIMIT, PACKED_BYTES, RESCAN_SECONDS, SIZE_LIMIT
+from rdc.model.attributes import UNREADABLE, pack_attributes
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.kept import GRANULARITIES, Kept
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
@@ -26,6 +27,7 @@ from rdc.protocol.messages import (
     DigestAnswer,
     DigestRequest,
     Done,
+    EntryAttributes,
     FileBatch,
     FileEnd,
     FileFailed,
@@ -140,6 +142,8 @@ options = st.builds(
     size_only=st.booleans(),
     sparse=st.booleans(),
     hard_links=st.booleans(),
+    acls=st.booleans(),
+    xattrs=st.booleans(),
 )
 hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
 
@@ -299,17 +303,30 @@ def hard_links(draw: st.DrawFn) -> HardLinks:
     return HardLinks(named, tuple(draw(st.integers(0, file - 1)) for file in named))
 
 
+@st.composite
+def entry_attributes(draw: st.DrawFn) -> EntryAttributes:
+    names = st.binary(min_size=1, max_size=20).filter(lambda name: b"\0" not in name)
+    pairs = st.dictionaries(names, st.binary(max_size=20), min_size=1, max_size=3)
+    packed = pairs.map(lambda given: pack_attributes(tuple(given.items())))
+    sets = tuple(draw(st.lists(packed | st.just(UNREADABLE), min_size=1, max_size=3)))
+    entries = tuple(sorted(draw(st.sets(st.integers(0, 1 << 31), min_size=1, max_size=5))))
+    return EntryAttributes(entries, tuple(draw(st.integers(0, len(sets) - 1)) for _ in entries), sets)
+
+
 BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
     Hello: hellos,
     Open: st.builds(Open, st.sampled_from(list(Role)), paths, st.binary(min_size=16, max_size=16), options),
     Opened: st.builds(Opened),
     Refused: st.builds(Refused, failures, lines),
     Describe: st.builds(Describe, st.booleans(), kept),
-    Manifest: st.builds(Manifest, roots, ordinals, sizes, sizes, sizes, kept),
+    Manifest: st.builds(
+        Manifest, roots, ordinals, sizes, sizes, sizes, kept, st.just(b"") | st.binary(min_size=8, max_size=8)
+    ),
     TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
     TierAnswer: tier_answers(),
     MountPoints: st.builds(MountPoints, st.lists(inner_paths, max_size=5).map(tuple)),
     HardLinks: hard_links(),
+    EntryAttributes: entry_attributes(),
     TopTier: st.builds(
         TopTier,
         st.integers(0, 24),
@@ -333,7 +350,7 @@ BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
         listings(),
     ),
     ListingEnd: st.builds(ListingEnd, sizes, sizes, sizes, sizes, sizes),
-    RootRequest: st.builds(RootRequest, files, st.just(8), st.integers(1, 64)),
+    RootRequest: st.builds(RootRequest, files, widths, st.integers(1, 64)),
     RootAnswer: root_answers(),
     DigestRequest: st.builds(DigestRequest, files),
     DigestAnswer: st.builds(DigestAnswer, roots),

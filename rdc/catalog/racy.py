@@ -14,10 +14,8 @@ limit.
 
 from __future__ import annotations
 
-import sys
-import time
-
 from rdc.files.filesystem import ChangeTimes
+from rdc.files.tick import file_clock
 
 __all__ = ["DISTANT_MARGIN_NS", "LOCAL_MARGIN_NS", "file_clock", "is_racy"]
 
@@ -27,17 +25,6 @@ LOCAL_MARGIN_NS = 2_000_000_000
 DISTANT_MARGIN_NS = 600_000_000_000
 """A file server's clock cannot be read without writing to its tree. Servers that are minutes behind exist,
 ten minutes are rare, and to be missed a file must besides be changed again in the tick of its last change."""
-
-
-_CLOCK_REALTIME_COARSE = 5
-"""linux/time.h; Python has no name for it."""
-
-
-def file_clock() -> int:
-    """Nanoseconds by the clock this kernel's file systems stamp with: the time of day, up to a tick late."""
-    if sys.platform.startswith("linux"):
-        return time.clock_gettime_ns(_CLOCK_REALTIME_COARSE)
-    return time.time_ns()
 
 
 def is_racy(ctime_ns: int, began_ns: int, change_times: ChangeTimes) -> bool:

@@ -162,6 +162,7 @@ class FileSigner:
         from rdc.chunking.chunker import Chunker
         from rdc.files.extents import holes
 
+        source.rest()
         # A file system that compresses allocates less as well, without a hole.
         if source.allocated + HOLE_WORTH <= source.size and any(holes(source.fileno(), source.size)):
             return (yield from self._chunking_sparse(source, taker))

@@ -37,6 +37,7 @@ SIMILAR_LIMIT = SIMILAR_MATCHES - SPARE
 # Traits are read where the encoded signature has them: a column of their own would make the file 5 % larger
 # and this 7 % faster, an index over paths and traits the file 30 % larger. SQLite counts from 1.
 _TRAITS = f"substr(value, {TRAITS_LENGTH_AT + 2}, {TRAITS_BYTES})"
+# Nothing but numbers of this package goes into the statement; what a user names are its parameters.
 _BELOW = (
     f"SELECT id, {_TRAITS}, size FROM signature WHERE path >= ? AND path < ? AND params = ?"  # noqa: S608
     f" AND typeof(value) = 'blob' AND substr(value, 1, {len(SIGNATURE_HEAD)}) = ?"

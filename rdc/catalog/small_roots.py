@@ -51,7 +51,7 @@ def small_roots(
     keep: bool,
     known: Callable[[int, int], bytes] | None = None,
 ) -> SmallRoots:
-    """Opens the files at `paths`, at most rdc.limits.OPENED_FILES of some SMALL_BYTES at most as they were
+    """Opens the files at `paths`, at most `most_opened()` of some SMALL_BYTES at most as they were
     listed, and finds their roots: what FileSigner.root gives of each. `keep`: the catalog is told of what had
     to be read. `known`: gives the root of a row that is open and has this ctime, or b"".
     """

@@ -39,7 +39,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--munge-links", "--keep-dirlinks", "-K"): _LINKS,
     ("--insecure-links", "--confine-root"): "no path below SRC or DST is ever resolved through a symlink",
     ("--executability", "-E", "--chmod"): "permissions are kept as they are",
-    ("--acls", "-A", "--xattrs", "-X"): "not available yet; permissions, times and owners are kept",
     ("--devices", "--copy-devices", "--specials", "-D", "--drop-D"): _DEVICES,
     ("--atimes", "-U", "--open-noatime", "--crtimes", "-N"): "modification times are kept, no others",
     ("--omit-dir-times", "-O", "--omit-link-times", "-J"): "modification times are always kept",

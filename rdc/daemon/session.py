@@ -19,6 +19,7 @@ from rdc.daemon.ending import EndableTransport, Ending
 from rdc.daemon.log import fault
 from rdc.daemon.modules import admit, requested_module
 from rdc.errors import ExitCode, RdcError
+from rdc.files.descriptors import ENOUGH_DESCRIPTORS
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Open, Role
 from rdc.records import dataclass
@@ -43,10 +44,6 @@ LINGER_SECONDS = 2.0
 
 CPU_GRACE_SECONDS = 10
 """Processor time a session may use past its limit to end in order; then the kernel kills it."""
-
-OPEN_FILES = 1024
-"""Descriptors of a session: the usual limit, which all that keeps files open reckons with. The daemon may
-have more, for its handshakes."""
 
 STACK_BYTES = 1 << 20
 """Of each thread: it counts as allocated in full, and nothing here recurses deeply."""
@@ -129,7 +126,7 @@ def guarded(conversation: Conversation[None], on_fault: Callable[[Exception], ob
         raise RdcError(
             "the session needs more memory than the daemon allows it", code=ExitCode.FILE_IO
         ) from None
-    except Exception as error:
+    except Exception as error:  # a peer hears nothing of our insides; the log has all of it
         on_fault(error)
         raise RdcError("internal error; the daemon's log says more", code=ExitCode.USAGE) from error
 
@@ -194,7 +191,8 @@ def bound(limits: Limits) -> None:
     daemon's own limits is not granted."""
     _lower(resource.RLIMIT_DATA, limits.memory, limits.memory)
     _lower(resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + CPU_GRACE_SECONDS)
-    _lower(resource.RLIMIT_NOFILE, OPEN_FILES, OPEN_FILES)
+    # The daemon may have more, for its handshakes.
+    _lower(resource.RLIMIT_NOFILE, ENOUGH_DESCRIPTORS, ENOUGH_DESCRIPTORS)
 
 
 def _lower(what: int, soft: int, hard: int) -> None:

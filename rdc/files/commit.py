@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
 from rdc.errors import FileError, RdcError
+from rdc.files.descriptors import share_of_descriptors
 from rdc.files.durable import sync_directory, sync_file_systems
 from rdc.files.placing import Placing
+from rdc.files.settle import settle_file
 from rdc.files.small import stage_small, stage_versions
 from rdc.files.source import identity_of
 from rdc.model.entries import Identity, Metadata, little_endian_integers
@@ -29,8 +30,8 @@ __all__ = ["CommitGroup"]
 
 
 COMMIT_FILES = 256
-"""Files a group: one sync then costs each of them little, and their descriptors fit the usual limit of
-1,024."""
+"""Files a group: one sync then costs each of them little. Each has a descriptor, and its directory perhaps
+another."""
 
 COMMIT_BYTES = 64 << 20
 """Bytes a group: about what a disk writes in the time a person waits without wondering, lost at most by a
@@ -40,10 +41,6 @@ SYNCFS_FILES = 64
 """From this many files on one syncfs replaces the fsyncs. On ext4 it takes 0.1 ms a file in a group, an fsync
 0.2 ms each; it wins from some ten files on, but also waits for whatever else was written there, so that it
 must save more than it may cost."""
-
-OTHER_DESCRIPTORS = 128
-"""Descriptors left to the rest of the process (kept directories, sources, transport) when the limit is
-low."""
 
 
 class _Staged(NamedTuple):
@@ -94,10 +91,7 @@ class CommitGroup:
         self._on_commit = on_commit
         self._on_error = on_error
         self._on_identity = on_identity
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        # Each staged file holds a descriptor, and its directory perhaps another.
-        affordable = files if soft == resource.RLIM_INFINITY else (soft - OTHER_DESCRIPTORS) // 2
-        self._files = max(1, min(files, affordable))
+        self._files = min(files, share_of_descriptors(COMMIT_FILES))
         self._size = size
         self._staged: list[_Staged] = []
         self._runs: list[StagedFiles] = []
@@ -132,6 +126,13 @@ class CommitGroup:
             return
         self._staged.append(_Staged(replacement, path, expected))
         self._count(1, replacement.size)
+
+    def settle(
+        self, path: bytes, metadata: Metadata, owner: bool, is_meant: Callable[[Identity], bool]
+    ) -> None:
+        """Gives a file that is in place other metadata at once, if what is there now `is_meant`, or was until
+        something was done here under another name of it. FileError otherwise."""
+        settle_file(self._root, self._placing, path, metadata, owner=owner, is_meant=is_meant)
 
     def add_small(self, directory: bytes, listing: PackedListing, content: Buffer, owner: bool) -> list[int]:
         """Write and stage small files of one directory, where nothing was at their paths; flushes as often as

@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from rdc.errors import ExitCode, FileError, RdcError
@@ -17,6 +18,7 @@ from rdc.files.metadata import kind_of, set_on_name
 from rdc.files.packed import list_beneath, open_directory, read_packed, read_packed_inodes
 from rdc.files.path import check_name, check_path
 from rdc.files.source import SourceFile, identity_of
+from rdc.files.syscalls import rename_no_replace
 from rdc.files.temporary import temporary_name
 from rdc.limits import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES
 from rdc.model.entries import Identity, Kind, Listing, Metadata, PackedInodes, PackedListing
@@ -259,11 +261,18 @@ class Root:
         self.perform(path, "make the directory", lambda name, parent: directory_over_file(name, parent, mode))
 
     def replace_symlink(
-        self, path: bytes, target: bytes, metadata: Metadata | None = None, *, owner: bool = False
+        self,
+        path: bytes,
+        target: bytes,
+        metadata: Metadata | None = None,
+        *,
+        owner: bool = False,
+        new: bool = False,
     ) -> None:
         """Make `path` a symlink to `target`, atomically in place of whatever is there.
 
-        A directory there that is not empty is a FileError. The target is text: it is never looked at.
+        A directory there that is not empty is a FileError; with `new`, so is anything. The target is text: it
+        is never looked at.
         """
         if not target or b"\0" in target or len(target) > PATH_BYTES:
             raise self.refused(
@@ -283,6 +292,9 @@ class Root:
                 try:
                     if metadata is not None:
                         set_on_name(temporary, parent, _lstat(temporary, parent), metadata, owner=owner)
+                    if new:
+                        _rename_new(temporary, name, parent)
+                        return
                     try:
                         os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
                     except IsADirectoryError:
@@ -404,6 +416,20 @@ def _open_for_reading(name: bytes, parent: int) -> tuple[int, os.stat_result]:
     except BaseException:
         os.close(fd)
         raise
+
+
+def _rename_new(old: bytes, new: bytes, parent: int) -> None:
+    """To a name that nothing has."""
+    try:
+        rename_no_replace(old, new, parent)
+    except OSError as error:
+        # Old kernels, and file systems (some network ones) that cannot promise it.
+        if error.errno not in {errno.ENOSYS, errno.EINVAL}:
+            raise
+        with suppress(FileNotFoundError):
+            _lstat(new, parent)
+            raise FileExistsError(errno.EEXIST, "") from error
+        os.rename(old, new, src_dir_fd=parent, dst_dir_fd=parent)
 
 
 def _unlink(name: bytes, parent: int) -> None:

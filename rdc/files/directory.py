@@ -9,13 +9,13 @@ import time
 from _thread import allocate_lock  # threading's locks are these
 from collections.abc import Callable
 
+from rdc.files.descriptors import share_of_descriptors
 from rdc.files.syscalls import open_directory_beneath
 
 __all__ = ["Directory", "DirectoryCache"]
 
 CACHED_DIRECTORIES = 64
-"""Descriptors kept: a tree walked depth first needs its depth, and 64 leaves room below the usual limit of
-1,024."""
+"""Descriptors kept, and fewer where the limit of them is low: a tree walked depth first needs its depth."""
 
 TRUSTED_SECONDS = 0.05
 """A kept descriptor stands for its path this long and is then opened anew. When somebody moves a directory
@@ -73,6 +73,7 @@ class DirectoryCache:
         self._kept: dict[bytes, Directory] = {}
         self._lock = allocate_lock()
         self._whole_paths = True
+        self._most = share_of_descriptors(CACHED_DIRECTORIES)
 
     def knows(self, path: bytes) -> bool:
         """Whether `path` has a descriptor, and so was checked before."""
@@ -100,7 +101,7 @@ class DirectoryCache:
             # Removed first, so that insertion order is age and the oldest goes first.
             self._kept.pop(path, None)
             self._kept[path] = opened
-            if len(self._kept) > CACHED_DIRECTORIES:
+            if len(self._kept) > self._most:
                 del self._kept[next(iter(self._kept))]
         return opened
 

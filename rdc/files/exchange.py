@@ -24,7 +24,10 @@ DIRECTORY_ATTEMPTS = 16
 
 
 def directory_over_file(name: bytes, directory: int, mode: int) -> None:
-    """Make a directory (`mode` less the umask) in place of the file or link `name`. Raises OSError."""
+    """Make a directory (`mode` less the umask) in place of the file or link `name`. Raises OSError.
+
+    A directory that somebody has put there meanwhile, with whatever is in it, stays: it is what was wanted.
+    """
     for attempt in range(DIRECTORY_ATTEMPTS):
         temporary = temporary_name(name)
         os.mkdir(temporary, mode, dir_fd=directory)
@@ -42,9 +45,14 @@ def directory_over_file(name: bytes, directory: int, mode: int) -> None:
             os.mkdir(name, mode, dir_fd=directory)
             return
         else:
-            # From here on it is litter at worst, which the next sweep takes.
-            with suppress(OSError):
+            try:
                 os.unlink(temporary, dir_fd=directory)
+            except IsADirectoryError:
+                # No sweep would take it, and nobody would look for it there.
+                rename_exchange(temporary, name, directory)
+                _rmdir_quietly(temporary, directory)
+            except OSError:
+                pass  # litter at worst, which the next sweep takes
             return
 
 

@@ -10,7 +10,7 @@ import stat
 from rdc.files.syscalls import chmod_no_follow
 from rdc.model.entries import Kind, Metadata
 
-__all__ = ["KIND_OF_FORMAT", "kind_of", "set_on_descriptor", "set_on_name"]
+__all__ = ["KIND_OF_FORMAT", "kind_of", "set_on_descriptor", "set_on_found", "set_on_name"]
 
 KIND_OF_FORMAT = bytes(
     {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.DIRECTORY, stat.S_IFLNK: Kind.SYMLINK}.get(
@@ -43,6 +43,20 @@ def set_on_descriptor(fd: int, made: os.stat_result, wanted: Metadata, *, owner:
     if chowned or stat.S_IMODE(made.st_mode) != wanted.mode:
         os.chmod(fd, wanted.mode)
     os.utime(fd, ns=(made.st_atime_ns, wanted.mtime_ns))
+
+
+def set_on_found(fd: int, now: os.stat_result, wanted: Metadata, *, owner: bool) -> None:
+    """The same for an open file that keeps its content, `now` being its stat. Only what differs is set.
+
+    The mtime first: a write that came between that stat and this would not be seen any more.
+    """
+    if now.st_mtime_ns != wanted.mtime_ns:
+        os.utime(fd, ns=(now.st_atime_ns, wanted.mtime_ns))
+    chowned = owner and (now.st_uid != wanted.uid or now.st_gid != wanted.gid)
+    if chowned:
+        os.chown(fd, wanted.uid, wanted.gid)
+    if chowned or stat.S_IMODE(now.st_mode) != wanted.mode:
+        os.chmod(fd, wanted.mode)
 
 
 def set_on_name(name: bytes, directory: int, now: os.stat_result, wanted: Metadata, *, owner: bool) -> None:

@@ -9,6 +9,10 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Protocol
 
+from rdc.files.descriptors import share_of_descriptors
+from rdc.limits import OPENED_FILES
+from rdc.model.entries import Identity
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType, TracebackType
@@ -24,6 +28,7 @@ __all__ = [
     "MetadataColumns",
     "OpenedFiles",
     "can_open",
+    "most_opened",
 ]
 
 FAILED, SETTLED, CHANGED = range(3)
@@ -46,6 +51,11 @@ def can_open() -> bool:
     return _extension is not None
 
 
+def most_opened() -> int:
+    """How many may be open at a time: OPENED_FILES, or fewer where the limit of descriptors is low."""
+    return share_of_descriptors(OPENED_FILES)
+
+
 class MetadataColumns(Protocol):
     """What entries are to have, as a PackedListing's columns or a manifest's."""
 
@@ -63,7 +73,7 @@ class OpenedFiles:
     """Regular files below `root`, each open for reading unless its opening failed.
 
     `paths`: relative, each followed by NUL; checked here, no link is followed on the way. At most
-    rdc.limits.OPENED_FILES.
+    `most_opened()`: with more there may be no descriptor left for anybody else.
     """
 
     __slots__ = ("_fds", "ctimes", "devices", "inodes", "mtimes", "paths", "root", "sizes")
@@ -89,6 +99,12 @@ class OpenedFiles:
     def failed(self) -> list[int]:
         """Rows that are not open."""
         return [row for row, fd in enumerate(self._fds) if fd < 0] if -1 in self._fds else []
+
+    def identity(self, row: int) -> Identity:
+        """Of this open file when it was opened."""
+        return Identity(
+            self.devices[row], self.inodes[row], self.sizes[row], self.mtimes[row], self.ctimes[row]
+        )
 
     def read(self, rows: Sequence[int]) -> tuple[bytes, bytes]:
         """The contents of those of these open rows that are what they were when they were opened, before and

@@ -20,6 +20,7 @@
 #include "column.h"
 #include "nanoseconds.h"
 #include "open_beneath.h"
+#include "tick.h"
 
 /* O_NONBLOCK: opening a fifo that took the file's place must not wait for a writer. */
 #define READ_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
@@ -37,6 +38,8 @@ void rdc_open_files(int directory, const char *paths, size_t count, int32_t *fds
         fds[i] = fd < 0 ? -1 : fd;
         if (fd < 0)
             memset(&found, 0, sizeof found);
+        else
+            rdc_outlast(found.st_ctim);
         facts->devices[i] = (uint64_t)found.st_dev;
         facts->inodes[i] = (uint64_t)found.st_ino;
         facts->sizes[i] = (uint64_t)found.st_size;
@@ -78,7 +81,8 @@ size_t rdc_read_files(const int32_t *fds, size_t count, const uint64_t *sizes, c
     return filled;
 }
 
-/* chown before chmod: the kernel clears setuid and setgid bits when the owner changes. */
+/* chown before chmod: the kernel clears setuid and setgid bits when the owner changes. The mtime first: a write between
+ * the look at the file and this would not be seen any more. */
 static int set_metadata(int fd, const struct stat *now, const rdc_wanted_metadata *wanted, size_t row)
 {
     const uint32_t uid = column_u32(wanted->uids, row), gid = column_u32(wanted->gids, row);
@@ -91,14 +95,14 @@ static int set_metadata(int fd, const struct stat *now, const rdc_wanted_metadat
         times[1].tv_sec--;
         times[1].tv_nsec += 1000000000;
     }
+    if (rdc_nanoseconds(now->st_mtim) != mtime && futimens(fd, times))
+        return 0;
     if (wanted->owner && (now->st_uid != uid || now->st_gid != gid)) {
         if (fchown(fd, uid, gid))
             return 0;
         chowned = 1;
     }
-    if ((chowned || (now->st_mode & 07777) != mode) && fchmod(fd, mode))
-        return 0;
-    return rdc_nanoseconds(now->st_mtim) == mtime || !futimens(fd, times);
+    return !((chowned || (now->st_mode & 07777) != mode) && fchmod(fd, mode));
 }
 
 void rdc_settle_files(const int32_t *fds, size_t count, const int64_t *ctimes, const rdc_wanted_metadata *wanted,

@@ -1,15 +1,21 @@
-"""Names taken from files that have others: what that does to the others' stat is not somebody else's change.
+"""What was done here to files with several names: its traces in their stat are not somebody else's change.
 
-A file loses a name when that becomes another file, and its ctime tells, whichever of its names is looked at.
-Whoever decided to replace a second name of it would otherwise find it changed.
+A file loses a name when that becomes another file, or gets other metadata under one of its names, and its
+ctime tells, whichever of its names is looked at. Whoever decided what to do about a second name of it would
+otherwise find it changed.
 """
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from rdc.files.source import identity_of
-from rdc.model.entries import Identity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.model.entries import Identity
 
 __all__ = ["Parted"]
 
@@ -19,15 +25,15 @@ a second name that is replaced in one run is told to be changed, and replaced by
 
 
 class Parted:
-    """Remembers, of files that lost names here, each stat between which nothing else happened to them."""
+    """Remembers, of such files, each stat between which nothing else happened to them."""
 
     def __init__(self) -> None:
         self._states: dict[tuple[int, int], list[Identity]] = {}
 
-    def explains(self, expected: Identity, found: Identity) -> bool:
-        """Whether only names lost here made `expected` what is `found`."""
+    def explains(self, is_meant: Callable[[Identity], bool], found: Identity) -> bool:
+        """Whether only what was done here made one that `is_meant` what is `found`."""
         states = self._states.get((found.device, found.inode))
-        return states is not None and states[-1] == found and expected in states
+        return states is not None and states[-1] == found and any(map(is_meant, states))
 
     def replace(self, old: bytes, name: bytes, directory: int) -> None:
         """rename(2) of `old` over `name`, which is a file with other names, both in `directory`. Raises
@@ -39,11 +45,16 @@ class Parted:
             now = os.fstat(fd)
         finally:
             os.close(fd)
+        after = identity_of(now)
+        if now.st_nlink and (after.size, after.mtime_ns) == (before.size, before.mtime_ns):
+            self.note(before, after)
+        else:
+            self._states.pop((before.device, before.inode), None)
+
+    def note(self, before: Identity, after: Identity) -> None:
+        """A file was `before`, and is `after` by nothing but what was done here."""
         key = (before.device, before.inode)
         states = self._states.pop(key, None)
-        after = identity_of(now)
-        if not now.st_nlink or (after.size, after.mtime_ns) != (before.size, before.mtime_ns):
-            return
         if states is None or states[-1] != before:
             states = [before]
         states.append(after)

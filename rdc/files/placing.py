@@ -15,6 +15,7 @@ from rdc.files.syscalls import rename_no_replace
 from rdc.model.entries import Identity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Final
 
     from rdc.errors import FileError
@@ -42,7 +43,19 @@ class Placing:
     def __init__(self, root: Root) -> None:
         self._root = root
         self._parted: Parted | None = None
-        """Made when the first file with several names loses one."""
+        """Made with the first file that has several names."""
+
+    @property
+    def parted(self) -> Parted:
+        if self._parted is None:
+            from rdc.files.parted import Parted
+
+            self._parted = Parted()
+        return self._parted
+
+    def explains(self, is_meant: Callable[[Identity], bool], found: Identity) -> bool:
+        """See Parted."""
+        return self._parted is not None and self._parted.explains(is_meant, found)
 
     def check_directory(self, path: bytes, parent: bytes, directory: Directory) -> None:
         """The temporary must be where the path leads now: a directory may have been moved while it was
@@ -71,17 +84,13 @@ class Placing:
             if found is None:
                 raise self._unexpected(path, "the file that was there", "nothing")
             now = identity_of(found)
-            if now != expected and not (self._parted and self._parted.explains(expected, now)):
+            if now != expected and not self.explains(lambda state: state == expected, now):
                 raise self._unexpected(path, "the file that was there", "that it was changed or replaced")
             if stat.S_ISDIR(found.st_mode):
                 file_over_directory(old, name, directory)
                 return
         if found is not None and found.st_nlink > 1:
-            if self._parted is None:
-                from rdc.files.parted import Parted
-
-                self._parted = Parted()
-            self._parted.replace(old, name, directory)
+            self.parted.replace(old, name, directory)
             return
         os.rename(old, name, src_dir_fd=directory, dst_dir_fd=directory)
 

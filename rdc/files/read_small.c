@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "column.h"
+#include "tick.h"
 
 /* O_NONBLOCK: opening a fifo that took the file's place must not wait for a writer. */
 #define READING (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
@@ -70,8 +71,10 @@ size_t rdc_read_small(int directory, const rdc_small_files *files, uint8_t *cont
         while (fd < 0 && errno == EINTR);
         if (fd < 0)
             continue;
-        good[i] = !fstat(fd, &before) && as_listed(&before, size, (int64_t)column_u64(files->mtimes, i)) &&
-                  read_whole(fd, content + filled, size) && !fstat(fd, &after) && unchanged(&before, &after);
+        if (!fstat(fd, &before) && as_listed(&before, size, (int64_t)column_u64(files->mtimes, i))) {
+            rdc_outlast(before.st_ctim);
+            good[i] = read_whole(fd, content + filled, size) && !fstat(fd, &after) && unchanged(&before, &after);
+        }
         close(fd);
         if (good[i])
             filled += size;

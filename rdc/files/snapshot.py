@@ -6,14 +6,14 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
-from rdc.files.opened import OpenedFiles, can_open
+from rdc.files.opened import OpenedFiles, can_open, most_opened
 from rdc.files.source import HeldContent
 from rdc.limits import BUNDLED_FILE_BYTES
 from rdc.model.entries import Identity
 from rdc.records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rdc.files.confined import Root
 
@@ -21,7 +21,7 @@ __all__ = ["Look", "Snapshot", "SnapshotContent", "identities_of", "look"]
 
 
 class Snapshot:
-    """At most rdc.limits.OPENED_FILES regular files below `root`, each read whole at one moment."""
+    """Regular files below `root`, each read whole at one moment."""
 
     __slots__ = ("_content", "identities", "paths", "root")
 
@@ -82,30 +82,43 @@ def look(root: Root, paths: Sequence[bytes], most: int = BUNDLED_FILE_BYTES) -> 
     """Reads the files at `paths` that are regular and have at most `most` bytes each."""
     if not can_open():
         return _look_singly(root, paths, most)
-    with OpenedFiles(root, b"".join([path + b"\0" for path in paths])) as opened:
+    identities: list[Identity | None] = []
+    contents = []
+    for opened in _opened(root, paths):
         failed = set(opened.failed)
-        rows = [row for row in range(len(paths)) if row not in failed and opened.sizes[row] <= most]
+        rows = [row for row in range(len(opened)) if row not in failed and opened.sizes[row] <= most]
         content, good = opened.read(rows) if rows else (b"", b"")
-        identities: list[Identity | None] = [None] * len(paths)
+        some: list[Identity | None] = [None] * len(opened)
         for row, is_good in zip(rows, good, strict=True):
             if is_good:
-                identities[row] = _identity(opened, row)
-        return Look(identities, content)
+                some[row] = opened.identity(row)
+        identities += some
+        contents.append(content)
+    return Look(identities, b"".join(contents))
 
 
 def identities_of(root: Root, paths: Sequence[bytes]) -> list[Identity | None]:
-    """What is at each of these paths, at most OPENED_FILES, now; None: no file that can be opened."""
-    if can_open():
-        with OpenedFiles(root, b"".join([path + b"\0" for path in paths])) as opened:
-            failed = set(opened.failed)
-            return [None if row in failed else _identity(opened, row) for row in range(len(paths))]
+    """What is at each of these paths now; None: no file that can be opened."""
     found: list[Identity | None] = []
+    if can_open():
+        for opened in _opened(root, paths):
+            failed = set(opened.failed)
+            found += [None if row in failed else opened.identity(row) for row in range(len(opened))]
+        return found
     for path in paths:
         try:
             found.append(root.identity(path))
         except FileError:
             found.append(None)
     return found
+
+
+def _opened(root: Root, paths: Sequence[bytes]) -> Iterator[OpenedFiles]:
+    """The files at `paths`, so many at a time as may be open; closed with the next ones."""
+    most = most_opened()
+    for at in range(0, len(paths), most):
+        with OpenedFiles(root, b"".join([path + b"\0" for path in paths[at : at + most]])) as opened:
+            yield opened
 
 
 def _look_singly(root: Root, paths: Sequence[bytes], most: int) -> Look:
@@ -125,12 +138,6 @@ def _look_singly(root: Root, paths: Sequence[bytes], most: int) -> Look:
             identities.append(source.identity)
             contents.append(content)
     return Look(identities, b"".join(contents))
-
-
-def _identity(opened: OpenedFiles, row: int) -> Identity:
-    return Identity(
-        opened.devices[row], opened.inodes[row], opened.sizes[row], opened.mtimes[row], opened.ctimes[row]
-    )
 
 
 class SnapshotContent(HeldContent):

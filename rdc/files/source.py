@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rdc.files.failure import changed, failure
+from rdc.files.tick import outlast
 from rdc.model.entries import Identity, Metadata
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class SourceFile:
         "_mode",
         "_owner",
         "_path",
+        "_rested",
         "_shown",
         "allocated",
         "identity",
@@ -49,6 +51,7 @@ class SourceFile:
         self._fd = fd
         self._path = path
         self._shown = shown
+        self._rested = False
         self._mode = found.st_mode & 0o7777
         self._owner = (found.st_uid, found.st_gid)
         self.identity = identity_of(found)
@@ -84,6 +87,13 @@ class SourceFile:
         twin.identity, twin.size = self.identity, self.size
         return twin
 
+    def rest(self) -> None:
+        """Waits until check_unchanged will show any change from here on; the first read does. At most a tick
+        of the file system's clock, of a file that was changed in it (rdc.files.tick)."""
+        if not self._rested:
+            outlast(self.identity.ctime_ns)
+            self._rested = True
+
     def spans(self, size: int = SPAN_BYTES) -> Iterator[bytes]:
         """The content from the start, `size` bytes at a time, `self.size` bytes in all; any number of times.
 
@@ -106,6 +116,8 @@ class SourceFile:
 
     def pread(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes at `offset`; raises FileChangedError when the file ends before."""
+        if not self._rested:
+            self.rest()
         try:
             data = os.pread(self._fd, length, offset)
             if len(data) == length:
@@ -128,6 +140,7 @@ class SourceFile:
 
     def read_into(self, buffer: memoryview, offset: int) -> None:
         """As pread, but into memory that is there: new memory of megabytes costs more than to fill it."""
+        self.rest()
         at = 0
         try:
             while at < len(buffer) and (count := os.preadv(self._fd, [buffer[at:]], offset + at)):
@@ -181,6 +194,7 @@ class HeldContent(SourceFile):
         self._path = path
         self._content = content
         self._fd = -1
+        self._rested = True
         self.identity = identity
         self.size = len(content)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 
+from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import little_endian, little_endian_integers
 from rdc.records import dataclass
 
@@ -25,6 +26,8 @@ class Kept:
     """mtimes are, down to a multiple of so many nanoseconds; one of GRANULARITIES."""
     modes: bool = True
     """Permissions are."""
+    attributes: AttributeKinds = AttributeKinds.NONE
+    """These extended attributes are."""
 
     def both(self, other: Kept) -> Kept:
         """What is left where one side keeps this and the other that."""
@@ -32,6 +35,7 @@ class Kept:
             self.owner and other.owner,
             max(self.granularity, other.granularity),
             self.modes and other.modes,
+            self.attributes & other.attributes,
         )
 
     def mtime(self, mtime_ns: int) -> int:

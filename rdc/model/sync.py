@@ -58,6 +58,11 @@ class SyncOptions:
     """Take a file of equal size as equal, whatever its mtime, unless `checksum` compares contents."""
     hard_links: bool = False
     """Regular files that are names of one file at the source are so at the destination."""
+    acls: bool = False
+    """Keep POSIX ACLs."""
+    xattrs: bool = False
+    """Keep extended attributes: user.*, and where owners are kept and both sides are root trusted.* and
+    security.capability."""
     sparse: bool = False
     """Make holes where the content of files that are written is zeros."""
     one_file_system: bool = False

@@ -11,7 +11,7 @@ from rdc.plan.compare import Difference
 if TYPE_CHECKING:
     from rdc.plan.compare import Decision
 
-__all__ = ["DELETING", "RENAMING", "itemize", "linking_code"]
+__all__ = ["DELETING", "RENAMING", "attributes_code", "itemize", "linking_code"]
 
 DELETING = "*deleting  "
 RENAMING = "*renaming  "
@@ -37,6 +37,11 @@ def linking_code(difference: Difference, *, new: bool) -> str:
     if new:
         return "hf+++++++++"
     return "h" + _code(Kind.FILE, int(difference), False, False)[1:] if difference else "hf         "
+
+
+def attributes_code(kind: int, *, acl: bool, xattr: bool) -> str:
+    """The code of an entry of which nothing else differs."""
+    return f".{_LETTERS[Kind(kind)]}.......{'a' if acl else '.'}{'x' if xattr else '.'}"
 
 
 @cache

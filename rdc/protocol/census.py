@@ -8,6 +8,7 @@ from rdc.model.kept import EVERYTHING
 from rdc.protocol.messages import (
     Changed,
     Describe,
+    EntryAttributes,
     HardLinks,
     ListingEnd,
     ListingPart,
@@ -47,6 +48,8 @@ class Census:
         self._mount_points = 0
         self._linked = self._linked_to = 0
         """Entries that were said to be further names, and the one behind the last of them."""
+        self._attributed = self._attributed_to = 0
+        """The same of those whose extended attributes were told; one more than entries, as 0 is the root."""
         self._unfinished: ListingPart | None = None
         """The last part, when its directory goes on."""
 
@@ -138,6 +141,17 @@ class Census:
         if self._linked > self.entries + FILES_PER_MESSAGE:
             raise Illegal(f"{self._linked} of them before more than {self.entries} entries were listed")
         self._linked_to = message.files[-1] + 1
+
+    def attribute(self, message: EntryAttributes) -> None:
+        """The same as for links; of the root and the entries that come next."""
+        if self._asked is None or not self._asked.whole or not self._started:
+            raise Illegal("no listing was asked for, or its Start is missing")
+        self._attributed += len(message.entries)
+        if message.entries[0] < max(self.entries + bool(self.directories), self._attributed_to):
+            raise Illegal(f"entry {message.entries[0]} was listed, or told of, already")
+        if self._attributed > self.entries + 1 + FILES_PER_MESSAGE:
+            raise Illegal(f"{self._attributed} of them before more than {self.entries} entries were listed")
+        self._attributed_to = message.entries[-1] + 1
 
     def look(self) -> None:
         """Illegal unless there is a manifest to look into."""

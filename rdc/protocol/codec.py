@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 
 from rdc import records
 from rdc.errors import ProtocolError

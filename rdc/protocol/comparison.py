@@ -70,6 +70,9 @@ class RootRequest(WireMessage):
     group: Annotated[int, Integer(1, FILES_PER_GROUP)] = 1
     """So many files share a reference; sizes are not wanted then."""
 
+    def check(self) -> str | None:
+        return _wrong_width(self.width)
+
 
 @wire(7)
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

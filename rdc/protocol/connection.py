@@ -5,7 +5,7 @@ Their fault raises ProtocolError or IncompatiblePeerError; ours raises LocalProt
 
 from __future__ import annotations
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 
 from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, RdcError, StreamError, printable
 from rdc.limits import ROUND_LIMIT, SIZE_LIMIT

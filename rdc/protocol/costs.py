@@ -21,8 +21,8 @@ FRAMING = "Preamble"
 """The row of what belongs to no message."""
 
 PURPOSES = {
-    Purpose.MANIFEST: "ListingPart ListingEnd Manifest MountPoints HardLinks TopTier TierRequest TierAnswer"
-    " RowsRequest RowsPart Changed Renamed TurnEnd",
+    Purpose.MANIFEST: "ListingPart ListingEnd Manifest MountPoints HardLinks EntryAttributes TopTier"
+    " TierRequest TierAnswer RowsRequest RowsPart Changed Renamed TurnEnd",
     Purpose.ROOTS: "RootRequest RootAnswer DigestRequest DigestAnswer TraitsRequest TraitsAnswer",
     Purpose.NODES: "TreeRequest TreeAnswer NodeRequest NodeAnswer BundleRequest BundleAnswer",
     Purpose.BLOCKS: "BlockRequest BlockAnswer",

@@ -6,24 +6,49 @@ from operator import le
 from typing import Annotated
 
 from rdc.limits import (
+    ATTRIBUTE_MESSAGE_BYTES,
+    ATTRIBUTE_SET_BYTES,
     FILES_PER_MESSAGE,
     FRAME_BYTES,
+    FURTHER_BYTES,
     ITEMS_BYTES,
     ITEMS_PER_MESSAGE,
     ORDINAL_LIMIT,
     TIER_NODES,
     TOP_NODES,
 )
+from rdc.model.attributes import UNREADABLE, unpack_attributes
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.kept import EVERYTHING, Kept
 from rdc.protocol.codec import WireMessage, wire
-from rdc.protocol.field_types import Count, GroupSet, Level, Ordinal, Root, Size, TierNodes
-from rdc.protocol.fields import Blob, Column, Flag, Gaps, KeptCode, Member, MetadataItems, Path, Strings
+from rdc.protocol.field_types import (
+    Count,
+    Further,
+    GroupSet,
+    Level,
+    Ordinal,
+    Root,
+    Size,
+    TierNodes,
+)
+from rdc.protocol.fields import (
+    Blob,
+    Column,
+    Flag,
+    Gaps,
+    KeptCode,
+    Member,
+    MetadataItems,
+    Parts,
+    Path,
+    Strings,
+)
 from rdc.protocol.listings import ListingColumns
 from rdc.protocol.rows import RowColumns, Rows
 from rdc.records import dataclass
 
 __all__ = [
+    "EntryAttributes",
     "HardLinks",
     "ListingEnd",
     "ListingPart",
@@ -115,6 +140,12 @@ class Manifest(WireMessage):
     """Directories that could not be read and are missing."""
     kept: Annotated[Kept, KeptCode()]
     """What counts in the digests: what both sides keep, or, where it was not asked for, a guess at that."""
+    further: Further = b""
+    """The first bytes of a digest of hard links and extended attributes by path, where any are kept; `root`
+    covers all of it."""
+
+    def check(self) -> str | None:
+        return None if len(self.further) in (0, FURTHER_BYTES) else f"further: {len(self.further)} bytes"
 
 
 @wire(57)
@@ -142,6 +173,35 @@ class HardLinks(WireMessage):
             return f"firsts: {len(self.firsts)} for {len(self.files)} files"
         if any(map(le, self.files, self.firsts)):
             return "firsts: one is not before its file"
+        return None
+
+
+@wire(59)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class EntryAttributes(WireMessage):
+    """S, with the options acls or xattrs, before the entries: the extended attributes of some that come next.
+    Those that are not named have none."""
+
+    entries: Annotated[tuple[int, ...], Gaps(FILES_PER_MESSAGE, ORDINAL_LIMIT)]
+    """Ordinals, each and 1; 0 is the root."""
+    numbers: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE)]
+    """Of each, which of `sets` it has."""
+    sets: Annotated[tuple[bytes, ...], Parts(FILES_PER_MESSAGE, ATTRIBUTE_SET_BYTES)]
+    """Packed (rdc.model.attributes); UNREADABLE where they are to be left alone."""
+
+    def check(self) -> str | None:
+        if len(self.numbers) != len(self.entries):
+            return f"numbers: {len(self.numbers)} for {len(self.entries)} entries"
+        if max(self.numbers, default=0) >= len(self.sets):
+            return f"numbers: {max(self.numbers)} of {len(self.sets)} sets"
+        if sum(map(len, self.sets)) > ATTRIBUTE_MESSAGE_BYTES or not all(self.sets):
+            return "sets: too much, or an empty one"
+        for packed in self.sets:
+            if packed != UNREADABLE:
+                try:
+                    unpack_attributes(packed)
+                except ValueError as error:
+                    return f"sets: {error}"
         return None
 
 

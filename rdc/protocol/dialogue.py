@@ -18,6 +18,7 @@ from rdc.protocol.messages import (
     DigestAnswer,
     DigestRequest,
     Done,
+    EntryAttributes,
     FileBatch,
     FileEnd,
     FileFailed,
@@ -166,6 +167,8 @@ class Dialogue:
                 self._census.leave_out(message)
             case HardLinks():
                 self._census.link(message)
+            case EntryAttributes():
+                self._census.attribute(message)
             case ListingEnd():
                 self._census.end(message)
             case Done() if self.outstanding:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from rdc.errors import ExitCode
 from rdc.limits import (
     FILES_PER_MESSAGE,
+    FURTHER_BYTES,
     MESSAGE_BYTES,
     NODES_PER_MESSAGE,
     ORDINAL_LIMIT,
@@ -27,6 +28,7 @@ __all__ = [
     "Digest",
     "Failure",
     "Files",
+    "Further",
     "GroupSet",
     "Level",
     "Line",
@@ -51,6 +53,8 @@ Size: TypeAlias = Annotated[int, Integer()]
 Count: TypeAlias = Annotated[int, Integer()]
 Root: TypeAlias = Annotated[bytes, Blob(ROOT_BYTES, ROOT_BYTES)]
 Digest: TypeAlias = Annotated[bytes, Blob(DIGEST_BYTES, DIGEST_BYTES)]
+Further: TypeAlias = Annotated[bytes, Blob(0, FURTHER_BYTES)]
+"""The beginning of a digest, or b"" for nothing."""
 Files: TypeAlias = Annotated[tuple[int, ...], Gaps(FILES_PER_MESSAGE, ORDINAL_LIMIT)]
 Nodes: TypeAlias = Annotated[tuple[int, ...], Gaps(NODES_PER_MESSAGE, ORDINAL_LIMIT)]
 Line: TypeAlias = Annotated[str, Text(MESSAGE_BYTES)]

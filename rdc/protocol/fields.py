@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
 from rdc.errors import printable
 from rdc.limits import PATH_BYTES, RULES_BYTES, SIZE_LIMIT, TIMEOUT_SECONDS
+from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Metadata
 from rdc.model.kept import GRANULARITIES, Kept
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
@@ -111,16 +112,21 @@ class Member(Generic[E]):
 
 @dataclass(frozen=True, slots=True)
 class KeptCode:
-    """A Kept as one integer: four times the number of its step, 2 more without modes, 1 more with owners."""
+    """A Kept as one integer: four times the number of its step, 2 more without modes, 1 more with owners; 32
+    times the AttributeKinds more."""
+
+    STEPS: ClassVar[int] = 32
 
     def pack(self, value: Kept) -> object:
-        return 4 * GRANULARITIES.index(value.granularity) + 2 * (not value.modes) + value.owner
+        code = 4 * GRANULARITIES.index(value.granularity) + 2 * (not value.modes) + value.owner
+        return code + KeptCode.STEPS * int(value.attributes)
 
     def unpack(self, raw: object) -> Kept:
         code = of_type(raw, int)
-        if not 0 <= code < 4 * len(GRANULARITIES):
-            raise ValueError(f"{code} is not in 0..{4 * len(GRANULARITIES) - 1}")
-        return Kept(bool(code & 1), GRANULARITIES[code >> 2], not code & 2)
+        kinds, code = divmod(code, KeptCode.STEPS)
+        if not (0 <= kinds < 8 and code >> 2 < len(GRANULARITIES)):
+            raise ValueError(f"{raw} stands for nothing that is kept")
+        return Kept(bool(code & 1), GRANULARITIES[code >> 2], not code & 2, AttributeKinds(kinds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,6 +374,7 @@ class Options:
     # Those that few runs have, as the bits of one integer, from the lowest on.
     RARE = (
         "one_file_system", "update", "existing", "ignore_existing", "size_only", "sparse", "hard_links",
+        "acls", "xattrs",
     )  # fmt: skip
 
     def pack(self, value: SyncOptions) -> object:

@@ -36,6 +36,7 @@ from rdc.protocol.content import (
     Targets,
 )
 from rdc.protocol.description import (
+    EntryAttributes,
     HardLinks,
     ListingEnd,
     ListingPart,
@@ -55,7 +56,7 @@ from rdc.protocol.turns import Changed, Condition, Follow, Renamed, SourceState,
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    import msgpack  # type: ignore[import-untyped]
+    import msgpack
 
 __all__ = [
     "NO_TRAITS",
@@ -73,6 +74,7 @@ __all__ = [
     "DigestAnswer",
     "DigestRequest",
     "Done",
+    "EntryAttributes",
     "FileBatch",
     "FileEnd",
     "FileFailed",
@@ -133,6 +135,7 @@ Message: TypeAlias = (
     | Manifest
     | MountPoints
     | HardLinks
+    | EntryAttributes
     | Literals
     | Correction
     | Targets

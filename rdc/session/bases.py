@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
+from rdc.files.descriptors import share_of_descriptors
 from rdc.limits import HELD_CONTENT_BYTES, HELD_FILE_BYTES, KEPT_BASES
 from rdc.session.signed_file import SignedFile
 
@@ -23,6 +24,7 @@ class Bases:
     def __init__(self, context: TransferContext) -> None:
         self._context = context
         self._named: dict[int, tuple[bytes, ...]] = {}
+        self._most_kept = share_of_descriptors(KEPT_BASES)
         self._kept = 0
         """Bases that are kept open."""
         self.held_bytes = 0
@@ -66,7 +68,7 @@ class Bases:
     def _will_go(self, path: bytes) -> bool:
         """Whether this base of another file is to be kept open, because its own new version may replace it
         before it is used. Vanished files stay until everything else is done."""
-        row = self._context.entries.row(path) if self._kept < KEPT_BASES else None
+        row = self._context.entries.row(path) if self._kept < self._most_kept else None
         return row is not None and not self._context.landing.is_new(row)
 
     def drop(self, state: DescendingFile) -> None:

@@ -163,7 +163,11 @@ class ByteLink:
         return before - self._waiting, time.monotonic() - begun
 
     def refuse(self, error: RdcError) -> None:
-        """Try to tell the far side why this one stops; for REFUSE_SECONDS, and never raising."""
+        """Try to tell the far side why this one stops; for REFUSE_SECONDS, and never raising.
+
+        Without regard to a limit of bandwidth: the reason stands behind what is queued already, some 256 KiB,
+        which at a low rate would take longer than anybody waits for it.
+        """
         if not self._connection.can_refuse:
             return
         # It answers nothing, and may cross a Turn, with which rounds begin anew.

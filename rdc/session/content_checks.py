@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from math import isqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rdc.errors import FileError
-from rdc.limits import FILES_PER_GROUP, FILES_PER_MESSAGE, OPENED_FILES, OPENED_FILES_LEAST
+from rdc.files.opened import most_opened
+from rdc.limits import FILES_PER_GROUP, FILES_PER_MESSAGE, OPENED_FILES_LEAST
 from rdc.protocol.messages import RootRequest
 from rdc.session.commands import Send
 from rdc.session.file_queue import FileQueue
 from rdc.signature.records import group_references
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from rdc.model.entries import Identity
     from rdc.protocol.messages import RootAnswer
     from rdc.session.bundles import Bundles
     from rdc.session.commands import Conversation
@@ -43,6 +46,13 @@ _ASKED, _TOUCHED = 1, 2
 """Marks of a file: its root was asked for; only its mtime says that it differs."""
 
 
+class _Root(NamedTuple):
+    """Of a file here, and what that was when it was read."""
+
+    root: bytes
+    held: Identity
+
+
 class ContentChecks:
     """Compares roots, and hands what differs to `changed`."""
 
@@ -57,7 +67,7 @@ class ContentChecks:
         """How many are _ASKED."""
         self._suspects = FileQueue()
         """Of groups that differ."""
-        self._roots: dict[int, bytes] = {}
+        self._roots: dict[int, _Root] = {}
         """Of the files here that have to be asked about once more."""
         self._restless: set[int] = set()
         """Files that changed between their reading and what was to be done then: these go singly."""
@@ -119,7 +129,7 @@ class ContentChecks:
 
     def take(self, message: RootAnswer, round_: int) -> Conversation[None]:
         files, group = message.files, message.group
-        whole_groups = OPENED_FILES // group * group
+        whole_groups = max(1, most_opened() // group) * group
         for at in range(0, len(files), whole_groups):
             yield from self._take_part(message, at, files[at : at + whole_groups], round_)
 
@@ -132,13 +142,16 @@ class ContentChecks:
             self._take_mark(file, _ASKED)
         with self._many_roots(files) as many:
             roots: list[bytes | None] = []
+            singly: dict[int, _Root] = {}
             for row, file in enumerate(files):
                 size = message.sizes[first + row] if message.sizes else None
                 if many.roots[row] and size in {None, many.sizes[row]}:
                     roots.append(many.roots[row])
-                else:
-                    known = self._roots.pop(file, None)
-                    roots.append(known or (yield from self._root(file, size, round_)))
+                    continue
+                found = self._roots.pop(file, None) or (yield from self._root(file, size, round_))
+                roots.append(None if found is None else found.root)
+                if found is not None:
+                    singly[row] = found
             same: list[int] = []
             for at in range(0, len(files), group):
                 rows = range(at, min(at + group, len(files)))
@@ -149,10 +162,10 @@ class ContentChecks:
                 if reference == message.root((first + at) // group):
                     same += rows
                 elif group > 1:
-                    self._suspect(files[at : at + group], roots[at : at + group])
+                    self._suspect(files, rows, many, singly)
                 else:
                     self._differs(files[at])
-            self._same(files, same, many)
+            self._same(files, same, many, singly)
 
     def _many_roots(self, files: Sequence[int]) -> ManyRoots:
         """Those of the files that go together."""
@@ -160,19 +173,24 @@ class ContentChecks:
 
         context = self._context
         known = not (self._roots.keys().isdisjoint(files) and self._restless.isdisjoint(files))
-        if known or len(files) < OPENED_FILES_LEAST:
+        if known or not OPENED_FILES_LEAST <= len(files) <= most_opened():
             return ManyRoots([b""] * len(files), [0] * len(files), [], None)
         # A file that turns out to be the same gets another ctime with its mtime: what the catalog was told of
         # it would be worth nothing.
         keep = not self._marks[files[0]] & _TOUCHED
         return many_roots(context.root, context.entries, files, context.signer, keep=keep)
 
-    def _suspect(self, files: Sequence[int], roots: Sequence[bytes | None]) -> None:
-        """The files of a group that differs are asked about one by one."""
-        self._suspects.extend(files)
-        for file, root in zip(files, roots, strict=True):
-            if root is not None:
-                self._roots[file] = root
+    def _suspect(
+        self, files: Sequence[int], rows: Sequence[int], many: ManyRoots, singly: Mapping[int, _Root]
+    ) -> None:
+        """The files of a group that differs, these rows of `files`, are asked about one by one."""
+        self._suspects.extend(files[rows[0] : rows[-1] + 1])
+        for row in rows:
+            found = singly.get(row)
+            if found is None and many.small is not None and many.roots[row]:
+                found = _Root(many.roots[row], many.small.opened.identity(bisect_left(many.rows, row)))
+            if found is not None:
+                self._roots[files[row]] = found
 
     def _differs(self, file: int) -> None:
         context = self._context
@@ -186,7 +204,7 @@ class ContentChecks:
             context.tally.compare_bytes += size
             self._changed.add(file, size)
 
-    def _root(self, file: int, size: int | None, round_: int) -> Conversation[bytes | None]:
+    def _root(self, file: int, size: int | None, round_: int) -> Conversation[_Root | None]:
         """The root of what is held, if it has the right `size`; what cannot be compared is replaced."""
         context = self._context
         entry = context.entries.entry(file)
@@ -197,17 +215,22 @@ class ContentChecks:
                 if size is not None and held.size != size:
                     return None
                 root = context.signer.catalog.root(held, context.signer.params)
-                return root or (yield from context.sign(held, entry.size, round_, passing=passing)).root
+                if root is None:
+                    root = (yield from context.sign(held, entry.size, round_, passing=passing)).root
+                return _Root(root, held.identity)
         except FileError:
             return None
 
-    def _same(self, files: Sequence[int], same: Sequence[int], many: ManyRoots) -> None:
-        """These rows of `files` have the source's content. Those still open get their metadata so."""
+    def _same(
+        self, files: Sequence[int], same: Sequence[int], many: ManyRoots, singly: Mapping[int, _Root]
+    ) -> None:
+        """These rows of `files` have the source's content. Those still open get their metadata so, the others
+        are `singly` known."""
         context = self._context
         restless: Sequence[int] = ()
         if many.small is not None:
             number_of = {row: number for number, row in enumerate(many.rows)}
-            rows = [row for row in same if many.roots[row]]
+            rows = [row for row in same if row not in singly]
             numbers = [number_of[row] for row in rows]
             restless = context.landing.settle_many([files[row] for row in rows], many.small.opened, numbers)
             self._restless.update(restless)
@@ -216,8 +239,8 @@ class ContentChecks:
         sizes = many.sizes if many.small is not None else context.entries.sizes_of(files)
         for row in same:
             file, size = files[row], sizes[row]
-            if not many.roots[row]:
-                context.landing.same(file, None)
+            if row in singly:
+                context.landing.same(file, None, singly[row].held)
             elif restless and file in self._restless:
                 continue
             self._restless.discard(file)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.limits import (
+    ATTRIBUTE_MESSAGE_BYTES,
     FILES_PER_MESSAGE,
+    FURTHER_BYTES,
     ITEMS_BYTES,
     ITEMS_PER_MESSAGE,
     MOUNT_POINTS,
@@ -18,11 +20,13 @@ from rdc.limits import (
     TIER_NODES_WHOLE,
     TOP_NODES,
 )
+from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind
 from rdc.model.kept import Kept
 from rdc.progress import Problem
 from rdc.protocol.listings import slice_listing
 from rdc.protocol.messages import (
+    EntryAttributes,
     HardLinks,
     ListingEnd,
     ListingPart,
@@ -37,11 +41,11 @@ from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.protocol.rows import Rows, Segment
 from rdc.session.commands import Flush, Send
 from rdc.tree.fold import GROUPS, Fold, Group
-from rdc.tree.manifest import Manifest
+from rdc.tree.manifest import Manifest, covering_root, further_digest
 from rdc.tree.walk import PackedWalk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from rdc.model.entries import PackedInodes, PackedListing
     from rdc.progress import Event
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
     from rdc.session.commands import Conversation
     from rdc.session.news import News
     from rdc.session.source_tree import SourceTree
+    from rdc.session.tree_attributes import EntrySet, TreeAttributes
     from rdc.tree.filters import FilterList
     from rdc.tree.fold import Tier
     from rdc.tree.hard_links import LinkTable
@@ -77,6 +82,9 @@ class Description:
         hard_links: bool = False,
     ) -> None:
         """`boundary`: walks do not go beyond it. `hard_links`: they are told of."""
+        self.kinds = AttributeKinds.NONE
+        """Extended attributes that are told of; to be set before anything is."""
+        self._attributes: TreeAttributes | None = None
         self._links: LinkTable | None = None
         if hard_links:
             from rdc.tree.hard_links import LinkTable
@@ -109,6 +117,10 @@ class Description:
     def _walk(self) -> PackedWalk:
         self.manifest.clear()
         self._fold = None
+        if self.kinds:
+            from rdc.session.tree_attributes import TreeAttributes
+
+            self._attributes = TreeAttributes(self._tree.root, self.kinds, self._report)
         enter = on_inodes = None
         if self._links is not None:
             self._links.clear()
@@ -137,6 +149,23 @@ class Description:
             some = slice(at, min(at + FILES_PER_MESSAGE, pairs.stop))
             yield Send(HardLinks(tuple(self._links.files[some]), tuple(self._links.firsts[some])), round_)
 
+    def _tell_attributes(self, sets: Sequence[EntrySet], round_: int) -> Conversation[None]:
+        """Of entries that come next."""
+        at = 0
+        while at < len(sets):
+            ordinals: list[int] = []
+            numbers: list[int] = []
+            distinct: dict[bytes, int] = {}
+            size = 0
+            for one in sets[at : at + FILES_PER_MESSAGE]:
+                size += 0 if one.packed in distinct else len(one.packed)
+                if size > ATTRIBUTE_MESSAGE_BYTES and ordinals:
+                    break
+                ordinals.append(one.ordinal)
+                numbers.append(distinct.setdefault(one.packed, len(distinct)))
+            at += len(ordinals)
+            yield Send(EntryAttributes(tuple(ordinals), tuple(numbers), tuple(distinct)), round_)
+
     def _tell_mount_points(self, round_: int) -> Conversation[None]:
         """Whose entries are missing from what was walked; most walks have none."""
         left = deque(self._boundary.beyond if self._boundary is not None else ())
@@ -163,20 +192,33 @@ class Description:
             self.read_errors += event.code is not ExitCode.OK
             self._news.report(event)
 
-    def _add(self, path: bytes, listing: PackedListing) -> None:
+    def _add(self, path: bytes, listing: PackedListing) -> list[EntrySet]:
+        """Takes the next directory; what is to be told of its extended attributes."""
+        found = []
+        if self._attributes is not None:
+            found = self._attributes.read(path, len(self.manifest), listing)
         if self._links is not None and self._inodes is not None:
             self._links.add(len(self.manifest), listing.kinds, self._inodes)
         self.manifest.add(path, listing)
+        return found
 
     def send_listing(self, round_: int, serve: Callable[[], Conversation[None]]) -> Conversation[None]:
         """The listing, directory by directory; `serve` answers now and then what is asked meanwhile."""
         directories = looked = 0
-        for path, packed in self._walk():
+        walk = self._walk()
+        if self._attributes is not None:
+            yield from self._tell_attributes(self._attributes.begin(top=self._tree.only is None), round_)
+        for path, packed in walk:
             at = len(self.manifest)
-            self._add(path, packed)
+            sets = deque(self._add(path, packed))
             parts = list(slice_listing(packed.unpacked()))
             for i, part in enumerate(parts):
                 yield from self._tell_links(at, at + len(part), round_)
+                if sets:
+                    these = [
+                        sets.popleft() for _ in range(sum(one.ordinal <= at + len(part) for one in sets))
+                    ]
+                    yield from self._tell_attributes(these, round_)
                 yield Send(ListingPart(directories, path, at, i == len(parts) - 1, part), round_)
                 at += len(part)
             directories += 1
@@ -200,7 +242,11 @@ class Description:
         """The manifest's root, to be looked into only where it differs. `declined` is asked now and then:
         where it says so, the walk ends early, and False is what comes of it. `again`: after one that was not
         what the destination wants. Its top, sent in vain, is not sent a second time unasked."""
-        for number, (path, listing) in enumerate(self._walk()):
+        self.kinds = kept.attributes
+        walk = self._walk()
+        if self._attributes is not None:
+            self._attributes.begin(top=self._tree.only is None)
+        for number, (path, listing) in enumerate(walk):
             if declined is not None and number % DIRECTORIES_PER_LOOK == 0 and (yield from declined()):
                 return False
             self._add(path, listing)
@@ -208,11 +254,11 @@ class Description:
         yield from self._news.tell(round_)
         yield from self._tell_mount_points(round_)
         top = None if self._tree.only is not None else self._tree.root.metadata(b"")
-        root = self.manifest.root(top, kept)
-        if self._links is not None:
-            root = self._links.root(root)
+        links = None if self._links is None else self._links.digest(self.manifest)
+        further = further_digest(links, None if self._attributes is None else self._attributes.digest())
+        root = covering_root(self.manifest.root(top, kept), further)
         totals = (len(self.manifest), self.files, self.total_bytes, self.read_errors)
-        yield Send(ManifestMessage(root, *totals, kept), round_)
+        yield Send(ManifestMessage(root, *totals, kept, further[:FURTHER_BYTES]), round_)
         if len(self.manifest) > SMALL_MANIFEST and not again:
             # An equal tree needs no more: it must not wait for the fold.
             yield Flush()

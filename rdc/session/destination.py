@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, ProtocolError
-from rdc.limits import SMALL_MANIFEST
+from rdc.limits import FURTHER_BYTES, SMALL_MANIFEST
 from rdc.model.entries import Kind
-from rdc.progress import PlanKnown
+from rdc.progress import PlanKnown, Problem
 from rdc.protocol.messages import (
     Describe,
     Done,
+    EntryAttributes,
     HardLinks,
     ListingEnd,
     ListingPart,
@@ -28,9 +29,10 @@ from rdc.session.commands import Flush, Receive, Send
 from rdc.session.discovery import discover, next_message
 from rdc.session.listing_intake import ListingIntake
 from rdc.session.own_tree import OwnTree
+from rdc.session.place import unkept_attributes
 from rdc.session.receiving import Receiving
 from rdc.session.settlement import Settlement
-from rdc.tree.manifest import Manifest
+from rdc.tree.manifest import Manifest, covering_root
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from rdc.session.place import Place
     from rdc.session.settlement import Settlements
     from rdc.session.vanished import Vanished
+    from rdc.session.wanted_attributes import WantedAttributes
     from rdc.tree.filters import FilterList
     from rdc.tree.hard_links import LinkTable
 
@@ -105,9 +108,20 @@ class Destination:
             from rdc.tree.hard_links import LinkTable
 
             self._links, own_links = LinkTable(), LinkTable()
+        self._attributes: WantedAttributes | None = None
+        """The source's, where they are kept."""
+        if kept.attributes:
+            from rdc.session.wanted_attributes import WantedAttributes
+
+            self._attributes = WantedAttributes(kept.attributes)
+        unkept = unkept_attributes(options, kept)
+        if unkept is not None:
+            self._news.report(Problem(ExitCode.OK, b"", unkept))
         self._own: Manifest | None = None
         self._equal = False
         """The manifests' roots were enough."""
+        self._adopted = False
+        """Extended attributes are those that were here before."""
         self._boundary = self._own_boundary()
         self._receiving = Receiving(
             place,
@@ -123,6 +137,7 @@ class Destination:
             pack=pack,
             boundary=self._boundary,
             links=self._links,
+            attributes=self._attributes,
         )
         self._wanted = self._receiving.wanted
         self._landing = self._receiving.landing
@@ -140,10 +155,16 @@ class Destination:
             only=start.only,
             new=place.new,
             links=own_links,
+            kinds=kept.attributes,
             dry=options.dry_run,
         )
         self._intake = ListingIntake(
-            self._wanted, self._directories, self._own_tree, only=start.only, name=place.name
+            self._wanted,
+            self._directories,
+            self._own_tree,
+            only=start.only,
+            name=place.name,
+            attributes=self._attributes,
         )
         self._totals: _Totals | None = None
 
@@ -193,6 +214,9 @@ class Destination:
             if not self._options.dry_run:
                 self._leftovers.sweep()
             self._directories.finish()
+            if self._attributes is not None and not self._equal:
+                top = None if self._start.only else self._start.metadata
+                self._receiving.attribute(self._attributes, top, adopted=self._adopted)
         except BaseException:
             self._receiving.wind_down()
             raise
@@ -205,21 +229,7 @@ class Destination:
 
     def _link(self, links: LinkTable, read_errors: int, round_: int) -> Conversation[int]:
         """Gives files their further names, now that all else is in place."""
-        from rdc.session.linking import Linking
-
-        linking = Linking(
-            self._root,
-            self._wanted,
-            self._landing,
-            self._transfers,
-            self._directories,
-            self._extras,
-            self._news,
-            kept=self._kept,
-            dry=self._options.dry_run,
-            fsync=self._options.fsync,
-        )
-        linking.run(links, read_errors)
+        self._receiving.link(links, read_errors)
         if not self._transfers.idle:
             yield from self._transfers.pump(round_)
             round_ = yield from self._serve(round_)
@@ -240,6 +250,8 @@ class Destination:
                 self._intake.take(message)
             elif isinstance(message, HardLinks) and self._links is not None:
                 self._links.extend(message.files, message.firsts)
+            elif isinstance(message, EntryAttributes) and self._attributes is not None:
+                self._attributes.extend(message)
             elif isinstance(message, MountPoints):
                 self._settlement.mount_points.update(message.paths)
             elif isinstance(message, (TopTier, ManifestMessage)):
@@ -299,7 +311,7 @@ class Destination:
             self._directories.expected.clear()
             self._conclude(totals)
             return round_
-        if offer.entries <= SMALL_MANIFEST or self._links is not None:
+        if offer.entries <= SMALL_MANIFEST or offer.further != self._own_tree.further[:FURTHER_BYTES]:
             return (yield from self._list_all(round_))
         round_ = yield from discover(
             own,
@@ -312,13 +324,16 @@ class Destination:
             top=offered.first,
         )
         theirs = None if self._start.only else self._start.metadata
-        root = self._wanted.root(theirs, self._kept)
+        root = covering_root(self._wanted.root(theirs, self._kept), self._own_tree.further)
         if (len(self._wanted), root) != (offer.entries, offer.root):
             # A collision of short references costs the listing, never a wrong tree.
             self._wanted.clear()
             return (yield from self._list_all(round_))
         if any(not path or self._wanted.is_directory(path) for path in self._own_tree.unreadable):
             # What is in them takes part, and what is below them was not looked at.
+            self._wanted.clear()
+            return (yield from self._list_all(round_))
+        if not self._own_tree.hand_over(own, self._wanted, self._links, self._attributes):
             self._wanted.clear()
             return (yield from self._list_all(round_))
         from rdc.session.manifest_comparison import compare_manifests
@@ -333,6 +348,9 @@ class Destination:
             kept=self._kept,
             mount_points=self._settlement.mount_points,
         )
+        if self._attributes is not None:
+            self._attributes.guard(self._wanted)
+            self._adopted = True
         self._conclude(totals)
         yield from self._transfers.pump(round_)
         yield from self._news.tell(round_)
@@ -371,6 +389,7 @@ class Destination:
             not (
                 self._equal
                 or self._options.hard_links
+                or self._attributes is not None
                 or self._news.codes
                 or self._options.dry_run
                 or self._name is not None

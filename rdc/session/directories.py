@@ -7,6 +7,7 @@ every directory that was touched, deepest first.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, printable
@@ -20,9 +21,10 @@ from rdc.session.rights import lend_rights
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence, Set
+    from collections.abc import Callable, Collection, Mapping, Sequence, Set
 
     from rdc.files.confined import Root
+    from rdc.model.entries import Identity
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
@@ -30,10 +32,14 @@ if TYPE_CHECKING:
     from rdc.session.landing import Landing
     from rdc.session.news import News
     from rdc.session.transfer import Transfers
+    from rdc.session.wanted_attributes import WantedAttributes
     from rdc.tree.hard_links import LinkTable
     from rdc.tree.manifest import Manifest
 
 __all__ = ["Announced", "Directories", "writing_code"]
+
+MTIME_MAX = (1 << 63) - 1
+"""Nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +72,12 @@ class Directories:
         kept: Kept,
         new: bool,
         links: LinkTable | None = None,
+        attributes: WantedAttributes | None = None,
     ) -> None:
         """`extras`: takes what the source does not have. `links`: files that get their content as further
-        names of others, so that nothing is to be done for them here; it grows as directories come."""
+        names of others, so that nothing is to be done for them here; it grows as directories come.
+        `attributes`: is told which entries differ in anything else."""
+        self._attributes = attributes
         self._links = links
         self._late: set[bytes] = set()
         """Directories in which something is done after all were compared."""
@@ -124,6 +133,12 @@ class Directories:
         changing = comparison or (self._options.delete and comparison.extra)
         lent = bool(changing) and not self._options.dry_run and lend_rights(self._root, path)
         touched = directory.touched or lent
+        if self._attributes is not None:
+            self._attributes.note_told([first + row for row in comparison.touched])
+            for one in comparison.decisions:
+                new = one.change in (Change.CREATE, Change.REPLACE)
+                if one.change is not Change.CHECK or one.difference:
+                    self._attributes.note_told((first + one.row,), new=new)
         decisions = {decision.row: decision for decision in comparison.decisions}
         singly = self._options.dry_run and not self._options.checksum
         if singly:
@@ -141,7 +156,7 @@ class Directories:
                 touched = self._directory(entry, listing.metadata(row), decision) or touched
             elif decision is not None:
                 bases = tuple(join(path, name) for name in moved.get(row, ()))
-                touched = self._entry(first + row, entry, listing, links, decision, bases) or touched
+                touched = self._entry(first + row, entry, listing, held, links, decision, bases) or touched
         self._many(first, listing, () if singly else comparison.touched, comparison.checked)
         touched = touched or bool(comparison.touched or comparison.checked)
         if comparison.extra and not (path == b"" and self._start.only):
@@ -193,6 +208,11 @@ class Directories:
         metadata = self._start.metadata if row is None else self._manifest.entry(row).metadata
         self._touched.append((path, metadata))
 
+    @property
+    def worked_in(self) -> Set[bytes]:
+        """Directories in which anything was done."""
+        return self.changed | self._late
+
     def _top(self, top: Announced) -> Announced:
         """The synced directory itself, which no listing names: rsync's './'."""
         if top.new:
@@ -205,6 +225,8 @@ class Directories:
             decision = Decision(Change.METADATA, -1, -1, differing)
         code = itemize(Kind.DIRECTORY, decision, transferred=top.new, new=top.new)
         self._landing.report(ItemChanged(code, b"./"))
+        if self._attributes is not None:
+            self._attributes.root_told = True
         return replace(top, touched=True)
 
     def _announce_lost(self, path: bytes, listing: Listing, *, new: bool) -> None:
@@ -237,6 +259,7 @@ class Directories:
         file: int,
         path: bytes,
         listing: Listing,
+        held: Listing,
         links: Mapping[int, bytes],
         decision: Decision,
         bases: tuple[bytes, ...],
@@ -250,7 +273,7 @@ class Directories:
         if kind == Kind.SYMLINK:
             return self._symlink(path, links[decision.row], listing.metadata(decision.row), decision)
         if decision.change is Change.METADATA:
-            self._landing.settle(path, listing.metadata(decision.row), decision)
+            self._landing.settle(path, listing.metadata(decision.row), decision, _as_listed(held, path))
             return False
         self._landing.decide(file, decision)
         if decision.change is Change.CHECK:
@@ -286,7 +309,8 @@ class Directories:
         if not self._options.dry_run:
             try:
                 if moved:
-                    self._root.replace_symlink(path, target, metadata, owner=self._kept.owner)
+                    new = decision.change is Change.CREATE
+                    self._root.replace_symlink(path, target, metadata, owner=self._kept.owner, new=new)
                 else:
                     self._root.set_metadata(path, Kind.SYMLINK, metadata, owner=self._kept.owner)
             except FileError as error:
@@ -344,6 +368,14 @@ class Directories:
                 self._root.set_metadata(path, Kind.DIRECTORY, metadata, owner=self._kept.owner)
             except FileError as error:
                 self._news.report(Problem(writing_code(error), path, str(error)))
+
+
+def _as_listed(held: Listing, path: bytes) -> Callable[[Identity], bool]:
+    """Whether the file at `path` has the size and mtime that were compared, by which its content is right."""
+    row = bisect_left(held.names, path.rpartition(b"/")[2])
+    listed = held.sizes[row], held.mtimes[row]
+    # Listings have no times beyond the year 2262 (rdc.files.listing).
+    return lambda now: (now.size, min(now.mtime_ns, MTIME_MAX)) == listed
 
 
 def writing_code(error: FileError) -> ExitCode:

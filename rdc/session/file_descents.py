@@ -163,7 +163,7 @@ class FileDescents:
         first = state.held[0]
         if first.path == state.path and first.tree.root == message.root:
             self._finish(state)
-            self._context.landing.same(message.file, state.metadata)
+            self._context.landing.same(message.file, state.metadata, first.identity)
             self._context.tally.advance(message.size)
             return
         if state.stage is Stage.SHORT and self._equals.waits(

@@ -10,6 +10,7 @@ from rdc.files.spool import Spool
 from rdc.kernel import short_references
 from rdc.limits import HELD_FILE_BYTES
 from rdc.plan.descent import literal_ranges
+from rdc.session.code import Places
 from rdc.session.literal_requests import literal_requests, range_requests, unpacked
 from rdc.session.literals import literals_of
 from rdc.session.open_base import OpenBase
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from rdc.files.source import SourceFile
     from rdc.plan.descent import ByteRange, Part
     from rdc.protocol.messages import Code, Correction, Data, Literals, RangeRequest, Table, Targets
-    from rdc.session.code import Places
     from rdc.session.corrections import Corrections
     from rdc.session.signed_file import SignedFile
     from rdc.session.transfer_context import TransferContext
@@ -108,7 +108,10 @@ class FileFetch:
         ranges = [(found.offset, found.length) for found in literal_ranges(self.parts)]
         if not (ranges or self.blank or doubted):
             return []
-        return literal_requests(self, ranges, self._context, room)
+        asked = literal_requests(self, ranges, self._context, room)
+        self.places, self.known, self.corrections = asked.places, asked.known, asked.corrections
+        self.mask_bytes = asked.mask_bytes
+        return asked.requests
 
     def deceived(self) -> bool:
         """Whether nothing was asked for, every block being found, and some of them are wrong. Then what was
@@ -121,8 +124,10 @@ class FileFetch:
     def mending(self) -> list[RangeRequest]:
         """Asks for chunks that are wrong after all, now that everything is written. None: all is well, or
         they were asked for before."""
-        wrong = self._started().mend()
-        return range_requests(self, [(found.offset, found.length) for found in wrong]) if wrong else []
+        wrong = [(found.offset, found.length) for found in self._started().mend()]
+        if wrong:
+            self.places = Places(wrong)
+        return range_requests(self.file, wrong)
 
     def take_correction(self, message: Correction) -> None:
         if self.corrections is not None:

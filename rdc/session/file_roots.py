@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
-from rdc.limits import OPENED_FILES, OPENED_FILES_LEAST, ROOTS_REMEMBERED
+from rdc.files.opened import most_opened
+from rdc.limits import OPENED_FILES_LEAST, ROOTS_REMEMBERED
 from rdc.model.entries import Kind
 from rdc.protocol.messages import FileFailed
 from rdc.records import dataclass
@@ -50,8 +51,9 @@ class FileRoots:
         """Those of `files` that can be read; of the others it is said that they cannot. `keep`: the catalog
         is told of the small ones too."""
         found = Rooted([], [], [])
-        for at in range(0, len(files), OPENED_FILES):
-            part = files[at : at + OPENED_FILES]
+        most = most_opened()
+        for at in range(0, len(files), most):
+            part = files[at : at + most]
             sizes, roots = self._many(part, keep=keep)
             for file, size, root in zip(part, sizes, roots, strict=True):
                 if not root:

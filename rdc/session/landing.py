@@ -11,9 +11,10 @@ from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference
 from rdc.plan.itemize import RENAMING, itemize
 from rdc.progress import ItemChanged, Problem
+from rdc.records import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from typing_extensions import Buffer
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rdc.files.replacement import Replacement
     from rdc.model.entries import Identity, Metadata, PackedListing
     from rdc.session.news import News
+    from rdc.session.wanted_attributes import WantedAttributes
     from rdc.tree.manifest import Manifest
 
 __all__ = ["Landing"]
@@ -51,6 +53,8 @@ class Landing:
         self._group = CommitGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
         self.changed = 0
         self.planned = 0
+        self.attributes: WantedAttributes | None = None
+        """Where extended attributes are kept: is told which files differ."""
 
     def decide(self, file: int, decision: Decision) -> None:
         """Counts a file to be fetched, and remembers for the report how it differs from what is there."""
@@ -73,17 +77,21 @@ class Landing:
         old = self._decisions.pop(file)
         difference = Difference.NONE if old is None else old.difference
         self._decisions.put(file, Change.CONTENT, difference | Difference.CHECKSUM)
+        if self.attributes is not None:
+            self.attributes.note_told((file,))
         if self._dry:
             self.rehearse(file)
         return not self._dry
 
-    def same(self, file: int, metadata: Metadata | None) -> None:
-        """The content is the wanted one already; `metadata` in place of the listed one where given."""
+    def same(self, file: int, metadata: Metadata | None, held: Identity) -> None:
+        """The content is the wanted one already, as it was when the file was `held`; `metadata` in place of
+        the listed one where given."""
         decision = self._decisions.pop(file)
         if decision is None or not decision.difference:
             return
         entry = self._entries.entry(file)
-        self.settle(entry.path, entry.metadata if metadata is None else metadata, decision)
+        wanted = entry.metadata if metadata is None else metadata
+        self.settle(entry.path, wanted, decision, lambda now: now == held)
 
     def settle_many(self, files: Sequence[int], opened: OpenedFiles, rows: Sequence[int]) -> list[int]:
         """As `same` for each of these files, which are these rows of `opened` and were read there. Returns
@@ -106,7 +114,7 @@ class Landing:
             return []
         changed = []
         paths = self._entries.paths(files)
-        for file, path, decision, outcome in zip(files, paths, decisions, outcomes, strict=True):
+        for file, row, path, decision, outcome in zip(files, rows, paths, decisions, outcomes, strict=True):
             if decision is None:
                 continue
             if outcome == SETTLED:
@@ -117,14 +125,16 @@ class Landing:
                 changed.append(file)
             else:
                 # Singly it is done, or fails by name.
-                self.same(file, None)
+                self.same(file, None, opened.identity(row))
         return changed
 
-    def settle(self, path: bytes, metadata: Metadata, decision: Decision) -> None:
-        """Sets the metadata of a file whose content stays."""
+    def settle(
+        self, path: bytes, metadata: Metadata, decision: Decision, is_meant: Callable[[Identity], bool]
+    ) -> None:
+        """Sets the metadata of a file whose content stays, if what is there now `is_meant`."""
         try:
             if not self._dry:
-                self._root.set_metadata(path, Kind.FILE, metadata, owner=self._owner)
+                self._group.settle(path, metadata, self._owner, is_meant)
         except FileError as error:
             self._failed(error)
             return
@@ -177,14 +187,19 @@ class Landing:
             self._landing.pop(paths[row], None)
         return changed, failed
 
-    def moved(self, file: int, old: bytes) -> None:
-        """A file here was (in a dry run: would be) renamed to the path of a new one; its metadata are still
-        the old ones."""
+    def moved(self, file: int, old: bytes, held: Identity) -> None:
+        """A file here, which was `held`, was (in a dry run: would be) renamed to the path of a new one; its
+        metadata are still the old ones."""
         self._decisions.pop(file)
         entry = self._entries.entry(file)
+
+        def is_moved(now: Identity) -> bool:
+            # The rename gave it another ctime.
+            return replace(now, ctime_ns=held.ctime_ns) == held
+
         try:
             if not self._dry:
-                self._root.set_metadata(entry.path, Kind.FILE, entry.metadata, owner=self._owner)
+                self._group.settle(entry.path, entry.metadata, self._owner, is_moved)
         except FileError as error:
             self._failed(error)
         self.report(ItemChanged(RENAMING, old, entry.path))

@@ -113,7 +113,7 @@ class Linking:
             or not ready
             or link_file(self._root, first.path, entry.path, found) is not Linked.DONE
         ):
-            self._fetch(file, entry, kind, differing)
+            self._fetch(file, entry, kind, held, differing)
             return
         self._places.setdefault(found.device, os.path.dirname(entry.path))
         self._landing.report(ItemChanged(code, entry.path, first.path))
@@ -138,9 +138,11 @@ class Linking:
             self._news.report(Problem(ExitCode.PARTIAL, path, text))
         return kept is None
 
-    def _fetch(self, file: int, entry: Entry, kind: Kind | None, differing: Difference) -> None:
+    def _fetch(
+        self, file: int, entry: Entry, kind: Kind | None, held: Identity | None, differing: Difference
+    ) -> None:
         """As any other file; what it has already is compared as always."""
-        if kind is not Kind.FILE:
+        if held is None:
             change = Change.CREATE if kind is None else Change.REPLACE
             self._landing.decide(file, Decision(change, -1, -1, Difference.NONE))
             self._transfers.create(file, entry.path, entry.size)
@@ -148,7 +150,8 @@ class Linking:
             self._landing.decide(file, Decision(Change.CONTENT, -1, -1, differing))
             self._transfers.update(file, entry.size)
         elif differing:
-            self._landing.settle(entry.path, entry.metadata, Decision(Change.METADATA, -1, -1, differing))
+            decision = Decision(Change.METADATA, -1, -1, differing)
+            self._landing.settle(entry.path, entry.metadata, decision, lambda now: now == held)
 
 
 def names_here(root: Root, entries: Manifest, table: LinkTable, file: int) -> tuple[bytes, ...]:

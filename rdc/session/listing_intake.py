@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rdc.protocol.messages import ListingPart
     from rdc.session.directories import Directories
     from rdc.session.own_tree import OwnTree
+    from rdc.session.wanted_attributes import WantedAttributes
     from rdc.tree.manifest import Manifest
 
 __all__ = ["ListingIntake"]
@@ -22,10 +23,18 @@ class ListingIntake:
     """Parents come before what is in them, which announces it; each directory comes once."""
 
     def __init__(
-        self, wanted: Manifest, directories: Directories, own: OwnTree, *, only: bytes, name: bytes | None
+        self,
+        wanted: Manifest,
+        directories: Directories,
+        own: OwnTree,
+        *,
+        only: bytes,
+        name: bytes | None,
+        attributes: WantedAttributes | None = None,
     ) -> None:
         """`wanted`: takes the entries. `only`: the one entry announced, b"" for a whole directory; `name`:
-        what that is to be called here, if not the same."""
+        what that is to be called here, if not the same. `attributes`: has those of what comes."""
+        self._attributes = attributes
         self._wanted = wanted
         self._directories = directories
         self._own = own
@@ -50,7 +59,8 @@ class ListingIntake:
         self._listed += 1
         path, first = part.path, len(self._wanted)
         listing = self._renamed(path, listing)
-        self._wanted.add(path, listing.packed())
+        made = listing if self._attributes is None else self._attributes.guarded(first, listing)
+        self._wanted.add(path, made.packed())
         self._directories.compare(path, first, listing, self._held(path))
 
     def _held(self, path: bytes) -> Listing | None:

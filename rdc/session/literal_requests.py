@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rdc.files.source import SourceFile
+    from rdc.plan.descent import ByteRange
     from rdc.session.file_fetch import FileFetch
     from rdc.session.transfer_context import TransferContext
 
-__all__ = ["KNOWN_PER_PACKED", "literal_requests", "range_requests", "unpacked"]
+__all__ = ["KNOWN_PER_PACKED", "Asked", "literal_requests", "range_requests", "unpacked"]
 
 CLOSE_BYTES = 1 << 10
 """Bytes of a base between two copies that are rather read than made a reason for another system call. With
@@ -41,32 +42,45 @@ KNOWN_PER_PACKED = 0.5
 they go into the stream, where those of other files help more: 11 % of a source tree indented anew."""
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Requests for what is missing of a file, and what it takes to understand their answers."""
+
+    requests: list[RangeRequest]
+    """None where there is nothing to ask."""
+    places: Places
+    """Where the literals belong."""
+    known: tuple[ByteRange, ...]
+    """What they are packed with, where they are."""
+    corrections: Corrections
+    """What the source is going to say of what was found."""
+    mask_bytes: int
+    """Kept in memory until it has."""
+
+
 def literal_requests(
     fetch: FileFetch, ranges: list[tuple[int, int]], context: TransferContext, room: int
-) -> list[RangeRequest]:
-    """These ranges, (offset, length) in bytes, and whether what blocks were found for is right. None where
-    there is nothing to ask. `room`: bytes that may be kept until the answers come. FileError when a base has
-    changed."""
+) -> Asked:
+    """Asks for these ranges, (offset, length) in bytes, and whether what blocks were found for is right.
+    `room`: bytes that may be kept until the answers come. FileError when a base has changed."""
     claims, masks = _claims(fetch, context, room)
-    fetch.mask_bytes = sum(len(mask.bits) for mask in masks)
-    fetch.corrections = Corrections(fetch.size, _masks(fetch, masks))
-    pack = context.pack and not fetch.blank and _may_pack(fetch, ranges, len(claims))
+    corrections = Corrections(fetch.size, _masks(fetch, masks))
+    known = () if fetch.blank or not context.pack else _worth_packing_with(fetch, ranges, len(claims))
     divided_ranges = list((divided_wholly if fetch.blank else divided)(ranges, tuple(claims)))
-    fetch.places = Places([one for some, _ in divided_ranges for one in some])
     requests = []
     for some, cells in divided_ranges:
         claimed = Claims(tuple(cells), b"".join(claims[cell] for cell in cells))
         blank = fetch.blank and bool(cells)
-        requests.append(RangeRequest.of(fetch.file, some, pack=pack, claims=claimed, blank=blank))
-        fetch.corrections.ask(requests[-1])
-    return requests
+        requests.append(RangeRequest.of(fetch.file, some, pack=bool(known), claims=claimed, blank=blank))
+        corrections.ask(requests[-1])
+    places = Places([one for some, _ in divided_ranges for one in some])
+    return Asked(requests, places, known, corrections, sum(len(mask.bits) for mask in masks))
 
 
-def range_requests(fetch: FileFetch, ranges: Sequence[tuple[int, int]]) -> list[RangeRequest]:
+def range_requests(file: int, ranges: Sequence[tuple[int, int]]) -> list[RangeRequest]:
     """These ranges alone."""
-    fetch.places = Places(ranges)
     return [
-        RangeRequest.of(fetch.file, tuple(ranges[at : at + RANGES_PER_MESSAGE]))
+        RangeRequest.of(file, tuple(ranges[at : at + RANGES_PER_MESSAGE]))
         for at in range(0, len(ranges), RANGES_PER_MESSAGE)
     ]
 
@@ -136,16 +150,17 @@ def _put_together(fetch: FileFetch, tiles: bytes, source: Callable[[int], Source
     return hide(images, mask, CLAIMED), mask
 
 
-def _may_pack(fetch: FileFetch, ranges: list[tuple[int, int]], cells: int) -> bool:
+def _worth_packing_with(fetch: FileFetch, ranges: list[tuple[int, int]], cells: int) -> tuple[ByteRange, ...]:
+    """What is known around these ranges; nothing where they are not to be packed with it."""
     if not ranges or len(ranges) > RANGES_PER_MESSAGE or cells > CELLS_PER_MESSAGE:
-        return False
+        return ()
     unknown = sum(length for _, length in ranges)
     if unknown > PACKED_BYTES:
-        return False
-    fetch.known = context_ranges(ranges, fetch.size)
-    if sum(found.length for found in fetch.known) < KNOWN_PER_PACKED * unknown:
-        return False
-    return known_pieces(fetch.parts, [held.tree for held in fetch.held], fetch.known) is not None
+        return ()
+    known = context_ranges(ranges, fetch.size)
+    if sum(found.length for found in known) < KNOWN_PER_PACKED * unknown:
+        return ()
+    return known if known_pieces(fetch.parts, [held.tree for held in fetch.held], known) is not None else ()
 
 
 def unpacked(fetch: FileFetch, packed: bytes) -> bytes:

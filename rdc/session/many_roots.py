@@ -53,7 +53,7 @@ def many_roots(
     keep: bool,
     memory: RootMemory | None = None,
 ) -> ManyRoots:
-    """The roots of these files, at most rdc.limits.OPENED_FILES: increasing rows of `manifest` that are
+    """The roots of these files, at most `most_opened()`: increasing rows of `manifest` that are
     regular files. `keep`: the catalog is told of what had to be read. `memory`: of all entries, asked before
     a file is read, and told of it."""
     sizes = manifest.sizes_of(files)

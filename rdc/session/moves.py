@@ -53,9 +53,9 @@ class Moves:
 
     def rehearse(self, vanished: Vanished, spare: Callable[[bytes], None]) -> None:
         """Reports what `run` would do, and tells `spare` the old paths."""
-        for file, row in zip(self._files, self._rows, strict=True):
+        for at, (file, row) in enumerate(zip(self._files, self._rows, strict=True)):
             spare(vanished[row].path)
-            self._context.landing.moved(file, vanished[row].path)
+            self._context.landing.moved(file, vanished[row].path, self._identities[at])
 
     def run(self, vanished: Vanished) -> list[Move]:
         """Renames them, each in one step; those that cannot be.
@@ -80,7 +80,7 @@ class Moves:
                 left.append(Move(file, row, expected))
                 continue
             landed.setdefault(expected.device, os.path.dirname(entry.path))
-            self._context.landing.moved(file, vanished[row].path)
+            self._context.landing.moved(file, vanished[row].path, expected)
             self._context.tally.reused_bytes += entry.size
             self._context.tally.advance(entry.size)
         if self._context.fsync:

@@ -171,7 +171,8 @@ class Origins:
 
     def _adopt(self, file: int, row: int, identity: Identity, round_: int) -> Conversation[None]:
         """The new file's content is that of a vanished one, all 32 bytes of its root say so."""
-        if self._rename and self._taken[row] != RENAMED:
+        # A rename replaces nothing: where a link or a fifo gives way to a file, the file is a copy.
+        if self._rename and self._taken[row] != RENAMED and self._context.landing.is_new(file):
             self._taken[row] = RENAMED
             self._moves.add(Move(file, row, identity))
         else:

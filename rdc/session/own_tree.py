@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError
+from rdc.model.attributes import AttributeKinds
 from rdc.progress import Problem
 from rdc.session.directories import writing_code
 from rdc.session.rights import lend_rights
-from rdc.tree.manifest import Manifest
+from rdc.tree.manifest import Manifest, covering_root, further_digest
 from rdc.tree.walk import PackedWalk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from rdc.files.confined import Root
     from rdc.model.entries import Listing, PackedInodes
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from rdc.progress import Event
     from rdc.session.leftovers import Leftovers
     from rdc.session.news import News
+    from rdc.session.tree_attributes import EntrySet, TreeAttributes
+    from rdc.session.wanted_attributes import WantedAttributes
     from rdc.tree.filters import FilterList
     from rdc.tree.hard_links import LinkTable
 
@@ -49,9 +52,21 @@ class OwnTree:
         new: bool,
         links: LinkTable | None,
         dry: bool,
+        kinds: AttributeKinds = AttributeKinds.NONE,
     ) -> None:
         """`only`: the one entry that is synced, b"" for all. `new`: nothing is there yet. `links`: takes the
-        hard links of a walk, which then count as a difference. `dry`: nothing is to be changed."""
+        hard links of a walk, which then count as a difference. `kinds`: extended attributes that do so too.
+        `dry`: nothing is to be changed."""
+        self._kinds = kinds
+        self._attributes: TreeAttributes | None = None
+        self._sets: WantedAttributes | None = None
+        """What the last walk read of them, unless that was too much to hold."""
+        if kinds:
+            from rdc.session.tree_attributes import TreeAttributes
+
+            self._attributes = TreeAttributes(root, kinds)
+        self.further = b""
+        """Digest of links and attributes of the last walk, once `digest` has made it."""
         self._root = root
         self._filters = filters
         self._leftovers = leftovers
@@ -70,6 +85,12 @@ class OwnTree:
         if self._new:
             return manifest
         links, inodes = self._links, _Inodes()
+        attributes = self._attributes
+        if attributes is not None:
+            from rdc.session.wanted_attributes import WantedAttributes
+
+            self._sets = WantedAttributes(self._kinds)
+            self._hold(attributes.begin(top=not self._only))
         walk = PackedWalk(
             self._root,
             self._filters,
@@ -82,6 +103,8 @@ class OwnTree:
             for path, listing in walk:
                 if links is not None and inodes.found is not None:
                     links.add(len(manifest), listing.kinds, inodes.found)
+                if attributes is not None:
+                    self._hold(attributes.read(path, len(manifest), listing))
                 manifest.add(path, listing)
         except FileError:
             self.unreadable.add(b"")
@@ -90,8 +113,30 @@ class OwnTree:
     def digest(self, manifest: Manifest, kept: Kept) -> bytes:
         """What the source's manifest root is compared with; `manifest` is what was walked."""
         top = None if self._only else self._root.metadata(b"")
-        root = manifest.root(top, kept)
-        return root if self._links is None else self._links.root(root)
+        links = None if self._links is None else self._links.digest(manifest)
+        self.further = further_digest(links, None if self._attributes is None else self._attributes.digest())
+        return covering_root(manifest.root(top, kept), self.further)
+
+    def _hold(self, sets: Iterable[EntrySet]) -> None:
+        if self._sets is not None and not self._sets.hold(sets):
+            self._sets = None
+
+    def hand_over(
+        self, own: Manifest, wanted: Manifest, links: LinkTable | None, attributes: WantedAttributes | None
+    ) -> bool:
+        """Where both trees have the same `further`: what `own`, which was walked, has of links and attributes
+        is told of the entries of `wanted`, which have the same paths. False where that cannot be."""
+        from rdc.tree.row_map import RowMap
+
+        rows = RowMap(own, wanted)
+        found = None if self._links is None else self._links.transposed(rows)
+        if (links is None) is not (found is None):
+            return False
+        if attributes is not None and (self._sets is None or not attributes.adopt(self._sets, rows)):
+            return False
+        if links is not None and found is not None:
+            links.extend(found.files, found.firsts)
+        return True
 
     def listing(self, path: bytes, on_lent: Callable[[bytes], None]) -> Listing | None:
         """One directory as it is now; None, and a problem, where it cannot be read. One that its owner may

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.confined import Root
 from rdc.files.keeping import kept_by
+from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind
 from rdc.model.kept import Kept
 from rdc.records import dataclass, replace
@@ -16,7 +17,16 @@ if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
 
-__all__ = ["ANYWHERE", "Place", "Site", "keeps", "open_destination", "wants_listing"]
+__all__ = [
+    "ANYWHERE",
+    "Place",
+    "Site",
+    "asked_attributes",
+    "keeps",
+    "open_destination",
+    "unkept_attributes",
+    "wants_listing",
+]
 
 
 class Site(Protocol):
@@ -65,13 +75,27 @@ def keeps_owner(options: SyncOptions) -> bool:
     return os.geteuid() == 0 if options.owner is None else options.owner
 
 
+def asked_attributes(options: SyncOptions) -> AttributeKinds:
+    """Extended attributes that the options want kept, where they can be."""
+    found = AttributeKinds.ACL if options.acls else AttributeKinds.NONE
+    return found | AttributeKinds.USER | AttributeKinds.ROOT if options.xattrs else found
+
+
+def unkept_attributes(options: SyncOptions, kept: Kept) -> str | None:
+    """What to tell the user where both sides together keep less of extended attributes than was asked for."""
+    lost = asked_attributes(options) & ~kept.attributes
+    kinds = ((AttributeKinds.ACL, "ACLs"), (AttributeKinds.USER, "extended attributes"))
+    names = " and ".join([name for kind, name in kinds if kind in lost])
+    return f"{names} are not synced: the file system at one end keeps none" if names else None
+
+
 def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Kept:
     """What this side keeps of entries, as the destination at `path` (before anything is made there).
 
     Where nothing is yet, nothing will be compared, and the directory above is asked. Owners are set where
     that is demanded by name, whatever the file system says.
     """
-    kept = Kept(keeps_owner(options))
+    kept = Kept(keeps_owner(options), attributes=asked_attributes(options))
     if not site.has_directory(path):
         path = os.path.dirname(path.rstrip(b"/")) or b"."
     try:
@@ -80,9 +104,17 @@ def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Kept:
         return kept
     try:
         found = kept_by(root, probe=not options.dry_run)
+        kinds = AttributeKinds.NONE
+        if kept.attributes:
+            from rdc.files.entry_attributes import attribute_kinds_of
+
+            kinds = attribute_kinds_of(root)
+            if not kept.owner:
+                # Capabilities are worth as much as owners: who may not give one may not give the other.
+                kinds &= ~AttributeKinds.ROOT
     finally:
         root.close()
-    return kept.both(replace(found, owner=found.owner or bool(options.owner)))
+    return kept.both(replace(found, owner=found.owner or bool(options.owner), attributes=kinds))
 
 
 def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:

@@ -19,12 +19,14 @@ from rdc.tree.manifest import Manifest
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
+    from rdc.model.entries import Metadata
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
     from rdc.session.boundary import Boundary
     from rdc.session.news import News
     from rdc.session.place import Place
+    from rdc.session.wanted_attributes import WantedAttributes
     from rdc.tree.filters import FilterList
     from rdc.tree.hard_links import LinkTable
 
@@ -50,14 +52,20 @@ class Receiving:
         pack: bool = True,
         boundary: Boundary | None = None,
         links: LinkTable | None = None,
+        attributes: WantedAttributes | None = None,
     ) -> None:
         """`kept`: what both sides keep. `seeks`, `pack`: as TransferContext has them. `new`: nothing is at
-        the place yet. `boundary`: beyond which nothing is deleted. `links`: as Directories has them."""
+        the place yet. `boundary`: beyond which nothing is deleted. `links`, `attributes`: as Directories has
+        them."""
+        self._place = place
+        self._options = options
+        self._kept = kept
         self._news = news
         self.wanted = Manifest()
         self.landing = Landing(
             place.root, self.wanted, news, fsync=options.fsync, owner=kept.owner, dry=options.dry_run
         )
+        self.landing.attributes = attributes
         self.leftovers = Leftovers(place.root)
         self.tally = Tally(news)
         context = TransferContext(
@@ -104,7 +112,44 @@ class Receiving:
             kept=kept,
             new=new,
             links=links,
+            attributes=attributes,
         )
+
+    def link(self, links: LinkTable, read_errors: int) -> None:
+        """Gives files their further names, now that all else is in place."""
+        from rdc.session.linking import Linking
+
+        linking = Linking(
+            self._place.root,
+            self.wanted,
+            self.landing,
+            self.transfers,
+            self.directories,
+            self.extras,
+            self._news,
+            kept=self._kept,
+            dry=self._options.dry_run,
+            fsync=self._options.fsync,
+        )
+        linking.run(links, read_errors)
+
+    def attribute(self, attributes: WantedAttributes, top: Metadata | None, *, adopted: bool) -> None:
+        """Sets extended attributes, now that nothing else will change an entry. `top`: the root directory's
+        own metadata, where its attributes count. `adopted`: all were right before this run."""
+        from rdc.session.attribution import Attribution
+
+        attribution = Attribution(
+            self._place.root,
+            self.wanted,
+            attributes,
+            self.landing,
+            self._news,
+            kept=self._kept,
+            dry=self._options.dry_run,
+            fsync=self._options.fsync,
+        )
+        within = self.directories.worked_in if adopted else None
+        attribution.run(top, within=within)
 
     def wind_down(self) -> None:
         """An interruption, or a full disk: what is complete lands, what is not stays for the next run."""

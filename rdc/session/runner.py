@@ -13,6 +13,7 @@ from rdc.session.pressure import Pressure
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from rdc.errors import ExitCode
     from rdc.protocol.connection import Connection, Received
     from rdc.session.commands import Command, Conversation
     from rdc.session.heartbeat import Heartbeat
@@ -27,6 +28,11 @@ PENDING_HIGH = 256 << 10
 
 class RefusedError(RdcError):
     """The far side's reason; marks errors that it knows already."""
+
+    def __init__(self, reason: str, *, code: ExitCode) -> None:
+        super().__init__(f"the far side: {reason}", code=code)
+        self.reason = reason
+        """As it was said there."""
 
 
 class Runner(Generic[T]):
@@ -114,7 +120,7 @@ class Runner(Generic[T]):
         """The connection's next message; the far side's Refused becomes an error with its code."""
         received = self.connection.next()
         if received is not None and isinstance(received.message, Refused):
-            raise RefusedError(f"the far side: {received.message.message}", code=received.message.code)
+            raise RefusedError(received.message.message, code=received.message.code)
         return received
 
     def fail(self, error: RdcError) -> NoReturn:

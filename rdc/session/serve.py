@@ -14,7 +14,7 @@ from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Follow, Hello, Ope
 from rdc.records import dataclass
 from rdc.session.commands import Pace, Receive, Send
 from rdc.session.news import News
-from rdc.session.place import ANYWHERE, keeps, open_destination, wants_listing
+from rdc.session.place import ANYWHERE, asked_attributes, keeps, open_destination, wants_listing
 from rdc.tree.filters import FilterList
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ def answer(
                     news,
                     boundary=boundary,
                     hard_links=options.hard_links,
+                    kinds=asked_attributes(options),
                 )
                 yield from half_.run(received)
                 return

@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
+from rdc.model.attributes import AttributeKinds
 from rdc.model.kept import Kept
 from rdc.protocol.messages import (
     Describe,
@@ -48,10 +49,12 @@ class Source:
         pack: bool = True,
         boundary: Boundary | None = None,
         hard_links: bool = False,
+        kinds: AttributeKinds = AttributeKinds.NONE,
     ) -> None:
         """`offer`: this side dialled, and is to offer its manifest before it is asked, with owners or
         without: a guess at what the destination keeps, and a round trip less where it is right. `pack`:
-        literals may be compressed."""
+        literals may be compressed. `kinds`: extended attributes that were asked for."""
+        self._kinds = kinds
         self._offer = offer
         self._tree = tree
         self._news = news
@@ -70,17 +73,21 @@ class Source:
             self._heard.append(heard)
         offered = None
         if self._offer is not None:
-            start = self._tree.start()
+            start = self._tree.start(self._kinds)
             yield Send(start, 0)
             yield Flush()
-            guess = Kept(self._offer).both(start.kept)
+            attributes = start.kept.attributes
+            if not self._offer:
+                attributes &= ~AttributeKinds.ROOT  # who is not root there cannot keep these
+            guess = Kept(self._offer, attributes=attributes).both(start.kept)
             if (yield from self._description.offer(guess, 0, self._declined)):
                 offered = guess
         describe, round_ = yield from self._described()
         if self._offer is None:
-            start = self._tree.start()
+            start = self._tree.start(self._kinds)
             yield Send(start, round_)
         kept = describe.kept.both(start.kept)
+        self._description.kinds = kept.attributes
         if not describe.whole and kept == offered:
             pass  # it is being looked into
         elif describe.whole:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.keeping import kept_by
+from rdc.model.attributes import AttributeKinds
 from rdc.protocol.messages import Start
-from rdc.records import dataclass
+from rdc.records import dataclass, replace
 from rdc.session.place import ANYWHERE
 
 if TYPE_CHECKING:
@@ -48,11 +49,17 @@ class SourceTree:
 
         return Boundary(self.root, self.only or b"")
 
-    def start(self) -> Start:
-        """What the destination is told of it first. FileError when it has vanished."""
+    def start(self, kinds: AttributeKinds = AttributeKinds.NONE) -> Start:
+        """What the destination is told of it first. FileError when it has vanished. `kinds`: extended
+        attributes that were asked for."""
         name = b"" if self.only is None else self.only
         found = self.root.metadata(name)
         kind = self.root.kind(name)
         if kind is None:
             raise FileError(name, f"{printable(name)}: vanished before it was synced", code=ExitCode.VANISHED)
-        return Start(name, kind, found, kept_by(self.root, probe=False))
+        kept = kept_by(self.root, probe=False)
+        if kinds:
+            from rdc.files.entry_attributes import attribute_kinds_of
+
+            kept = replace(kept, attributes=kinds & attribute_kinds_of(self.root))
+        return Start(name, kind, found, kept)

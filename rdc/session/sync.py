@@ -28,7 +28,7 @@ from rdc.records import replace
 from rdc.session.commands import Pace, Receive, Send
 from rdc.session.news import News
 from rdc.session.overlap import check_overlap
-from rdc.session.place import keeps, keeps_owner, open_destination, wants_listing
+from rdc.session.place import asked_attributes, keeps, keeps_owner, open_destination, wants_listing
 from rdc.session.serve import answer, greeting
 from rdc.tree.filters import FilterList
 
@@ -79,6 +79,11 @@ def sync(
     if source.host is not None and destination.host is not None:
         raise UsageError("one of source and destination must be on this machine")
     options = options or SyncOptions()
+    if (options.acls or options.xattrs) and options.narrows:
+        raise UsageError(
+            "--acls and --xattrs do not go with --update, --existing, --ignore-existing or --size-only:"
+            " they are set on all entries"
+        )
     if options.hard_links and options.narrows:
         raise UsageError(
             "--hard-links does not go with --update, --existing, --ignore-existing or --size-only: "
@@ -279,6 +284,7 @@ class _Run:
             pack=self._options.compress is not False,
             boundary=tree.boundary(self._options),
             hard_links=self._options.hard_links,
+            kinds=asked_attributes(self._options),
         )
         done = yield from half.run()
         self._files, self._bytes = half.files, half.total_bytes

@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from rdc.model.entries import Kind, little_endian, little_endian_integers
+from rdc.model.entries import Kind, little_endian_integers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rdc.model.entries import PackedInodes
+    from rdc.tree.manifest import Manifest
+    from rdc.tree.row_map import RowMap
 
 __all__ = ["LinkTable"]
+
+DIGESTED_PAIRS = 4096
+"""Pairs whose paths are held at a time."""
 
 _ROW = (1 << 32) - 1
 
@@ -82,9 +87,28 @@ class LinkTable:
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return zip(self.files, self.firsts, strict=True)
 
-    def root(self, manifest_root: bytes) -> bytes:
-        """One digest over a manifest, given its root, and this table of its rows."""
-        hasher = blake3(b"rdc 1 hard links" + manifest_root)
-        hasher.update(little_endian(self.files))
-        hasher.update(little_endian(self.firsts))
+    def transposed(self, rows: RowMap) -> LinkTable | None:
+        """The same pairs of paths as rows of another manifest; None where it does not have them all, in the
+        same order."""
+        found = LinkTable()
+        last = -1
+        for file, first in self:
+            row, before = rows.row(file), rows.row(first)
+            if row is None or before is None or not before < row > last:
+                return None
+            found.files.append(row)
+            found.firsts.append(before)
+            last = row
+        return found
+
+    def digest(self, manifest: Manifest) -> bytes:
+        """32 bytes over the pairs of paths, the rows being `manifest`'s: the same in trees that have the same
+        links, whatever else is in them."""
+        hasher = blake3(b"rdc 1 hard links")
+        for at in range(0, len(self), DIGESTED_PAIRS):
+            files, firsts = self.files[at : at + DIGESTED_PAIRS], self.firsts[at : at + DIGESTED_PAIRS]
+            different = sorted(set(firsts))
+            paths = dict(zip(different, manifest.paths(different), strict=True))
+            for file, first in zip(manifest.paths(files), firsts, strict=True):
+                hasher.update(b"%b\0%b\0" % (file, paths[first]))
         return hasher.digest()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rdc.model.kept import Kept
 
-__all__ = ["Entry", "Manifest"]
+__all__ = ["Entry", "Manifest", "covering_root", "further_digest"]
 
 OPENED_DIRECTORIES = 8
 """Directories kept unpacked: those that are being compared and those whose files arrive meanwhile."""
@@ -39,6 +39,19 @@ PLACED_ROWS = 64
 """Rows of a directory up to which names are counted through where a place among them is sought."""
 
 ROOT_KEY = blake3(b"rdc 1 manifest root").digest()
+
+
+def further_digest(links: bytes | None, attributes: bytes | None) -> bytes:
+    """32 bytes over what columns do not have, given digests of hard links and of extended attributes, None
+    where they are not kept; b"" where neither is."""
+    if links is None and attributes is None:
+        return b""
+    return blake3((links or bytes(32)) + (attributes or bytes(32))).digest()
+
+
+def covering_root(root: bytes, further: bytes) -> bytes:
+    """A manifest's root, 32 bytes, that covers `further` as well."""
+    return blake3(b"rdc 1 further" + root + further).digest() if further else root
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,6 +410,12 @@ class Manifest:
             hasher.update(column)
         return hasher.digest()
 
+    def set_modes(self, modes: Mapping[int, int]) -> None:
+        """Other permissions for these rows."""
+        for row, mode in modes.items():
+            self.modes[2 * row : 2 * row + 2] = mode.to_bytes(2, "little")
+        self._opened.clear()
+
     def parts(self, first: int, stop: int) -> Iterator[tuple[bytes, PackedListing]]:
         """Rows [first, stop), directory by directory, as `extend` takes them."""
         while first < stop:
@@ -431,6 +450,6 @@ class _Marks:
 def _chosen(typecode: str, column: bytearray, rows: Sequence[int]) -> list[int]:
     """The numbers of 8 bytes in these rows of a packed column."""
     if sys.byteorder == "little":
-        with memoryview(column) as packed, packed.cast(typecode) as numbers:  # type: ignore[call-overload]
+        with memoryview(column) as packed, packed.cast(typecode) as numbers:  # type: ignore[call-overload] # of no literal
             return [numbers[row] for row in rows]
     return [int.from_bytes(column[8 * row : 8 * row + 8], "little", signed=typecode == "q") for row in rows]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from rdc.errors import RdcError, StreamError, TrustError
 from rdc.model.location import DEFAULT_PORT
 from rdc.records import dataclass
+from rdc.session.runner import RefusedError
 from rdc.watch.follower import Meter
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ class Line(Protocol):
     def dial(self) -> Wire:
         """The caller closes it. Raises RdcError."""
 
-    def explained(self, error: RdcError, wire: Wire) -> RdcError:
-        """`error`, which ended a session before the first comparison came to its end, or a better one."""
+    def explained(self, error: RdcError, wire: Wire, *, first: bool) -> RdcError:
+        """`error`, which ended a session, or a better one. `first`: before the first comparison came to its
+        end."""
 
     def meter(self, connection: Connection, wire: Wire) -> Meter:
         """What went over the line so far."""
@@ -40,30 +42,51 @@ def line_to(far: Location, shell: RemoteShell, keys: str | os.PathLike[str] | No
     and what reads and writes there slows nothing down here."""
     if far.host is None:
         # -P: no module of the directory that one happens to be in.
-        return _Child((sys.executable, "-P", "-m", "rdc", "serve", "--stdio"), "this machine", shell)
+        return _Here((sys.executable, "-P", "-m", "rdc", "serve", "--stdio"))
     if far.port is not None:
         return _Daemon(far.host, far.port, keys)
     from rdc.transport.remote import remote_argv
 
-    return _Child(tuple(remote_argv(far.host, shell)), far.host, shell)
+    return _There(tuple(remote_argv(far.host, shell)), far.host, shell)
 
 
 @dataclass(frozen=True, slots=True)
 class _Child:
     argv: tuple[str, ...]
-    host: str
-    shell: RemoteShell
 
     def dial(self) -> Wire:
         from rdc.transport.stdio import ChildTransport
 
         return ChildTransport(self.argv)
 
-    def explained(self, error: RdcError, wire: Wire) -> RdcError:
+    def meter(self, connection: Connection, wire: Wire) -> Meter:
+        return Meter(connection.bytes_sent, connection.bytes_received)
+
+
+@dataclass(frozen=True, slots=True)
+class _Here(_Child):
+    """A process of this machine, which the user knows nothing of."""
+
+    def explained(self, error: RdcError, wire: Wire, *, first: bool) -> RdcError:
+        if isinstance(error, RefusedError):
+            return RdcError(error.reason, code=error.code)
+        if type(error) is StreamError:
+            return StreamError("the process that writes to DST ended")
+        return error
+
+
+@dataclass(frozen=True, slots=True)
+class _There(_Child):
+    """A remote shell."""
+
+    host: str
+    shell: RemoteShell
+
+    def explained(self, error: RdcError, wire: Wire, *, first: bool) -> RdcError:
         from rdc.session.sync import explained_end
         from rdc.transport.stdio import ChildTransport
 
-        if not isinstance(error, StreamError) or not error.before_hello:
+        if not first or not isinstance(error, StreamError) or not error.before_hello:
             return error
         # Of a far side that never spoke the exit status says why.
         status = None
@@ -71,9 +94,6 @@ class _Child:
             wire.close_write()
             status = wire.wait()
         return explained_end(error, self.host, self.shell, status)
-
-    def meter(self, connection: Connection, wire: Wire) -> Meter:
-        return Meter(connection.bytes_sent, connection.bytes_received)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +114,8 @@ class _Daemon:
             self.host, self.port, ring, ring.peers(self.host, self.port, default_port=DEFAULT_PORT)
         )
 
-    def explained(self, error: RdcError, wire: Wire) -> RdcError:
-        return TrustError(f"{self.host}: {error}") if isinstance(error, TrustError) else error
+    def explained(self, error: RdcError, wire: Wire, *, first: bool) -> RdcError:
+        return TrustError(f"{self.host}: {error}") if first and isinstance(error, TrustError) else error
 
     def meter(self, connection: Connection, wire: Wire) -> Meter:
         """With what TLS adds."""

@@ -151,7 +151,7 @@ class _Watch:
         try:
             run(self._conversation(lambda: self._line.meter(connection, wire)), connection, wire)
         except RdcError as error:
-            raise (error if self._in_step else self._line.explained(error, wire)) from error
+            raise self._line.explained(error, wire, first=not self._in_step) from error
         finally:
             wire.close()
             total = self._line.meter(connection, wire)

@@ -1,0 +1,158 @@
+"""Gives entries the extended attributes that the source's have (--xattrs, --acls): the last step of a sync.
+
+Last, because whatever is done to an entry before may undo it: a write clears capabilities, chmod changes an
+ACL's mask, a new version has no attributes. A kill before leaves entries whose attributes differ, which the
+next run finds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rdc.errors import ExitCode, FileChangedError, FileError, OutOfSpaceError, ProtocolError
+from rdc.files.durable import sync_file_systems
+from rdc.files.entry_attributes import read_entry_attributes, write_entry_attributes
+from rdc.model.attributes import (
+    ACCESS_ACL,
+    DEFAULT_ACL,
+    UNREADABLE,
+    AttributeKinds,
+    pack_attributes,
+    unpack_attributes,
+)
+from rdc.model.entries import Kind
+from rdc.plan.itemize import attributes_code
+from rdc.progress import ItemChanged, Problem
+from rdc.records import dataclass
+from rdc.session.directories import writing_code
+from rdc.tree.walk import join
+
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+    from rdc.files.confined import Root
+    from rdc.model.entries import Metadata
+    from rdc.model.kept import Kept
+    from rdc.session.landing import Landing
+    from rdc.session.news import News
+    from rdc.session.wanted_attributes import WantedAttributes
+    from rdc.tree.manifest import Manifest
+
+__all__ = ["Attribution"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    path: bytes
+    kind: Kind
+    mode: int
+    size: int
+    mtime_ns: int
+    told: bool
+    """The user knows of it already."""
+
+
+class Attribution:
+    """Goes through the wanted entries once."""
+
+    def __init__(
+        self,
+        root: Root,
+        entries: Manifest,
+        wanted: WantedAttributes,
+        landing: Landing,
+        news: News,
+        *,
+        kept: Kept,
+        dry: bool,
+        fsync: bool,
+    ) -> None:
+        self._root = root
+        self._entries = entries
+        self._wanted = wanted
+        self._landing = landing
+        self._news = news
+        self._kept = kept
+        self._dry = dry
+        self._fsync = fsync
+        self._changed = False
+
+    def run(self, top: Metadata | None, *, within: AbstractSet[bytes] | None = None) -> None:
+        """`top`: the root directory's own metadata, where its attributes count. `within`: the directories in
+        which something was done, where all others are known to be right. Raises ProtocolError for attributes
+        of entries that were not listed."""
+        if self._wanted.highest > len(self._entries):
+            raise ProtocolError(f"attributes of entry {self._wanted.highest - 1}, which was not listed")
+        for number, path in enumerate(self._entries.directories):
+            if within is None or path in within:
+                self._directory(number, path)
+        if top is not None:
+            wanted = self._wanted.of_root()
+            if wanted != UNREADABLE:
+                self._entry(_Entry(b"", Kind.DIRECTORY, top.mode, 0, 0, self._wanted.root_told), wanted)
+        if self._changed and self._fsync:
+            sync_file_systems([self._root.fileno()])
+
+    def _directory(self, number: int, path: bytes) -> None:
+        first, listing = self._entries.firsts[number], self._entries.listing(number)
+        sets = self._wanted.of(first, len(listing))
+        # A new entry can have inherited an ACL from its directory, and nothing else.
+        inherits = AttributeKinds.ACL in self._wanted.kinds
+        for row, name in enumerate(listing.names):
+            wanted, kind = sets.get(row, b""), Kind(listing.kinds[row])
+            if kind is Kind.SPECIAL or wanted == UNREADABLE:
+                continue
+            if wanted or inherits or not self._wanted.is_new(first + row):
+                told = self._wanted.is_told(first + row)
+                mode, size, mtime = listing.modes[row], listing.sizes[row], listing.mtimes[row]
+                self._entry(_Entry(join(path, name), kind, mode, size, mtime, told), wanted)
+
+    def _entry(self, entry: _Entry, wanted: bytes) -> None:
+        path, kinds = entry.path, self._wanted.kinds
+        try:
+            directory, name = self._root.locate(path)
+            held = pack_attributes(read_entry_attributes(directory.fd, name, kinds))
+            if held == wanted or not self._is_in_place(entry):
+                return
+            if not self._dry:
+                write_entry_attributes(
+                    self._root, path, entry.kind, unpack_attributes(wanted), kinds, entry.mode
+                )
+                self._changed = True
+        except (FileNotFoundError, FileChangedError):
+            return  # not made, which was told; in a dry run, not yet; or somebody else's by now
+        except OSError as error:
+            failed = self._root.failure(error, path, "read its extended attributes")
+            self._news.report(Problem(ExitCode.PARTIAL, path, str(failed)))
+            return
+        except FileError as error:
+            self._news.report(Problem(writing_code(error), path, str(error)))
+            return
+        except OutOfSpaceError as error:
+            # Many file systems have room for few attributes, and say it so.
+            self._news.report(Problem(ExitCode.PARTIAL, path, str(error)))
+            return
+        if not entry.told:
+            before, after = dict(unpack_attributes(held)), dict(unpack_attributes(wanted))
+            names = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+            code = attributes_code(
+                entry.kind,
+                acl=bool(names & {ACCESS_ACL, DEFAULT_ACL}),
+                xattr=bool(names - {ACCESS_ACL, DEFAULT_ACL}),
+            )
+            self._landing.report(ItemChanged(code, _shown(entry)))
+
+    def _is_in_place(self, entry: _Entry) -> bool:
+        """Whether a file has the content that the attributes go with. Raises FileChangedError, FileError."""
+        if entry.kind is not Kind.FILE:
+            return True
+        found = self._root.identity(entry.path)
+        return found.size == entry.size and (
+            found.mtime_ns == entry.mtime_ns
+            or self._kept.mtime(found.mtime_ns) == self._kept.mtime(entry.mtime_ns)
+        )
+
+
+def _shown(entry: _Entry) -> bytes:
+    """As other items name it."""
+    return (entry.path or b".") + b"/" if entry.kind is Kind.DIRECTORY else entry.path

@@ -7,7 +7,7 @@ import fcntl
 import gc
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -158,6 +158,15 @@ def undisturbed(top: Path, monkeypatch: pytest.MonkeyPatch, *, batch: bool) -> l
     return injector.names
 
 
+@pytest.fixture(autouse=True)
+def only_new_garbage() -> Iterator[None]:
+    """What earlier tests left of objects, much after some thousands, is not looked through at every step."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture(params=[False, True], ids=["fsync", "syncfs"])
 def batch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     if request.param:
@@ -170,7 +179,6 @@ def test_each_call_fails_in_turn(
     tmp_path: Path, batch: bool, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = undisturbed(tmp_path / "clean", monkeypatch, batch=batch)
-    gc.collect()  # what earlier tests left to it
     before = descriptors()
     outcomes = set()
     for at in range(len(calls)):

@@ -72,7 +72,8 @@ def node_columns(
     ends: ReadableBuffer, first: int, columns: tuple[tuple[ReadableBuffer, int], ...], /
 ) -> bytes:
     """The rows of each node of all columns, given with their width in bytes, 1 to 8: node by node, column by
-    column. The first node begins at row `first`. ValueError where that is beyond a column, even of no node."""
+    column. The first node begins at row `first`. ValueError where a node is beyond a column, or, without any,
+    that row."""
     stops = array("Q", bytes(ends))
     views = [(bytes(column), width) for column, width in columns]
     if len(views) > 8 or any(not 1 <= width <= 8 for _, width in views):

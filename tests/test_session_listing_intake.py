@@ -155,6 +155,15 @@ def test_the_one_entry_may_be_gone_and_is_never_two() -> None:
         gone.take(0, b"", EMPTY_LISTING)
         assert gone.compared.told == [(b"", 0, EMPTY_LISTING)]
         two = Intake(b"a", name)
-        with pytest.raises(ProtocolError, match="2 entries where one was announced"):
+        with pytest.raises(ProtocolError, match="tells of 'b', 'a' was announced"):
             two.take(0, b"", TWO)
         assert two.compared.told == []
+
+
+def test_the_one_entry_is_the_one_that_was_announced() -> None:
+    """Start said which, and the place was chosen by that."""
+    for name in (None, b"z"):
+        intake = Intake(b"a", name)
+        with pytest.raises(ProtocolError, match="'other', 'a' was announced"):
+            intake.take(0, b"", listing([entry(b"other")]))
+        assert intake.compared.told == []

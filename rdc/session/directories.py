@@ -162,7 +162,7 @@ class Directories:
             if row in without:
                 self.expected[entry] = Announced(listing.metadata(row), True, False, True)
             elif listing.kinds[row] == Kind.DIRECTORY:
-                touched = self._directory(entry, listing.metadata(row), decision) or touched
+                touched = self._directory(first + row, entry, listing.metadata(row), decision) or touched
             elif decision is not None:
                 bases = tuple(join(path, name) for name in moved.get(row, ()))
                 touched = self._entry(first + row, entry, listing, held, links, decision, bases) or touched
@@ -242,14 +242,21 @@ class Directories:
         self._landing.report(ItemChanged(code, b"./"))
         if self._attributes is not None:
             self._attributes.root_told = True
-        return replace(top, touched=True)
+        metadata = self._guarded(-1, top.metadata) if top.new else top.metadata
+        return replace(top, metadata=metadata, touched=True)
+
+    def _guarded(self, row: int, metadata: Metadata) -> Metadata:
+        """What a new directory has until it gets its ACL."""
+        if self._attributes is None:
+            return metadata
+        return replace(metadata, mode=self._attributes.guarded_mode(row, metadata.mode))
 
     def _announce_lost(self, path: bytes, listing: Listing, *, new: bool) -> None:
         for row in listing.rows_of(Kind.DIRECTORY):
             below = join(path, listing.names[row])
             self.expected[below] = Announced(listing.metadata(row), new, False, True)
 
-    def _directory(self, path: bytes, metadata: Metadata, decision: Decision | None) -> bool:
+    def _directory(self, row: int, path: bytes, metadata: Metadata, decision: Decision | None) -> bool:
         """Makes or keeps a subdirectory; True when that touches its parent."""
         new = decision is not None and decision.change in (Change.CREATE, Change.REPLACE)
         lost = False
@@ -263,6 +270,8 @@ class Directories:
             except FileError as error:
                 self._news.report(Problem(writing_code(error), path, str(error)))
                 lost = True
+        if new:
+            metadata = self._guarded(row, metadata)
         self.expected[path] = Announced(metadata, new, decision is not None, lost)
         if decision is not None and not lost:
             code = itemize(Kind.DIRECTORY, decision, transferred=new, new=new)

@@ -65,7 +65,7 @@ def scene(place: Path, states: tuple[str, ...], more: dict[str, bytes]) -> tuple
     source = write_tree(place / "s", tree(dict.fromkeys(NAMES, File(b"content"))) | tree(more))
     link(source, *NAMES)
     found = {name: file for name, state in zip(NAMES, states, strict=True) if (file := STATES[state])}
-    held = tree(empty | found) | tree(more)
+    held = tree(empty) | tree(found) | tree(more)
     return source, write_tree(place / "d", held), held
 
 

@@ -271,6 +271,8 @@ class Destination:
         """Everything was compared."""
         self._totals = totals
         self._directories.give_up()
+        if self._links is not None and self._receiving.left is not None:
+            self._links = self._receiving.left.remaining(self._links)
         deletes = len(self._extras.found) if self._options.delete else 0
         extra = self._extras.found
 

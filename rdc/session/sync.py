@@ -87,16 +87,6 @@ def sync(
     if source.host is not None and destination.host is not None:
         raise UsageError("one of source and destination must be on this machine")
     options = options or SyncOptions()
-    if (options.acls or options.xattrs) and options.narrows:
-        raise UsageError(
-            "--acls and --xattrs do not go with --update, --existing, --ignore-existing or --size-only:"
-            " they are set on all entries"
-        )
-    if options.hard_links and options.narrows:
-        raise UsageError(
-            "--hard-links does not go with --update, --existing, --ignore-existing or --size-only: "
-            "what they leave alone may be a name of what they do not"
-        )
     with opened_catalog(catalog, reporter) as store:
         run_ = _Run(source, destination, options, reporter, store)
         far = destination if source.host is None else source

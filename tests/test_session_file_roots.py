@@ -119,14 +119,13 @@ def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(contents, *[st.sampled_from(CHANGES)] * 2), min_size=1, max_size=12), st.data())
 def test_roots_are_of_what_is_there_when_they_are_asked_for(
     few: None, tmp_path_factory: pytest.TempPathFactory, drawn: list[tuple[Any, ...]], data: st.DataObject
 ) -> None:
     """Asked twice, of any files and whether the catalog is to be told or not."""
     case = Case(tmp_path_factory.mktemp("place"), [content for content, *_ in drawn])
-    before = open_descriptors()
     for turn in (1, 2):
         for path, change in zip(sorted(case.place.iterdir()), [one[turn] for one in drawn], strict=False):
             if path.is_file() and not path.is_symlink():
@@ -141,14 +140,15 @@ def test_roots_are_of_what_is_there_when_they_are_asked_for(
         assert found.roots == [sign(content, SYNC_PARAMS).root for content in there]
         assert [one.file for one in failed] == sorted(set(files) - set(found.files))
         assert all(one.code is not ExitCode.OK and f"{one.file:03}" in one.message for one in failed)
-    assert open_descriptors() == before
 
 
 def test_small_files_are_read_once_and_told_of_where_that_is_wanted(
     few: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = Case(tmp_path, [b"%d" % row for row in range(10)])
+    before = open_descriptors()
     first, _ = case.find(range(10))
+    assert open_descriptors() == before
     assert case.catalog.small == 0
     assert case.find(range(10), keep=True)[0] == first
     assert case.catalog.small == 10
@@ -157,6 +157,7 @@ def test_small_files_are_read_once_and_told_of_where_that_is_wanted(
     read_rows = OpenedFiles.read
 
     def counted(self: OpenedFiles, rows: Sequence[int]) -> tuple[bytes, bytes]:
+        assert len(self) <= module.most_opened()
         read.append(len(rows))
         return read_rows(self, rows)
 

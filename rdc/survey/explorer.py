@@ -62,7 +62,8 @@ class Explorer:
         try:
             if stat.S_ISREG(mode):
                 directory, name = os.path.split(os.path.realpath(path))
-                shown = os.path.dirname(path)
+                # Beside a link something else may have the name that the file has.
+                shown = directory if os.path.islink(path) else os.path.dirname(path)
                 self.single_files = True
                 self._add_file(Root.open(directory, label=shown or b"."), shown, name)
             else:

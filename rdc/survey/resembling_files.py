@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from rdc.model.scan import SimilarGroup
@@ -10,7 +11,6 @@ from rdc.signature.trait_column import traits_at
 from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.traits import estimate_of
 from rdc.survey.disjoint_sets import DisjointSets
-from rdc.tree.walk import join
 
 if TYPE_CHECKING:
     from array import array
@@ -115,7 +115,7 @@ class ResemblingFiles:
         return tuple(
             SimilarGroup(
                 paths=tuple(
-                    join(places.directories[files[number].directory].rstrip(b"/"), files[number].name)
+                    os.path.join(places.directories[files[number].directory], files[number].name)
                     for number in found[:PATHS]
                 ),
                 bytes=sum(files[number].size for number in found),

@@ -15,10 +15,10 @@ from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import Message, RowsPart, RowsRequest, TierAnswer, TierRequest, decode, encode
 from rdc.protocol.rows import Rows, Segment
 from rdc.tree.fold import GROUPS, Fold, Group
-from rdc.tree.manifest import Manifest
-from tests.manifests import parent_of
+from rdc.tree.manifest import Entry, Manifest
+from tests.manifests import build, parent_of
 
-__all__ = ["KEY", "Answer", "Driven", "SourceModel", "descend", "feed", "request"]
+__all__ = ["KEY", "Answer", "Driven", "SourceModel", "descend", "feed", "found", "request", "start"]
 
 KEY = b"k" * 16
 
@@ -164,3 +164,15 @@ def descend(descent: ManifestDescent, source: SourceModel) -> Driven:
                 feed(descent, answer)
     assert descent.complete
     return done
+
+
+def start(held: dict[bytes, Entry], entries: int, *, owner: bool = True, key: bytes = KEY) -> ManifestDescent:
+    """Of the destination that holds this tree, towards a manifest of so many entries."""
+    return ManifestDescent(Fold(build(held), Kept(owner)), entries, key, owner=owner)
+
+
+def found(descent: ManifestDescent) -> Manifest:
+    """What it came to."""
+    manifest = Manifest()
+    descent.assemble(manifest)
+    return manifest

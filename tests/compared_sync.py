@@ -246,6 +246,8 @@ class ComparedSync:
             both += rng.choice(NARROWING)
         if rng.random() < 0.2:
             both += rng.sample(RULES, rng.randint(1, 3))
+            if "--delete" in both and rng.random() < 0.4:
+                both.append("--delete-excluded")
         ours = [word for word in MANNERS if rng.random() < 0.12]
         return both, ours
 

@@ -155,6 +155,7 @@ def test_the_catalog_is_chosen_beside_the_options(tmp_path: Path) -> None:
         (["--existing"], SyncOptions(existing=True)),
         (["-S"], SyncOptions(sparse=True)),
         (["-aH"], SyncOptions(hard_links=True)),
+        (["--delete-excluded"], SyncOptions(delete=True, delete_excluded=True)),
         (["-aAX"], SyncOptions(acls=True, xattrs=True)),
         (["--ignore-existing", "--size-only"], SyncOptions(ignore_existing=True, size_only=True)),
     ],

@@ -144,6 +144,7 @@ options = st.builds(
     hard_links=st.booleans(),
     acls=st.booleans(),
     xattrs=st.booleans(),
+    delete_excluded=st.booleans(),
 )
 hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
 

@@ -50,7 +50,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--rsync-path",): "use --remote-path=PROGRAM, the far rdc",
     ("--remove-source-files", "--remove-sent-files"): "the source is never changed",
     ("--del", "--delete-before", "--delete-during", "--delete-after", "--delete-delay"): _DELETE,
-    ("--delete-excluded",): "delete excluded entries by hand",
     ("--ignore-missing-args", "--delete-missing-args"): "a missing SRC is an error",
     ("--ignore-errors",): "nothing is deleted after a read error, since what was not read looks deleted",
     ("--force",): "use --delete; it empties a directory that is in a file's way",

@@ -50,6 +50,7 @@ SYNC_OPTIONS = (
         "Deleting",
         (
             Option(("--delete",), "remove what SRC does not have; happens last, never after a read error"),
+            Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
             Option(("--max-delete",), "delete at most N entries, then exit with 25", "N"),
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
         ),
@@ -121,7 +122,8 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
         destination=destination,
         options=SyncOptions(
             checksum=words.has("--checksum"),
-            delete=words.has("--delete"),
+            delete=words.has("--delete") or words.has("--delete-excluded"),
+            delete_excluded=words.has("--delete-excluded"),
             max_delete=_max_delete(words),
             force_empty=words.has("--force-empty"),
             dry_run=words.has("--dry-run"),

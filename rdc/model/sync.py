@@ -31,6 +31,9 @@ class SyncOptions:
     """Compare content by root digest instead of the quick check by size and mtime."""
     delete: bool = False
     """Remove destination entries that the source does not have (and no filter rule protects)."""
+    delete_excluded: bool = False
+    """With `delete`: the filter rules protect nothing at the destination, they only leave out what the source
+    has."""
     max_delete: int | None = None
     """Delete at most this many entries, then report exit code 25."""
     force_empty: bool = False

@@ -374,7 +374,7 @@ class Options:
     # Those that few runs have, as the bits of one integer, from the lowest on.
     RARE = (
         "one_file_system", "update", "existing", "ignore_existing", "size_only", "sparse", "hard_links",
-        "acls", "xattrs",
+        "acls", "xattrs", "delete_excluded",
     )  # fmt: skip
 
     def pack(self, value: SyncOptions) -> object:

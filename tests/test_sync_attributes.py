@@ -713,13 +713,6 @@ def test_the_command(source: Path, destination: Path) -> None:
     assert command("sync", "-Xi", f"{source}/", f"{destination}/").out == ".f........x plain\n"
 
 
-@pytest.mark.parametrize("other", ["--update", "--existing", "--ignore-existing", "--size-only"])
-def test_not_where_some_entries_are_left_alone(other: str, tmp_path: Path) -> None:
-    ended = command("sync", "-X", other, f"{tmp_path}/", f"{tmp_path}/d/")
-    assert ended.code == 1
-    assert "--acls and --xattrs do not go with" in ended.err
-
-
 def test_not_in_a_watch(tmp_path: Path) -> None:
     ended = command("watch", "-X", tmp_path, tmp_path / "d")
     assert ended.code == 1

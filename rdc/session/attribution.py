@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rdc.model.entries import Identity, Metadata
     from rdc.model.kept import Kept
     from rdc.session.landing import Landing
+    from rdc.session.left_alone import LeftAlone
     from rdc.session.news import News
     from rdc.session.wanted_attributes import WantedAttributes
     from rdc.tree.manifest import Manifest
@@ -70,7 +71,10 @@ class Attribution:
         kept: Kept,
         dry: bool,
         fsync: bool,
+        left: LeftAlone | None = None,
     ) -> None:
+        """`left`: entries that keep what they have."""
+        self._left = left
         self._root = root
         self._entries = entries
         self._wanted = wanted
@@ -105,6 +109,8 @@ class Attribution:
         for row, name in enumerate(listing.names):
             wanted, kind = sets.get(row, b""), Kind(listing.kinds[row])
             if kind is Kind.SPECIAL or wanted == UNREADABLE:
+                continue
+            if self._left is not None and first + row in self._left:
                 continue
             if wanted or inherits or not self._wanted.is_new(first + row):
                 told = self._wanted.is_told(first + row)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rdc.protocol.messages import Start
     from rdc.session.extras import Extras
     from rdc.session.landing import Landing
+    from rdc.session.left_alone import LeftAlone
     from rdc.session.news import News
     from rdc.session.transfer import Transfers
     from rdc.session.wanted_attributes import WantedAttributes
@@ -73,10 +74,13 @@ class Directories:
         new: bool,
         links: LinkTable | None = None,
         attributes: WantedAttributes | None = None,
+        left: LeftAlone | None = None,
     ) -> None:
         """`extras`: takes what the source does not have. `links`: files that get their content as further
         names of others, so that nothing is to be done for them here; it grows as directories come.
-        `attributes`: is told which entries differ in anything else."""
+        `attributes`: is told which entries differ in anything else. `left`: takes what the options leave
+        alone."""
+        self._left = left
         self._attributes = attributes
         self._links = links
         self._late: set[bytes] = set()
@@ -117,12 +121,13 @@ class Directories:
             if directory.touched and not directory.lost:
                 self._touched.append((path, directory.metadata))
             self._announce_lost(path, listing, new=directory.new)
+            if self._left is not None:
+                # Nothing is made in it, and what cannot be read may be newer.
+                self._left.add(range(first, first + len(listing)))
             return
         comparison = compare(
             listing, held, kept=self._kept, checksum=self._options.checksum, doubtful=doubtful
         )
-        if self._links is not None:
-            comparison = self._without_links(comparison, first, listing, self._links)
         without: Set[int] = frozenset()
         if self._options.narrows:
             from rdc.plan.narrowing import narrow
@@ -130,6 +135,10 @@ class Directories:
             narrowed = narrow(comparison, listing, held, options=self._options, kept=self._kept)
             comparison, without = narrowed.comparison, narrowed.without
             self._extras.stay = self._extras.stay or narrowed.skipped
+            if self._left is not None:
+                self._left.add(first + row for row in narrowed.left)
+        if self._links is not None:
+            comparison = self._without_links(comparison, first, listing, self._links)
         changing = comparison or (self._options.delete and comparison.extra)
         lent = bool(changing) and not self._options.dry_run and lend_rights(self._root, path)
         touched = directory.touched or lent
@@ -185,9 +194,15 @@ class Directories:
             self._touched.append((path, directory.metadata))
         return True
 
-    @staticmethod
-    def _without_links(comparison: Comparison, first: int, listing: Listing, links: LinkTable) -> Comparison:
-        rows = {links.files[at] - first for at in links.between(first, first + len(listing))}
+    def _without_links(
+        self, comparison: Comparison, first: int, listing: Listing, links: LinkTable
+    ) -> Comparison:
+        left = self._left
+        rows = {
+            links.files[at] - first
+            for at in links.between(first, first + len(listing))
+            if left is None or left.is_linked(links.files[at], links.firsts[at])
+        }
         if not rows:
             return comparison
         return Comparison(

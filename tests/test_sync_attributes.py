@@ -231,6 +231,25 @@ def test_a_directory_in_which_only_a_link_is_made_anew(source: Path, destination
     expect_equal(source, destination)
 
 
+@pytest.mark.parametrize("more", [{}, MANY], ids=["listed", "by manifest"])
+def test_a_file_that_moves_leaves_behind_what_it_is_not_to_have(
+    more: dict[str, bytes], source: Path, destination: Path
+) -> None:
+    options = SyncOptions(xattrs=True, delete=True, fsync=False)
+    write_tree(source, tree(more | {"old": b"x" * 5000}))
+    give(source / "old", a="1")
+    run_sync(source, destination, options)
+    inode = (destination / "old").stat().st_ino
+    (source / "old").rename(source / "new")
+    os.removexattr(source / "new", "user.a")
+    rehearsed = run_sync(source, destination, replace(options, dry_run=True))
+    run = run_sync(source, destination, options)
+    assert (destination / "new").stat().st_ino == inode
+    assert os.listxattr(destination / "new") == []
+    assert run.items == rehearsed.items
+    assert run_sync(source, destination, options).items == []
+
+
 @pytest.mark.parametrize("dialler", Role)
 def test_equal_trees_cost_what_they_cost_without(dialler: Role, source: Path, destination: Path) -> None:
     write_tree(source, tree(MANY))

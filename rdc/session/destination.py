@@ -29,7 +29,7 @@ from rdc.session.commands import Flush, Receive, Send
 from rdc.session.discovery import discover, next_message
 from rdc.session.listing_intake import ListingIntake
 from rdc.session.own_tree import OwnTree
-from rdc.session.place import unkept_attributes
+from rdc.session.place import check_announced, unkept_attributes
 from rdc.session.receiving import Receiving
 from rdc.session.settlement import Settlement
 from rdc.tree.manifest import Manifest, covering_root
@@ -345,6 +345,9 @@ class Destination:
             return (yield from self._list_all(round_))
         from rdc.session.manifest_comparison import compare_manifests
 
+        number = self._wanted.number(b"") if self._start.only else None
+        if number is not None:
+            check_announced(self._wanted.listing(number).names, self._start.only)
         yield from compare_manifests(
             self._wanted,
             own,

@@ -35,7 +35,10 @@ __all__ = ["ComparedSync", "DifferenceError"]
 COARSE = 4 * 10**9
 """Nanoseconds: newer by less than two seconds is not newer to rsync -u."""
 
-NARROWING = (("-u",), ("--existing",), ("--ignore-existing",), ("--size-only",))
+NARROWING = (
+    ("-u",), ("--existing",), ("--ignore-existing",), ("--size-only",), ("--max-size=9000",),
+    ("--min-size=100",), ("--min-size=50", "--max-size=20k"),
+)  # fmt: skip
 RULES = (
     "--exclude=*.log", "--exclude=/a1*", "--exclude=b*/", "--exclude=*.so", "--include=*.py", "--exclude=c?",
     "--exclude=/a*/**", "--include=*/", "--exclude=*.gz", "--filter=- m1*.py", "--filter=+ *.db",
@@ -303,7 +306,7 @@ class ComparedSync:
             newer = {
                 path for names in linked(before) for path in names if _newer(held.get(path), before[path])
             }
-            expected.update({path: held[path] for path in newer})
+            expected.update({path: held[path] for path in newer & expected.keys()})
         unread = {}
         if "-c" not in both and "-H" in both:
             unread = taken_as_equal(before, held, by_size="--size-only" in both)

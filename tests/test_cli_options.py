@@ -144,6 +144,7 @@ _HAD = """
 --no-compress --no-z --no-fsync --partial --progress -P --bwlimit --timeout
 --one-file-system -x --update -u --existing --ignore-non-existing --ignore-existing --size-only
 --sparse -S --hard-links -H --acls -A --xattrs -X --delete-excluded
+--max-size --min-size
 """
 HAD = _HAD.split()
 

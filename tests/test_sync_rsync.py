@@ -52,7 +52,7 @@ RULES = (
 COARSE = 4 * 10**9
 """Nanoseconds: newer by less than two seconds is not newer to rsync -u --modify-window=-1."""
 
-NARROWING = ("-u", "--existing", "--ignore-existing", "--size-only")
+NARROWING = ("-u", "--existing", "--ignore-existing", "--size-only", "--max-size=2", "--min-size=2")
 
 Result = tuple[int, list[str]]
 """Exit code, and the sorted lines of stdout."""

@@ -53,7 +53,6 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--ignore-missing-args", "--delete-missing-args"): "a missing SRC is an error",
     ("--ignore-errors",): "nothing is deleted after a read error, since what was not read looks deleted",
     ("--force",): "use --delete; it empties a directory that is in a file's way",
-    ("--max-size", "--min-size"): _FILTER,
     ("--max-alloc",): "leave it out; what is held in memory is bounded",
     ("--partial-dir",): _RESUME,
     ("--prune-empty-dirs", "-m"): "empty directories are kept; leave them out with --exclude",

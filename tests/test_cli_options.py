@@ -144,7 +144,7 @@ _HAD = """
 --no-compress --no-z --no-fsync --partial --progress -P --bwlimit --timeout
 --one-file-system -x --update -u --existing --ignore-non-existing --ignore-existing --size-only
 --sparse -S --hard-links -H --acls -A --xattrs -X --delete-excluded
---max-size --min-size
+--max-size --min-size --del --delete-during --delete-delay --delete-after --numeric-ids
 """
 HAD = _HAD.split()
 

@@ -160,6 +160,8 @@ def test_the_catalog_is_chosen_beside_the_options(tmp_path: Path) -> None:
         (["--max-size=1K+1"], SyncOptions(max_size=1025)),
         (["--max-size=9999p"], SyncOptions(max_size=SIZE_LIMIT)),
         (["--min-size=0"], SyncOptions()),
+        (["--del"], SyncOptions(delete=True)),
+        (["-a", "--numeric-ids", "--delete-delay"], SyncOptions(delete=True)),
         (["--delete-excluded"], SyncOptions(delete=True, delete_excluded=True)),
         (["-aAX"], SyncOptions(acls=True, xattrs=True)),
         (["--ignore-existing", "--size-only"], SyncOptions(ignore_existing=True, size_only=True)),

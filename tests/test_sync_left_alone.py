@@ -13,9 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, UsageError
 from rdc.limits import SMALL_MANIFEST
+from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
+from rdc.model.watch import WatchOptions
+from rdc.progress import silent
+from rdc.watch.watch import watch
 from tests.syncing import Run, Way, command, run_sync
 from tests.test_sync_hard_links import group, groups, link
 from tests.trees import LONG_AGO, Directory, File, Link, Tree, describe, read_tree, tree, write_tree
@@ -272,6 +276,10 @@ def test_sizes_that_are_none(word: str, place: Path) -> None:
 def test_not_in_a_watch(place: Path) -> None:
     ended = command("watch", "--max-size=0", place, place / "d")
     assert ended.code == ExitCode.USAGE
+    here, there = (Location(None, os.fsencode(path)) for path in (place, place / "d"))
+    for sync in (SyncOptions(max_size=0), SyncOptions(min_size=1)):
+        with pytest.raises(UsageError, match="rdc watch does not take --m"):
+            watch(here, there, WatchOptions(sync), report=silent, tell=print, catalog=None)
 
 
 def test_the_command(place: Path) -> None:

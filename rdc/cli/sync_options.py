@@ -30,6 +30,7 @@ SYNC_OPTIONS = (
             Option(("-o",), "keep owners where the receiving side runs as root"),
             Option(("--owner",), "keep owners and groups, root or not"),
             Option(("--no-owner", "--no-o"), "never keep owners and groups"),
+            Option(("--numeric-ids",), "keep owners and groups by number; always on"),
             Option(("-c", "--checksum"), "compare content, not size and time"),
             Option(("-u", "--update"), "leave files alone that are newer at DST"),
             Option(("--existing", "--ignore-non-existing"), "make nothing that DST does not have"),
@@ -52,6 +53,10 @@ SYNC_OPTIONS = (
         "Deleting",
         (
             Option(("--delete",), "remove what SRC does not have; happens last, never after a read error"),
+            Option(
+                ("--delete-after", "--delete-delay", "--delete-during", "--del"),
+                "the same: it is always after",
+            ),
             Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
             Option(("--max-delete",), "delete at most N entries, then exit with 25", "N"),
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
@@ -124,7 +129,7 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
         destination=destination,
         options=SyncOptions(
             checksum=words.has("--checksum"),
-            delete=words.has("--delete") or words.has("--delete-excluded"),
+            delete=words.has("--delete", "--delete-after", "--delete-excluded"),
             delete_excluded=words.has("--delete-excluded"),
             max_delete=_max_delete(words),
             force_empty=words.has("--force-empty"),

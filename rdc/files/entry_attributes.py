@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from rdc.files.failure import changed
 from rdc.files.metadata import kind_of
-from rdc.files.xattrs import place_of, read_entry_attributes
+from rdc.files.xattrs import place_of, read_attributes_at
 from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, Attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rdc.files.confined import Root
     from rdc.model.entries import Kind
@@ -46,12 +46,20 @@ def attribute_kinds_of(root: Root) -> AttributeKinds:
 
 
 def write_entry_attributes(
-    root: Root, path: bytes, kind: Kind, wanted: Attributes, kinds: AttributeKinds, mode: int
+    root: Root,
+    path: bytes,
+    kind: Kind,
+    wanted: Attributes,
+    kinds: AttributeKinds,
+    mode: int,
+    *,
+    is_meant: Callable[[os.stat_result], bool] = lambda _: True,
 ) -> None:
     """Give the entry these attributes, and no others of these kinds. Where an access ACL goes, `mode` holds
-    again: its group bits were the ACL's mask.
+    again: its group bits were the ACL's mask. `is_meant`: whether what is there, which gets them, is that
+    for which they are; of a link that is its name's, as nothing else leads to it.
 
-    Raises FileChangedError where an entry of another kind is by now, FileError.
+    Raises FileChangedError where an entry of another kind is by now, or one not meant, FileError.
     """
 
     def write(name: bytes, directory: int) -> None:
@@ -60,11 +68,14 @@ def write_entry_attributes(
             now = os.fstat(fd)
             if kind_of(now.st_mode) is not kind:
                 raise changed(path, root.shown(path), kind.name.lower(), kind_of(now.st_mode).name.lower())
+            if not is_meant(now):
+                raise changed(path, root.shown(path), "the one that was compared", "another")
             # Of a link the descriptor's path would lead to what it points to.
-            place = place_of(directory, name) if stat.S_ISLNK(now.st_mode) else b"/proc/self/fd/%d" % fd
-            held = read_entry_attributes(directory, name, kinds)
+            follow = not stat.S_ISLNK(now.st_mode)
+            place = b"/proc/self/fd/%d" % fd if follow else place_of(directory, name)
+            held = read_attributes_at(place, kinds, follow=follow)
             with _writable(place, now):
-                _write(place, held, wanted, follow=not stat.S_ISLNK(now.st_mode))
+                _write(place, held, wanted, follow=follow)
             if ACCESS_ACL in dict(held) and ACCESS_ACL not in dict(wanted):
                 os.chmod(place, mode)
         finally:

@@ -16,13 +16,13 @@ from rdc.files.path import check_path
 from rdc.model.entries import strings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
     from rdc.files.confined import Root
     from rdc.model.attributes import AttributeKinds, Attributes
 
-__all__ = ["place_of", "read_directory_attributes", "read_entry_attributes"]
+__all__ = ["place_of", "read_attributes_at", "read_directory_attributes", "read_entry_attributes"]
 
 _NONE_HERE = {errno.EOPNOTSUPP, errno.ENOSYS}
 
@@ -58,7 +58,7 @@ def read_directory_attributes(
         try:
             if isinstance(listed, int):
                 raise OSError(listed, os.strerror(listed))
-            found = _values(root.directory(path, reading=True).fd, entries[row], attributes)
+            found = _values_of(root.directory(path, reading=True).fd, entries[row], attributes)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -77,8 +77,17 @@ def read_entry_attributes(directory: int, name: bytes, kinds: AttributeKinds) ->
     for _, listed in rows:
         if isinstance(listed, int):
             raise OSError(listed, os.strerror(listed))
-        return _values(directory, name, _chosen(listed, kinds))
+        return _values_of(directory, name, _chosen(listed, kinds))
     return ()
+
+
+def read_attributes_at(place: bytes, kinds: AttributeKinds, *, follow: bool) -> Attributes:
+    """Those of these kinds of what a path, as of `place_of` or of a descriptor, leads to. Raises OSError."""
+
+    def value(attribute: bytes) -> bytes:
+        return os.getxattr(place, attribute, follow_symlinks=follow)
+
+    return _values(_chosen(_list_at(place, follow=follow), kinds), value)
 
 
 def place_of(directory: int, name: bytes) -> bytes:
@@ -106,14 +115,24 @@ def _list_by_path(directory: int, names: list[bytes]) -> list[tuple[int, bytes |
     rows: list[tuple[int, bytes | int]] = []
     for row, name in enumerate(names):
         try:
-            found = os.listxattr(place_of(directory, name), follow_symlinks=False)
+            listed = _list_at(place_of(directory, name), follow=False)
         except OSError as error:
-            if error.errno not in _NONE_HERE:
-                rows.append((row, error.errno or errno.EIO))
+            rows.append((row, error.errno or errno.EIO))
         else:
-            if found:
-                rows.append((row, b"".join([os.fsencode(text) + b"\0" for text in found])))
+            if listed:
+                rows.append((row, listed))
     return rows
+
+
+def _list_at(place: bytes, *, follow: bool) -> bytes:
+    """Names, each followed by NUL."""
+    try:
+        found = os.listxattr(place, follow_symlinks=follow)
+    except OSError as error:
+        if error.errno in _NONE_HERE:
+            return b""
+        raise
+    return b"".join([os.fsencode(text) + b"\0" for text in found])
 
 
 # Entries mostly have a label each, which is nobody's business, and the same names.
@@ -122,19 +141,22 @@ def _chosen(listed: bytes, kinds: AttributeKinds) -> tuple[bytes, ...]:
     return tuple(sorted(attribute for attribute in strings(listed) if kinds.has(attribute)))
 
 
-def _values(directory: int, name: bytes, attributes: tuple[bytes, ...]) -> Attributes:
+def _values_of(directory: int, name: bytes, attributes: tuple[bytes, ...]) -> Attributes:
+    def value(attribute: bytes) -> bytes:
+        if _extension is not None and _by_name:
+            found: bytes = _extension.get_xattr(directory, name, attribute)
+            return found
+        return os.getxattr(place_of(directory, name), attribute, follow_symlinks=False)
+
+    return _values(attributes, value)
+
+
+def _values(attributes: tuple[bytes, ...], value: Callable[[bytes], bytes]) -> Attributes:
     found = []
     for attribute in attributes:
         try:
-            found.append((attribute, _value(directory, name, attribute)))
+            found.append((attribute, value(attribute)))
         except OSError as error:
             if error.errno != errno.ENODATA:  # gone since
                 raise
     return tuple(found)
-
-
-def _value(directory: int, name: bytes, attribute: bytes) -> bytes:
-    if _extension is not None and _by_name:
-        value: bytes = _extension.get_xattr(directory, name, attribute)
-        return value
-    return os.getxattr(place_of(directory, name), attribute, follow_symlinks=False)

@@ -114,7 +114,9 @@ class Attribution:
                 continue
             if wanted or inherits or not self._wanted.is_new(first + row):
                 told = self._wanted.is_told(first + row)
-                mode, size, mtime = listing.modes[row], listing.sizes[row], listing.mtimes[row]
+                mode = listing.modes[row]
+                landed = self._wanted.landed(first + row)
+                size, mtime = landed or (listing.sizes[row], listing.mtimes[row])
                 self._entry(_Entry(join(path, name), kind, mode, size, mtime, told), wanted)
 
     def _entry(self, entry: _Entry, wanted: bytes) -> None:

@@ -119,9 +119,10 @@ class Attribution:
         for row in rows:
             if row not in right:
                 kind, told = Kind(listing.kinds[row]), self._wanted.is_told(first + row)
-                mode, size, mtime = listing.modes[row], listing.sizes[row], listing.mtimes[row]
-                entry = _Entry(join(path, listing.names[row]), kind, mode, size, mtime, told)
-                self._entry(entry, sets.get(row, b""))
+                name, mode = listing.names[row], listing.modes[row]
+                landed = self._wanted.landed(first + row)
+                size, mtime = landed or (listing.sizes[row], listing.mtimes[row])
+                self._entry(_Entry(join(path, name), kind, mode, size, mtime, told), sets.get(row, b""))
 
     def _right(self, path: bytes, listing: Listing, sets: dict[int, bytes]) -> AbstractSet[int]:
         """The rows with nothing to do: mostly all. `_entry` looks at the others again, and says what of them

@@ -77,7 +77,7 @@ def test_all_verbs_and_options_are_in_the_rules(shell: str) -> None:
         (("rdc", "keys", ""), {"new", "show", "trust", "distrust"}),
         (("rdc", "keys", "tr"), {"trust"}),
         (("rdc", "sync", "dir"), set()),
-        (("rdc", "sync", "a", "--max-d"), {"--max-delete"}),
+        (("rdc", "sync", "a", "--delete-e"), {"--delete-excluded"}),
     ],
 )
 def test_bash_offers_what_fits(typed: tuple[str, ...], offered: set[str]) -> None:

@@ -131,7 +131,7 @@ class Counter:
         far.close()
 
     def finish(self) -> None:
-        self._thread.join(20)
+        self._thread.join()
 
 
 def test_every_byte_of_the_connection_is_counted(

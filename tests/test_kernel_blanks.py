@@ -1,17 +1,19 @@
-"""Machine code without its targets: C finds what the definition does, wherever the search begins."""
+"""Machine code without its targets: the definition beside one written out, C beside the definition."""
 
 from __future__ import annotations
 
 import random
 from array import array
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.kernel import _kernel, pure
+from rdc.kernel import _kernel
+from rdc.kernel import pure_code_blanks as pure
 from rdc.kernel.pure_code_targets import NAMES_DATA
 from rdc.session.blanks import LOOK_AHEAD, LOOK_BACK
 
@@ -27,7 +29,7 @@ codes = st.lists(
     | st.sampled_from([ENTRY, LONGER, ENTRY[:13], ENTRY[3:], LONGER[:19], LONGER[9:]]),
     max_size=5,
 ).map(b"".join)
-offsets = st.integers(0, (1 << 63) - 1)
+offsets = st.integers(0, (1 << 64) - 1)
 
 
 def shown(mask: bytes) -> str:
@@ -77,6 +79,7 @@ def shown(mask: bytes) -> str:
         ("1c000000 1c000000 00f0ffff 10000000 04 00000004", "." * 21),
         # Calls in an entry are none, and an entry in a call is none.
         ("1c000000 e8000000 e9e9ffff e8000000 00 00000000", "....xxxxxxxx........."),
+        ("1c000000 e8000000 00000000 e8000000 00", "....xxxxxxxx....."),
         ("e8 e8000000 1c000000 00f0ffff 10000000 00", ".xxxx............."),
         ("e8 000000 1c000000 1c000000 00f0ffff 10000000 00", "........xxxxxxxx....."),
     ],
@@ -87,6 +90,69 @@ def test_what_counts_as_a_field(module: Any, code: str, fields: str) -> None:
     blank = bytearray(content)
     assert module.blank_targets(blank, 0x80) == fields.count("x") // 4
     assert blank == bytes(0x80 if mark == "x" else byte for mark, byte in zip(fields, content, strict=True))
+
+
+def number(code: bytes, at: int) -> int:
+    return int.from_bytes(code[at : at + 4], "little")
+
+
+def is_near(code: bytes, at: int) -> bool:
+    """Four bytes there are a distance of at most 64 MiB, forwards or back."""
+    return at + 4 <= len(code) and (number(code, at) + (1 << 26)) % (1 << 32) < 1 << 27
+
+
+def seeming_at(code: bytes, at: int) -> tuple[list[int], int] | None:
+    """Where the fields of what begins there are, and where it ends; None where nothing seems to begin."""
+    length, shared, function = (number(code, at + more) for more in (0, 4, 12))
+    if (
+        (16 <= length < 4096 and length % 4 == 0)
+        and (0 < shared < 1 << 24 and shared % 4 == 0)
+        and (is_near(code, at + 8) and 0 < function < 1 << 20)
+    ):
+        if code[at + 16 : at + 17] == b"\x00":
+            return [at + 4, at + 8], at + 17
+        if code[at + 16 : at + 17] == b"\x04" and is_near(code, at + 17):
+            return [at + 4, at + 8, at + 17], at + 21
+    if code[at] in (0xE8, 0xE9) and is_near(code, at + 1):
+        return [at + 1], at + 5
+    if code[at] in NAMES_DATA and is_near(code, at + 2) and code[at + 1] & ~0x38 == 5:
+        return [at + 2], at + 6
+    return None
+
+
+def fields_of(code: bytes) -> list[int]:
+    """Those of everything that begins outside of whatever began before it."""
+    found = {at: seeming for at in range(len(code)) if (seeming := seeming_at(code, at)) is not None}
+    return [
+        field
+        for at, (fields, _) in found.items()
+        if not any(before < at < end for before, (_, end) in found.items())
+        for field in fields
+    ]
+
+
+def told(code: bytes, mask: bytes, offset: int) -> bytes:
+    """What take_targets() says of one piece, run by run."""
+    parts, at = [], 0
+    for hidden, marks in groupby(mask, bool):
+        start, at = at, at + len(list(marks))
+        part = code[start:at]
+        if hidden and len(part) == 4:
+            part = ((number(part, 0) + offset + at) % (1 << 32)).to_bytes(4, "little")
+        elif hidden and len(part) == 8:
+            back, there = offset + start - number(part, 0), number(part, 4) + offset + at
+            part = b"".join((value % (1 << 32)).to_bytes(4, "little") for value in (back, there))
+        if hidden:
+            parts.append(part)
+    return b"".join(parts)
+
+
+@given(codes)
+def test_fields_are_those_of_what_begins_in_no_other(code: bytes) -> None:
+    mask = bytearray(len(code))
+    for field in fields_of(code):
+        mask[field : field + 4] = b"\xff" * 4
+    assert shown(pure.target_mask(code)) == shown(bytes(mask))
 
 
 @given(codes, st.integers(0, 255))
@@ -121,6 +187,10 @@ def test_targets_go_back_where_they_were(code: bytes, data: st.DataObject) -> No
             pure.take_targets(code[at : at + size], mask[at : at + size], size, where[row : row + 1])[0]
             for row, at in enumerate(range(0, len(code), size))
         ]
+        assert alone == [
+            told(code[at : at + size], mask[at : at + size], where[row])
+            for row, at in enumerate(range(0, len(code), size))
+        ]
         assert taken == b"".join(alone)
         assert list(array("Q", counts)) == [len(one) for one in alone]
         image = pure.place_targets(mask, taken, size, where)
@@ -140,6 +210,9 @@ def test_a_mask_is_what_its_bits_were_made_of(mask: bytes) -> None:
     bits = pure.pack_mask(mask)
     assert _kernel.pack_mask(mask) == bits
     assert len(bits) == (len(mask) + 7) // 8
+    assert [bits[at // 8] >> at % 8 & 1 for at in range(8 * len(bits))] == [
+        int(byte != 0) for byte in mask.ljust(8 * len(bits), b"\0")
+    ]
     for module in (pure, _kernel):
         assert module.unpack_mask(bits, len(mask)) == bytes(255 if byte else 0 for byte in mask)
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel import _kernel, pure
+from rdc.kernel import _kernel
+from rdc.kernel import pure_manifest_nodes as pure
 from rdc.model.entries import Kind
 from tests.manifests import Rows, build, entry, in_order, parent_of, randoms, trees
 
@@ -121,6 +122,7 @@ def test_columns_that_end_early_are_refused(module: Any) -> None:
         ([2], 0, columns),
         ([1, 0], 0, columns),
         ([0], 1, columns),
+        ([], 2, columns),
         ([1 << 63], 0, columns),
         ([1], 0, ((b"1" * 9, 9),)),
         ([1], 0, ((b"1", 0),)),

@@ -88,5 +88,10 @@ def test_each_entry_by_the_rules(
     assert found.comparison.extra == before.extra
     gone = {row for row in asked.keys() - left.keys() if wanted[row].kind == Kind.DIRECTORY}
     assert found.without == gone
+    # Of entries that do not differ --ignore-existing leaves those alone that would be if they did.
+    settled = {row for row, new in enumerate(wanted) if row not in asked and options.ignore_existing
+               and new.kind != Kind.DIRECTORY}  # fmt: skip
+    differing = asked.keys() - left.keys() - set(() if options.ignore_existing else before.checked)
+    assert sorted(found.left) == sorted(differing | settled)
     # What only would have been looked into does not differ, as far as is known.
     assert found.skipped == bool(asked.keys() - left.keys() - set(before.checked))

@@ -125,6 +125,7 @@ def destination(source: Path) -> Path:
 @pytest.mark.parametrize("way", Way)
 def test_a_first_copy(way: Way, source: Path, destination: Path) -> None:
     rehearsed = run_sync(source, destination, replace(BOTH, dry_run=True), way=way)
+    assert (rehearsed.done.exit, rehearsed.problems) == (ExitCode.OK, [])
     run = run_sync(source, destination, BOTH, way=way)
     assert (run.done.exit, run.problems) == (ExitCode.OK, [])
     expect_equal(source, destination)
@@ -203,6 +204,50 @@ def test_new_versions_and_new_modes_have_them(way: Way, source: Path, destinatio
     assert (run.done.exit, run.problems) == (ExitCode.OK, [])
     expect_equal(source, destination)
     assert run_sync(source, destination, BOTH, way=way).items == []
+
+
+def test_a_rehearsal_of_a_directory_in_the_place_of_something_else(source: Path, destination: Path) -> None:
+    for name in ("d", "q"):
+        give(source / name, a="1")
+    write_tree(destination, tree({"d": Link(b"nowhere"), "q": b"a file"}))
+    rehearsed = run_sync(source, destination, replace(BOTH, dry_run=True))
+    assert (rehearsed.done.exit, rehearsed.problems) == (ExitCode.OK, [])
+    run = run_sync(source, destination, BOTH)
+    assert sorted(rehearsed.items) == sorted(run.items)
+    expect_equal(source, destination)
+
+
+def test_a_directory_in_which_only_a_link_is_made_anew(source: Path, destination: Path) -> None:
+    """Its mode has its ACL's mask, and is to keep it."""
+    write_tree(source, tree(MANY | {"a": b"1", "x/y/g": b"2"}))
+    os.link(source / "a", source / "x/y/a")
+    allow(source / "x/y", acl(7, owner=7))
+    options = replace(BOTH, hard_links=True)
+    run_sync(source, destination, options)
+    (source / "a").write_bytes(b"another content")
+    run = sync_in_turns(source, destination, options)
+    assert "ListingPart" not in kinds(run)
+    assert (destination / "x/y/a").read_bytes() == b"another content"
+    expect_equal(source, destination)
+
+
+@pytest.mark.parametrize("more", [{}, MANY], ids=["listed", "by manifest"])
+def test_a_file_that_moves_leaves_behind_what_it_is_not_to_have(
+    more: dict[str, bytes], source: Path, destination: Path
+) -> None:
+    options = SyncOptions(xattrs=True, delete=True, fsync=False)
+    write_tree(source, tree(more | {"old": b"x" * 5000}))
+    give(source / "old", a="1")
+    run_sync(source, destination, options)
+    inode = (destination / "old").stat().st_ino
+    (source / "old").rename(source / "new")
+    os.removexattr(source / "new", "user.a")
+    rehearsed = run_sync(source, destination, replace(options, dry_run=True))
+    run = run_sync(source, destination, options)
+    assert (destination / "new").stat().st_ino == inode
+    assert os.listxattr(destination / "new") == []
+    assert run.items == rehearsed.items
+    assert run_sync(source, destination, options).items == []
 
 
 @pytest.mark.parametrize("dialler", Role)
@@ -387,11 +432,14 @@ def test_a_new_file_never_allows_more_than_its_acl(
         raise KeyboardInterrupt
 
     assert stat.S_IMODE((source / "d/shared").stat().st_mode) == 0o670
+    assert stat.S_IMODE((source / "d").stat().st_mode) == 0o770
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Attribution, "run", stop)
         run_sync(source, destination, BOTH)
     assert stat.S_IMODE((destination / "d/shared").stat().st_mode) == 0o600
     assert stat.S_IMODE((destination / "d/e/both").stat().st_mode) == 0o640
+    assert stat.S_IMODE((destination / "d").stat().st_mode) == (0o770 if known else 0o700)
+    assert stat.S_IMODE(destination.stat().st_mode) == 0o755
     assert run_sync(source, destination, BOTH).done.exit is ExitCode.OK
     expect_equal(source, destination)
 
@@ -636,6 +684,24 @@ def test_where_an_acl_goes_the_mode_holds_again(root: Root, tmp_path: Path) -> N
     assert stat.S_IMODE((tmp_path / "r/file").stat().st_mode) == 0o604
 
 
+def test_only_what_is_meant_gets_them(root: Root, tmp_path: Path) -> None:
+    """Somebody saves another file in its place between the look and the setting."""
+    here = (tmp_path / "r/file").stat()
+    (tmp_path / "r/other").write_bytes(b"2")
+    (tmp_path / "r/other").rename(tmp_path / "r/file")
+    with pytest.raises(RdcError, match="another"):
+        write_entry_attributes(
+            root,
+            b"file",
+            Kind.FILE,
+            ((b"user.a", b"2"),),
+            ALL,
+            0o644,
+            is_meant=lambda now: now.st_ino == here.st_ino,
+        )
+    assert os.listxattr(tmp_path / "r/file") == []
+
+
 # The command line
 
 
@@ -645,13 +711,6 @@ def test_the_command(source: Path, destination: Path) -> None:
     expect_equal(source, destination)
     give(source / "plain", a="1")
     assert command("sync", "-Xi", f"{source}/", f"{destination}/").out == ".f........x plain\n"
-
-
-@pytest.mark.parametrize("other", ["--update", "--existing", "--ignore-existing", "--size-only"])
-def test_not_where_some_entries_are_left_alone(other: str, tmp_path: Path) -> None:
-    ended = command("sync", "-X", other, f"{tmp_path}/", f"{tmp_path}/d/")
-    assert ended.code == 1
-    assert "--acls and --xattrs do not go with" in ended.err
 
 
 def test_not_in_a_watch(tmp_path: Path) -> None:

@@ -283,12 +283,7 @@ def test_durable_and_by_command_line(source: Path, tmp_path: Path) -> None:
     assert groups(tmp_path / "d") == GROUPS
 
 
-@pytest.mark.parametrize("word", ["-u", "--existing", "--ignore-existing", "--size-only"])
-def test_what_it_does_not_go_with(word: str, source: Path, tmp_path: Path) -> None:
-    ended = command("sync", "-H", word, f"{source}/", f"{tmp_path}/d/")
-    assert ended.code == ExitCode.USAGE
-    assert "--hard-links" in ended.err
-    assert not (tmp_path / "d").exists()
+def test_what_it_does_not_go_with(source: Path, tmp_path: Path) -> None:
     assert command("watch", "-H", source, tmp_path / "d").code == ExitCode.USAGE
 
 

@@ -1,4 +1,4 @@
-"""Tables of numbers travel as differences of rows, for fewer bytes; C makes what the definition does."""
+"""Tables of numbers travel as differences of rows, for fewer bytes."""
 
 from __future__ import annotations
 
@@ -9,20 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from rdc.kernel import _kernel, pure
+from rdc.kernel import _kernel
 from rdc.protocol.messages import Data, Table
 from rdc.session import range_answers as range_answers_module
 from rdc.session.tables import STRIDES, tabled, untabled
 from tests.paired_sync import kinds
 from tests.test_sync_code import places, synced
-
-every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
-
-strides = st.integers(1, 16).map(lambda words: 4 * words)
-pieces = st.lists(st.tuples(st.binary(max_size=60), st.integers(0, (1 << 63) - 1)), max_size=5)
 
 
 def relocations(rows: int) -> bytes:
@@ -32,50 +25,6 @@ def relocations(rows: int) -> bytes:
     for row in range(rows):
         found += struct.pack("<QQQ", 0x2A3410 + 8 * row, 8, 0x81230 + 48 * row + rng.choice((0, 0, 16)))
     return bytes(found)
-
-
-@every_kernel
-def test_rows_are_told_by_what_they_add(module: Any) -> None:
-    table = struct.pack("<6I", 1000, 70, 1016, 70, 1040, 69)
-    content = bytearray(b"xy" + table + b"z")
-    where = array("Q", [2, 27])
-    module.difference_words(content, where, 8)
-    assert content == b"xy" + struct.pack("<4I", 1000, 70, 16, 0) + struct.pack("<Ii", 24, -1) + b"z"
-    assert module.nonzero_bytes(content) == 2 + 3 + 1 + 1 + 4 + 1
-    module.sum_words(content, where, 8)
-    assert content == b"xy" + table + b"z"
-
-
-@given(pieces, strides)
-def test_both_agree_and_undo_what_they_did(drawn: list[tuple[bytes, int]], stride: int) -> None:
-    plain = b"".join(piece for piece, _ in drawn)
-    where = array("Q", [number for piece, offset in drawn for number in (offset, len(piece))])
-    slow, fast = bytearray(plain), bytearray(plain)
-    pure.difference_words(slow, where, stride)
-    _kernel.difference_words(memoryview(fast), where, stride)
-    assert slow == fast
-    assert pure.nonzero_bytes(fast) == _kernel.nonzero_bytes(fast) == len(fast) - fast.count(0)
-    pure.sum_words(slow, where, stride)
-    _kernel.sum_words(fast, where, stride)
-    assert slow == fast == plain
-    _kernel.sum_words(fast, where, stride)
-    _kernel.difference_words(fast, where, stride)
-    assert fast == plain
-
-
-@every_kernel
-def test_what_does_not_add_up_is_refused(module: Any) -> None:
-    where = array("Q", [0, 10])
-    for direction in (module.difference_words, module.sum_words):
-        for wrong in (array("Q", [0, 9]), array("Q", [0, 11]), array("Q", [0, 11, 0, (1 << 64) - 1]), b"x"):
-            with pytest.raises(ValueError, match="word differences"):
-                direction(bytearray(10), wrong, 8)
-        for stride in (-8, 0, 2, 10):
-            with pytest.raises(ValueError, match="word differences: a stride"):
-                direction(bytearray(10), where, stride)
-        with pytest.raises((TypeError, BufferError)):
-            direction(bytes(12), array("Q", [0, 12]), 8)
-        direction(bytearray(10), where, 1 << 40)
 
 
 def test_what_becomes_no_shorter_stays_as_it_is() -> None:

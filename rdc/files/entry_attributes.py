@@ -17,7 +17,7 @@ from rdc.files.metadata import kind_of
 from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, Attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rdc.files.confined import Root
     from rdc.model.entries import Kind
@@ -51,9 +51,12 @@ def attribute_kinds_of(root: Root) -> AttributeKinds:
 def read_entry_attributes(directory: int, name: bytes, kinds: AttributeKinds) -> Attributes:
     """Those of these kinds that the entry `name` of an open directory has; b"." is the directory itself.
     Raises OSError."""
-    place = _place(directory, name)
+    return _read(_place(directory, name), kinds, follow=False)
+
+
+def _read(place: bytes, kinds: AttributeKinds, *, follow: bool) -> Attributes:
     try:
-        names = os.listxattr(place, follow_symlinks=False)
+        names = os.listxattr(place, follow_symlinks=follow)
     except OSError as error:
         if error.errno in _NONE_HERE:
             return ()
@@ -63,7 +66,7 @@ def read_entry_attributes(directory: int, name: bytes, kinds: AttributeKinds) ->
         attribute = os.fsencode(text)
         if kinds.has(attribute):
             try:
-                found.append((attribute, os.getxattr(place, text, follow_symlinks=False)))
+                found.append((attribute, os.getxattr(place, text, follow_symlinks=follow)))
             except OSError as error:
                 if error.errno != errno.ENODATA:  # gone since
                     raise
@@ -72,12 +75,20 @@ def read_entry_attributes(directory: int, name: bytes, kinds: AttributeKinds) ->
 
 
 def write_entry_attributes(
-    root: Root, path: bytes, kind: Kind, wanted: Attributes, kinds: AttributeKinds, mode: int
+    root: Root,
+    path: bytes,
+    kind: Kind,
+    wanted: Attributes,
+    kinds: AttributeKinds,
+    mode: int,
+    *,
+    is_meant: Callable[[os.stat_result], bool] = lambda _: True,
 ) -> None:
     """Give the entry these attributes, and no others of these kinds. Where an access ACL goes, `mode` holds
-    again: its group bits were the ACL's mask.
+    again: its group bits were the ACL's mask. `is_meant`: whether what is there, which gets them, is that
+    for which they are; of a link that is its name's, as nothing else leads to it.
 
-    Raises FileChangedError where an entry of another kind is by now, FileError.
+    Raises FileChangedError where an entry of another kind is by now, or one not meant, FileError.
     """
 
     def write(name: bytes, directory: int) -> None:
@@ -86,11 +97,14 @@ def write_entry_attributes(
             now = os.fstat(fd)
             if kind_of(now.st_mode) is not kind:
                 raise changed(path, root.shown(path), kind.name.lower(), kind_of(now.st_mode).name.lower())
+            if not is_meant(now):
+                raise changed(path, root.shown(path), "the one that was compared", "another")
             # Of a link the descriptor's path would lead to what it points to.
-            place = _place(directory, name) if stat.S_ISLNK(now.st_mode) else b"/proc/self/fd/%d" % fd
-            held = read_entry_attributes(directory, name, kinds)
+            follow = not stat.S_ISLNK(now.st_mode)
+            place = b"/proc/self/fd/%d" % fd if follow else _place(directory, name)
+            held = _read(place, kinds, follow=follow)
             with _writable(place, now):
-                _write(place, held, wanted, follow=not stat.S_ISLNK(now.st_mode))
+                _write(place, held, wanted, follow=follow)
             if ACCESS_ACL in dict(held) and ACCESS_ACL not in dict(wanted):
                 os.chmod(place, mode)
         finally:

@@ -195,6 +195,7 @@ class HeldContent(SourceFile):
         self._content = content
         self._fd = -1
         self._rested = True
+        self.on_span = None
         self.identity = identity
         self.size = len(content)
 

@@ -72,14 +72,18 @@ def node_columns(
     ends: ReadableBuffer, first: int, columns: tuple[tuple[ReadableBuffer, int], ...], /
 ) -> bytes:
     """The rows of each node of all columns, given with their width in bytes, 1 to 8: node by node, column by
-    column. The first node begins at row `first`. ValueError where that is beyond a column."""
+    column. The first node begins at row `first`. ValueError where a node is beyond a column, or, without any,
+    that row."""
     stops = array("Q", bytes(ends))
     views = [(bytes(column), width) for column, width in columns]
     if len(views) > 8 or any(not 1 <= width <= 8 for _, width in views):
         raise _misfit()
+    last = stops[-1] if stops else first
+    if any(last > len(view) // width for view, width in views):
+        raise _misfit()
     parts = []
     for end in stops:
-        if end < first or any(end > len(view) // width for view, width in views):
+        if end < first:
             raise _misfit()
         parts += [view[width * first : width * end] for view, width in views]
         first = end

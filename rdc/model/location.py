@@ -24,6 +24,11 @@ class Location:
     port: int | None = None
     """The TCP port of a daemon on `host`; None: `host` is reached by a remote shell."""
 
+    @property
+    def inner(self) -> bytes:
+        """The path as the side there takes it: of a daemon, below the module."""
+        return self.path if self.port is None else self.path.partition(b"/")[2]
+
     def __str__(self) -> str:
         path = os.fsdecode(self.path)
         if self.host is None:

@@ -1,7 +1,7 @@
 """What --update, --existing, --ignore-existing and --size-only take out of a comparison.
 
-The rules are rsync's: a skipped entry stays as it is, its metadata too; another kind of entry in its place is
-never newer; and directories that both sides have are never skipped.
+The rules are rsync's: an entry that is left alone stays as it is, its metadata too; another kind of entry in
+its place is never newer; and directories that both sides have are never left alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from rdc.plan.compare import Change, Comparison, Decision, Difference
 from rdc.records import dataclass, replace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rdc.model.entries import Listing
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
@@ -27,6 +29,9 @@ class Narrowed:
     """Rows of directories that will not be there, nor what is below them."""
     skipped: bool
     """Entries that differ stay as they are."""
+    left: Sequence[int]
+    """Rows of entries that stay as they are, here or missing; of those that do not differ only such as would
+    stay so if they did."""
 
 
 def narrow(
@@ -56,22 +61,30 @@ def narrow(
             if decision.change is Change.CREATE
             or (wanted.kinds[decision.row] == Kind.DIRECTORY and decision.change is Change.METADATA)
         ]
-    left = {decision.row for decision in decisions}
+    decided = {decision.row for decision in decisions}
     without = frozenset(
         decision.row
         for decision in comparison.decisions
-        if decision.row not in left
+        if decision.row not in decided
         and wanted.kinds[decision.row] == Kind.DIRECTORY
         and decision.change is not Change.METADATA
     )
+    if options.ignore_existing:
+        directories = set(wanted.rows_of(Kind.DIRECTORY)) - without
+        left = [row for row in range(len(wanted)) if row not in decided and row not in directories]
+    else:
+        decided.update(touched)
+        differing = [*comparison.touched, *(decision.row for decision in comparison.decisions)]
+        left = [row for row in differing if row not in decided]
     skipped = len(touched) < len(comparison.touched) or len(decisions) < len(comparison.decisions)
     if options.size_only and not options.checksum:
         settled = [Decision(Change.METADATA, row, -1, Difference.TIME) for row in touched]
-        files = (_by_size(found) if wanted.kinds[found.row] == Kind.FILE else found for found in decisions)
+        files = (_by_size(one) if wanted.kinds[one.row] == Kind.FILE else one for one in decisions)
         decisions = sorted([*files, *settled], key=lambda decision: decision.row)
         touched = ()
     checked = () if options.ignore_existing else comparison.checked
-    return Narrowed(Comparison(tuple(decisions), comparison.extra, tuple(touched), checked), without, skipped)
+    found = Comparison(tuple(decisions), comparison.extra, tuple(touched), checked)
+    return Narrowed(found, without, skipped, left)
 
 
 def _newer(a: Listing, row: int, b: Listing, other: int, kept: Kept) -> bool:

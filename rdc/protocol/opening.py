@@ -16,7 +16,7 @@ from rdc.records import dataclass
 __all__ = ["Describe", "Hello", "Open", "Opened", "PROTOCOL_VERSION", "Refused", "Role"]
 
 
-PROTOCOL_VERSION = 5
+PROTOCOL_VERSION = 6
 """Sent in the preamble and in Hello. Any change that an older rdc would not understand raises it."""
 
 PARAMETER_ID_BYTES = 32

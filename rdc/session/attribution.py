@@ -7,11 +7,13 @@ next run finds.
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileChangedError, FileError, OutOfSpaceError, ProtocolError
 from rdc.files.durable import sync_file_systems
 from rdc.files.entry_attributes import read_entry_attributes, write_entry_attributes
+from rdc.files.source import identity_of
 from rdc.model.attributes import (
     ACCESS_ACL,
     DEFAULT_ACL,
@@ -31,14 +33,17 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from rdc.files.confined import Root
-    from rdc.model.entries import Metadata
+    from rdc.model.entries import Identity, Metadata
     from rdc.model.kept import Kept
     from rdc.session.landing import Landing
+    from rdc.session.left_alone import LeftAlone
     from rdc.session.news import News
     from rdc.session.wanted_attributes import WantedAttributes
     from rdc.tree.manifest import Manifest
 
 __all__ = ["Attribution"]
+
+_NO_DIRECTORY = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,10 @@ class Attribution:
         kept: Kept,
         dry: bool,
         fsync: bool,
+        left: LeftAlone | None = None,
     ) -> None:
+        """`left`: entries that keep what they have."""
+        self._left = left
         self._root = root
         self._entries = entries
         self._wanted = wanted
@@ -102,6 +110,8 @@ class Attribution:
             wanted, kind = sets.get(row, b""), Kind(listing.kinds[row])
             if kind is Kind.SPECIAL or wanted == UNREADABLE:
                 continue
+            if self._left is not None and first + row in self._left:
+                continue
             if wanted or inherits or not self._wanted.is_new(first + row):
                 told = self._wanted.is_told(first + row)
                 mode, size, mtime = listing.modes[row], listing.sizes[row], listing.mtimes[row]
@@ -112,11 +122,17 @@ class Attribution:
         try:
             directory, name = self._root.locate(path)
             held = pack_attributes(read_entry_attributes(directory.fd, name, kinds))
-            if held == wanted or not self._is_in_place(entry):
+            if held == wanted or not self._is_in_place(entry, self._root.identity(path)):
                 return
             if not self._dry:
                 write_entry_attributes(
-                    self._root, path, entry.kind, unpack_attributes(wanted), kinds, entry.mode
+                    self._root,
+                    path,
+                    entry.kind,
+                    unpack_attributes(wanted),
+                    kinds,
+                    entry.mode,
+                    is_meant=lambda now: self._is_in_place(entry, identity_of(now)),
                 )
                 self._changed = True
         except (FileNotFoundError, FileChangedError):
@@ -126,7 +142,9 @@ class Attribution:
             self._news.report(Problem(ExitCode.PARTIAL, path, str(failed)))
             return
         except FileError as error:
-            self._news.report(Problem(writing_code(error), path, str(error)))
+            # The same of the directory that it is to be in.
+            if not isinstance(error.__cause__, OSError) or error.__cause__.errno not in _NO_DIRECTORY:
+                self._news.report(Problem(writing_code(error), path, str(error)))
             return
         except OutOfSpaceError as error:
             # Many file systems have room for few attributes, and say it so.
@@ -142,14 +160,10 @@ class Attribution:
             )
             self._landing.report(ItemChanged(code, _shown(entry)))
 
-    def _is_in_place(self, entry: _Entry) -> bool:
-        """Whether a file has the content that the attributes go with. Raises FileChangedError, FileError."""
-        if entry.kind is not Kind.FILE:
-            return True
-        found = self._root.identity(entry.path)
-        return found.size == entry.size and (
-            found.mtime_ns == entry.mtime_ns
-            or self._kept.mtime(found.mtime_ns) == self._kept.mtime(entry.mtime_ns)
+    def _is_in_place(self, entry: _Entry, found: Identity) -> bool:
+        """Whether a file has the content that the attributes go with."""
+        return entry.kind is not Kind.FILE or (
+            found.size == entry.size and self._kept.mtime(found.mtime_ns) == self._kept.mtime(entry.mtime_ns)
         )
 
 

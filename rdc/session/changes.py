@@ -17,10 +17,13 @@ from rdc.protocol.messages import Changed, Done, Renamed, TurnEnd
 from rdc.records import replace
 from rdc.session.commands import Receive, Send
 from rdc.session.directories import Announced, writing_code
+from rdc.session.place import check_announced
 from rdc.session.receiving import Receiving
 from rdc.session.vanished import Vanished
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from rdc.catalog.signer import FileSigner
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
@@ -50,7 +53,10 @@ class ChangesTurn:
         kept: Kept,
     ) -> None:
         """`kept`: what this side keeps."""
+        if place.name is not None:
+            raise ProtocolError("changes of what is no directory")
         self._kept = kept = kept.both(start.kept)
+        self._only = start.only
         self._root = place.root
         self._filters = filters
         self._options = options
@@ -103,8 +109,12 @@ class ChangesTurn:
             if isinstance(message, TurnEnd):
                 return message, round_
             if isinstance(message, Renamed):
+                for path in (message.old, message.new):
+                    directory, _, name = path.rpartition(b"/")
+                    self._check_within(directory, (name,))
                 self._rename(message)
             elif isinstance(message, Changed):
+                self._check_within(message.path, (*message.listing.names, *strings(message.gone)))
                 self._compare(message)
             elif not self._news.take(message):
                 raise ProtocolError(f"expected what changed, found {type(message).__name__}")
@@ -143,6 +153,13 @@ class ChangesTurn:
                 yield from self._transfers.take(received)
             yield from self._transfers.pump(received.round + 1)
             yield from self._news.tell(received.round + 1)
+
+    def _check_within(self, directory: bytes, names: Collection[bytes]) -> None:
+        """ProtocolError for what is told of entries of a directory beyond the one that was announced."""
+        if directory:
+            check_announced((directory.partition(b"/")[0],), self._only)
+        else:
+            check_announced(names, self._only)
 
     # Directories
 

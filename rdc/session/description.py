@@ -214,11 +214,10 @@ class Description:
             parts = list(slice_listing(packed.unpacked()))
             for i, part in enumerate(parts):
                 yield from self._tell_links(at, at + len(part), round_)
-                if sets:
-                    these = [
-                        sets.popleft() for _ in range(sum(one.ordinal <= at + len(part) for one in sets))
-                    ]
-                    yield from self._tell_attributes(these, round_)
+                these = []
+                while sets and sets[0].ordinal <= at + len(part):
+                    these.append(sets.popleft())
+                yield from self._tell_attributes(these, round_)
                 yield Send(ListingPart(directories, path, at, i == len(parts) - 1, part), round_)
                 at += len(part)
             directories += 1

@@ -29,7 +29,7 @@ from rdc.session.commands import Flush, Receive, Send
 from rdc.session.discovery import discover, next_message
 from rdc.session.listing_intake import ListingIntake
 from rdc.session.own_tree import OwnTree
-from rdc.session.place import unkept_attributes
+from rdc.session.place import check_announced, unkept_attributes
 from rdc.session.receiving import Receiving
 from rdc.session.settlement import Settlement
 from rdc.tree.manifest import Manifest, covering_root
@@ -271,6 +271,8 @@ class Destination:
         """Everything was compared."""
         self._totals = totals
         self._directories.give_up()
+        if self._links is not None and self._receiving.left is not None:
+            self._links = self._receiving.left.remaining(self._links)
         deletes = len(self._extras.found) if self._options.delete else 0
         extra = self._extras.found
 
@@ -338,6 +340,9 @@ class Destination:
             return (yield from self._list_all(round_))
         from rdc.session.manifest_comparison import compare_manifests
 
+        number = self._wanted.number(b"") if self._start.only else None
+        if number is not None:
+            check_announced(self._wanted.listing(number).names, self._start.only)
         yield from compare_manifests(
             self._wanted,
             own,

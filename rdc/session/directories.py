@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rdc.protocol.messages import Start
     from rdc.session.extras import Extras
     from rdc.session.landing import Landing
+    from rdc.session.left_alone import LeftAlone
     from rdc.session.news import News
     from rdc.session.transfer import Transfers
     from rdc.session.wanted_attributes import WantedAttributes
@@ -73,10 +74,13 @@ class Directories:
         new: bool,
         links: LinkTable | None = None,
         attributes: WantedAttributes | None = None,
+        left: LeftAlone | None = None,
     ) -> None:
         """`extras`: takes what the source does not have. `links`: files that get their content as further
         names of others, so that nothing is to be done for them here; it grows as directories come.
-        `attributes`: is told which entries differ in anything else."""
+        `attributes`: is told which entries differ in anything else. `left`: takes what the options leave
+        alone."""
+        self._left = left
         self._attributes = attributes
         self._links = links
         self._late: set[bytes] = set()
@@ -117,12 +121,13 @@ class Directories:
             if directory.touched and not directory.lost:
                 self._touched.append((path, directory.metadata))
             self._announce_lost(path, listing, new=directory.new)
+            if self._left is not None:
+                # Nothing is made in it, and what cannot be read may be newer.
+                self._left.add(range(first, first + len(listing)))
             return
         comparison = compare(
             listing, held, kept=self._kept, checksum=self._options.checksum, doubtful=doubtful
         )
-        if self._links is not None:
-            comparison = self._without_links(comparison, first, listing, self._links)
         without: Set[int] = frozenset()
         if self._options.narrows:
             from rdc.plan.narrowing import narrow
@@ -130,6 +135,10 @@ class Directories:
             narrowed = narrow(comparison, listing, held, options=self._options, kept=self._kept)
             comparison, without = narrowed.comparison, narrowed.without
             self._extras.stay = self._extras.stay or narrowed.skipped
+            if self._left is not None:
+                self._left.add(first + row for row in narrowed.left)
+        if self._links is not None:
+            comparison = self._without_links(comparison, first, listing, self._links)
         changing = comparison or (self._options.delete and comparison.extra)
         lent = bool(changing) and not self._options.dry_run and lend_rights(self._root, path)
         touched = directory.touched or lent
@@ -153,7 +162,7 @@ class Directories:
             if row in without:
                 self.expected[entry] = Announced(listing.metadata(row), True, False, True)
             elif listing.kinds[row] == Kind.DIRECTORY:
-                touched = self._directory(entry, listing.metadata(row), decision) or touched
+                touched = self._directory(first + row, entry, listing.metadata(row), decision) or touched
             elif decision is not None:
                 bases = tuple(join(path, name) for name in moved.get(row, ()))
                 touched = self._entry(first + row, entry, listing, held, links, decision, bases) or touched
@@ -185,9 +194,15 @@ class Directories:
             self._touched.append((path, directory.metadata))
         return True
 
-    @staticmethod
-    def _without_links(comparison: Comparison, first: int, listing: Listing, links: LinkTable) -> Comparison:
-        rows = {links.files[at] - first for at in links.between(first, first + len(listing))}
+    def _without_links(
+        self, comparison: Comparison, first: int, listing: Listing, links: LinkTable
+    ) -> Comparison:
+        left = self._left
+        rows = {
+            links.files[at] - first
+            for at in links.between(first, first + len(listing))
+            if left is None or left.is_linked(links.files[at], links.firsts[at])
+        }
         if not rows:
             return comparison
         return Comparison(
@@ -227,14 +242,21 @@ class Directories:
         self._landing.report(ItemChanged(code, b"./"))
         if self._attributes is not None:
             self._attributes.root_told = True
-        return replace(top, touched=True)
+        metadata = self._guarded(-1, top.metadata) if top.new else top.metadata
+        return replace(top, metadata=metadata, touched=True)
+
+    def _guarded(self, row: int, metadata: Metadata) -> Metadata:
+        """What a new directory has until it gets its ACL."""
+        if self._attributes is None:
+            return metadata
+        return replace(metadata, mode=self._attributes.guarded_mode(row, metadata.mode))
 
     def _announce_lost(self, path: bytes, listing: Listing, *, new: bool) -> None:
         for row in listing.rows_of(Kind.DIRECTORY):
             below = join(path, listing.names[row])
             self.expected[below] = Announced(listing.metadata(row), new, False, True)
 
-    def _directory(self, path: bytes, metadata: Metadata, decision: Decision | None) -> bool:
+    def _directory(self, row: int, path: bytes, metadata: Metadata, decision: Decision | None) -> bool:
         """Makes or keeps a subdirectory; True when that touches its parent."""
         new = decision is not None and decision.change in (Change.CREATE, Change.REPLACE)
         lost = False
@@ -248,6 +270,8 @@ class Directories:
             except FileError as error:
                 self._news.report(Problem(writing_code(error), path, str(error)))
                 lost = True
+        if new:
+            metadata = self._guarded(row, metadata)
         self.expected[path] = Announced(metadata, new, decision is not None, lost)
         if decision is not None and not lost:
             code = itemize(Kind.DIRECTORY, decision, transferred=new, new=new)

@@ -192,6 +192,8 @@ class Landing:
         metadata are still the old ones."""
         self._decisions.pop(file)
         entry = self._entries.entry(file)
+        if self.attributes is not None:
+            self.attributes.note_moved(file)
 
         def is_moved(now: Identity) -> bool:
             # The rename gave it another ctime.

@@ -56,7 +56,10 @@ class Linking:
         kept: Kept,
         dry: bool,
         fsync: bool,
+        by_size: bool = False,
     ) -> None:
+        """`by_size`: a file of its size has its content, whatever its mtime."""
+        self._by_size = by_size
         self._root = root
         self._entries = entries
         self._landing = landing
@@ -91,7 +94,10 @@ class Linking:
         ready = (
             found is not None
             and found.size == first.size
-            and self._kept.mtime(found.mtime_ns) == self._kept.mtime(first.metadata.mtime_ns)
+            and (
+                (self._by_size and self._dry)
+                or self._kept.mtime(found.mtime_ns) == self._kept.mtime(first.metadata.mtime_ns)
+            )
         )
         joined = (
             found is not None
@@ -146,7 +152,7 @@ class Linking:
             change = Change.CREATE if kind is None else Change.REPLACE
             self._landing.decide(file, Decision(change, -1, -1, Difference.NONE))
             self._transfers.create(file, entry.path, entry.size)
-        elif differing & (Difference.SIZE | Difference.TIME):
+        elif differing & (Difference.SIZE if self._by_size else Difference.SIZE | Difference.TIME):
             self._landing.decide(file, Decision(Change.CONTENT, -1, -1, differing))
             self._transfers.update(file, entry.size)
         elif differing:

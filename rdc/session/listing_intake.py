@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rdc.errors import ProtocolError, printable
 from rdc.model.entries import EMPTY_LISTING
 from rdc.protocol.listings import join_listing
+from rdc.session.place import check_announced
 
 if TYPE_CHECKING:
     from rdc.model.entries import Listing
@@ -77,8 +78,7 @@ class ListingIntake:
     def _renamed(self, path: bytes, listing: Listing) -> Listing:
         if path or not self._only:
             return listing
-        if len(listing) > 1:
-            raise ProtocolError(f"{len(listing)} entries where one was announced")
+        check_announced(listing.names, self._only)
         if self._name is None or not listing:
             return listing
         return listing.named((self._name,))

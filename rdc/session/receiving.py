@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
     from rdc.session.boundary import Boundary
+    from rdc.session.left_alone import LeftAlone
     from rdc.session.news import News
     from rdc.session.place import Place
     from rdc.session.wanted_attributes import WantedAttributes
@@ -100,6 +101,12 @@ class Receiving:
             single=bool(start.only),
             boundary=boundary,
         )
+        self.left: LeftAlone | None = None
+        """What the options leave alone, where links or attributes have to know it."""
+        if options.narrows and not (links is None and attributes is None):
+            from rdc.session.left_alone import LeftAlone
+
+            self.left = LeftAlone()
         self.directories = Directories(
             place.root,
             start,
@@ -113,6 +120,7 @@ class Receiving:
             new=new,
             links=links,
             attributes=attributes,
+            left=self.left,
         )
 
     def link(self, links: LinkTable, read_errors: int) -> None:
@@ -130,6 +138,7 @@ class Receiving:
             kept=self._kept,
             dry=self._options.dry_run,
             fsync=self._options.fsync,
+            by_size=self._options.size_only and not self._options.checksum,
         )
         linking.run(links, read_errors)
 
@@ -147,6 +156,7 @@ class Receiving:
             kept=self._kept,
             dry=self._options.dry_run,
             fsync=self._options.fsync,
+            left=self.left,
         )
         within = self.directories.worked_in if adopted else None
         attribution.run(top, within=within)

@@ -10,11 +10,11 @@ from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.protocol.connection import Connection
-from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Follow, Hello, Open, Opened, Role, Start, Watch
+from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Follow, Hello, Open, Opened, Role, Watch
 from rdc.records import dataclass
 from rdc.session.commands import Pace, Receive, Send
 from rdc.session.news import News
-from rdc.session.place import ANYWHERE, asked_attributes, keeps, open_destination, wants_listing
+from rdc.session.place import ANYWHERE, announced, asked_attributes, keeps, open_destination, wants_listing
 from rdc.tree.filters import FilterList
 
 if TYPE_CHECKING:
@@ -141,15 +141,14 @@ def answer(
         )
         yield from standing.run(received.message)
         return
-    if received is None or not isinstance(received.message, Start):
-        raise ProtocolError("expected Start")
+    start, round_ = announced(received, None)
     from rdc.session.destination import Destination
 
-    place = open_destination(path, received.message, options, site)
+    place = open_destination(path, start, options, site)
     try:
         half = Destination(
             place,
-            received.message,
+            start,
             options,
             filters,
             open_.secret,
@@ -159,7 +158,7 @@ def answer(
             kept=kept,
             settlements=signer.catalog,
         )
-        yield from half.run(received.round + 1)
+        yield from half.run(round_)
     finally:
         place.root.close()
 

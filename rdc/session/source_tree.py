@@ -10,7 +10,7 @@ from rdc.files.keeping import kept_by
 from rdc.model.attributes import AttributeKinds
 from rdc.protocol.messages import Start
 from rdc.records import dataclass, replace
-from rdc.session.place import ANYWHERE
+from rdc.session.place import ANYWHERE, entry_of
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root
@@ -32,8 +32,8 @@ class SourceTree:
     @classmethod
     def open(cls, path: bytes, site: Site = ANYWHERE) -> SourceTree:
         """Raises FileError when there is nothing at `path`."""
-        name = os.path.basename(path)
-        if name in (b"", b".", b".."):
+        name = entry_of(path)
+        if not name:
             return cls(site.open(path), None)
         tree = cls(site.open(os.path.dirname(path) or b"."), name)
         if tree.root.kind(name) is None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from rdc.errors import ExitCode, ProtocolError, RdcError, printable
-from rdc.protocol.messages import Describe, Start, TopTier, Turn
+from rdc.protocol.messages import Describe, TopTier, Turn
 from rdc.session.changes import ChangesTurn
 from rdc.session.commands import Idle, Receive, Send
 from rdc.session.destination import Destination
 from rdc.session.news import News
-from rdc.session.place import keeps, open_destination, wants_listing
+from rdc.session.place import announced, keeps, open_destination, wants_listing
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.protocol.connection import Received
-    from rdc.protocol.messages import Done, Message, Watch
+    from rdc.protocol.messages import Done, Message, Start, Watch
     from rdc.session.commands import Conversation
     from rdc.session.place import Place, Site
     from rdc.tree.filters import FilterList
@@ -75,9 +75,12 @@ class Standing:
         whole: bool,
         kept: Kept,
         audience: Audience = FAR_AUDIENCE,
+        asked: bytes | None = None,
     ) -> None:
         """`path` is one of `site` and opened at each turn: kept open between turns it could not be
-        unmounted, and one that was replaced would go on being written unseen."""
+        unmounted, and one that was replaced would go on being written unseen. `asked`: as announced() has
+        it."""
+        self._asked = asked
         self._path = path
         self._site = site
         self._options = options
@@ -126,10 +129,7 @@ class Standing:
         return None
 
     def _compare_all(self) -> Conversation[None]:
-        received = yield Receive()
-        if received is None or not isinstance(received.message, Start):
-            raise ProtocolError("expected Start")
-        self._start = received.message
+        self._start, round_ = announced((yield Receive()), self._asked)
         place = self._place(self._start)
         try:
             half = Destination(
@@ -144,7 +144,7 @@ class Standing:
                 kept=self.kept,
                 settlements=self._signer.catalog,
             )
-            done = yield from half.run(received.round + 1)
+            done = yield from half.run(round_)
             self._audience.ended(done, whole=True, files=half.source_files)
         finally:
             place.root.release()

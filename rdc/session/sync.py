@@ -23,12 +23,20 @@ from rdc.model.location import DEFAULT_PORT, Location, RemoteShell, parse_locati
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import Problem, silent
 from rdc.protocol.connection import Connection
-from rdc.protocol.messages import Describe, Hello, Open, Opened, Role, Start
+from rdc.protocol.messages import Describe, Hello, Open, Opened, Role
 from rdc.records import replace
 from rdc.session.commands import Pace, Receive, Send
 from rdc.session.news import News
 from rdc.session.overlap import check_overlap
-from rdc.session.place import asked_attributes, keeps, keeps_owner, open_destination, wants_listing
+from rdc.session.place import (
+    announced,
+    asked_attributes,
+    entry_of,
+    keeps,
+    keeps_owner,
+    open_destination,
+    wants_listing,
+)
 from rdc.session.serve import answer, greeting
 from rdc.tree.filters import FilterList
 
@@ -79,16 +87,6 @@ def sync(
     if source.host is not None and destination.host is not None:
         raise UsageError("one of source and destination must be on this machine")
     options = options or SyncOptions()
-    if (options.acls or options.xattrs) and options.narrows:
-        raise UsageError(
-            "--acls and --xattrs do not go with --update, --existing, --ignore-existing or --size-only:"
-            " they are set on all entries"
-        )
-    if options.hard_links and options.narrows:
-        raise UsageError(
-            "--hard-links does not go with --update, --existing, --ignore-existing or --size-only: "
-            "what they leave alone may be a name of what they do not"
-        )
     with opened_catalog(catalog, reporter) as store:
         run_ = _Run(source, destination, options, reporter, store)
         far = destination if source.host is None else source
@@ -231,10 +229,7 @@ class _Run:
         yield from self._open(Role.SOURCE, self._source.path)
         yield Send(Describe(whole, kept), 0)
         yield from self._opened()
-        received = yield Receive()
-        if received is None or not isinstance(received.message, Start):
-            raise ProtocolError("expected Start")
-        start = received.message
+        start, round_ = announced((yield Receive()), entry_of(self._source.inner))
         # Each of the two halves is half of what there is to load.
         from rdc.session.destination import Destination
 
@@ -253,7 +248,7 @@ class _Run:
                 settlements=self._signer.catalog,
                 pack=self._pack,
             )
-            done = yield from half.run(received.round + 1)
+            done = yield from half.run(round_)
         finally:
             place.root.close()
         self._files, self._bytes = half.source_files, half.source_bytes

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.limits import ATTRIBUTES_HELD_BYTES
 from rdc.model.attributes import ACCESS_ACL, UNREADABLE, group_bits, unpack_attributes
-from rdc.model.entries import Listing
+from rdc.model.entries import Kind, Listing
 from rdc.records import replace
 
 if TYPE_CHECKING:
@@ -82,11 +82,12 @@ class WantedAttributes:
         return True
 
     def guard(self, manifest: Manifest) -> None:
-        """As `guarded`, of all entries of a manifest that was told without a listing."""
+        """As `guarded`, of all files of a manifest that was told without a listing. Its directories have
+        their ACLs already, of which a mode with less would only take the mask away."""
         modes: dict[int, int] = {}
         for ordinal, number in zip(self._ordinals, self._numbers, strict=True):
             may = self._groups.get(number)
-            if may is not None and ordinal:
+            if may is not None and ordinal and manifest.kinds[ordinal - 1] == Kind.FILE:
                 at = 2 * (ordinal - 1)
                 mode = int.from_bytes(manifest.modes[at : at + 2], "little")
                 modes[ordinal - 1] = mode & (~_GROUP | may)
@@ -140,6 +141,13 @@ class WantedAttributes:
                 modes[row] &= ~_GROUP | may
         return replace(listing, modes=modes)
 
+    def guarded_mode(self, row: int, mode: int) -> int:
+        """The same of one entry's; row -1 is the tree's own directory."""
+        at = bisect_left(self._ordinals, row + 1)
+        if at < len(self._ordinals) and self._ordinals[at] == row + 1:
+            return mode & (~_GROUP | self._groups.get(self._numbers[at], _GROUP))
+        return mode
+
     def note_told(self, rows: Iterable[int], *, new: bool = False) -> None:
         """The user is told that something else of these rows differs, which then stands for their attributes
         as well. `new`: nothing of their kind was at their paths."""
@@ -147,6 +155,11 @@ class WantedAttributes:
             if row >= len(self._notes):
                 self._notes += bytes(row + 1 - len(self._notes))
             self._notes[row] |= _TOLD | _NEW if new else _TOLD
+
+    def note_moved(self, row: int) -> None:
+        """What was new at its path is a file that was here: it has brought its attributes along."""
+        if self.is_new(row):
+            self._notes[row] ^= _NEW
 
     def is_told(self, row: int) -> bool:
         return row < len(self._notes) and bool(self._notes[row] & _TOLD)

@@ -43,12 +43,14 @@ class Receiver:
         user: Listener,
         meter: Callable[[], Meter],
         *,
+        asked: bytes,
         origin: bytes,
         again: bool,
     ) -> None:
-        """`origin`: which directory a session before followed, empty where none did; `again`: it brought
-        `path` in step, and not with nothing."""
+        """`asked`: of the source, as announced() has it. `origin`: which directory a session before followed,
+        empty where none did; `again`: it brought `path` in step, and not with nothing."""
         self._path = path
+        self._asked = asked
         self._options = options
         self._filters = filters
         self._secret = secret
@@ -78,6 +80,7 @@ class Receiver:
             whole=wants_listing(self._path, options),
             kept=keeps(self._path, options),
             audience=self,
+            asked=self._asked,
         )
         if self._again:
             standing.check_again()

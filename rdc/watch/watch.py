@@ -20,6 +20,7 @@ from rdc.records import replace
 from rdc.session.commands import Pace, Receive, Send
 from rdc.session.driver import run
 from rdc.session.overlap import check_overlap
+from rdc.session.place import entry_of
 from rdc.session.serve import greeting
 from rdc.tree.filters import FilterList
 from rdc.watch.follower import HALT_SECONDS, Follower, Meter
@@ -256,6 +257,7 @@ class _FromThere(_Watch):
             self._signer,
             self._user,
             meter,
+            asked=entry_of(self._source.inner),
             origin=self._mark,
             again=self._had_files,
         )

@@ -22,7 +22,7 @@ from rdc.session.serve import greeting
 from rdc.transport.keys import KeyRing
 from rdc.transport.tls import TlsTransport
 from rdc.transport.tls_dial import connect
-from tests.daemons import Daemon, running_daemon, wait_until
+from tests.daemons import WAIT_SECONDS, Daemon, running_daemon, wait_until
 from tests.syncing import Ended
 
 __all__ = [
@@ -81,7 +81,7 @@ def greeted() -> bytes:
 def send_all(transport: TlsTransport, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
-        rest = rest[transport.exchange(rest, False, 10).written :]
+        rest = rest[transport.exchange(rest, False, WAIT_SECONDS).written :]
 
 
 def opened(
@@ -97,7 +97,7 @@ def answer_of(transport: TlsTransport) -> bytes:
     """All that comes until the daemon ends the connection."""
     data = b""
     try:
-        while not (step := transport.exchange(memoryview(b""), True, 20)).eof:
+        while not (step := transport.exchange(memoryview(b""), True, WAIT_SECONDS)).eof:
             data += step.received
     except RdcError:
         pass  # it was reset: as good an end

@@ -30,7 +30,7 @@ from rdc.protocol.varint import encode_varint
 from rdc.session.serve import greeting
 from rdc.transport.keys import KeyRing
 from rdc.transport.tls_trust import dialling_context
-from tests.daemons import Daemon, wait_until
+from tests.daemons import WAIT_SECONDS, Daemon, wait_until
 from tests.hostile_peer import (
     SESSION_KB,
     Client,
@@ -380,7 +380,7 @@ def test_a_peer_that_asks_and_has_no_ear(data: Path, tmp_path: Path) -> None:
         while True:
             received = connection.next()
             if received is None:
-                connection.receive_data(transport.exchange(memoryview(b""), True, 10).received)
+                connection.receive_data(transport.exchange(memoryview(b""), True, WAIT_SECONDS).received)
             elif isinstance(received.message, ListingEnd):
                 break
         connection.send(FileRequest((0,)), received.round + 1)

@@ -178,12 +178,12 @@ def test_a_session_that_stalls_ends(data: Path) -> None:
 def test_a_session_that_sends_rubbish_ends(data: Path) -> None:
     with serving(data) as daemon:
         transport = dial(daemon)
-        transport.exchange(memoryview(os.urandom(50_000)), False, 10)
+        transport.exchange(memoryview(os.urandom(50_000)), False, WAIT_SECONDS)
         answer_of(transport)
         transport.close()
         daemon.await_log("close", code="2")
         transport = opened(daemon)
-        transport.exchange(memoryview(b"\xff" * 50_000), False, 10)
+        transport.exchange(memoryview(b"\xff" * 50_000), False, WAIT_SECONDS)
         assert answer_of(transport)
         transport.close()
         daemon.await_log("close", code="12")

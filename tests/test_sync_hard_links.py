@@ -290,7 +290,11 @@ def test_what_it_does_not_go_with(source: Path, tmp_path: Path) -> None:
 # Random trees: any partition of names, and a destination that has fallen behind
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(
     st.lists(st.integers(0, 4), min_size=9, max_size=9),
     st.lists(st.tuples(st.integers(0, 8), st.sampled_from(("edit", "apart", "gone", "mode"))), max_size=5),

@@ -91,7 +91,14 @@ class Landing:
             return
         entry = self._entries.entry(file)
         wanted = entry.metadata if metadata is None else metadata
+        self._note_landed(file, held.size, wanted)
         self.settle(entry.path, wanted, decision, lambda now: now == held)
+
+    def _note_landed(self, file: int, size: int, metadata: Metadata) -> None:
+        if self.attributes is not None:
+            entry = self._entries.entry(file)
+            if (size, metadata.mtime_ns) != (entry.size, entry.metadata.mtime_ns):
+                self.attributes.note_landed(file, size, metadata.mtime_ns)
 
     def settle_many(self, files: Sequence[int], opened: OpenedFiles, rows: Sequence[int]) -> list[int]:
         """As `same` for each of these files, which are these rows of `opened` and were read there. Returns
@@ -153,6 +160,7 @@ class Landing:
     ) -> None:
         """Takes over a verified temporary; it replaces exactly what `expected` names (None: nothing)."""
         self._landing[path] = file
+        self._note_landed(file, temporary.size, metadata)
         self._group.add(temporary, path, metadata, self._owner, expected)
 
     def commit_small(self, directory: bytes, listing: PackedListing, content: Buffer) -> list[int]:

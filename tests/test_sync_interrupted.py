@@ -40,14 +40,7 @@ def argv(source: Path, destination: Path, way: Way, *words: str, ssh: str | None
 
 
 def start(command: list[str]) -> subprocess.Popen[str]:
-    # A test runner in the background ignores SIGINT, and its children would inherit that.
-    return subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
-    )
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def kept(destination: Path) -> int:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from rdc.files.confined import Root
+    from rdc.files.directory import Directory
     from rdc.model.attributes import AttributeKinds, Attributes
 
 __all__ = ["place_of", "read_attributes_at", "read_directory_attributes", "read_entry_attributes"]
@@ -49,6 +50,7 @@ def read_directory_attributes(
     Raises FileChangedError where the directory is gone or was replaced, FileError where it cannot be opened.
     """
     entries: list[bytes] = []
+    directory: Directory | None = None
     for row, listed in _listed(root, path, names):
         attributes = _chosen(listed, kinds) if isinstance(listed, bytes) else ()
         if isinstance(listed, bytes) and not attributes:
@@ -58,7 +60,8 @@ def read_directory_attributes(
         try:
             if isinstance(listed, int):
                 raise OSError(listed, os.strerror(listed))
-            found = _values_of(root.directory(path, reading=True).fd, entries[row], attributes)
+            directory = directory or root.directory(path, reading=True)
+            found = _values_of(directory.fd, entries[row], attributes)
         except FileNotFoundError:
             continue
         except OSError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from rdc.files.path import check_path
@@ -86,11 +86,8 @@ def read_entry_attributes(directory: int, name: bytes, kinds: AttributeKinds) ->
 
 def read_attributes_at(place: bytes, kinds: AttributeKinds, *, follow: bool) -> Attributes:
     """Those of these kinds of what a path, as of `place_of` or of a descriptor, leads to. Raises OSError."""
-
-    def value(attribute: bytes) -> bytes:
-        return os.getxattr(place, attribute, follow_symlinks=follow)
-
-    return _values(_chosen(_list_at(place, follow=follow), kinds), value)
+    listed = _list_at(place, follow=follow)
+    return _values(_chosen(listed, kinds), partial(os.getxattr, place, follow_symlinks=follow))
 
 
 def place_of(directory: int, name: bytes) -> bytes:
@@ -145,13 +142,9 @@ def _chosen(listed: bytes, kinds: AttributeKinds) -> tuple[bytes, ...]:
 
 
 def _values_of(directory: int, name: bytes, attributes: tuple[bytes, ...]) -> Attributes:
-    def value(attribute: bytes) -> bytes:
-        if _extension is not None and _by_name:
-            found: bytes = _extension.get_xattr(directory, name, attribute)
-            return found
-        return os.getxattr(place_of(directory, name), attribute, follow_symlinks=False)
-
-    return _values(attributes, value)
+    if _extension is not None and _by_name:
+        return _values(attributes, partial(_extension.get_xattr, directory, name))
+    return _values(attributes, partial(os.getxattr, place_of(directory, name), follow_symlinks=False))
 
 
 def _values(attributes: tuple[bytes, ...], value: Callable[[bytes], bytes]) -> Attributes:

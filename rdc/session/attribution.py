@@ -115,7 +115,7 @@ class Attribution:
             if wanted or inherits or not self._wanted.is_new(first + row):
                 told = self._wanted.is_told(first + row)
                 mode = listing.modes[row]
-                landed = self._wanted.landed(first + row)
+                landed = self._landing.landed(first + row)
                 size, mtime = landed or (listing.sizes[row], listing.mtimes[row])
                 self._entry(_Entry(join(path, name), kind, mode, size, mtime, told), wanted)
 

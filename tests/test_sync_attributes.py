@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.files.confined import Root
-from rdc.files.entry_attributes import read_entry_attributes, write_entry_attributes
+from rdc.files.entry_attributes import write_entry_attributes
+from rdc.files.xattrs import read_entry_attributes
 from rdc.limits import ATTRIBUTE_SET_BYTES, FILES_PER_MESSAGE, SMALL_MANIFEST
 from rdc.model.attributes import (
     ACCESS_ACL,

@@ -319,7 +319,11 @@ class ComparedSync:
                     opened = held[path].kind == stat.S_IFDIR
                     expected[path] = replace(held[path], mode=found[path].mode if opened else held[path].mode)
         if self._bound:
-            # rsync leaves one open that it could not read at SRC.
+            # rsync removes what is of another kind before it finds that it cannot read the file of SRC.
+            for path in before.keys() & held.keys() - expected.keys():
+                if before[path].kind == stat.S_IFREG != held[path].kind:
+                    expected[path] = held[path]
+            # It also leaves a directory open that it could not read there.
             for path, here in before.items():
                 there = expected.get(path)
                 if there and here.kind == there.kind == stat.S_IFDIR and there.mode == here.mode | 0o700:

@@ -20,6 +20,7 @@ import pytest
 from rdc.cli import main
 from rdc.cli.manual import manual
 from rdc.errors import ExitCode
+from tests.daemons import WAIT_SECONDS
 from tests.syncing import command
 
 SHELLS = ("bash", "zsh", "fish")
@@ -117,7 +118,7 @@ class Zsh:
 
     def read_until(self, *words: str) -> None:
         """Until all of them were shown since the last time."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + WAIT_SECONDS
         self.said = ""
         while not all(word in self.said for word in words):
             ready, _, _ = select.select([self._fd], [], [], 0.2)

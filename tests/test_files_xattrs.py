@@ -446,6 +446,21 @@ def test_a_directory_is_asked_at_once(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(calls) <= 14
 
 
+def test_a_directory_is_opened_once_for_all_values(two: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+    real = Root.directory
+
+    def counted(self: Root, path: bytes, *, fresh: bool = False, reading: bool = False) -> object:
+        opened.append(path)
+        return real(self, path, fresh=fresh, reading=reading)
+
+    monkeypatch.setattr(Root, "directory", counted)
+    assert read(two, b"d", b"b\0") == []
+    assert opened == []
+    assert read(two, b"d", b"a\0b\0c\0") == HELD
+    assert opened == [b"d"]
+
+
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.EACCES])
 def test_a_directory_that_cannot_be_opened_loses_nothing(
     number: int, source: Path, monkeypatch: pytest.MonkeyPatch

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from rdc.files.path import check_path
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from rdc.files.confined import Root
+    from rdc.files.directory import Directory
     from rdc.model.attributes import AttributeKinds, Attributes
 
 __all__ = ["place_of", "read_attributes_at", "read_directory_attributes", "read_entry_attributes"]
@@ -49,6 +50,7 @@ def read_directory_attributes(
     Raises FileChangedError where the directory is gone or was replaced, FileError where it cannot be opened.
     """
     entries: list[bytes] = []
+    directory: Directory | None = None
     for row, listed in _listed(root, path, names):
         attributes = _chosen(listed, kinds) if isinstance(listed, bytes) else ()
         if isinstance(listed, bytes) and not attributes:
@@ -58,7 +60,8 @@ def read_directory_attributes(
         try:
             if isinstance(listed, int):
                 raise OSError(listed, os.strerror(listed))
-            found = _values_of(root.directory(path, reading=True).fd, entries[row], attributes)
+            directory = directory or root.directory(path, reading=True)
+            found = _values_of(directory.fd, entries[row], attributes)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -83,11 +86,8 @@ def read_entry_attributes(directory: int, name: bytes, kinds: AttributeKinds) ->
 
 def read_attributes_at(place: bytes, kinds: AttributeKinds, *, follow: bool) -> Attributes:
     """Those of these kinds of what a path, as of `place_of` or of a descriptor, leads to. Raises OSError."""
-
-    def value(attribute: bytes) -> bytes:
-        return os.getxattr(place, attribute, follow_symlinks=follow)
-
-    return _values(_chosen(_list_at(place, follow=follow), kinds), value)
+    listed = _list_at(place, follow=follow)
+    return _values(_chosen(listed, kinds), partial(os.getxattr, place, follow_symlinks=follow))
 
 
 def place_of(directory: int, name: bytes) -> bytes:
@@ -142,13 +142,9 @@ def _chosen(listed: bytes, kinds: AttributeKinds) -> tuple[bytes, ...]:
 
 
 def _values_of(directory: int, name: bytes, attributes: tuple[bytes, ...]) -> Attributes:
-    def value(attribute: bytes) -> bytes:
-        if _extension is not None and _by_name:
-            found: bytes = _extension.get_xattr(directory, name, attribute)
-            return found
-        return os.getxattr(place_of(directory, name), attribute, follow_symlinks=False)
-
-    return _values(attributes, value)
+    if _extension is not None and _by_name:
+        return _values(attributes, partial(_extension.get_xattr, directory, name))
+    return _values(attributes, partial(os.getxattr, place_of(directory, name), follow_symlinks=False))
 
 
 def _values(attributes: tuple[bytes, ...], value: Callable[[bytes], bytes]) -> Attributes:

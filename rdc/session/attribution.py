@@ -120,7 +120,7 @@ class Attribution:
             if row not in right:
                 kind, told = Kind(listing.kinds[row]), self._wanted.is_told(first + row)
                 name, mode = listing.names[row], listing.modes[row]
-                landed = self._wanted.landed(first + row)
+                landed = self._landing.landed(first + row)
                 size, mtime = landed or (listing.sizes[row], listing.mtimes[row])
                 self._entry(_Entry(join(path, name), kind, mode, size, mtime, told), sets.get(row, b""))
 

@@ -48,6 +48,8 @@ class Landing:
         self._dry = dry
         self._decisions = _Decisions()
         self._landing: dict[bytes, int] = {}
+        self._otherwise: dict[int, tuple[int, int]] = {}
+        """See `landed`."""
         # What lands is not put into the catalog: a whole file is neither cut nor are its chunks named on its
         # way, which would take four times as long as its digest; most files are never asked about.
         self._group = CommitGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
@@ -95,10 +97,13 @@ class Landing:
         self.settle(entry.path, wanted, decision, lambda now: now == held)
 
     def _note_landed(self, file: int, size: int, metadata: Metadata) -> None:
-        if self.attributes is not None:
-            entry = self._entries.entry(file)
-            if (size, metadata.mtime_ns) != (entry.size, entry.metadata.mtime_ns):
-                self.attributes.note_landed(file, size, metadata.mtime_ns)
+        entry = self._entries.entry(file)
+        if (size, metadata.mtime_ns) != (entry.size, entry.metadata.mtime_ns):
+            self._otherwise[file] = (size, metadata.mtime_ns)
+
+    def landed(self, file: int) -> tuple[int, int] | None:
+        """Size and mtime of a file whose source was written to after it was listed, and read after that."""
+        return self._otherwise.get(file)
 
     def settle_many(self, files: Sequence[int], opened: OpenedFiles, rows: Sequence[int]) -> list[int]:
         """As `same` for each of these files, which are these rows of `opened` and were read there. Returns

@@ -42,8 +42,6 @@ class WantedAttributes:
         """Of sets with an access ACL: what it lets the owning group do."""
         self._notes = bytearray()
         """A byte a row, of these bits."""
-        self._landed: dict[int, tuple[int, int]] = {}
-        """Of rows whose files landed otherwise than they were listed: size and mtime."""
         self.root_told = False
         """As `is_told`, of the tree's own directory."""
 
@@ -162,14 +160,6 @@ class WantedAttributes:
         """What was new at its path is a file that was here: it has brought its attributes along."""
         if self.is_new(row):
             self._notes[row] ^= _NEW
-
-    def note_landed(self, row: int, size: int, mtime_ns: int) -> None:
-        """A file has the content that goes with these: its source was written to after it was listed."""
-        self._landed[row] = (size, mtime_ns)
-
-    def landed(self, row: int) -> tuple[int, int] | None:
-        """Size and mtime of a file that are not those listed."""
-        return self._landed.get(row)
 
     def is_told(self, row: int) -> bool:
         return row < len(self._notes) and bool(self._notes[row] & _TOLD)

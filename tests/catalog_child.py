@@ -18,7 +18,8 @@ def later() -> int:
 
 
 def main(cache: str, files: str, names: str, every: str, file_size_limit: str = "") -> None:
-    """Signs `names` (FIRST-STOP) in `files`, flushing `every` so many; prints how many were not kept."""
+    """Signs `names` (FIRST-STOP) in `files`, flushing `every` so many; prints when it begins, each time it
+    has flushed, and how many were not kept."""
     if file_size_limit:
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(file_size_limit), int(file_size_limit)))
     first, stop = map(int, names.split("-"))
@@ -31,6 +32,7 @@ def main(cache: str, files: str, names: str, every: str, file_size_limit: str = 
                 signer.read(source)
             if i % int(every) == 0:
                 catalog.flush()
+                print("flushed", flush=True)
         catalog.flush()
         print(catalog.lost, flush=True)
 

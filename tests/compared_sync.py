@@ -35,7 +35,10 @@ __all__ = ["ComparedSync", "DifferenceError"]
 COARSE = 4 * 10**9
 """Nanoseconds: newer by less than two seconds is not newer to rsync -u."""
 
-NARROWING = (("-u",), ("--existing",), ("--ignore-existing",), ("--size-only",))
+NARROWING = (
+    ("-u",), ("--existing",), ("--ignore-existing",), ("--size-only",), ("--max-size=9000",),
+    ("--min-size=100",), ("--min-size=50", "--max-size=20k"),
+)  # fmt: skip
 RULES = (
     "--exclude=*.log", "--exclude=/a1*", "--exclude=b*/", "--exclude=*.so", "--include=*.py", "--exclude=c?",
     "--exclude=/a*/**", "--include=*/", "--exclude=*.gz", "--filter=- m1*.py", "--filter=+ *.db",
@@ -82,7 +85,7 @@ class Seen:
 
     def _attributes(self, owners: bool) -> set[tuple[str, bytes]]:
         """Without owners rdc keeps none of those that only root may set."""
-        return {pair for pair in self.attributes if owners or not pair[0].startswith("trusted.")}
+        return {pair for pair in self.attributes if owners or pair[0].startswith("user.")}
 
     def same(self, other: Seen, *, owners: bool, attributes: bool, access: bool, now: int) -> bool:
         return (
@@ -246,6 +249,8 @@ class ComparedSync:
             both += rng.choice(NARROWING)
         if rng.random() < 0.2:
             both += rng.sample(RULES, rng.randint(1, 3))
+            if "--delete" in both and rng.random() < 0.4:
+                both.append("--delete-excluded")
         ours = [word for word in MANNERS if rng.random() < 0.12]
         return both, ours
 
@@ -278,17 +283,19 @@ class ComparedSync:
         if code is None or ("--ignore-existing" in both and in_place):
             return  # rsync gives a file that stays in a directory's place the directory's time
         expected = view(theirs)
-        rehearsed = None
+        rehearsed, rehearsed_code = None, 0
         kill = held and not self._bound and not {"-u", "--existing", "--ignore-existing"} & set(both)
         if self._rng.random() < 0.2:
             rehearsal = self._rdc("-n", *both, *ours)
-            rehearsed = None if rehearsal["exit"] else self._items()
+            rehearsed_code = rehearsal["exit"]
+            rehearsed = None if rehearsed_code else self._items()
             self._equal(
                 held, view(self._destination) if os.path.lexists(self._destination) else {}, "after -n"
             )
         elif kill and self._rng.random() < 0.2:
             self._killed(held, expected, *both, *ours)
         first = self._rdc(*both, *ours)
+        self._require(not rehearsed_code or first["exit"], f"-n ended with {rehearsed_code}, the run with 0")
         # Names of one file that a run sets right at once have one line less.
         if rehearsed is not None and not first["exit"] and "-H" not in both and not linked(held):
             odd = set(rehearsed) ^ set(self._items())
@@ -299,7 +306,7 @@ class ComparedSync:
             newer = {
                 path for names in linked(before) for path in names if _newer(held.get(path), before[path])
             }
-            expected.update({path: held[path] for path in newer})
+            expected.update({path: held[path] for path in newer & expected.keys()})
         unread = {}
         if "-c" not in both and "-H" in both:
             unread = taken_as_equal(before, held, by_size="--size-only" in both)
@@ -311,6 +318,16 @@ class ComparedSync:
                     # A directory is opened to be emptied; both leave it so where something in it stays.
                     opened = held[path].kind == stat.S_IFDIR
                     expected[path] = replace(held[path], mode=found[path].mode if opened else held[path].mode)
+        if self._bound:
+            # rsync removes what is of another kind before it finds that it cannot read the file of SRC.
+            for path in before.keys() & held.keys() - expected.keys():
+                if before[path].kind == stat.S_IFREG != held[path].kind:
+                    expected[path] = held[path]
+            # It also leaves a directory open that it could not read there.
+            for path, here in before.items():
+                there = expected.get(path)
+                if there and here.kind == there.kind == stat.S_IFDIR and there.mode == here.mode | 0o700:
+                    expected[path] = replace(there, mode=here.mode)
         lines = differences(expected, found, [*both, *ours], now=now, unread=unread)
         self._require(not lines, "\n".join(lines))
         if "-S" in ours:

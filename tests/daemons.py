@@ -20,9 +20,10 @@ from rdc.daemon.keys import make_identity, trust
 from rdc.transport.keys import Certificate
 from tests.syncing import RDC, Ended, command
 
-__all__ = ["Daemon", "certificate", "key_directory", "running_daemon", "wait_until"]
+__all__ = ["WAIT_SECONDS", "Daemon", "certificate", "key_directory", "running_daemon", "wait_until"]
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 120.0
+"""After which what was waited for will not come, however slow and busy the machine is."""
 
 EXPIRED = ("expired", "expired-server")
 

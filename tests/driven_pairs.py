@@ -24,7 +24,7 @@ from tests.wire_script import HELLO, script
 
 __all__ = ["LIMIT", "LINKS", "Meter", "Recorded", "Talk", "both_threads", "follow", "pipes", "wanted"]
 
-LIMIT = 20.0
+LIMIT = 120.0
 Talk = Generator[Command, Received | None, Any]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import rdc.session.driver
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import RdcError
 from rdc.model.sync import SyncOptions
@@ -16,11 +17,12 @@ from rdc.protocol.connection import Connection
 from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import Open, Role
 from rdc.protocol.varint import encode_varint
+from rdc.session.bandwidth import TokenBucket
 from rdc.session.serve import greeting
 from rdc.transport.keys import KeyRing
 from rdc.transport.tls import TlsTransport
 from rdc.transport.tls_dial import connect
-from tests.daemons import Daemon, running_daemon, wait_until
+from tests.daemons import WAIT_SECONDS, Daemon, running_daemon, wait_until
 from tests.syncing import Ended
 
 __all__ = [
@@ -79,7 +81,7 @@ def greeted() -> bytes:
 def send_all(transport: TlsTransport, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
-        rest = rest[transport.exchange(rest, False, 10).written :]
+        rest = rest[transport.exchange(rest, False, WAIT_SECONDS).written :]
 
 
 def opened(
@@ -95,7 +97,7 @@ def answer_of(transport: TlsTransport) -> bytes:
     """All that comes until the daemon ends the connection."""
     data = b""
     try:
-        while not (step := transport.exchange(memoryview(b""), True, 20)).eof:
+        while not (step := transport.exchange(memoryview(b""), True, WAIT_SECONDS)).eof:
             data += step.received
     except RdcError:
         pass  # it was reset: as good an end
@@ -120,20 +122,56 @@ def private_kb(pid: int) -> int:
     return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("Private_"))
 
 
-class Client:
-    """`rdc sync` of `who` in a forked process: it starts at once, and can be stopped on its way."""
+class _HaltingBucket(TokenBucket):
+    """Stops its process, once, when so many bytes have been sent."""
 
-    def __init__(self, daemon: Daemon, *words: str | Path, who: str = "alice") -> None:
+    halt_after = 0
+
+    def take(self, size: int) -> None:
+        super().take(size)
+        before = _HaltingBucket.halt_after
+        _HaltingBucket.halt_after -= size
+        if before > 0 >= _HaltingBucket.halt_after:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+
+class Client:
+    """`rdc sync` of `who` in a forked process: it starts at once, and can be stopped on its way.
+
+    `halt_after`: bytes after which it stops by itself, as by SIGSTOP, so that whoever is slow to look still
+    finds it half done. It needs a --bwlimit, of which a tenth may be sent beyond that."""
+
+    def __init__(
+        self, daemon: Daemon, *words: str | Path, who: str = "alice", halt_after: int | None = None
+    ) -> None:
         daemon.keys_of(who)
         self._reader, writer = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             try:
+                if halt_after is not None:
+                    _HaltingBucket.halt_after = halt_after
+                    setattr(rdc.session.driver, "TokenBucket", _HaltingBucket)  # noqa: B010 - a class
                 ended = daemon.sync(*words, who=who)
                 os.write(writer, pickle.dumps(ended))
             finally:
                 os._exit(0)
         os.close(writer)
+        self._over = False
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Killed, unless it was waited for."""
+        if not self._over:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            os.close(self._reader)
+
+    def await_halt(self) -> None:
+        found = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        assert found is not None and found.si_code == os.CLD_STOPPED, "all is done"
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
@@ -142,14 +180,10 @@ class Client:
         with open(self._reader, "rb") as pipe:
             told = pipe.read()
         os.waitpid(self.pid, 0)
+        self._over = True
         ended = pickle.loads(told)  # noqa: S301 - our own child's
         assert isinstance(ended, Ended)
         return ended
-
-    def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
-        os.close(self._reader)
 
 
 @contextmanager
@@ -162,18 +196,14 @@ def neighbour(daemon: Daemon, place: Path) -> Iterator[None]:
         (source / f"{number:02}").write_bytes(os.urandom(30_000))
     target = f"calm/{os.urandom(4).hex()}"
     landed = daemon.place.parent / target
-    words = ("--bwlimit=1000", "--no-compress", "--no-fsync", f"{source}/", daemon.url(target))
-    client = Client(daemon, *words, who="bob")
-    try:
+    words = ("--bwlimit=2000", "--no-compress", "--no-fsync", f"{source}/", daemon.url(target))
+    with Client(daemon, *words, who="bob", halt_after=250_000) as client:
+        client.await_halt()
         wait_until(landed.exists)
-        client.signal(signal.SIGSTOP)
         assert len(list(landed.iterdir())) < 20, "all is done"
         yield
-    except BaseException:
-        client.kill()
-        raise
-    client.signal(signal.SIGCONT)
-    ended = client.wait()
+        client.signal(signal.SIGCONT)
+        ended = client.wait()
     assert (ended.code, ended.complaints) == (0, [])
     for file in source.iterdir():
         assert (landed / file.name).read_bytes() == file.read_bytes()

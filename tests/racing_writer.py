@@ -60,13 +60,14 @@ class Account:
     """SHA-256 of what each file must hold."""
 
 
-def keep_account(place: Path, names: list[str], seed: int, seconds: float) -> Account:
-    """Change files for a while: append, overwrite in place, through a mapping, truncate, save by renaming,
-    change the mode. One change at a time, so that what each file holds follows from them alone."""
+def keep_account(place: Path, names: list[str], seed: int, stop: Path, least: int) -> Account:
+    """Change files until `stop` is there, `least` times at least: append, overwrite in place, through a
+    mapping, truncate, save by renaming, change the mode. One change at a time, so that what each file holds
+    follows from them alone."""
     rng = random.Random(seed)
     held = {name: (place / name).read_bytes() for name in names}
-    number, until = 0, time.monotonic() + seconds
-    while time.monotonic() < until:
+    number = 0
+    while number < least or not stop.exists():
         number += 1
         name = rng.choice(names)
         held[name] = _change(place / name, held[name], rng, b"<%d>" % number)

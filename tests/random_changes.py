@@ -20,6 +20,9 @@ FILE_MODES = (0o644, 0o644, 0o644, 0o600, 0o755, 0o444, 0o4755, 0o2711, 0o000, 0
 DIRECTORY_MODES = (0o755, 0o755, 0o755, 0o700, 0o1777, 0o2775, 0o555, 0o000)
 IDS = (0, 0, 1, 1000, 65_534)
 
+CAPABILITY = struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0)
+"""cap_net_raw=ep: linux/capability.h, revision 2."""
+
 DEPTH = 8
 TREE_PATH_BYTES = 3_000
 """Longer ones are not reached by name, and rsync, which is the reference, reaches no others."""
@@ -221,9 +224,12 @@ class Changes:
     def _attribute(self, top: bytes) -> None:
         """Links have only those of root."""
         path = self._any(top)
-        name = self._rng.choice(("user.a", "user.b c", "trusted.a"))
+        name = self._rng.choice(("user.a", "user.b c", "trusted.a", "security.capability"))
         if self._rng.random() < 0.3:
             os.removexattr(path, name, follow_symlinks=False)
+        elif name == "security.capability":
+            if stat.S_ISREG(os.lstat(path).st_mode):
+                os.setxattr(path, name, CAPABILITY)
         else:
             value = self._rng.choice((b"", b"v", b"\0\xff\n", self._rng.randbytes(900)))
             os.setxattr(path, name, value, follow_symlinks=False)

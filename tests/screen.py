@@ -14,6 +14,8 @@ import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from tests.daemons import WAIT_SECONDS
+
 __all__ = ["Screen", "Terminal"]
 
 _WIPE = re.compile(r"\r(?:\x1b\[(\d+)A)?\x1b\[J")
@@ -27,6 +29,8 @@ class Screen:
         self.width = width
         self.lines: list[str] = []
         self.bottom = ""
+        self.shown: list[str] = []
+        """All that was at the bottom, however short the time."""
         self.coloured = False
 
     def feed(self, text: str) -> None:
@@ -36,6 +40,7 @@ class Screen:
             self._print(text[at : wipe.start()])
             rows = max(1, -(-len(self.bottom) // self.width))
             assert int(wipe[1] or 0) == rows - 1, (wipe[0], self.bottom, self.width)
+            self.shown.append(self.bottom)
             self.bottom = ""
             at = wipe.end()
         self._print(text[at:])
@@ -74,9 +79,9 @@ class Terminal:
         self._set_width(width)
         self.process.send_signal(signal.SIGWINCH)
 
-    def wait(self, condition: Callable[[Screen], object], seconds: float = 10.0) -> None:
+    def wait(self, condition: Callable[[Screen], object]) -> None:
         """Until what is shown is so."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + WAIT_SECONDS
         while not condition(self.screen):
             assert time.monotonic() < end, (self.screen.lines, self.screen.bottom)
             if select.select([self._fd], [], [], 0.1)[0]:

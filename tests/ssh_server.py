@@ -17,7 +17,7 @@ from pathlib import Path
 
 __all__ = ["SshServer", "ssh_server"]
 
-START_SECONDS = 20.0
+START_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def ssh_server() -> Iterator[SshServer]:
             yield SshServer(shlex.join(words), f"{pwd.getpwuid(os.geteuid()).pw_name}@127.0.0.1")
         finally:
             server.terminate()
-            server.wait(10)
+            server.wait()
             log.close()
     finally:
         shutil.rmtree(place)

@@ -202,7 +202,11 @@ operations = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(operations)
 def test_it_answers_as_a_dictionary_would(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, object]]

@@ -7,12 +7,11 @@ import os
 import random
 import shutil
 import sqlite3
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,8 @@ from rdc.chunking.params import SYNC_PARAMS
 from rdc.files.confined import Root
 from rdc.signature.build import sign
 from tests.catalog_child import later
+from tests.daemons import WAIT_SECONDS
+from tests.started import started
 
 COUNT = 300
 
@@ -43,9 +44,8 @@ def contents(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes
     return directory, roots
 
 
-def child(cache: Path, files: Path, names: str, every: int, *more: str) -> subprocess.Popen[bytes]:
-    words = [sys.executable, "-m", "tests.catalog_child", str(cache), str(files), names, str(every), *more]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def child(cache: Path, files: Path, names: str, every: int, *more: str) -> list[str]:
+    return [sys.executable, "-m", "tests.catalog_child", str(cache), str(files), names, str(every), *more]
 
 
 def check(cache: Path, files: Path, roots: list[bytes], **kwargs: Any) -> tuple[int, list[str]]:
@@ -86,11 +86,14 @@ def is_sound(path: Path) -> bool:
 def test_processes_write_at_the_same_time(tmp_path: Path, contents: tuple[Path, list[bytes]]) -> None:
     """Each a part of its own and a part that others write too; the first of them makes the file."""
     parts = ("0-150", "100-250", "150-300", "0-300")
-    children = [child(tmp_path / "c", contents[0], part, 7) for part in parts]
-    for process in children:
-        out, err = process.communicate(timeout=120)
-        assert (process.returncode, err) == (0, b"")
-        assert out.split() == [b"ready", b"0"]
+    with ExitStack() as stack:
+        children = [
+            stack.enter_context(started(child(tmp_path / "c", contents[0], part, 7))) for part in parts
+        ]
+        for process in children:
+            out, err = process.communicate(timeout=WAIT_SECONDS)
+            assert (process.returncode, err) == (0, b"")
+            assert (out.split()[0], out.split()[-1]) == (b"ready", b"0")
     assert is_sound(tmp_path / "c" / FILE_NAME)
     assert check(tmp_path / "c", *contents) == (COUNT, [])
 
@@ -100,13 +103,14 @@ def test_a_kill_costs_at_most_what_was_not_written(
 ) -> None:
     rng = random.Random(2)
     before = 0
-    for _ in range(8):
-        process = child(tmp_path / "c", contents[0], f"0-{COUNT}", 2)
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        time.sleep(rng.random() * 0.08)
-        process.kill()
-        process.communicate(timeout=60)
+    for turn in range(8):
+        with started(child(tmp_path / "c", contents[0], f"0-{COUNT}", 2)) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            for _ in range(rng.randrange(turn, 18 * turn + 2)):
+                assert process.stdout.readline() == b"flushed\n"
+            time.sleep(rng.random() * 0.01)  # off the beat of the reports
+            process.kill()
         with Catalog(tmp_path / "c", clock=later) as catalog:
             found = catalog.database.read(lambda c: c.execute("SELECT count(*) FROM signature").fetchone()[0])
             assert catalog.take_notices() == []
@@ -326,10 +330,10 @@ def test_a_full_disk_costs_entries_and_nothing_else(
     tmp_path: Path, contents: tuple[Path, list[bytes]]
 ) -> None:
     """A limit on file sizes stands in for the disk: writes past it fail in the middle of a transaction."""
-    process = child(tmp_path / "c", contents[0], f"0-{COUNT}", 10, str(64 << 10))
-    out, err = process.communicate(timeout=120)
+    with started(child(tmp_path / "c", contents[0], f"0-{COUNT}", 10, str(64 << 10))) as process:
+        out, err = process.communicate(timeout=WAIT_SECONDS)
     assert (process.returncode, err) == (0, b"")
-    lost = int(out.split()[1])
+    lost = int(out.split()[-1])
     assert 0 < lost < COUNT
     known, notices = check(tmp_path / "c", *contents)
     assert notices == []

@@ -20,8 +20,10 @@ from rdc.cli import dupes
 from rdc.cli.sizes import read_size
 from rdc.errors import ExitCode, UsageError
 from rdc.limits import SIZE_LIMIT
+from tests.daemons import WAIT_SECONDS, wait_until
 from tests.descriptors import open_files
 from tests.fake_environment import FakeProcess
+from tests.started import started
 
 RDC = (sys.executable, "-m", "rdc")
 HOSTILE = b'\x1b[2J\xff\n = a,"b"\x7f'
@@ -222,10 +224,9 @@ def test_an_interrupt_ends_it_soon(tmp_path: Path) -> None:
     for name in ("a", "b", "c", "d", "e", "f", "g", "h"):
         with (tmp_path / name).open("wb") as file:
             file.truncate(200 << 30)
-    child = subprocess.Popen([*RDC, "dupes", "--no-catalog", tmp_path], stderr=-1, stdout=-1)
-    while not any(target.startswith(f"{tmp_path}/") for target in open_files(child.pid)):
-        time.sleep(0.01)
-    time.sleep(0.1)  # the ends are read within a millisecond: what is read now is the rest
-    child.send_signal(signal.SIGINT)
-    out, err = child.communicate(timeout=30)
+    with started([*RDC, "dupes", "--no-catalog", tmp_path]) as child:
+        wait_until(lambda: any(target.startswith(f"{tmp_path}/") for target in open_files(child.pid)))
+        time.sleep(0.1)  # the ends are read within a millisecond: what is read now is the rest
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=WAIT_SECONDS)
     assert (child.returncode, out, err) == (ExitCode.INTERRUPTED, b"", b"rdc: interrupted\n")

@@ -20,6 +20,7 @@ import pytest
 from rdc.cli import main
 from rdc.cli.manual import manual
 from rdc.errors import ExitCode
+from tests.daemons import WAIT_SECONDS
 from tests.syncing import command
 
 SHELLS = ("bash", "zsh", "fish")
@@ -77,7 +78,7 @@ def test_all_verbs_and_options_are_in_the_rules(shell: str) -> None:
         (("rdc", "keys", ""), {"new", "show", "trust", "distrust"}),
         (("rdc", "keys", "tr"), {"trust"}),
         (("rdc", "sync", "dir"), set()),
-        (("rdc", "sync", "a", "--dele"), {"--delete"}),
+        (("rdc", "sync", "a", "--delete-e"), {"--delete-excluded"}),
     ],
 )
 def test_bash_offers_what_fits(typed: tuple[str, ...], offered: set[str]) -> None:
@@ -117,7 +118,7 @@ class Zsh:
 
     def read_until(self, *words: str) -> None:
         """Until all of them were shown since the last time."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + WAIT_SECONDS
         self.said = ""
         while not all(word in self.said for word in words):
             ready, _, _ = select.select([self._fd], [], [], 0.2)

@@ -143,7 +143,8 @@ _HAD = """
 --include --include-from --stats --human-readable -h --itemize-changes -i --fsync --help --no-owner --no-o
 --no-compress --no-z --no-fsync --partial --progress -P --bwlimit --timeout
 --one-file-system -x --update -u --existing --ignore-non-existing --ignore-existing --size-only
---sparse -S --hard-links -H --acls -A --xattrs -X
+--sparse -S --hard-links -H --acls -A --xattrs -X --delete-excluded
+--max-size --min-size --del --delete-during --delete-delay --delete-after --numeric-ids
 """
 HAD = _HAD.split()
 

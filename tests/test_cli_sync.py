@@ -16,7 +16,7 @@ from rdc.catalog.location import USER_CATALOG, UserCatalog
 from rdc.catalog.store import SignatureStore
 from rdc.cli import sync
 from rdc.errors import ExitCode, FileError, OutOfSpaceError, RdcError, UsageError
-from rdc.limits import FILTER_BYTES
+from rdc.limits import FILTER_BYTES, SIZE_LIMIT
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions, SyncReport
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed, Reporter
@@ -155,6 +155,14 @@ def test_the_catalog_is_chosen_beside_the_options(tmp_path: Path) -> None:
         (["--existing"], SyncOptions(existing=True)),
         (["-S"], SyncOptions(sparse=True)),
         (["-aH"], SyncOptions(hard_links=True)),
+        (["--max-size=1.5m", "--min-size", "2KB"], SyncOptions(min_size=2000, max_size=3 << 19)),
+        (["--max-size=0", "--min-size=10b-1"], SyncOptions(min_size=9, max_size=0)),
+        (["--max-size=1K+1"], SyncOptions(max_size=1025)),
+        (["--max-size=9999p"], SyncOptions(max_size=SIZE_LIMIT)),
+        (["--min-size=0"], SyncOptions()),
+        (["--del"], SyncOptions(delete=True)),
+        (["-a", "--numeric-ids", "--delete-delay"], SyncOptions(delete=True)),
+        (["--delete-excluded"], SyncOptions(delete=True, delete_excluded=True)),
         (["-aAX"], SyncOptions(acls=True, xattrs=True)),
         (["--ignore-existing", "--size-only"], SyncOptions(ignore_existing=True, size_only=True)),
     ],

@@ -16,7 +16,7 @@ from rdc.daemon.config import Address, Limits, Module, read_config
 from rdc.daemon.log import Log
 from rdc.daemon.privileges import check_root, drop_privileges
 from rdc.errors import ExitCode, UsageError
-from tests.daemons import key_directory, root_option, running_daemon
+from tests.daemons import WAIT_SECONDS, key_directory, root_option, running_daemon
 from tests.syncing import command
 from tests.trees import tree, write_tree
 from tests.unprivileged import place_of_nobody
@@ -318,7 +318,7 @@ def test_a_reload_that_fails_changes_nothing(damage: str, place: Path) -> None:
 def test_a_signal_ends_an_idle_daemon_at_once(place: Path) -> None:
     with running_daemon(place / "d", MODULE.replace("{place}", str(place))) as daemon:
         daemon.signal(signal.SIGTERM)
-        assert daemon.process.wait(10) == 0
+        assert daemon.process.wait(WAIT_SECONDS) == 0
 
 
 def test_the_document_names_every_setting_and_event() -> None:

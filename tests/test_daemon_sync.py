@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,6 +101,25 @@ def test_all_that_a_remote_shell_does(
     assert got["round_trips"] <= 2
 
 
+@pytest.mark.parametrize("owners", [False, True], ids=["", "owners"])
+def test_what_only_root_sets_comes_with_owners(owners: bool, tmp_path: Path) -> None:
+    here, data = write_tree(tmp_path / "here", tree({"a": b"1", "d/b": b"2"})), tmp_path / "data"
+    data.mkdir()
+    for name in ("a", "d", "d/b"):
+        os.setxattr(here / name, "user.a", b"1")
+        os.setxattr(here / name, "trusted.a", b"2")
+    capability = struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0)
+    os.setxattr(here / "a", "security.capability", capability)
+    modules = f'[modules.data]\npath = "{data}"\nallow = ["alice"]\nread-only = false\n'
+    with running_daemon(tmp_path / "daemon", modules + f"owners = {str(owners).lower()}\n") as daemon:
+        pushed = daemon.sync("-aAX", f"{here}/", daemon.url("data/x"))
+        pulled = daemon.sync("-aAX", daemon.url("data/x/"), tmp_path / "back")
+    assert (pushed.code, pulled.code) == (ExitCode.OK, ExitCode.OK)
+    for place in (data / "x", tmp_path / "back"):
+        assert sorted(os.listxattr(place / "d/b")) == ["trusted.a", "user.a"][not owners :]
+        assert ("security.capability" in os.listxattr(place / "a")) is owners
+
+
 class Counter:
     """Passes one connection on and counts what it carries."""
 
@@ -131,7 +152,7 @@ class Counter:
         far.close()
 
     def finish(self) -> None:
-        self._thread.join(20)
+        self._thread.join()
 
 
 def test_every_byte_of_the_connection_is_counted(

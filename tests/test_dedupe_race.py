@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from functools import partial
+from itertools import count
 from pathlib import Path
 
+from tests.daemons import WAIT_SECONDS
 from tests.deduping import TIME, blob, dedupe
 from tests.killed_dedupe import leftovers
 from tests.racing_writer import Marks, Writer, keep_account, mark_files
@@ -38,11 +41,12 @@ def test_writers_while_names_become_links(linking: Path) -> None:
     """Rounds of equal files, a writer at work on some of them while all are made into one."""
     names = [f"file{number}" for number in range(10)]
     links = late = 0
-    for number in range(40):
+    for number in count():
         place = linking / f"round{number}"
         place.mkdir()
         write_group(place, names)
-        writer = Writer(partial(mark_files, place, names, number, 6, 0.002))
+        # Where dedupe is slow to come, writers come later from round to round.
+        writer = Writer(partial(mark_files, place, names, number, 6, 0.002 * (1 + number // 40)))
         run = dedupe("--hardlink", "--apply", "--journal", linking / f"journal{number}", place)
         assert run.code in (0, 23, 24), run
         marks = writer.result()
@@ -50,30 +54,33 @@ def test_writers_while_names_become_links(linking: Path) -> None:
         assert leftovers(place) == []
         links += len(run.of("item"))
         late += sum(error["code"] != 0 for error in run.of("error"))
-    # These say that links were made and writers met.
-    assert links > 30
-    assert late > 5
+        # Until links were made and writers met.
+        if number >= 39 and links > 30 and late > 5:
+            break
+        assert number < 400, (links, late)
 
 
-def test_writers_while_blocks_become_shared(sharing: Path) -> None:
+def test_writers_while_blocks_become_shared(sharing: Path, tmp_path: Path) -> None:
     names = [f"file{number}" for number in range(12)]
     write_group(sharing, names)
+    stop, began = tmp_path / "stop", time.monotonic()
     writers = [
-        Writer(partial(keep_account, sharing, part, seed, 2.0))
+        Writer(partial(keep_account, sharing, part, seed, stop, 50))
         for seed, part in enumerate((names[:4], names[4:8]))
     ]
     runs = shared = 0
-    while any(writer.at_work() for writer in writers):
-        run = dedupe("--apply", "--chunks", sharing)
-        assert run.code in (0, 23, 24), run
-        shared += sum(item["bytes"] for item in run.of("item"))
-        runs += 1
+    try:
+        while time.monotonic() < began + 2 or not (runs > 2 and shared):
+            run = dedupe("--apply", "--chunks", sharing)
+            assert run.code in (0, 23, 24), run
+            shared += sum(item["bytes"] for item in run.of("item"))
+            runs += 1
+            assert time.monotonic() < began + WAIT_SECONDS, (runs, shared)
+    finally:
+        stop.touch()
     for writer in writers:
         account = writer.result()
-        assert account.changes > 50
         for name, digest in account.digests.items():
             assert hashlib.sha256((sharing / name).read_bytes()).hexdigest() == digest, name
     for name in names[8:]:
         assert (sharing / name).read_bytes() == blob(7, SIZE)
-    assert runs > 2
-    assert shared > 0

@@ -64,7 +64,11 @@ def test_roots_at_all_borders(tmp_path: Path, params: ChunkParams) -> None:
         assert max(len(sign(content, params).levels) for content in contents.values()) == 3
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None,
+    max_examples=30,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(
     st.lists(
         st.tuples(st.integers(0, 9_000), st.sampled_from([b"", b"\0", b"ab", b"\0" * 300 + b"x"])),

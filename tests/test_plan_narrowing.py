@@ -49,6 +49,8 @@ def by_rule(step: Step, new: Entry, old: Entry | None, options: SyncOptions, kep
         mine, theirs = (kept.mtime(found.metadata.mtime_ns) for found in (old, new))
         if mine > theirs:
             return None
+    if new.kind == Kind.FILE and not options.min_size <= new.size <= (options.max_size or new.size):
+        return None
     settled = options.size_only and not options.checksum and new.kind == Kind.FILE
     if settled and step.change is Change.CONTENT and not step.difference & Difference.SIZE:
         return Step(Change.METADATA, step.difference)
@@ -64,6 +66,8 @@ def narrowing(draw: st.DrawFn) -> SyncOptions:
         existing=draw(flag),
         ignore_existing=draw(flag),
         size_only=draw(flag),
+        min_size=draw(st.sampled_from((0, 0, 2))),
+        max_size=draw(st.sampled_from((None, None, 1, 3))),
     )
 
 
@@ -88,10 +92,13 @@ def test_each_entry_by_the_rules(
     assert found.comparison.extra == before.extra
     gone = {row for row in asked.keys() - left.keys() if wanted[row].kind == Kind.DIRECTORY}
     assert found.without == gone
-    # Of entries that do not differ --ignore-existing leaves those alone that would be if they did.
+    # Of entries that do not differ those are left alone that would be if they did.
+    unfit = {
+        row for row, new in enumerate(wanted) if new.kind == Kind.FILE and options.is_left_for_size(new.size)
+    }
     settled = {row for row, new in enumerate(wanted) if row not in asked and options.ignore_existing
                and new.kind != Kind.DIRECTORY}  # fmt: skip
     differing = asked.keys() - left.keys() - set(() if options.ignore_existing else before.checked)
-    assert sorted(found.left) == sorted(differing | settled)
+    assert sorted(found.left) == sorted(differing | settled | unfit)
     # What only would have been looked into does not differ, as far as is known.
     assert found.skipped == bool(asked.keys() - left.keys() - set(before.checked))

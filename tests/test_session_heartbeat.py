@@ -12,7 +12,7 @@ from rdc.session.heartbeat import Heartbeat
 SHORT = 0.004
 """Seconds: of a limit whose beats come at once. Nothing here depends on how soon."""
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 class Beats:

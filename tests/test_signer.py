@@ -54,7 +54,7 @@ def fine_grained(monkeypatch: pytest.MonkeyPatch) -> None:
 @settings(
     max_examples=25,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     st.lists(
@@ -90,7 +90,11 @@ def test_threads_give_what_one_gives(
     root.close()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(streams(), st.integers(100, 5000))
 def test_one_file_shared_between_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, span: int

@@ -134,7 +134,11 @@ parts_of_files = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.lists(parts_of_files, min_size=1, max_size=6))
 def test_any_tree(tmp_path_factory: pytest.TempPathFactory, files: list[list[tuple[int, int, bool]]]) -> None:
     top = tmp_path_factory.mktemp("t")

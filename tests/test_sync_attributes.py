@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.files.confined import Root
-from rdc.files.entry_attributes import read_entry_attributes, write_entry_attributes
+from rdc.files.entry_attributes import write_entry_attributes
+from rdc.files.xattrs import read_entry_attributes
 from rdc.limits import ATTRIBUTE_SET_BYTES, FILES_PER_MESSAGE, SMALL_MANIFEST
 from rdc.model.attributes import (
     ACCESS_ACL,
@@ -34,11 +35,13 @@ from rdc.model.attributes import (
 from rdc.model.entries import Kind, Metadata
 from rdc.model.kept import EVERYTHING
 from rdc.model.sync import SyncOptions
+from rdc.plan.compare import Decision
 from rdc.progress import Problem
 from rdc.protocol.census import Census
 from rdc.protocol.messages import Describe, EntryAttributes, Role, Start, encode
 from rdc.protocol.states import Illegal
 from rdc.session.attribution import Attribution
+from rdc.session.landing import Landing
 from rdc.session.tree_attributes import EntrySet, TreeAttributes
 from rdc.session.wanted_attributes import WantedAttributes
 from tests.paired_sync import kinds, sync_in_turns
@@ -229,6 +232,25 @@ def test_a_directory_in_which_only_a_link_is_made_anew(source: Path, destination
     assert "ListingPart" not in kinds(run)
     assert (destination / "x/y/a").read_bytes() == b"another content"
     expect_equal(source, destination)
+
+
+@pytest.mark.parametrize("more", [{}, MANY], ids=["listed", "by manifest"])
+def test_a_file_that_moves_leaves_behind_what_it_is_not_to_have(
+    more: dict[str, bytes], source: Path, destination: Path
+) -> None:
+    options = SyncOptions(xattrs=True, delete=True, fsync=False)
+    write_tree(source, tree(more | {"old": b"x" * 5000}))
+    give(source / "old", a="1")
+    run_sync(source, destination, options)
+    inode = (destination / "old").stat().st_ino
+    (source / "old").rename(source / "new")
+    os.removexattr(source / "new", "user.a")
+    rehearsed = run_sync(source, destination, replace(options, dry_run=True))
+    run = run_sync(source, destination, options)
+    assert (destination / "new").stat().st_ino == inode
+    assert os.listxattr(destination / "new") == []
+    assert run.items == rehearsed.items
+    assert run_sync(source, destination, options).items == []
 
 
 @pytest.mark.parametrize("dialler", Role)
@@ -478,6 +500,31 @@ def test_a_file_that_did_not_come_keeps_its_own(source: Path, destination: Path)
         patch.setattr("rdc.session.attribution.Attribution", Late)
         run_sync(source, destination, BOTH)
     assert dict(attributes_of(destination).get("marked", ())).get(b"user.a") != b"of the new version"
+
+
+@pytest.mark.parametrize("held", [None, b"as it was ", b"as it was, or otherwise "])
+@pytest.mark.parametrize("size", [10, 3_000, 300_000])
+def test_a_file_that_is_written_to_meanwhile_has_them(
+    size: int, held: bytes | None, source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its size and mtime are not those that were listed, like a log's at every run."""
+    log = source / "d/e/both"
+    log.write_bytes(b"as it was " * size)
+    if held is not None:
+        write_tree(destination, tree({"d/e/both": held * size}))
+    decide = Landing.decide
+
+    def write(self: Landing, file: int, decision: Decision) -> None:
+        if self._entries.entry(file).path == b"d/e/both":
+            with log.open("ab") as stream:
+                stream.write(b"a line\n")
+        decide(self, file, decision)
+
+    monkeypatch.setattr(Landing, "decide", write)
+    run = run_sync(source, destination, BOTH)
+    assert (run.done.exit, run.problems) == (ExitCode.OK, [])
+    assert log.read_bytes() == (destination / "d/e/both").read_bytes()
+    expect_equal(source, destination)
 
 
 def test_where_a_file_system_keeps_none(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rdc.errors import ExitCode, RdcError
+from rdc.limits import SMALL_MANIFEST
 from rdc.model.entries import PackedInodes, PackedListing
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import Event, ItemChanged
@@ -58,6 +60,55 @@ def test_a_source_whose_every_entry_is_excluded_is_empty(tmp_path: Path) -> None
     run = run_sync(source, destination, SyncOptions(delete=True, rules=rules))
     assert run.done.exit == ExitCode.PARTIAL
     assert paths(destination) == {b"mine"}
+
+
+@pytest.mark.parametrize("more", [0, SMALL_MANIFEST], ids=["listed", "by manifest"])
+@pytest.mark.parametrize("way", list(Way))
+def test_what_rules_exclude_goes_where_that_is_asked_for(way: Way, more: int, tmp_path: Path) -> None:
+    many = {f"many/{number}": b"%d" % number for number in range(more)}
+    source = write_tree(
+        tmp_path / "source", tree({"a": b"1", "a.o": b"2", "d/b": b"3", "out/c": b"4"} | many)
+    )
+    held = tree(
+        {"a": b"1", "a.o": b"2", "b.o": b"5", "d/b": b"3", "d/e/f.o": b"6", "out/deep/g": b"7"} | many
+    )
+    destination = write_tree(tmp_path / "destination", held)
+    rules = (FilterRule(RuleAction.EXCLUDE, b"*.o"), FilterRule(RuleAction.EXCLUDE, b"/out"))
+    run = run_sync(source, destination, SyncOptions(delete=True, rules=rules), way=way)
+    assert (run.problems, paths(destination)) == ([], set(held) - {b""})
+
+    options = SyncOptions(delete=True, delete_excluded=True, rules=rules)
+    rehearsed = run_sync(source, destination, replace(options, dry_run=True), way=way)
+    assert paths(destination) == set(held) - {b""}
+    run = run_sync(source, destination, options, way=way)
+    assert (run.done.exit, run.problems) == (ExitCode.OK, [])
+    left = {b"a", b"d", b"d/b"} | set(tree(many)) - {b""}
+    assert paths(destination) == left
+    gone = {"a.o", "b.o", "d/e/f.o", "d/e/", "out/deep/g", "out/deep/", "out/"}
+    deleted = [item.partition(" ")[2].strip() for item in run.items if item.startswith("*")]
+    assert set(deleted) == gone
+    assert sorted(rehearsed.items) == sorted(run.items)
+    assert set(read_tree(source)) == set(tree({"a.o": b"", "out/c": b"", "d/b": b"", "a": b""} | many))
+    assert run_sync(source, destination, options, way=way).items == []
+
+
+def test_what_is_not_deleted_needs_no_rule(tmp_path: Path) -> None:
+    """A peer may ask for --delete-excluded alone."""
+    source = write_tree(tmp_path / "source", tree({"a": b"1"}))
+    destination = write_tree(tmp_path / "destination", tree({"x.o": b"5"}))
+    rules = (FilterRule(RuleAction.EXCLUDE, b"*.o"),)
+    run_sync(source, destination, SyncOptions(delete_excluded=True, rules=rules))
+    assert paths(destination) == {b"a", b"x.o"}
+
+
+def test_a_source_whose_every_entry_is_excluded_empties_nothing(tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "source", tree({"a.o": b""}))
+    destination = write_tree(tmp_path / "destination", tree({"mine.o": b""}))
+    words = ("sync", "--delete-excluded", "--exclude=*.o", f"{source}/", destination)
+    assert command(*words).code == ExitCode.PARTIAL
+    assert paths(destination) == {b"mine.o"}
+    assert command(*words, "--force-empty").code == ExitCode.OK
+    assert paths(destination) == set()
 
 
 def test_an_empty_source_with_nothing_to_delete_is_no_problem(tmp_path: Path) -> None:

@@ -23,11 +23,13 @@ from rdc.limits import FILES_PER_MESSAGE, SMALL_MANIFEST
 from rdc.model.entries import Kind, Metadata, PackedInodes
 from rdc.model.kept import EVERYTHING
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.plan.compare import Decision
 from rdc.protocol.census import Census
 from rdc.protocol.messages import Describe, HardLinks, Role, Start, encode
 from rdc.protocol.states import Illegal
 from rdc.session.commands import Conversation, Send
 from rdc.session.description import Description
+from rdc.session.landing import Landing
 from rdc.tree.hard_links import LinkTable
 from tests.loop_images import memory_mounted
 from tests.paired_sync import kinds, sync_in_turns
@@ -183,6 +185,27 @@ def test_renames_and_new_names_cost_no_content(way: Way, source: Path, tmp_path:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("held", [None, OTHER, LARGE[:-1]])
+def test_names_of_a_file_that_is_written_to_meanwhile(
+    held: bytes | None, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After it was listed, and before it is read: like a log's at every run."""
+    if held is not None:
+        write_tree(tmp_path / "d", tree(dict.fromkeys(("a", "b", "d/c"), held)))
+    decide = Landing.decide
+
+    def write(self: Landing, file: int, decision: Decision) -> None:
+        with (source / "b").open("ab") as stream:
+            stream.write(b"a line\n")
+        decide(self, file, decision)
+
+    monkeypatch.setattr(Landing, "decide", write)
+    run = run_sync(source, tmp_path / "d", LINKS)
+    assert (run.done.exit, run.problems) == (ExitCode.OK, [])
+    assert groups(tmp_path / "d") == GROUPS
+    assert (tmp_path / "d/d/c").read_bytes().startswith(LARGE + b"a line\n")
+
+
 @pytest.mark.parametrize("way", Way)
 def test_names_that_are_left_out_take_no_part(way: Way, source: Path, tmp_path: Path) -> None:
     os.link(source / "e/own", tmp_path / "outside")
@@ -290,7 +313,11 @@ def test_what_it_does_not_go_with(source: Path, tmp_path: Path) -> None:
 # Random trees: any partition of names, and a destination that has fallen behind
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(
     st.lists(st.integers(0, 4), min_size=9, max_size=9),
     st.lists(st.tuples(st.integers(0, 8), st.sampled_from(("edit", "apart", "gone", "mode"))), max_size=5),

@@ -14,6 +14,7 @@ import pytest
 
 from rdc.errors import ExitCode
 from rdc.files.temporary import is_temporary_of
+from tests.daemons import WAIT_SECONDS
 from tests.syncing import FAR, PSEUDO_SSH, RDC, Way
 
 RELAY = Path(__file__).with_name("relay_ssh.py")
@@ -39,14 +40,7 @@ def argv(source: Path, destination: Path, way: Way, *words: str, ssh: str | None
 
 
 def start(command: list[str]) -> subprocess.Popen[str]:
-    # A test runner in the background ignores SIGINT, and its children would inherit that.
-    return subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
-    )
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def kept(destination: Path) -> int:
@@ -73,8 +67,11 @@ def interrupt(
 ) -> tuple[int, str]:
     """One run, stopped after so many bytes on the wire; exit code and stderr."""
     relay = f"{sys.executable} {RELAY} --signal {name}:{victim}:{after}"
-    child = start(argv(source, destination, way, ssh=relay))
-    _, err = child.communicate(timeout=120)
+    with start(argv(source, destination, way, ssh=relay)) as child:
+        try:
+            _, err = child.communicate(timeout=WAIT_SECONDS)
+        finally:
+            child.kill()
     return child.returncode, err
 
 
@@ -182,7 +179,7 @@ def test_a_second_ctrl_c_does_not_wait(source: Path, tmp_path: Path) -> None:
             assert child.poll() is None
             signal.sigtimedwait([], 0.02)
         child.send_signal(signal.SIGINT)
-        assert child.wait(60) == ExitCode.INTERRUPTED
+        assert child.wait(WAIT_SECONDS) == ExitCode.INTERRUPTED
         assert Path(f"/proc/{far}/status").exists(), "nobody waited for it, or killed it"
     finally:
         child.kill()
@@ -191,13 +188,14 @@ def test_a_second_ctrl_c_does_not_wait(source: Path, tmp_path: Path) -> None:
         child.communicate()
 
 
-@pytest.mark.parametrize("way", [Way.PUSH, Way.PULL])
-def test_a_silent_far_side_is_given_up(way: Way, source: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("way", "command"), [(Way.PUSH, "exec sleep 1000"), (Way.PULL, "cat >/dev/null")])
+def test_a_silent_far_side_is_given_up(way: Way, command: str, source: Path, tmp_path: Path) -> None:
+    """Whether or not it notices that nobody speaks to it any more."""
     stuck = tmp_path / "stuck"
-    stuck.write_text("#!/bin/sh\nexec sleep 1000\n")
+    stuck.write_text(f"#!/bin/sh\n{command}\n")
     stuck.chmod(0o755)
-    command = argv(source, tmp_path / "destination", way, "--timeout=1", ssh=str(stuck))
-    done = subprocess.run(command, capture_output=True, text=True)
+    words = argv(source, tmp_path / "destination", way, "--timeout=1", ssh=str(stuck))
+    done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == ExitCode.TIMEOUT
     assert done.stderr == "rdc: the far side was silent for 1 seconds\n"
 
@@ -209,7 +207,7 @@ def test_the_far_side_gives_up_too(source: Path, tmp_path: Path) -> None:
     far.write_text(f'#!/bin/sh\n{FAR} "$@"\necho $? > {status}.part\nmv {status}.part {status}\n')
     far.chmod(0o755)
     relay = f"{sys.executable} {RELAY} --signal STOP:near:{SIZE // 2}"
-    child = start([*argv(source, destination, Way.PUSH, "--timeout=1", ssh=relay), "--remote-path", str(far)])
+    child = start([*argv(source, destination, Way.PUSH, "--timeout=3", ssh=relay), "--remote-path", str(far)])
     try:
         while not status.exists():
             assert child.poll() is None

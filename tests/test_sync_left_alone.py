@@ -13,9 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from rdc.errors import ExitCode
+from rdc.errors import ExitCode, UsageError
 from rdc.limits import SMALL_MANIFEST
+from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
+from rdc.model.watch import WatchOptions
+from rdc.progress import silent
+from rdc.watch.watch import watch
 from tests.syncing import Run, Way, command, run_sync
 from tests.test_sync_hard_links import group, groups, link
 from tests.trees import LONG_AGO, Directory, File, Link, Tree, describe, read_tree, tree, write_tree
@@ -205,6 +209,77 @@ def test_who_is_left_alone_keeps_his_attributes(way: Way, option: str, place: Pa
         assert os.getxattr(destination / name, "user.of") == (b"here" if name in kept else b"source"), name
     assert all(not (destination / name).exists() for name in missing)
     assert run_sync(source, destination, options, way=way).items == []
+
+
+# Sizes
+
+
+@pytest.mark.parametrize("more", [{}, MANY], ids=["listed", "by manifest"])
+@pytest.mark.parametrize("way", Way)
+def test_files_of_other_sizes(way: Way, more: dict[str, bytes], place: Path) -> None:
+    """They are not made, not changed and not deleted; nor is what has the place of one."""
+    files = {"at least": b"2b", "in/at most": b"four", "in/large": b"large", "small": b"1", "empty": b"",
+             "was link": b"large", "was dir": b"large", "same/large": b"large"}  # fmt: skip
+    source = write_tree(place / "s", tree(files) | tree(more))
+    link(source, "in/large", "was link", "was dir")
+    link(source, "at least", "linked")
+    held = tree({"was dir/own": b"1", "small": b"older", "same/large": b"large", "gone": b"123456"} | more)
+    held |= {b"in": Directory(), b"in/large": File(b"old", 0o600), b"was link": Link(b"x")}
+    destination = write_tree(place / "d", held)
+    for name in ("same/large", "in/at most", "in"):
+        give(source / name, b"source")
+    options = SyncOptions(min_size=2, max_size=4, delete=True, hard_links=True, xattrs=True, fsync=False)
+    rehearsed = run_sync(source, destination, replace(options, dry_run=True), way=way)
+    assert describe(held, read_tree(destination)) == []
+    run = run_sync(source, destination, options, way=way)
+    assert (run.done.exit, run.problems) == (ExitCode.OK, [])
+    assert told(rehearsed) == told(run)
+    expected = dict(held)
+    del expected[b"gone"]
+    found = read_tree(source)
+    expected |= {path: found[path] for path in (b"at least", b"linked", b"in/at most", b"in", b"same", b"")}
+    expected |= {
+        os.fsencode(name): found[os.fsencode(name)] for name in more if not 2 <= len(more[name]) <= 4
+    }
+    assert describe(expected, read_tree(destination)) == []
+    assert groups(destination) == {group("at least", "linked")}
+    assert os.listxattr(destination / "same/large") == []
+    assert os.getxattr(destination / "in/at most", "user.of") == b"source"
+    again = run_sync(source, destination, options, way=way)
+    assert (again.items, again.problems) == ([], [])
+    # Without the bounds they come.
+    run = run_sync(source, destination, SyncOptions(delete=True, hard_links=True, fsync=False), way=way)
+    assert describe(read_tree(source), read_tree(destination)) == []
+
+
+def test_a_settled_pair_is_so_for_the_same_sizes_only(place: Path) -> None:
+    source = write_tree(place / "s", tree({"large": b"x" * 100} | MANY))
+    destination = place / "d"
+    words = ("sync", "--json", "--no-fsync", f"--catalog={place}/catalog", f"{source}/", f"{destination}/")
+    for size in ("10", "10", "200", "10"):
+        ended = command(*words[:2], f"--max-size={size}", *words[2:])
+        assert ended.code == 0
+        assert (destination / "large").exists() == (size == "200")
+        (destination / "large").unlink(missing_ok=True)
+        os.utime(destination, ns=(LONG_AGO, LONG_AGO))
+
+
+@pytest.mark.parametrize(
+    "word", ["--max-size=-1", "--max-size=0-1", "--min-size=1x", "--max-size=", "--min-size=+1"]
+)
+def test_sizes_that_are_none(word: str, place: Path) -> None:
+    ended = command("sync", word, f"{place}/", place / "d")
+    assert ended.code == ExitCode.USAGE
+    assert word in ended.err
+
+
+def test_not_in_a_watch(place: Path) -> None:
+    ended = command("watch", "--max-size=0", place, place / "d")
+    assert ended.code == ExitCode.USAGE
+    here, there = (Location(None, os.fsencode(path)) for path in (place, place / "d"))
+    for sync in (SyncOptions(max_size=0), SyncOptions(min_size=1)):
+        with pytest.raises(UsageError, match="rdc watch does not take --m"):
+            watch(here, there, WatchOptions(sync), report=silent, tell=print, catalog=None)
 
 
 def test_the_command(place: Path) -> None:

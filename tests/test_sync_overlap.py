@@ -81,6 +81,35 @@ def test_what_does_no_harm_is_done(words: list[str], inside: Path) -> None:
     assert len(found) < 3 * len(FILES)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--exclude=/sub/", "s/sub/", "s"],
+        ["--exclude=/sub/", "within/", "link"],
+        ["--exclude=a", "s/", "s"],
+        ["--exclude=a", "s", "."],
+        ["--exclude=a", "link/", "s"],
+        ["--exclude=deep", "s/sub", "s/"],
+    ],
+)
+def test_where_rules_protect_nothing_none_is_enough(words: list[str], inside: Path) -> None:
+    before = read_tree(inside)
+    ended = command("sync", "--delete-excluded", *words)
+    assert ended.code == ExitCode.USAGE, ended
+    assert "--delete-excluded would remove" in ended.err
+    assert read_tree(inside) == before
+
+
+def test_a_copy_inside_of_what_is_excluded(inside: Path) -> None:
+    """Whose rules are about the source."""
+    os.mkdir("s/new")
+    Path("s/new/old").write_bytes(b"old")
+    for _ in range(2):
+        assert command("sync", "--delete-excluded", "--exclude=/new/", "s/", "s/new").code == ExitCode.OK
+    assert set(os.listdir("s/new")) == {"a", "sub"}
+    assert set(os.listdir("s")) == {"a", "sub", "new"}
+
+
 def test_a_suggested_pattern_is_enough(inside: Path) -> None:
     ended = command("sync", "s/", "s/b u/p")
     assert ended.code == ExitCode.USAGE

@@ -115,18 +115,18 @@ def test_the_far_side_keeps_to_the_rate(tmp_path: Path) -> None:
 
 
 def test_a_side_at_work_is_not_taken_for_dead() -> None:
-    """One end works for three time limits without a message; the other one waits for it."""
+    """One end works for longer than the time limit without a message; the other one waits for it."""
     near, far = pair()
     said: list[str] = []
 
     def working() -> Conversation[None]:
-        yield Pace(0, 1)
+        yield Pace(0, 2)
         yield Receive()
         time.sleep(3)
         said.append("worked")
 
     def waiting() -> Conversation[None]:
-        yield Pace(0, 1)
+        yield Pace(0, 2)
         yield Receive()
         yield Receive()
 

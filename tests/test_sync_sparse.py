@@ -76,7 +76,11 @@ def test_what_is_not_written_is_zeros_and_every_block_of_them(parts: list[bytes]
     assert has_hole(content) or not any(len(part) >= HOLE_BYTES and not any(part) for part in parts)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.lists(pieces, max_size=6))
 def test_a_replacement_reads_back_what_was_written(ext4: Path, parts: list[bytes]) -> None:
     """At once too, up to its end, and where something else is put in the place of a hole."""

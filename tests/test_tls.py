@@ -18,7 +18,7 @@ from rdc.transport.keys import Certificate, KeyRing, key_directory, read_key_fil
 from rdc.transport.tls import TlsTransport
 from rdc.transport.tls_trust import answering_context
 from tests import daemons
-from tests.daemons import certificate
+from tests.daemons import WAIT_SECONDS, certificate
 from tests.syncing import command
 from tests.tls_pair import ring, shake_hands, tls_ends, tls_pair
 
@@ -44,10 +44,10 @@ def test_counts_are_those_of_the_wire() -> None:
     handshake = (near.bytes_sent, near.bytes_received)
     assert handshake == (far.bytes_received, far.bytes_sent)
     assert all(600 < count < 1200 for count in handshake)
-    assert near.exchange(memoryview(b"x" * 20_000), False, 5).written == 20_000
+    assert near.exchange(memoryview(b"x" * 20_000), False, WAIT_SECONDS).written == 20_000
     received = b""
     while len(received) < 20_000:
-        received += far.exchange(NOTHING, True, 5).received
+        received += far.exchange(NOTHING, True, WAIT_SECONDS).received
     # Two records of at most 16,384 bytes, each with a head of 5, a type and a tag of 16.
     assert near.bytes_sent - handshake[0] == far.bytes_received - handshake[0] == 20_000 + 2 * 22
     close(near, far)
@@ -70,7 +70,7 @@ def test_what_was_not_all_taken_is_not_written() -> None:
         if not written:
             got += far.exchange(NOTHING, True, 0).received
     near.close()
-    while not (moved := far.exchange(NOTHING, True, 5)).eof:
+    while not (moved := far.exchange(NOTHING, True, WAIT_SECONDS)).eof:
         got += moved.received
     assert got == data
     far.close()
@@ -78,30 +78,30 @@ def test_what_was_not_all_taken_is_not_written() -> None:
 
 def test_closing_loses_nothing_that_came() -> None:
     near, far = tls_pair()
-    near.exchange(memoryview(b"question"), False, 5)
-    far.exchange(memoryview(b"answer"), False, 5)
+    near.exchange(memoryview(b"question"), False, WAIT_SECONDS)
+    far.exchange(memoryview(b"answer"), False, WAIT_SECONDS)
     near.close_write()
-    assert near.exchange(NOTHING, True, 5).received == b"answer"
-    assert far.exchange(NOTHING, True, 5).received == b"question"
-    assert far.exchange(NOTHING, True, 5).eof
-    far.exchange(memoryview(b"more"), False, 5)
-    assert near.exchange(NOTHING, True, 5).received == b"more"
+    assert near.exchange(NOTHING, True, WAIT_SECONDS).received == b"answer"
+    assert far.exchange(NOTHING, True, WAIT_SECONDS).received == b"question"
+    assert far.exchange(NOTHING, True, WAIT_SECONDS).eof
+    far.exchange(memoryview(b"more"), False, WAIT_SECONDS)
+    assert near.exchange(NOTHING, True, WAIT_SECONDS).received == b"more"
     close(near, far)
 
 
 def test_a_connection_can_be_handed_on_by_fork() -> None:
     near, far = tls_pair()
-    near.exchange(memoryview(b"early"), False, 5)
+    near.exchange(memoryview(b"early"), False, WAIT_SECONDS)
     child = os.fork()
     if child == 0:
         try:
-            told = far.exchange(NOTHING, True, 5).received
-            far.exchange(memoryview(b"told " + told), False, 5)
+            told = far.exchange(NOTHING, True, WAIT_SECONDS).received
+            far.exchange(memoryview(b"told " + told), False, WAIT_SECONDS)
             far.close()
         finally:
             os._exit(0)
     far.forsake()
-    assert near.exchange(NOTHING, True, 5).received == b"told early"
+    assert near.exchange(NOTHING, True, WAIT_SECONDS).received == b"told early"
     os.waitpid(child, 0)
     near.close()
 
@@ -110,15 +110,15 @@ def test_a_connection_can_be_handed_on_by_fork() -> None:
 def test_damage_ends_the_connection(at: int) -> None:
     """A flipped bit of a record is an error, and what came before it is not lost."""
     near, far = tls_pair()
-    near.exchange(memoryview(b"first"), False, 5)
+    near.exchange(memoryview(b"first"), False, WAIT_SECONDS)
     good = far._sock.recv(1000)
-    near.exchange(memoryview(b"x" * 200), False, 5)
+    near.exchange(memoryview(b"x" * 200), False, WAIT_SECONDS)
     bad = bytearray(far._sock.recv(1000))
     bad[at] ^= 1
     near._sock.send(good + bytes(bad))
-    assert far.exchange(NOTHING, True, 5).received == b"first"
+    assert far.exchange(NOTHING, True, WAIT_SECONDS).received == b"first"
     with pytest.raises(StreamError, match="the TLS connection is damaged") as caught:
-        far.exchange(NOTHING, True, 5)
+        far.exchange(NOTHING, True, WAIT_SECONDS)
     assert caught.value.code == ExitCode.STREAM
     close(near, far)
 
@@ -127,8 +127,8 @@ def test_a_cut_is_an_end() -> None:
     """The protocol knows by itself whether all was said."""
     near, far = tls_pair()
     near._sock.close()
-    assert far.exchange(NOTHING, True, 5).eof
-    assert far.exchange(memoryview(b"x"), False, 5).written == 1
+    assert far.exchange(NOTHING, True, WAIT_SECONDS).eof
+    assert far.exchange(memoryview(b"x"), False, WAIT_SECONDS).written == 1
     far.close()
 
 

@@ -24,7 +24,7 @@ from tests.tls_pair import tls_pair
 
 NOTHING = memoryview(b"")
 # A transport that hangs fails its test instead of the run.
-LIMIT = 20.0
+LIMIT = 120.0
 
 
 def echo(far: Transport) -> None:

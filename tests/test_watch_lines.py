@@ -125,11 +125,11 @@ def test_a_source_that_is_gone_halts(watching: Watching, tmp_path: Path) -> None
 
 
 def test_an_idle_watch_outlives_the_idle_limit(daemon: DaemonLine, source: Path) -> None:
-    daemon.limits = "[limits]\nidle-seconds = 1"
+    daemon.limits = "[limits]\nidle-seconds = 2"
     daemon.reload()
-    watching = to_daemon(daemon, source, "--timeout=1")
+    watching = to_daemon(daemon, source, "--timeout=2")
     with watching.running():
-        time.sleep(3.5)
+        time.sleep(5)
         (source / "late").write_bytes(b"late")
         watching.wait_equal()
         assert watching.named("disconnected") == []
@@ -149,7 +149,7 @@ def test_a_daemon_that_stops_in_order_is_dialled_again(daemon: DaemonLine, sourc
 def test_a_session_that_is_too_long_for_the_daemon_goes_on_in_another(
     daemon: DaemonLine, source: Path
 ) -> None:
-    daemon.limits = "[limits]\nsession-seconds = 1"
+    daemon.limits = "[limits]\nsession-seconds = 3"
     daemon.reload()
     watching = to_daemon(daemon, source)
     with watching.running():

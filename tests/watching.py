@@ -16,19 +16,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rdc.daemon.keys import trust
-from tests.daemons import certificate, key_directory, root_option
+from tests.daemons import WAIT_SECONDS, certificate, key_directory, root_option
 from tests.syncing import FAR, RDC
 from tests.trees import describe, read_tree
 
 __all__ = ["Churn", "DaemonLine", "HereLine", "Line", "ShellLine", "Watching", "eventually", "small_tree"]
 
-PATIENCE = 20.0
-"""Seconds after which what was waited for will not come."""
-
 
 def eventually(condition: Callable[[], bool], what: Callable[[], str]) -> None:
     """Waits for `condition`; fails with `what` it was."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + WAIT_SECONDS
     while not condition():
         assert time.monotonic() < end, what()
         time.sleep(0.02)
@@ -165,7 +162,7 @@ class DaemonLine:
         """In order: sessions are told."""
         assert self._process is not None
         self._process.terminate()
-        assert self._process.wait(20) == 0
+        assert self._process.wait(WAIT_SECONDS) == 0
         self.close()
 
     def kill(self) -> None:
@@ -261,6 +258,18 @@ class Watching:
 
         eventually(lambda: told() >= times, lambda: f"{told()} {self.story}")
 
+    def wait_turn(self, path: str) -> None:
+        """Until the last turn that told of this path is over."""
+
+        def over() -> bool:
+            events = list(self.events)
+            told = [
+                at for at, event in enumerate(events) if event["event"] == "item" and event["path"] == path
+            ]
+            return bool(told) and any(event["event"] == "in_step" for event in events[told[-1] :])
+
+        eventually(over, lambda: f"{path}: {self.story}")
+
     def wait_renamed(self, *paths: str) -> None:
         """Until exactly these were told to be renamed, by their old paths."""
 
@@ -292,8 +301,8 @@ class Watching:
         assert self._reader is not None
         if number is not None:
             self._process.send_signal(number)
-        code = self._process.wait(PATIENCE)
-        self._reader.join(PATIENCE)
+        code = self._process.wait(WAIT_SECONDS)
+        self._reader.join(WAIT_SECONDS)
         self._process = None
         return code
 

@@ -144,6 +144,9 @@ options = st.builds(
     hard_links=st.booleans(),
     acls=st.booleans(),
     xattrs=st.booleans(),
+    delete_excluded=st.booleans(),
+    min_size=st.just(0) | sizes,
+    max_size=st.none() | sizes,
 )
 hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
 

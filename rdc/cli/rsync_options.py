@@ -8,7 +8,6 @@ from __future__ import annotations
 
 __all__ = ["REFUSED_RSYNC_OPTIONS"]
 
-_DELETE = "use --delete; rdc deletes when everything else is in place"
 _LINKS = "symlinks are copied as symlinks"
 _DAEMON = "rdc's daemon is rdc serve, and its clients write rdc://HOST[:PORT]/MODULE"
 _TEMPORARY = "each file is rebuilt beside the old one and renamed over it"
@@ -49,16 +48,14 @@ _REFUSED: dict[tuple[str, ...], str] = {
     ("--block-size", "-B"): "the size of chunks follows from their content",
     ("--rsync-path",): "use --remote-path=PROGRAM, the far rdc",
     ("--remove-source-files", "--remove-sent-files"): "the source is never changed",
-    ("--del", "--delete-before", "--delete-during", "--delete-after", "--delete-delay"): _DELETE,
-    ("--delete-excluded",): "delete excluded entries by hand",
+    ("--delete-before",): "use --delete; rdc deletes when everything else is in place",
     ("--ignore-missing-args", "--delete-missing-args"): "a missing SRC is an error",
     ("--ignore-errors",): "nothing is deleted after a read error, since what was not read looks deleted",
     ("--force",): "use --delete; it empties a directory that is in a file's way",
-    ("--max-size", "--min-size"): _FILTER,
     ("--max-alloc",): "leave it out; what is held in memory is bounded",
     ("--partial-dir",): _RESUME,
     ("--prune-empty-dirs", "-m"): "empty directories are kept; leave them out with --exclude",
-    ("--numeric-ids", "--usermap", "--groupmap", "--chown"): _IDS,
+    ("--usermap", "--groupmap", "--chown"): _IDS,
     ("--ignore-times", "-I", "--modify-window", "-@"): _TIME,
     ("--fuzzy", "-y", "--compare-dest", "--copy-dest"): _FIND,
     ("--link-dest",): "not available yet",

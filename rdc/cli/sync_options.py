@@ -30,11 +30,14 @@ SYNC_OPTIONS = (
             Option(("-o",), "keep owners where the receiving side runs as root"),
             Option(("--owner",), "keep owners and groups, root or not"),
             Option(("--no-owner", "--no-o"), "never keep owners and groups"),
+            Option(("--numeric-ids",), "keep owners and groups by number; always on"),
             Option(("-c", "--checksum"), "compare content, not size and time"),
             Option(("-u", "--update"), "leave files alone that are newer at DST"),
             Option(("--existing", "--ignore-non-existing"), "make nothing that DST does not have"),
             Option(("--ignore-existing",), "make what is missing, and leave alone what DST has"),
             Option(("--size-only",), "take a file of equal size as equal, whatever its time"),
+            Option(("--max-size",), "leave files alone that are larger at SRC, such as 500M", "SIZE"),
+            Option(("--min-size",), "leave files alone that are smaller at SRC", "SIZE"),
             Option(("-H", "--hard-links"), "keep the hard links among the files of SRC"),
             Option(("-X", "--xattrs"), "keep extended attributes"),
             Option(("-A", "--acls"), "keep ACLs"),
@@ -50,6 +53,11 @@ SYNC_OPTIONS = (
         "Deleting",
         (
             Option(("--delete",), "remove what SRC does not have; happens last, never after a read error"),
+            Option(
+                ("--delete-after", "--delete-delay", "--delete-during", "--del"),
+                "the same: it is always after",
+            ),
+            Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
             Option(("--max-delete",), "delete at most N entries, then exit with 25", "N"),
             Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
         ),
@@ -121,7 +129,8 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
         destination=destination,
         options=SyncOptions(
             checksum=words.has("--checksum"),
-            delete=words.has("--delete"),
+            delete=words.has("--delete", "--delete-after", "--delete-excluded"),
+            delete_excluded=words.has("--delete-excluded"),
             max_delete=_max_delete(words),
             force_empty=words.has("--force-empty"),
             dry_run=words.has("--dry-run"),
@@ -136,6 +145,8 @@ def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "
             existing=words.has("--existing"),
             ignore_existing=words.has("--ignore-existing"),
             size_only=words.has("--size-only"),
+            min_size=_size(words, "--min-size") or 0,
+            max_size=_size(words, "--max-size"),
             hard_links=words.has("--hard-links"),
             acls=words.has("--acls"),
             xattrs=words.has("--xattrs"),
@@ -186,6 +197,24 @@ def _max_delete(words: Words) -> int | None:
     if not (last.value.isascii() and last.value.isdigit() and len(last.value) <= 18):
         raise UsageError(f"--max-delete={last.value}: a number of entries, 0 or more, is expected")
     return int(last.value)
+
+
+def _size(words: Words, name: str) -> int | None:
+    """Bytes, one more or less where +1 or -1 follows, as with rsync."""
+    last = words.last(name)
+    if last is None:
+        return None
+    from rdc.cli.sizes import read_size
+
+    plain, more = last.value, 0
+    if len(plain) > 2 and plain.endswith(("+1", "-1")):
+        plain, more = plain[:-2], int(plain[-2:])
+    size = read_size(name, plain) + more
+    if size < 0:
+        raise UsageError(
+            f"{name}={last.value}: no file is smaller than nothing; a size such as 500M is expected"
+        )
+    return min(size, SIZE_LIMIT)
 
 
 _RATE = r"(\d{1,15}(?:\.\d{0,9})?|\.\d{1,9})(?:(b)|([kmgt])(b|ib)?)?"

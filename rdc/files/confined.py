@@ -132,13 +132,14 @@ class Root:
         safety."""
         self._directories.forget(path)
 
-    def directory(self, path: bytes, *, fresh: bool = False) -> Directory:
-        """An O_PATH descriptor of a directory; with `fresh`, of the one that has this path at this moment."""
+    def directory(self, path: bytes, *, fresh: bool = False, reading: bool = False) -> Directory:
+        """An O_PATH descriptor of a directory; with `fresh`, of the one that has this path at this moment.
+        With `reading`, one that is gone or was replaced is a FileChangedError."""
         check_path(path)
         try:
             return self._directories.get_fresh(path) if fresh else self._directories.get(path)
         except OSError as error:
-            raise self.failure(error, path, "open the directory") from error
+            raise self.failure(error, path, "open the directory", reading=reading) from error
 
     def failure(self, error: OSError, path: bytes, doing: str, *, reading: bool = False) -> RdcError:
         return failure(error, path, self.shown(path), doing, reading=reading)

@@ -1,8 +1,5 @@
-"""Extended attributes of directory entries, whatever their kind and without opening what they hold.
-
-Linux before 6.13 has no call for that with a directory's descriptor and a name; a path below /proc/self/fd
-does it, whose last name is not followed where it is a link.
-"""
+"""Which extended attributes a tree's file system keeps, and how its entries get theirs, whatever their kind
+and without opening what they hold."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rdc.files.failure import changed
 from rdc.files.metadata import kind_of
+from rdc.files.xattrs import place_of, read_attributes_at
 from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, Attributes
 
 if TYPE_CHECKING:
@@ -22,12 +20,11 @@ if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.model.entries import Kind
 
-__all__ = ["attribute_kinds_of", "read_entry_attributes", "write_entry_attributes"]
+__all__ = ["attribute_kinds_of", "write_entry_attributes"]
 
 _PROBES = ((AttributeKinds.USER, "user.rdc"), (AttributeKinds.ACL, "system.posix_acl_access"))
 _PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _ACLS = (ACCESS_ACL, DEFAULT_ACL)
-_NONE_HERE = {errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 def attribute_kinds_of(root: Root) -> AttributeKinds:
@@ -37,7 +34,7 @@ def attribute_kinds_of(root: Root) -> AttributeKinds:
     found = AttributeKinds.NONE
     for kind, name in _PROBES:
         try:
-            os.getxattr(_place(root.fileno(), b"."), name)
+            os.getxattr(place_of(root.fileno(), b"."), name)
         except OSError as error:
             if error.errno == errno.ENODATA:
                 found |= kind
@@ -46,32 +43,6 @@ def attribute_kinds_of(root: Root) -> AttributeKinds:
     if AttributeKinds.USER in found and os.geteuid() == 0:
         found |= AttributeKinds.ROOT
     return found
-
-
-def read_entry_attributes(directory: int, name: bytes, kinds: AttributeKinds) -> Attributes:
-    """Those of these kinds that the entry `name` of an open directory has; b"." is the directory itself.
-    Raises OSError."""
-    return _read(_place(directory, name), kinds, follow=False)
-
-
-def _read(place: bytes, kinds: AttributeKinds, *, follow: bool) -> Attributes:
-    try:
-        names = os.listxattr(place, follow_symlinks=follow)
-    except OSError as error:
-        if error.errno in _NONE_HERE:
-            return ()
-        raise
-    found = []
-    for text in names:
-        attribute = os.fsencode(text)
-        if kinds.has(attribute):
-            try:
-                found.append((attribute, os.getxattr(place, text, follow_symlinks=follow)))
-            except OSError as error:
-                if error.errno != errno.ENODATA:  # gone since
-                    raise
-    found.sort()
-    return tuple(found)
 
 
 def write_entry_attributes(
@@ -101,8 +72,8 @@ def write_entry_attributes(
                 raise changed(path, root.shown(path), "the one that was compared", "another")
             # Of a link the descriptor's path would lead to what it points to.
             follow = not stat.S_ISLNK(now.st_mode)
-            place = b"/proc/self/fd/%d" % fd if follow else _place(directory, name)
-            held = _read(place, kinds, follow=follow)
+            place = b"/proc/self/fd/%d" % fd if follow else place_of(directory, name)
+            held = read_attributes_at(place, kinds, follow=follow)
             with _writable(place, now):
                 _write(place, held, wanted, follow=follow)
             if ACCESS_ACL in dict(held) and ACCESS_ACL not in dict(wanted):
@@ -136,7 +107,3 @@ def _writable(place: bytes, now: os.stat_result) -> Iterator[None]:
         if lend:
             # Of the mode as it is by now only that bit is taken back: an ACL may have come with its mask.
             os.chmod(place, stat.S_IMODE(os.stat(place).st_mode) & ~stat.S_IWUSR)
-
-
-def _place(directory: int, name: bytes) -> bytes:
-    return b"/proc/self/fd/%d/%s" % (directory, name)

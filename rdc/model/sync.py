@@ -31,6 +31,9 @@ class SyncOptions:
     """Compare content by root digest instead of the quick check by size and mtime."""
     delete: bool = False
     """Remove destination entries that the source does not have (and no filter rule protects)."""
+    delete_excluded: bool = False
+    """With `delete`: the filter rules protect nothing at the destination, they only leave out what the source
+    has."""
     max_delete: int | None = None
     """Delete at most this many entries, then report exit code 25."""
     force_empty: bool = False
@@ -56,6 +59,10 @@ class SyncOptions:
     """Leave alone what is there, directories apart: only make what is missing."""
     size_only: bool = False
     """Take a file of equal size as equal, whatever its mtime, unless `checksum` compares contents."""
+    min_size: int = 0
+    """Bytes: smaller files of the source are left alone, whatever is in their places."""
+    max_size: int | None = None
+    """The same of larger ones; None: no file is too large."""
     hard_links: bool = False
     """Regular files that are names of one file at the source are so at the destination."""
     acls: bool = False
@@ -72,7 +79,16 @@ class SyncOptions:
     @property
     def narrows(self) -> bool:
         """Some of what differs is left alone: `rdc.plan.narrowing` has the rules."""
-        return self.update or self.existing or self.ignore_existing or self.size_only
+        return self.update or self.existing or self.ignore_existing or self.size_only or self.bounds_sizes
+
+    @property
+    def bounds_sizes(self) -> bool:
+        """Files of some sizes are left alone."""
+        return self.min_size > 0 or self.max_size is not None
+
+    def is_left_for_size(self, size: int) -> bool:
+        """Whether a regular file of so many bytes at the source is left alone."""
+        return size < self.min_size or (self.max_size is not None and size > self.max_size)
 
 
 class Purpose(Enum):

@@ -28,7 +28,7 @@ and 600 bytes; what others change at the destination stays that long."""
 
 UNWATCHED = (
     "dry_run", "checksum", "update", "existing", "ignore_existing", "size_only", "hard_links",
-    "acls", "xattrs", "one_file_system",
+    "acls", "xattrs", "one_file_system", "delete_excluded", "min_size", "max_size",
 )  # fmt: skip
 """Fields of SyncOptions that a watch does not take: they would cost all the time, or leave the two trees
 different, where the point is that they are in step."""

@@ -1,4 +1,4 @@
-"""What --update, --existing, --ignore-existing and --size-only take out of a comparison.
+"""What -u, --existing, --ignore-existing, --size-only, --max-size and --min-size take out of a comparison.
 
 The rules are rsync's: an entry that is left alone stays as it is, its metadata too; another kind of entry in
 its place is never newer; and directories that both sides have are never left alone.
@@ -39,6 +39,12 @@ def narrow(
 ) -> Narrowed:
     """`comparison` of `held` with `wanted`, less what `options`, which narrow it, exclude."""
     decisions, touched = list(comparison.decisions), comparison.touched
+    checked = () if options.ignore_existing else comparison.checked
+    unfit = _of_unfit_size(wanted, options) if options.bounds_sizes else frozenset()
+    if unfit:
+        touched = tuple(row for row in touched if row not in unfit)
+        checked = tuple(row for row in checked if row not in unfit)
+        decisions = [decision for decision in decisions if decision.row not in unfit]
     if options.update and (touched or decisions):
         rows = {name: row for row, name in enumerate(held.names)} if touched else {}
         touched = tuple(
@@ -75,16 +81,19 @@ def narrow(
     else:
         decided.update(touched)
         differing = [*comparison.touched, *(decision.row for decision in comparison.decisions)]
-        left = [row for row in differing if row not in decided]
+        left = [*unfit, *(row for row in differing if row not in decided and row not in unfit)]
     skipped = len(touched) < len(comparison.touched) or len(decisions) < len(comparison.decisions)
     if options.size_only and not options.checksum:
         settled = [Decision(Change.METADATA, row, -1, Difference.TIME) for row in touched]
         files = (_by_size(one) if wanted.kinds[one.row] == Kind.FILE else one for one in decisions)
         decisions = sorted([*files, *settled], key=lambda decision: decision.row)
         touched = ()
-    checked = () if options.ignore_existing else comparison.checked
     found = Comparison(tuple(decisions), comparison.extra, tuple(touched), checked)
     return Narrowed(found, without, skipped, left)
+
+
+def _of_unfit_size(wanted: Listing, options: SyncOptions) -> frozenset[int]:
+    return frozenset(row for row in wanted.rows_of(Kind.FILE) if options.is_left_for_size(wanted.sizes[row]))
 
 
 def _newer(a: Listing, row: int, b: Listing, other: int, kept: Kept) -> bool:

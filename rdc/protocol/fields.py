@@ -374,29 +374,45 @@ class Options:
     # Those that few runs have, as the bits of one integer, from the lowest on.
     RARE = (
         "one_file_system", "update", "existing", "ignore_existing", "size_only", "sparse", "hard_links",
-        "acls", "xattrs",
+        "acls", "xattrs", "delete_excluded",
     )  # fmt: skip
+    # The next bit: these stand at the end.
+    BOUNDED = 1 << len(RARE)
+    BOUNDS = (("min_size", Integer()), ("max_size", Integer(optional=True)))
 
     def pack(self, value: SyncOptions) -> object:
         rules = b"".join(rule.action.value.encode() + rule.pattern + b"\0" for rule in value.rules)
         rare = sum(getattr(value, name) << bit for bit, name in enumerate(self.RARE))
-        return [*(codec.pack(getattr(value, name)) for name, codec in self.FLAGS), rare, rules]
+        packed = [*(codec.pack(getattr(value, name)) for name, codec in self.FLAGS), rare, rules]
+        if value.bounds_sizes:
+            packed[-2] = rare | self.BOUNDED
+            packed += (codec.pack(getattr(value, name)) for name, codec in self.BOUNDS)
+        return packed
 
     def unpack(self, raw: object) -> SyncOptions:
         items = of_type(raw, tuple)
-        if len(items) != len(self.FLAGS) + 2:
-            raise ValueError(f"expected {len(self.FLAGS) + 2} options, found {len(items)}")
+        plain = len(self.FLAGS)
+        expected = plain + 2
+        if len(items) < expected:
+            raise ValueError(f"expected {expected} options, found {len(items)}")
+        rare = of_type(items[plain], int)
+        if not 0 <= rare < 2 * self.BOUNDED:
+            raise ValueError(f"rare: {rare} is not in 0..{2 * self.BOUNDED - 1}")
+        bounds = self.BOUNDS if rare & self.BOUNDED else ()
+        if len(items) != expected + len(bounds):
+            raise ValueError(f"expected {expected + len(bounds)} options, found {len(items)}")
         values: dict[str, Any] = {}
-        for (name, codec), item in zip(self.FLAGS, items, strict=False):
+        named = [*zip(self.FLAGS, items[:plain], strict=True), *zip(bounds, items[expected:], strict=True)]
+        for (name, codec), item in named:
             try:
                 values[name] = codec.unpack(item)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from None
-        rare = of_type(items[-2], int)
-        if not 0 <= rare < 1 << len(self.RARE):
-            raise ValueError(f"rare: {rare} is not in 0..{(1 << len(self.RARE)) - 1}")
         values |= {name: bool(rare >> bit & 1) for bit, name in enumerate(self.RARE)}
-        return SyncOptions(rules=self._rules(of_type(items[-1], bytes)), **values)
+        options = SyncOptions(rules=self._rules(of_type(items[plain + 1], bytes)), **values)
+        if bounds and not options.bounds_sizes:
+            raise ValueError("bounds of sizes that bound nothing")
+        return options
 
     @staticmethod
     def _rules(blob: bytes) -> tuple[FilterRule, ...]:

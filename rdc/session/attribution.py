@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileChangedError, FileError, OutOfSpaceError, ProtocolError
 from rdc.files.durable import sync_file_systems
-from rdc.files.entry_attributes import read_entry_attributes, write_entry_attributes
+from rdc.files.entry_attributes import write_entry_attributes
 from rdc.files.source import identity_of
+from rdc.files.xattrs import read_directory_attributes, read_entry_attributes
 from rdc.model.attributes import (
     ACCESS_ACL,
     DEFAULT_ACL,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from rdc.files.confined import Root
-    from rdc.model.entries import Identity, Metadata
+    from rdc.model.entries import Identity, Listing, Metadata
     from rdc.model.kept import Kept
     from rdc.session.landing import Landing
     from rdc.session.left_alone import LeftAlone
@@ -106,16 +107,37 @@ class Attribution:
         sets = self._wanted.of(first, len(listing))
         # A new entry can have inherited an ACL from its directory, and nothing else.
         inherits = AttributeKinds.ACL in self._wanted.kinds
-        for row, name in enumerate(listing.names):
-            wanted, kind = sets.get(row, b""), Kind(listing.kinds[row])
-            if kind is Kind.SPECIAL or wanted == UNREADABLE:
-                continue
-            if self._left is not None and first + row in self._left:
-                continue
-            if wanted or inherits or not self._wanted.is_new(first + row):
-                told = self._wanted.is_told(first + row)
-                mode, size, mtime = listing.modes[row], listing.sizes[row], listing.mtimes[row]
-                self._entry(_Entry(join(path, name), kind, mode, size, mtime, told), wanted)
+        rows = [
+            row
+            for row, kind in enumerate(listing.kinds)
+            if kind != Kind.SPECIAL
+            and (sets.get(row) or inherits or not self._wanted.is_new(first + row))
+            and sets.get(row) != UNREADABLE
+            and (self._left is None or first + row not in self._left)
+        ]
+        right = self._right(path, listing, sets) if rows else set()
+        for row in rows:
+            if row not in right:
+                kind, told = Kind(listing.kinds[row]), self._wanted.is_told(first + row)
+                name, mode = listing.names[row], listing.modes[row]
+                landed = self._landing.landed(first + row)
+                size, mtime = landed or (listing.sizes[row], listing.mtimes[row])
+                self._entry(_Entry(join(path, name), kind, mode, size, mtime, told), sets.get(row, b""))
+
+    def _right(self, path: bytes, listing: Listing, sets: dict[int, bytes]) -> AbstractSet[int]:
+        """The rows with nothing to do: mostly all. `_entry` looks at the others again, and says what of them
+        cannot be read."""
+        names = b"".join([name + b"\0" for name in listing.names])
+        right = set(range(len(listing))) - sets.keys()
+        try:
+            for row, _, held in read_directory_attributes(self._root, path, names, self._wanted.kinds):
+                if not isinstance(held, OSError) and pack_attributes(held) == sets.get(row):
+                    right.add(row)
+                else:
+                    right.discard(row)
+        except FileError:
+            return set()
+        return right
 
     def _entry(self, entry: _Entry, wanted: bytes) -> None:
         path, kinds = entry.path, self._wanted.kinds

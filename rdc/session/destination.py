@@ -89,7 +89,12 @@ class Destination:
         settlements: Settlements | None = None,
         pack: bool = True,
     ) -> None:
-        """`kept`: what was said in Describe. `pack`: ask for literals compressed with what is around them."""
+        """`filters`: the source's; here as well, unless --delete-excluded keeps them to there. `kept`: what
+        was said in Describe. `pack`: ask for literals compressed with what is around them."""
+        if options.delete_excluded:
+            from rdc.tree.filters import FilterList
+
+            filters = FilterList(())
         self._root = place.root
         self._name = place.name
         self._start = start

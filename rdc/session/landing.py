@@ -48,6 +48,8 @@ class Landing:
         self._dry = dry
         self._decisions = _Decisions()
         self._landing: dict[bytes, int] = {}
+        self._otherwise: dict[int, tuple[int, int]] = {}
+        """See `landed`."""
         # What lands is not put into the catalog: a whole file is neither cut nor are its chunks named on its
         # way, which would take four times as long as its digest; most files are never asked about.
         self._group = CommitGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
@@ -91,7 +93,17 @@ class Landing:
             return
         entry = self._entries.entry(file)
         wanted = entry.metadata if metadata is None else metadata
+        self._note_landed(file, held.size, wanted)
         self.settle(entry.path, wanted, decision, lambda now: now == held)
+
+    def _note_landed(self, file: int, size: int, metadata: Metadata) -> None:
+        entry = self._entries.entry(file)
+        if (size, metadata.mtime_ns) != (entry.size, entry.metadata.mtime_ns):
+            self._otherwise[file] = (size, metadata.mtime_ns)
+
+    def landed(self, file: int) -> tuple[int, int] | None:
+        """Size and mtime of a file whose source was written to after it was listed, and read after that."""
+        return self._otherwise.get(file)
 
     def settle_many(self, files: Sequence[int], opened: OpenedFiles, rows: Sequence[int]) -> list[int]:
         """As `same` for each of these files, which are these rows of `opened` and were read there. Returns
@@ -153,6 +165,7 @@ class Landing:
     ) -> None:
         """Takes over a verified temporary; it replaces exactly what `expected` names (None: nothing)."""
         self._landing[path] = file
+        self._note_landed(file, temporary.size, metadata)
         self._group.add(temporary, path, metadata, self._owner, expected)
 
     def commit_small(self, directory: bytes, listing: PackedListing, content: Buffer) -> list[int]:
@@ -192,6 +205,8 @@ class Landing:
         metadata are still the old ones."""
         self._decisions.pop(file)
         entry = self._entries.entry(file)
+        if self.attributes is not None:
+            self.attributes.note_moved(file)
 
         def is_moved(now: Identity) -> bool:
             # The rename gave it another ctime.

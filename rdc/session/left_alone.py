@@ -1,4 +1,4 @@
-"""Entries that -u, --existing, --ignore-existing leave as they are here, and what that does to hard links.
+"""Entries that options such as -u and --existing leave as they are here, and what that does to hard links.
 
 Such an entry gets nothing, no attributes and no other file under its name, and is no name that others are
 linked to: the names of its file that are not left alone are linked among themselves.

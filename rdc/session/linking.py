@@ -79,7 +79,7 @@ class Linking:
         for file, first in Joined(self._root, self._entries, self._kept).missing(table):
             entry = self._entries.entry(file)
             try:
-                self._link(file, entry, self._entries.entry(first), read_errors)
+                self._link(file, entry, first, read_errors)
             except FileError as error:
                 self._news.report(Problem(writing_code(error), entry.path, str(error)))
         if self._fsync and self._places:
@@ -88,16 +88,15 @@ class Linking:
             except FileError as error:
                 self._news.report(Problem(writing_code(error), error.path, str(error)))
 
-    def _link(self, file: int, entry: Entry, first: Entry, read_errors: int) -> None:
+    def _link(self, file: int, entry: Entry, first_file: int, read_errors: int) -> None:
+        first = self._entries.entry(first_file)
+        size, mtime = self._landing.landed(first_file) or (first.size, first.metadata.mtime_ns)
         found, kind = self._regular(first.path), self._root.kind(entry.path)
         held = self._root.identity(entry.path) if kind is Kind.FILE else None
         ready = (
             found is not None
-            and found.size == first.size
-            and (
-                (self._by_size and self._dry)
-                or self._kept.mtime(found.mtime_ns) == self._kept.mtime(first.metadata.mtime_ns)
-            )
+            and found.size == size
+            and ((self._by_size and self._dry) or self._kept.mtime(found.mtime_ns) == self._kept.mtime(mtime))
         )
         joined = (
             found is not None

@@ -14,13 +14,20 @@ __all__ = ["check_overlap"]
 
 
 def check_overlap(
-    source: bytes, destination: bytes, filters: FilterList, *, delete: bool, one_file_system: bool = False
+    source: bytes,
+    destination: bytes,
+    filters: FilterList,
+    *,
+    delete: bool,
+    delete_excluded: bool = False,
+    one_file_system: bool = False,
 ) -> None:
     """Raise UsageError where DST would be copied into itself, or SRC would be deleted; both paths are local.
 
     Each run would otherwise find what the last one made, one level deeper, and a watch would find its own
-    work for ever. What the filters leave out takes no part, on either side, and does no harm; nor, with
-    `one_file_system`, what lies on another file system than the tree around it.
+    work for ever. What the filters leave out takes no part, on either side, and does no harm, unless
+    `delete_excluded` lets them protect nothing; nor, with `one_file_system`, what lies on another file system
+    than the tree around it.
     """
     if not os.path.isdir(source) or (not source.endswith(b"/") and os.path.islink(source)):
         return  # a file, or a link that is copied as such
@@ -38,7 +45,19 @@ def check_overlap(
             f"{_shown(destination)} lies inside {_shown(source)}: each run would copy what the last one made;"
             f" leave it out with --exclude={_pattern(name, inside)}"
         )
-    if delete and (inside := _below(target, top)) and not _left_out(name, inside, filters):
+    if delete_excluded and filters and _is_same(target, top):
+        raise UsageError(
+            f"{_shown(source)} and {_shown(destination)} are one place: --delete-excluded would remove what"
+            " the filter rules leave out of it; use --delete"
+        )
+    if not (delete and (inside := _below(target, top))):
+        return
+    if delete_excluded:
+        raise UsageError(
+            f"{_shown(source)} lies inside {_shown(destination)}: --delete-excluded would remove it; "
+            f"use --delete and --exclude={_pattern(name, inside)}"
+        )
+    if not _left_out(name, inside, filters):
         raise UsageError(
             f"{_shown(source)} lies inside {_shown(destination)}: --delete would remove it; "
             f"leave it out with --exclude={_pattern(name, inside)}"
@@ -54,6 +73,13 @@ def _below(top: bytes, path: bytes) -> bytes:
     """`path` relative to `top`, empty where it is not strictly below."""
     top = top if top.endswith(b"/") else top + b"/"
     return path[len(top) :] if path.startswith(top) else b""
+
+
+def _is_same(one: bytes, other: bytes) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
 
 
 def _device(path: bytes) -> int | None:

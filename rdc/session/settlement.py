@@ -188,6 +188,8 @@ class Settlement:
         options = repr((asked.delete, self._kept, self._start.only)).encode()
         if asked.narrows:
             options += repr((asked.update, asked.existing, asked.ignore_existing)).encode()
+        if asked.bounds_sizes:
+            options += repr((asked.min_size, asked.max_size)).encode()
         if asked.one_file_system:
             options += repr(sorted(self.mount_points)).encode()
         return blake3(b"rdc settled 1" + source_root + own_root + options).digest()

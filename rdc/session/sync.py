@@ -148,6 +148,7 @@ class _Run:
             self._destination.path,
             self._filters,
             delete=self._options.delete,
+            delete_excluded=self._options.delete_excluded,
             one_file_system=self._options.one_file_system,
         )
         self._pack = self._options.compress is True

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
-from rdc.errors import ExitCode, FileError, printable
-from rdc.files.entry_attributes import read_entry_attributes
+from rdc.errors import ExitCode, FileChangedError, FileError, printable
+from rdc.files.xattrs import read_directory_attributes, read_entry_attributes
 from rdc.limits import ATTRIBUTE_SET_BYTES
 from rdc.model.attributes import UNREADABLE, pack_attributes
 from rdc.model.entries import Kind, strings
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rdc.files.confined import Root
-    from rdc.model.attributes import AttributeKinds
+    from rdc.model.attributes import AttributeKinds, Attributes
     from rdc.model.entries import PackedListing
 
 __all__ = ["EntrySet", "TreeAttributes"]
@@ -51,7 +51,14 @@ class TreeAttributes:
     def begin(self, *, top: bool) -> list[EntrySet]:
         """A walk begins; what its root directory has, where that counts."""
         self._hasher = blake3(b"rdc 1 attributes")
-        packed = self._packed(b"", self._root.fileno(), b".") if top else b""
+        if not top:
+            return []
+        held: Attributes | OSError
+        try:
+            held = read_entry_attributes(self._root.fileno(), b".", self._kinds)
+        except OSError as error:
+            held = error
+        packed = self._packed(b"", b".", held)
         if not packed:
             return []
         self._note(b"", packed)
@@ -59,17 +66,25 @@ class TreeAttributes:
 
     def read(self, path: bytes, first: int, listing: PackedListing) -> list[EntrySet]:
         """The next directory: its entries, from row `first` of the manifest on, that have any."""
+        found: list[EntrySet] = []
+
+        def take(row: int, name: bytes, packed: bytes) -> None:
+            self._note(join(path, name), packed)
+            found.append(EntrySet(first + row + 1, packed))
+
+        left = 0
         try:
-            directory = self._root.directory(path)
-        except FileError:
-            return []  # gone, or replaced: what is in it will be missed by others too
-        found = []
-        for row, name in enumerate(strings(listing.names)):
-            if listing.kinds[row] != Kind.SPECIAL:
-                packed = self._packed(path, directory.fd, name)
-                if packed:
-                    self._note(join(path, name), packed)
-                    found.append(EntrySet(first + row + 1, packed))
+            for row, name, held in read_directory_attributes(self._root, path, listing.names, self._kinds):
+                if listing.kinds[row] != Kind.SPECIAL:
+                    take(row, name, self._packed(path, name, held))
+                left = row + 1
+        except FileChangedError:
+            pass  # gone, or replaced: what is in it will be missed by others too
+        except FileError as error:
+            # Not the same as none: those would be removed at the destination.
+            self._tell(path, f"{error}; DST keeps the extended attributes that it has there")
+            for row, name in enumerate(strings(listing.names)[left:], left):
+                take(row, name, UNREADABLE)
         return found
 
     def digest(self) -> bytes:
@@ -80,13 +95,10 @@ class TreeAttributes:
     def _note(self, path: bytes, packed: bytes) -> None:
         self._hasher.update(b"%b\0%b%b" % (path, len(packed).to_bytes(4, "little"), packed))
 
-    def _packed(self, path: bytes, directory: int, name: bytes) -> bytes:
-        try:
-            packed = pack_attributes(read_entry_attributes(directory, name, self._kinds))
-        except FileNotFoundError:
-            return b""
-        except OSError as error:
-            return self._unreadable(path, name, error.strerror or type(error).__name__)
+    def _packed(self, path: bytes, name: bytes, held: Attributes | OSError) -> bytes:
+        if isinstance(held, OSError):
+            return self._unreadable(path, name, held.strerror or type(held).__name__)
+        packed = pack_attributes(held)
         if len(packed) > ATTRIBUTE_SET_BYTES:
             return self._unreadable(
                 path, name, f"they are {len(packed)} bytes, {ATTRIBUTE_SET_BYTES} the most"
@@ -94,9 +106,11 @@ class TreeAttributes:
         return packed
 
     def _unreadable(self, path: bytes, name: bytes, why: str) -> bytes:
-        if self._report is not None:
-            entry = path if name == b"." else join(path, name)
-            shown = printable(self._root.shown(entry))
-            text = f"{shown}: cannot read its extended attributes: {why}; DST keeps those that it has"
-            self._report(Problem(ExitCode.PARTIAL, entry, text))
+        entry = path if name == b"." else join(path, name)
+        shown = printable(self._root.shown(entry))
+        self._tell(entry, f"{shown}: cannot read its extended attributes: {why}; DST keeps those that it has")
         return UNREADABLE
+
+    def _tell(self, entry: bytes, text: str) -> None:
+        if self._report is not None:
+            self._report(Problem(ExitCode.PARTIAL, entry, text))

@@ -156,6 +156,11 @@ class WantedAttributes:
                 self._notes += bytes(row + 1 - len(self._notes))
             self._notes[row] |= _TOLD | _NEW if new else _TOLD
 
+    def note_moved(self, row: int) -> None:
+        """What was new at its path is a file that was here: it has brought its attributes along."""
+        if self.is_new(row):
+            self._notes[row] ^= _NEW
+
     def is_told(self, row: int) -> bool:
         return row < len(self._notes) and bool(self._notes[row] & _TOLD)
 

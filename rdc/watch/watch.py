@@ -12,6 +12,7 @@ from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError, UsageError
 from rdc.limits import DAEMON_TIMEOUT_SECONDS
 from rdc.model.location import RemoteShell
+from rdc.model.sync import SyncOptions
 from rdc.model.watch import UNWATCHED, Disconnected, Halted, InStep, Resumed, WatchReport
 from rdc.progress import Problem
 from rdc.protocol.connection import Connection
@@ -73,8 +74,9 @@ def watch(
     """
     if source.host is not None and destination.host is not None:
         raise UsageError("one of SRC and DST must be on this machine; run rdc watch on either of the hosts")
+    usual = SyncOptions()
     for name in UNWATCHED:
-        if getattr(options.sync, name):
+        if getattr(options.sync, name) != getattr(usual, name):
             raise UsageError(f"rdc watch does not take --{name.replace('_', '-')}; rdc sync does")
     if source.host is None and destination.host is None:
         rules = FilterList(options.sync.rules)

@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.catalog.catalog import Catalog
-from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode
 from rdc.files.confined import Root
 from rdc.files.source import SourceFile
@@ -26,6 +24,7 @@ from rdc.survey.duplicates import Duplicates, find_duplicates
 from rdc.survey.file_columns import FileColumns
 from rdc.tree.filters import FilterList
 from rdc.tree.inode_walk import InodeWalk
+from tests.duplicate_files import Collector, make, names_in
 from tests.unprivileged import as_nobody, place_of_nobody
 
 SIZES = (0, 1, 3, 2 * END_BYTES, 2 * END_BYTES + 1, BATCHED_BYTES, BATCHED_BYTES + 1, 300_000)
@@ -142,18 +141,6 @@ def test_any_tree(
             DuplicateOrder.PATH: [],
         }[order]
         assert keys == sorted(keys, reverse=True)
-
-
-def make(top: Path, **files: bytes) -> list[bytes]:
-    for name, data in files.items():
-        path = top / name.replace("__", "/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    return [os.fsencode(top)]
-
-
-def names_in(found: Duplicates) -> list[list[bytes]]:
-    return [[os.path.basename(file.path) for file in group.files] for group in found]
 
 
 # What is read
@@ -283,18 +270,6 @@ def test_one_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 # Files that do not stay
 
 
-class Collector:
-    """A Reporter that keeps problems."""
-
-    def __init__(self) -> None:
-        self.problems: list[tuple[ExitCode, bytes]] = []
-
-    def __call__(self, event: Event, /) -> None:
-        if isinstance(event, Problem):
-            self.problems.append((event.code, os.path.basename(event.path)))
-            assert os.fsdecode(event.path) in event.message
-
-
 @pytest.mark.parametrize("size", [100, 50_000, 300_000])
 def test_what_changes_after_the_walk_is_named_and_left_out(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -419,65 +394,3 @@ def test_an_error_in_a_thread_ends_the_search(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(SourceFile, "spans", broken)
     with pytest.raises(MemoryError):
         find_duplicates(paths, DuplicateOptions(workers=3))
-
-
-# The catalog
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Catalog:
-    # Its clock is ahead: files written a moment ago count as settled.
-    now = Catalog(tmp_path / "unused").now
-    return Catalog(tmp_path / "catalog", clock=lambda: now() + 10_000_000_000)
-
-
-def sign(catalog: Catalog, top: Path, *names: str) -> None:
-    root = Root.open(os.fsencode(top))
-    for name in names:
-        with root.open_read(os.fsencode(name)) as source:
-            FileSigner(catalog=catalog).sign(source)
-    catalog.flush()
-
-
-def test_what_the_catalog_knows_is_not_read(tmp_path: Path, catalog: Catalog) -> None:
-    size = 400_000
-    data = {name: bytes(size - 1) + b"1" for name in "abcd"}
-    # Equal at their ends, different in the middle.
-    data["d"] = bytes(size // 2) + b"x" + bytes(size // 2 - 2) + b"1"
-    top = tmp_path / "top"
-    paths = make(top, **data)
-    ends = 4 * 2 * END_BYTES
-    assert find_duplicates(paths, catalog=catalog).summary.bytes_read == ends + 4 * size
-    sign(catalog, top, *data)
-    found = find_duplicates(paths, catalog=catalog)
-    assert names_in(found) == [[b"a", b"b", b"c"]]
-    assert found.summary.bytes_read == ends
-    # One state of one file is not what was signed any more: it alone is read, and known from then on.
-    os.utime(top / "b", ns=(5, 5))
-    for read in (size, 0):
-        found = find_duplicates(paths, catalog=catalog)
-        assert names_in(found) == [[b"a", b"b", b"c"]]
-        assert found.summary.bytes_read == ends + read
-        catalog.flush()
-
-
-def test_groups_of_which_the_catalog_knows_nothing_are_hashed(tmp_path: Path, catalog: Catalog) -> None:
-    top = tmp_path / "top"
-    paths = make(top, **dict.fromkeys("ab", bytes(400_000)), **dict.fromkeys("cd", bytes(300_000)))
-    sign(catalog, top, "c")
-    (top / "e").write_bytes(bytes(300_000))
-    found = find_duplicates(paths, catalog=catalog)
-    assert sorted(names_in(found)) == [[b"a", b"b"], [b"c", b"d", b"e"]]
-    assert found.summary.bytes_read == 5 * 2 * END_BYTES + 2 * 400_000 + 2 * 300_000
-    collector = Collector()
-    real = content.ContentReader.known
-
-    def gone(self: content.ContentReader, *arguments: object) -> object:
-        (top / "d").unlink()
-        return real(self, *arguments)  # type: ignore[arg-type]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(content.ContentReader, "known", gone)
-        found = find_duplicates(paths, DuplicateOptions(), collector, catalog)
-    assert sorted(names_in(found)) == [[b"a", b"b"], [b"c", b"e"]]
-    assert collector.problems == [(ExitCode.VANISHED, b"d")]

@@ -19,8 +19,8 @@ from rdc.cli.scan_options import SCAN_OPTIONS, parse_scan, read_scan
 from rdc.errors import UsageError
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions
 from tests.fake_environment import FakeProcess
+from tests.mixed_tree import mixed_tree
 from tests.test_docs import codes, rows
-from tests.test_survey import mixed_tree
 
 
 @pytest.fixture

@@ -5,87 +5,30 @@ from __future__ import annotations
 import os
 import random
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rdc.catalog import small_files
 from rdc.catalog.catalog import Catalog
 from rdc.errors import ExitCode, UsageError
-from rdc.files import contents
 from rdc.files.confined import Root
 from rdc.files.source import SourceFile
 from rdc.model.entries import PackedInodes, PackedListing, strings
-from rdc.model.scan import ScanOptions, ScanReport
+from rdc.model.scan import ScanOptions
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.progress import Event, Progressed
 from rdc.survey import scan as scan_module
 from rdc.survey.places import Places, suffix_of
 from rdc.survey.scan import scan
-from tests.plain_census import PlainCensus, count
+from tests.mixed_tree import agree, mixed_tree
+from tests.plain_census import count
 
 FIXED = ("fixed-4096", "fixed-131072")
 PLAIN = ScanOptions(compress=False)
-
-
-def agree(report: ScanReport, plain: PlainCensus) -> None:
-    assert report.files == plain.files
-    assert report.bytes == plain.bytes
-    assert report.holes_bytes == plain.holes_bytes
-    assert report.allocated_bytes == plain.allocated_bytes
-    assert report.hardlinks == plain.hardlinks
-    for level in report.levels:
-        found = (level.chunks, level.bytes, level.unique_chunks, level.unique_bytes)
-        assert found == plain.level(level.name).figures, level.name
-        assert level.exact
-        assert level.low == level.high == level.unique_bytes
-        assert sum(one.chunks for one in level.sizes) == level.unique_chunks
-        assert sum(one.bytes for one in level.copies) == level.unique_bytes
-    files = plain.level("file")
-    groups = [content for content, times in files.seen.items() if times > 1 and files.sizes[content]]
-    assert report.duplicate_groups == len(groups)
-    assert report.duplicate_bytes == sum(files.sizes[one] * (files.seen[one] - 1) for one in groups)
-
-
-def mixed_tree(top: Path, seed: int = 1) -> None:
-    """Text, noise, copies, moved pieces, empty files, hard links, symlinks, holes."""
-    drawn = random.Random(seed)
-    words = [drawn.randbytes(drawn.randint(2, 9)).hex() for _ in range(400)]
-    noise = drawn.randbytes(700_000)
-    (top / "a" / "deep").mkdir(parents=True)
-    (top / "b").mkdir()
-    for number in range(60):
-        text = " ".join(drawn.choices(words, k=drawn.choice([0, 30, 400, 3000]))).encode()
-        (top / "a" / f"{number}.txt").write_bytes(text)
-        if number % 3 == 0:
-            (top / "b" / f"{number}.TXT").write_bytes(text)
-    (top / "a" / "noise").write_bytes(noise)
-    (top / "b" / "shifted").write_bytes(b"new start" + noise)
-    (top / "a" / "deep" / "same").write_bytes(noise)
-    (top / "a" / "large").write_bytes(noise * 8)
-    (top / "b" / "zeros").write_bytes(bytes(3_000_000))
-    (top / "b" / "zeros and more").write_bytes(noise + bytes(800_000) + noise[:9999])
-    os.link(top / "a" / "noise", top / "b" / "second name")
-    os.link(top / "a" / "large", top / "b" / "large")
-    (top / "a" / "loop").symlink_to("..")
-    (top / "b" / "dangling").symlink_to("nowhere")
-    for name, size, parts in (
-        ("hole", 9_000_000, []),
-        ("small hole", 300_000, []),
-        ("holes", 20_000_000, [(0, noise), (9_000_000, noise[:5000]), (12_345_678, b"x")]),
-        ("holes again", 20_000_000, [(0, noise), (9_000_000, noise[:5000]), (12_345_678, b"x")]),
-        ("little", 50_000, [(30_000, b"y" * 100)]),
-    ):
-        with (top / "b" / name).open("wb") as file:
-            for offset, data in parts:
-                file.seek(offset)
-                file.write(data)
-            file.truncate(size)
 
 
 @pytest.fixture
@@ -269,134 +212,6 @@ def test_nothing_at_all(tmp_path: Path) -> None:
     assert (report.files, report.duplicate_groups) == (2, 0)
     with pytest.raises(UsageError, match="at least one path"):
         scan([], catalog=None)
-
-
-def trouble(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], None]) -> None:
-    """`act` happens when the file called `name` is read for the first time."""
-    original = os.pread
-    done: list[str] = []
-
-    def pread(fd: int, length: int, offset: int) -> bytes:
-        data = original(fd, length, offset)
-        if not done and os.readlink(f"/proc/self/fd/{fd}").endswith(name):
-            done.append(name)
-            act()
-        return data
-
-    # What reads in C is defined by what reads in Python.
-    monkeypatch.setattr(contents, "_extension", None)
-    monkeypatch.setattr(os, "pread", pread)
-
-
-@pytest.mark.parametrize("name", ["1.txt", "large"])
-@pytest.mark.parametrize("kind", ["grows", "shrinks", "is touched"])
-def test_files_that_change_are_named(
-    tree: Path, name: str, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tree / "a" / name
-    path.write_bytes(path.read_bytes() or b"something")
-
-    def act() -> None:
-        if kind == "grows":
-            with path.open("ab") as file:
-                file.write(b"more")
-        elif kind == "shrinks":
-            os.truncate(path, 5)
-        else:
-            os.utime(path, (1, 1))
-
-    trouble(monkeypatch, name, act)
-    whole = count([tree / "a"])
-    report = scan([tree / "a"], PLAIN, catalog=None)
-    assert [one.path for one in report.errors] == [os.fsencode(path)]
-    assert report.exit is ExitCode.VANISHED
-    # What had come of a large file is content that was read; a small one is left out.
-    missing = whole.files + whole.hardlinks - report.files - report.hardlinks
-    assert missing == (name != "large") or (kind == "shrinks" and missing == 1)
-    totals = {level.bytes for level in report.levels if level.name.startswith("cdc")}
-    assert len(totals) == 1
-
-
-def test_vanishing_and_unreadable(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Root.open_read
-
-    def open_read(root: Root, path: bytes) -> SourceFile:
-        if path.endswith(b"noise"):
-            raise root.failure(PermissionError(13, ""), path, "open it for reading", reading=True)
-        return original(root, path)
-
-    def read_small(*arguments: Any) -> contents.Contents:
-        (tree / "a" / "1.txt").unlink(missing_ok=True)
-        return contents.read_contents(*arguments)
-
-    monkeypatch.setattr(Root, "open_read", open_read)
-    monkeypatch.setattr(small_files, "read_contents", read_small)
-    report = scan([tree, tree / "missing"], PLAIN, catalog=None)
-    codes = {os.path.basename(one.path): one.code for one in report.errors}
-    assert codes == {
-        b"noise": ExitCode.PARTIAL,
-        b"1.txt": ExitCode.VANISHED,
-        b"missing": ExitCode.PARTIAL,
-    }
-    assert report.exit is ExitCode.PARTIAL
-    assert all(os.fsdecode(one.path) in one.message for one in report.errors)
-
-
-def test_stopping_keeps_what_was_done(tree: Path) -> None:
-    steps: list[int] = []
-
-    def stopped() -> bool:
-        steps.append(1)
-        return len(steps) > 5
-
-    report = scan([tree], PLAIN, catalog=None, stopped=stopped)
-    assert report.coverage.reason == "interrupted"
-    assert report.exit is ExitCode.INTERRUPTED
-    assert 0 < report.files < report.coverage.found_files
-
-
-def test_stopping_in_the_middle_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "f").write_bytes(random.Random(3).randbytes(12_000_000))
-    asked: list[int] = []
-
-    def stopped() -> bool:
-        asked.append(1)
-        return len(asked) > 8
-
-    report = scan([tmp_path], PLAIN, catalog=None, stopped=stopped)
-    assert report.coverage.reason == "interrupted"
-    assert 0 < report.bytes < 12_000_000
-    assert {level.bytes for level in report.levels} == {report.bytes}
-
-
-def test_a_share_of_the_files_in_random_order(tree: Path) -> None:
-    def sampled(seed: int, share: float) -> ScanReport:
-        return scan([tree], replace(PLAIN, sample=share, seed=seed), catalog=None)
-
-    first, again = sampled(1, 0.3), sampled(1, 0.3)
-    assert first == again
-    assert first.coverage.reason == "sample"
-    assert not first.coverage.complete
-    assert first.exit is ExitCode.OK
-    assert len({sampled(seed, 0.05).bytes for seed in range(6)}) > 1
-    whole = sampled(3, 1.0)
-    assert whole.coverage.complete
-    agree(whole, count([tree]))
-    with pytest.raises(UsageError):
-        sampled(1, 1.5)
-
-
-def test_a_time(tree: Path) -> None:
-    now = [0.0]
-
-    def clock() -> float:
-        now[0] += 1
-        return now[0]
-
-    report = scan([tree], replace(PLAIN, seconds=30), catalog=None, clock=clock)
-    assert report.coverage.reason == "time"
-    assert 0 < report.files < report.coverage.found_files
-    assert report.exit is ExitCode.OK
 
 
 def test_progress_grows_to_the_total(tree: Path) -> None:

@@ -24,7 +24,7 @@ from rdc.survey.part import encode_part, write_part
 from rdc.survey.scan import survey
 from rdc.survey.sections import MAGIC, PartError, encode_section
 from rdc.survey.summary import report_of
-from tests.test_survey import mixed_tree
+from tests.mixed_tree import mixed_tree
 
 FIXED = ScanOptions(fixed=("fixed-4096",))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,15 +14,18 @@ from rdc.errors import ProtocolError
 from rdc.model.entries import EMPTY_LISTING, Kind, Metadata
 from rdc.model.kept import Kept
 from rdc.model.location import Location
-from rdc.model.sync import SyncOptions
+from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import Event
 from rdc.protocol.connection import Received
 from rdc.protocol.messages import Changed, Message, Renamed, Role, Start
 from rdc.records import replace
+from rdc.session import source as source_module
+from rdc.session.announcement import announced, entry_of
 from rdc.session.changes import ChangesTurn
 from rdc.session.commands import Receive
+from rdc.session.description import Description
 from rdc.session.news import News
-from rdc.session.place import ANYWHERE, Site, announced, entry_of, open_destination
+from rdc.session.place import ANYWHERE, Site, open_destination
 from rdc.session.source_tree import SourceTree
 from rdc.tree.filters import FilterList
 from tests.manifests import entry, listing
@@ -97,6 +102,50 @@ def test_entries_beside_the_one_that_was_announced_are_refused(
     assert read_tree(here) == before
 
 
+EXCLUDED = [("key", ["key"]), ("other/file", ["*.tmp", "file"]), ("other/", ["/other/"])]
+
+
+@SIZES
+@pytest.mark.parametrize("checksum", [False, True], ids=["quick", "checksum"])
+@pytest.mark.parametrize("has", [True, False], ids=["that are here", "that are not"])
+@pytest.mark.parametrize(("told", "patterns"), EXCLUDED)
+def test_entries_that_the_rules_leave_out_are_refused(
+    told: str,
+    patterns: list[str],
+    has: bool,
+    checksum: bool,
+    more: dict[str, bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The source walks its tree as if there were none; the destination keeps to them."""
+    source, here, _ = places(tmp_path, more)
+    if not has:
+        shutil.rmtree(here)
+        here.mkdir()
+    before = read_tree(here)
+    rules = tuple(FilterRule(RuleAction.EXCLUDE, pattern.encode()) for pattern in patterns)
+
+    def without_rules(tree: SourceTree, filters: FilterList, *parts: Any, **options: Any) -> Description:
+        return Description(tree, FilterList(()), *parts, **options)
+
+    monkeypatch.setattr(source_module, "Description", without_rules)
+    with pytest.raises(ProtocolError, match="which a filter rule leaves out"):
+        sync_in_turns(os.fsencode(f"{source}/"), here, replace(DELETE, rules=rules, checksum=checksum))
+    found = read_tree(here)
+    for path in (b"key", b"other", b"other/file"):
+        if FilterList(rules).excluded(path, path == b"other"):
+            assert found.get(path) == before.get(path)
+
+
+def test_a_file_that_gets_another_name_is_asked_about_under_its_own(tmp_path: Path) -> None:
+    source, here, _ = places(tmp_path, {})
+    rules = (FilterRule(RuleAction.EXCLUDE, b"new"), FilterRule(RuleAction.EXCLUDE, b"*.tmp"))
+    options = replace(DELETE, delete=False, rules=rules)
+    sync_in_turns(os.fsencode(source / "key"), os.fsencode(here / "new"), options)
+    assert read_tree(here)[b"new"] == read_tree(source)[b"key"]
+
+
 def test_who_dials_as_the_source_says_what_it_sends(tmp_path: Path) -> None:
     source, here, before = places(tmp_path, {})
     sync_in_turns(os.fsencode(source / "key"), here, DELETE, dialler=Role.SOURCE)
@@ -129,16 +178,22 @@ FILE = listing([entry(b"other")])
 
 
 def turn(
-    place: Path, *messages: Message, only: bytes = b"wanted", kind: Kind = Kind.DIRECTORY
+    place: Path,
+    *messages: Message,
+    only: bytes = b"wanted",
+    kind: Kind = Kind.DIRECTORY,
+    excluded: tuple[bytes, ...] = (),
 ) -> ChangesTurn:
     """Which was told these."""
     start = Start(only, kind, HERE, Kept(owner=False))
     events: list[Event] = []
+    rules = tuple(FilterRule(RuleAction.EXCLUDE, pattern) for pattern in excluded)
+    options = replace(DELETE, rules=rules)
     found = ChangesTurn(
-        open_destination(os.fsencode(place), start, DELETE),
+        open_destination(os.fsencode(place), start, options),
         start,
-        DELETE,
-        FilterList(()),
+        options,
+        FilterList(rules),
         bytes(16),
         FileSigner(),
         News(events.append),
@@ -173,6 +228,25 @@ def test_a_turn_tells_of_the_entry_that_was_announced(lie: Message, tmp_path: Pa
     turn(here, Changed(b"wanted", HERE, 0, b"file\0", listing([entry(b"d", Kind.DIRECTORY)]), ()))
     # Of a directory's content, anything may change.
     turn(here, lie, only=b"")
+
+
+LEFT_OUT: list[tuple[bytes, Message]] = [
+    (b"other", Changed(b"", HERE, 0, b"", FILE, ())),
+    (b"/other/", Changed(b"other", HERE, 0, b"file\0", EMPTY_LISTING, ())),
+    (b"other", Changed(b"other/deep/er", HERE, 0, b"", listing([entry(b"new")]), ())),
+    (b"n*", Renamed(b"other/file", b"other/new", Kind.FILE, 3, HERE)),
+    (b"/other/", Renamed(b"wanted/file", b"other/new", Kind.FILE, 3, HERE)),
+    (b"wanted/", Renamed(b"wanted", b"new", Kind.DIRECTORY, 0, HERE)),
+]
+
+
+@pytest.mark.parametrize(("rule", "lie"), LEFT_OUT, ids=[str(number) for number in range(len(LEFT_OUT))])
+def test_a_turn_tells_of_nothing_that_the_rules_leave_out(rule: bytes, lie: Message, tmp_path: Path) -> None:
+    _, here, before = places(tmp_path, {})
+    with pytest.raises(ProtocolError, match="which a filter rule leaves out"):
+        turn(here, lie, only=b"", excluded=(b"unrelated", rule))
+    assert read_tree(here) == before
+    turn(here, lie, only=b"", excluded=(b"unrelated",))
 
 
 def test_there_are_no_turns_about_a_single_file(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from rdc.plan.itemize import RENAMING
 from rdc.progress import ItemChanged, Problem
 from rdc.protocol.messages import Changed, Done, Renamed, TurnEnd
 from rdc.records import replace
+from rdc.session.announcement import check_announced, check_path
 from rdc.session.commands import Receive, Send
 from rdc.session.directories import Announced, writing_code
-from rdc.session.place import check_announced
 from rdc.session.receiving import Receiving
 from rdc.session.vanished import Vanished
 
@@ -112,6 +112,7 @@ class ChangesTurn:
                 for path in (message.old, message.new):
                     directory, _, name = path.rpartition(b"/")
                     self._check_within(directory, (name,))
+                    check_path(path, message.entry is Kind.DIRECTORY, self._filters)
                 self._rename(message)
             elif isinstance(message, Changed):
                 self._check_within(message.path, (*message.listing.names, *strings(message.gone)))
@@ -155,11 +156,15 @@ class ChangesTurn:
             yield from self._news.tell(received.round + 1)
 
     def _check_within(self, directory: bytes, names: Collection[bytes]) -> None:
-        """ProtocolError for what is told of entries of a directory beyond the one that was announced."""
+        """ProtocolError for what is told of entries of a directory beyond the one that was announced, or in a
+        directory that the rules leave out."""
         if directory:
             check_announced((directory.partition(b"/")[0],), self._only)
         else:
             check_announced(names, self._only)
+        while directory and self._filters:
+            check_path(directory, True, self._filters)
+            directory = directory.rpartition(b"/")[0]
 
     # Directories
 

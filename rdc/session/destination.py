@@ -25,11 +25,12 @@ from rdc.protocol.messages import (
 )
 from rdc.protocol.messages import Manifest as ManifestMessage
 from rdc.records import dataclass
+from rdc.session.announcement import check_announced
 from rdc.session.commands import Flush, Receive, Send
 from rdc.session.discovery import discover, next_message
 from rdc.session.listing_intake import ListingIntake
 from rdc.session.own_tree import OwnTree
-from rdc.session.place import check_announced, unkept_attributes
+from rdc.session.place import unkept_attributes
 from rdc.session.receiving import Receiving
 from rdc.session.settlement import Settlement
 from rdc.tree.manifest import Manifest, covering_root

@@ -17,7 +17,9 @@ from rdc.plan.itemize import itemize
 from rdc.plan.rotation import rotated
 from rdc.progress import ItemChanged, Problem
 from rdc.records import dataclass, replace
+from rdc.session.announcement import check_included
 from rdc.session.rights import lend_rights
+from rdc.tree.filters import FilterList
 from rdc.tree.walk import join
 
 if TYPE_CHECKING:
@@ -88,6 +90,7 @@ class Directories:
         self._root = root
         self._start = start
         self._options = options
+        self._rules = FilterList(options.rules)
         self._manifest = manifest
         self._landing = landing
         self._transfers = transfers
@@ -112,9 +115,11 @@ class Directories:
         """Brings directory `path` from `held` to `listing`, whose rows are entries `first` and on.
 
         `held` None: it could not be read; it and all below are left alone. `doubtful`: rows whose content is
-        compared in any case.
+        compared in any case. ProtocolError for an entry that the rules leave out.
         """
         directory = self.expected.pop(path)
+        if self._rules:
+            check_included(path, self._as_told(path, listing), self._rules)
         if not path and not self._start.only:
             directory = self._top(directory)
         if directory.lost or held is None:
@@ -175,6 +180,11 @@ class Directories:
             self.changed.add(path)
         if touched:
             self._touched.append((path, directory.metadata))
+
+    def _as_told(self, path: bytes, listing: Listing) -> Listing:
+        """A single file may have another name here; the rules are about the source's."""
+        only = self._start.only
+        return listing.named((only,)) if only and not path and len(listing) == 1 else listing
 
     def lent(self, path: bytes) -> None:
         """An expected directory was opened to its owner: its metadata are set again at the end."""

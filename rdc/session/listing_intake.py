@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rdc.errors import ProtocolError, printable
 from rdc.model.entries import EMPTY_LISTING
 from rdc.protocol.listings import join_listing
-from rdc.session.place import check_announced
+from rdc.session.announcement import check_announced
 
 if TYPE_CHECKING:
     from rdc.model.entries import Listing

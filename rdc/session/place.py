@@ -5,29 +5,23 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from rdc.errors import ExitCode, FileError, ProtocolError, RdcError, printable
+from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.confined import Root
 from rdc.files.keeping import kept_by
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind
 from rdc.model.kept import Kept
-from rdc.protocol.messages import Start
 from rdc.records import dataclass, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from rdc.model.sync import SyncOptions
-    from rdc.protocol.connection import Received
+    from rdc.protocol.messages import Start
 
 __all__ = [
     "ANYWHERE",
     "Place",
     "Site",
-    "announced",
     "asked_attributes",
-    "check_announced",
-    "entry_of",
     "keeps",
     "open_destination",
     "unkept_attributes",
@@ -138,40 +132,6 @@ class Place:
     """What a single entry is to be called there; None: as at the source."""
     new: bool
     """The directory is made by this run, so nothing is in it; in a dry run `root` is the one above it."""
-
-
-def entry_of(path: bytes) -> bytes:
-    """What a source's path means: the one entry that its last component names, or b"", all that is in a
-    directory, where that is empty, "." or ".." (rsync's rule)."""
-    name = os.path.basename(path)
-    return b"" if name in (b".", b"..") else name
-
-
-def announced(received: Received | None, asked: bytes | None) -> tuple[Start, int]:
-    """The source's Start, and the round to go on with. `asked`: entry_of() the path that it was asked for;
-    None: it dialled, and decides.
-
-    ProtocolError for anything else. A source that chose the name would choose what is written here, and with
-    --delete what goes: a key where a document was asked for, all of a directory in place of one entry.
-    """
-    if received is None or not isinstance(received.message, Start):
-        raise ProtocolError("expected Start")
-    if asked is not None and received.message.only != asked:
-        only = received.message.only
-        raise ProtocolError(f"{_named(asked)} was asked for, and the far side tells of {_named(only)}")
-    return received.message, received.round + 1
-
-
-def check_announced(names: Collection[bytes], only: bytes) -> None:
-    """ProtocolError unless these names of entries of a source's root are no other than the one that its Start
-    announced; `only` b"": any may be."""
-    for name in names if only else ():
-        if name != only:
-            raise ProtocolError(f"the far side tells of {_named(name)}, {_named(only)} was announced")
-
-
-def _named(only: bytes) -> str:
-    return repr(printable(only)) if only else "the content of a directory"
 
 
 def open_destination(path: bytes, start: Start, options: SyncOptions, site: Site = ANYWHERE) -> Place:

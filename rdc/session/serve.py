@@ -12,9 +12,10 @@ from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Follow, Hello, Open, Opened, Role, Watch
 from rdc.records import dataclass
+from rdc.session.announcement import announced
 from rdc.session.commands import Pace, Receive, Send
 from rdc.session.news import News
-from rdc.session.place import ANYWHERE, announced, asked_attributes, keeps, open_destination, wants_listing
+from rdc.session.place import ANYWHERE, asked_attributes, keeps, open_destination, wants_listing
 from rdc.tree.filters import FilterList
 
 if TYPE_CHECKING:

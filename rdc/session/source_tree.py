@@ -10,7 +10,8 @@ from rdc.files.keeping import kept_by
 from rdc.model.attributes import AttributeKinds
 from rdc.protocol.messages import Start
 from rdc.records import dataclass, replace
-from rdc.session.place import ANYWHERE, entry_of
+from rdc.session.announcement import entry_of
+from rdc.session.place import ANYWHERE
 
 if TYPE_CHECKING:
     from rdc.files.confined import Root

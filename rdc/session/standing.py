@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.protocol.messages import Describe, TopTier, Turn
+from rdc.session.announcement import announced
 from rdc.session.changes import ChangesTurn
 from rdc.session.commands import Idle, Receive, Send
 from rdc.session.destination import Destination
 from rdc.session.news import News
-from rdc.session.place import announced, keeps, open_destination, wants_listing
+from rdc.session.place import keeps, open_destination, wants_listing
 
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner

@@ -25,18 +25,11 @@ from rdc.progress import Problem, silent
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Describe, Hello, Open, Opened, Role
 from rdc.records import replace
+from rdc.session.announcement import announced, entry_of
 from rdc.session.commands import Pace, Receive, Send
 from rdc.session.news import News
 from rdc.session.overlap import check_overlap
-from rdc.session.place import (
-    announced,
-    asked_attributes,
-    entry_of,
-    keeps,
-    keeps_owner,
-    open_destination,
-    wants_listing,
-)
+from rdc.session.place import asked_attributes, keeps, keeps_owner, open_destination, wants_listing
 from rdc.session.serve import answer, greeting
 from rdc.tree.filters import FilterList
 

@@ -18,10 +18,10 @@ from rdc.progress import Problem
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Hello, Open, Opened, Role
 from rdc.records import replace
+from rdc.session.announcement import entry_of
 from rdc.session.commands import Pace, Receive, Send
 from rdc.session.driver import run
 from rdc.session.overlap import check_overlap
-from rdc.session.place import entry_of
 from rdc.session.serve import greeting
 from rdc.tree.filters import FilterList
 from rdc.watch.follower import HALT_SECONDS, Follower, Meter

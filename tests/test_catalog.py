@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from rdc.catalog.catalog import Catalog
@@ -208,6 +208,15 @@ operations = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(operations)
+@example(
+    [
+        ("write", 2, b""),
+        ("sign", 2, SYNC_PARAMS),
+        ("sign", 2, SMALL),
+        ("flush", 0, None),
+        ("sign", 2, SYNC_PARAMS),
+    ]
+)
 def test_it_answers_as_a_dictionary_would(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, object]]
 ) -> None:

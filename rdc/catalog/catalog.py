@@ -262,6 +262,8 @@ class Catalog:
                 inodes = array("q", array("Q", [files.inodes[row] for row in rows]).tobytes())
                 places = [(where, inode, which) for inode in inodes]
                 kept = self.database.read(partial(_selected, statement=statement, places=places)) or {}
+                if not kept and not self._pending:
+                    continue
                 for row, place in zip(rows, places, strict=True):
                     waiting, known = self._pending.get(place), kept.get(place[1])
                     if waiting is None and known is None:
@@ -326,12 +328,13 @@ class Catalog:
                 return
             today = self._today()
             # Of files that had one path after each other the last: the order of rows says nothing about age.
-            last = {entry.path: place for place, entry in entries.items()}
+            # With other parameters the same file has an entry of its own.
+            last = {(entry.path, place[2]): place for place, entry in entries.items()}
             # In the order of the index, which is then put together page by page.
             rows = [
                 (*place, today, e.size, e.path, e.root, e.stamp, e.value)
                 for place, e in sorted(entries.items())
-                if not e.path or last[e.path] == place
+                if not e.path or last[e.path, place[2]] == place
             ]
 
             def write(connection: sqlite3.Connection) -> None:

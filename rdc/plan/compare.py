@@ -137,18 +137,21 @@ def _files_apart(
     others: list[tuple[int, int]] = []
     alike: list[int] = []
     touched: list[int] = []
-    file = int(Kind.FILE)
+    file, exact = int(Kind.FILE), kept.granularity == 1
+    kinds, sizes, mtimes, modes = a.kinds, a.sizes, a.mtimes, a.modes
     for pair in pairs:
         row, other = pair
         if (
             other < 0
-            or not a.kinds[row] == b.kinds[other] == file
-            or a.sizes[row] != b.sizes[other]
-            or (kept.modes and a.modes[row] != b.modes[other])
+            or not kinds[row] == b.kinds[other] == file
+            or sizes[row] != b.sizes[other]
+            or (kept.modes and modes[row] != b.modes[other])
             or (kept.owner and (a.uids[row] != b.uids[other] or a.gids[row] != b.gids[other]))
         ):
             others.append(pair)
-        elif a.mtimes[row] == b.mtimes[other] or kept.mtime(a.mtimes[row]) == kept.mtime(b.mtimes[other]):
+        elif mtimes[row] == b.mtimes[other] or (
+            not exact and kept.mtime(mtimes[row]) == kept.mtime(b.mtimes[other])
+        ):
             alike.append(row)
         else:
             touched.append(row)

@@ -108,9 +108,18 @@ class ContentChecks:
     def _ask(self, files: Sequence[int], marks: int) -> None:
         if files[-1] >= len(self._marks):
             self._marks += bytes(files[-1] + 1 - len(self._marks))
+        known = self._marks
         for file in files:
-            self._marks[file] |= marks
+            known[file] |= marks
         self._asked += len(files)
+
+    def _answered(self, files: Sequence[int]) -> None:
+        """Takes _ASKED from all of these."""
+        marks = self._marks
+        for file in files:
+            if marks[file] & _ASKED:
+                marks[file] ^= _ASKED
+                self._asked -= 1
 
     def _take_mark(self, file: int, mark: int) -> bool:
         """Whether the file had it; then it has it no more."""
@@ -138,8 +147,7 @@ class ContentChecks:
     ) -> Conversation[None]:
         """Some of the files of an answer, from row `first` on: whole groups."""
         context, group = self._context, message.group
-        for file in files:
-            self._take_mark(file, _ASKED)
+        self._answered(files)
         with self._many_roots(files) as many:
             roots: list[bytes | None] = []
             singly: dict[int, _Root] = {}
@@ -237,15 +245,18 @@ class ContentChecks:
             self._suspects.extend(restless)
         compared = advanced = 0
         sizes = many.sizes if many.small is not None else context.entries.sizes_of(files)
+        marks, unsettled = self._marks, self._restless
         for row in same:
             file, size = files[row], sizes[row]
             if row in singly:
                 context.landing.same(file, None, singly[row].held)
-            elif restless and file in self._restless:
+            elif restless and file in unsettled:
                 continue
-            self._restless.discard(file)
+            if unsettled:
+                unsettled.discard(file)
             compared += size
-            if self._take_mark(file, _TOUCHED):
+            if marks[file] & _TOUCHED:
+                marks[file] ^= _TOUCHED
                 advanced += size
         context.tally.compared(compared)
         context.tally.advance(advanced)

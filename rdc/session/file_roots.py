@@ -55,6 +55,11 @@ class FileRoots:
         for at in range(0, len(files), most):
             part = files[at : at + most]
             sizes, roots = self._many(part, keep=keep)
+            if all(roots):
+                found.files.extend(part)
+                found.sizes.extend(sizes)
+                found.roots.extend(roots)
+                continue
             for file, size, root in zip(part, sizes, roots, strict=True):
                 if not root:
                     try:
@@ -75,8 +80,9 @@ class FileRoots:
         from rdc.session.many_roots import many_roots
 
         manifest = self._description.manifest
+        entries, kinds = len(manifest), manifest.kinds
         for file in files:
-            if file >= len(manifest) or manifest.kinds[file] != Kind.FILE:
+            if file >= entries or kinds[file] != Kind.FILE:
                 raise no_file(file)
         if self._read is None and not keep and len(manifest) <= ROOTS_REMEMBERED:
             from rdc.session.root_memory import RootMemory

@@ -68,10 +68,10 @@ def many_roots(
     else:
         known = _known(memory, [files[row] for row in rows])
         small = small_roots(root, paths, lengths, params, catalog, keep=keep, known=known)
-    for number, row in enumerate(rows):
-        roots[row] = small.roots[number]
-        if memory is not None and roots[row]:
-            memory.put(files[row], small.opened.ctimes[number], roots[row])
+    for row, found, ctime in zip(rows, small.roots, small.opened.ctimes, strict=True):
+        roots[row] = found
+        if memory is not None and found:
+            memory.put(files[row], ctime, found)
     return ManyRoots(roots, sizes, rows, small)
 
 

@@ -345,8 +345,9 @@ class Manifest:
         """Of increasing rows. Raises IndexError for rows that do not exist."""
         paths: list[bytes] = []
         for directory, part in self.runs(rows):
-            names, first = self.listing(directory).names, self.firsts[directory]
-            above = self.directories[directory]
+            opened = self._opened.get(directory)
+            names = strings(self.names(directory)) if opened is None else opened.names
+            first, above = self.firsts[directory], self.directories[directory]
             start = above + b"/" if above else b""
             paths += [start + names[row - first] for row in part]
         return paths

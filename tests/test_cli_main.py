@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,7 +18,9 @@ from rdc.cli import main, serve, sync
 from rdc.cli.environment import Environment
 from rdc.errors import CommandMissingError, ExitCode, RdcError, StreamError, UsageError
 from rdc.kernel import kernel_name
+from tests.ending_rdc import STARTED
 from tests.fake_environment import BrokenStream, FakeProcess
+from tests.syncing import PSEUDO_SSH
 
 RDC = [sys.executable, "-m", "rdc"]
 
@@ -224,3 +227,20 @@ def test_told_to_stop(number: int) -> None:
         child.send_signal(number)
         _, err = child.communicate()
     assert (child.returncode, err) == (20, "rdc: interrupted\n")
+
+
+def test_a_run_that_had_threads_ends_without_taking_python_apart(tmp_path: Path) -> None:
+    content = os.urandom(32 << 20)
+    for name, mtime in (("source", 10**9), ("destination", 2 * 10**9)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(content)
+        os.utime(tmp_path / name / "file", (mtime, mtime))
+    near, far = tmp_path / "near", tmp_path / "far"
+    command = [sys.executable, "-m", "tests.ending_rdc"]
+    ends = ["-e", str(PSEUDO_SSH), "--remote-path", shlex.join([*command, str(far)])]
+    places = [f"{tmp_path / 'source'}/", f"host:{tmp_path / 'destination'}/"]
+    subprocess.run(
+        [*command, str(near), "sync", *ends, *places], cwd=Path(__file__).parent.parent, check=True
+    )
+    assert set(near.read_text().splitlines()) == {STARTED}
+    assert set(far.read_text().splitlines()) == {STARTED}

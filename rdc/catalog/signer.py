@@ -243,12 +243,19 @@ class FileSigner:
         return self._pool is not None or self._shareable_bytes >= THREADS_WORTH
 
     def pool(self) -> ThreadPoolExecutor:
-        """The threads beside the caller's; they end with this object."""
+        """The threads beside the caller's; they end with `close`, or with this object."""
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor
 
             self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="rdc signer")
         return self._pool
+
+    def close(self) -> None:
+        """Ends the threads, which are idle by then. A process that still has some takes itself apart object
+        by object when it ends, which after a large sync costs 3 % of it."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
 
     def _chunking_shared(self, source: SourceFile, taker: ChunkTaker) -> Generator[int, None, bytes]:
         """This thread reads and cuts; all of them hash.

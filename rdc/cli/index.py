@@ -92,13 +92,15 @@ def _index(path: bytes, filters: FilterList, catalog: Catalog, terminal: IndexTe
     from rdc.files.confined import Root
 
     root = Root.open(path)
+    signer = FileSigner(catalog=catalog)
     try:
-        for signed in FileSigner(catalog=catalog).sign_many(_tasks(root, filters, terminal), roots_only=True):
+        for signed in signer.sign_many(_tasks(root, filters, terminal), roots_only=True):
             if signed.error is not None:
                 terminal.failed(signed.error)
             elif signed.identity is not None:
                 terminal.signed(signed.identity.size, known=signed.known)
     finally:
+        signer.close()
         root.close()
 
 

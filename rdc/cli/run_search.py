@@ -66,6 +66,7 @@ class RunSearch:
                 yield finder.add(
                     ChunkedFile(signed.key, volume.id, volume.block_size, signed.tree, protected)
                 )
+        self._signer.close()
         if finder.forgotten:
             text = f"{finder.forgotten:,} chunks were too many to remember: some equal parts were not found"
             self._reporter(Problem(ExitCode.OK, b"", text))

@@ -182,5 +182,6 @@ def serve_stdio(following: Following | None = None) -> ExitCode:
         return ExitCode.INTERRUPTED
     finally:
         transport.close()
+        signer.close()
         catalog.close()
     return ExitCode.OK

@@ -83,11 +83,14 @@ def sync(
     with opened_catalog(catalog, reporter) as store:
         run_ = _Run(source, destination, options, reporter, store)
         far = destination if source.host is None else source
-        if far.host is None:
-            return run_.here()
-        if far.port is None:
-            return run_.by_shell(far.host, shell or RemoteShell())
-        return run_.by_daemon(far.host, far.port, keys)
+        try:
+            if far.host is None:
+                return run_.here()
+            if far.port is None:
+                return run_.by_shell(far.host, shell or RemoteShell())
+            return run_.by_daemon(far.host, far.port, keys)
+        finally:
+            run_.close()
 
 
 def _location(place: Location | str | os.PathLike[str]) -> Location:
@@ -128,6 +131,9 @@ class _Run:
         self._files = 0
         self._bytes = 0
 
+    def close(self) -> None:
+        self._signer.close()
+
     def here(self) -> SyncReport:
         """Both ends in this process: the source answers from a thread of its own, so that both sides read
         and hash at the same time."""
@@ -145,8 +151,9 @@ class _Run:
             one_file_system=self._options.one_file_system,
         )
         self._pack = self._options.compress is True
-        link = LocalLink(self._fetch(), answer(FileSigner(catalog=self._signer.catalog)))
-        return self._report(link.run(), link)
+        with contextlib.closing(FileSigner(catalog=self._signer.catalog)) as signer:
+            link = LocalLink(self._fetch(), answer(signer))
+            return self._report(link.run(), link)
 
     def by_shell(self, host: str, shell: RemoteShell) -> SyncReport:
         """The other end is a child process: a remote shell that starts rdc there."""

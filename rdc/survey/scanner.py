@@ -99,6 +99,7 @@ class Scanner:
         for done in in_order(self._sign, batches, self._signer.workers):
             self._count_batch(done)
         self._sign_alone()
+        self._signer.close()
         outcome.census.flush()
         self._progress()
         outcome.reason = budget.reason

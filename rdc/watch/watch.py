@@ -92,7 +92,7 @@ def watch(
         compress = options.sync.compress or (options.sync.compress is None and far.host is not None)
         kind = _FromHere if source.host is None else _FromThere
         watch_ = kind(source, destination, options, line, compress, report, tell, signer)
-        with contextlib.suppress(KeyboardInterrupt):
+        with contextlib.suppress(KeyboardInterrupt), contextlib.closing(signer):
             watch_.run(sleep)
         return watch_.report()
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.kernel import blank_targets, nonzero_bytes, target_mask
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.source import SourceFile
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 from array import array
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.kernel import blank_targets, match_blocks, match_runs
@@ -18,6 +17,7 @@ from rdc.protocol.messages import BlockRequest
 from rdc.session.blanks import LOOK_AHEAD, LOOK_BACK, SOUGHT, blanked, is_code
 from rdc.session.commands import Send
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.files.source import SourceFile
-from rdc.kernel import blank_targets, block_fingerprints, hide, target_mask
+from rdc.kernel import blank_targets, block_fingerprints, hide, pack_mask, target_mask
 from rdc.limits import RANGES_PER_MESSAGE
 from rdc.model.sync import SyncOptions
 from rdc.plan import cells as cells_module
@@ -268,7 +268,8 @@ def test_what_is_told_makes_the_file(offset: int, length: int, wrong: int) -> No
     digests = cells_module.cell_digests(SECRET, b"".join(images), array("Q", map(len, images)))
     request = RangeRequest.of(1, ranges, claims=Claims(tuple(cells), digests), blank=True)
     taken = Corrections(
-        len(true), iter([((0, 1), bytes(mask[: 2 * CELL_BYTES])), ((2, 3, 4), bytes(mask[2 * CELL_BYTES :]))])
+        len(true),
+        iter([((0, 1), pack_mask(mask[: 2 * CELL_BYTES])), ((2, 3, 4), pack_mask(mask[2 * CELL_BYTES :]))]),
     )
     taken.ask(request)
     corrected: list[int] = []

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         TraitPairs,
         Winnower,
         absolute_targets,
+        bit_counts,
         blank_targets,
         block_fingerprints,
         cut_many,
@@ -29,15 +30,13 @@ if TYPE_CHECKING:
         node_columns,
         node_names,
         nonzero_bytes,
-        overlay,
         pack_mask,
-        place_targets,
+        put_targets,
         relative_targets,
         short_references,
         sum_words,
         take_targets,
         target_mask,
-        unpack_mask,
     )
 else:
     _module = chosen_module()
@@ -46,6 +45,7 @@ else:
     TraitPairs = _module.TraitPairs
     Winnower = _module.Winnower
     absolute_targets = _module.absolute_targets
+    bit_counts = _module.bit_counts
     blank_targets = _module.blank_targets
     block_fingerprints = _module.block_fingerprints
     cut_many = _module.cut_many
@@ -59,15 +59,13 @@ else:
     node_columns = _module.node_columns
     node_names = _module.node_names
     nonzero_bytes = _module.nonzero_bytes
-    overlay = _module.overlay
     pack_mask = _module.pack_mask
-    place_targets = _module.place_targets
+    put_targets = _module.put_targets
     relative_targets = _module.relative_targets
     short_references = _module.short_references
     sum_words = _module.sum_words
     take_targets = _module.take_targets
     target_mask = _module.target_mask
-    unpack_mask = _module.unpack_mask
 
 __all__ = [
     "Cutter",
@@ -75,6 +73,7 @@ __all__ = [
     "TraitPairs",
     "Winnower",
     "absolute_targets",
+    "bit_counts",
     "blank_targets",
     "block_fingerprints",
     "cut_many",
@@ -88,13 +87,11 @@ __all__ = [
     "node_columns",
     "node_names",
     "nonzero_bytes",
-    "overlay",
     "pack_mask",
-    "place_targets",
+    "put_targets",
     "relative_targets",
     "short_references",
     "sum_words",
     "take_targets",
     "target_mask",
-    "unpack_mask",
 ]

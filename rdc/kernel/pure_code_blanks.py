@@ -20,14 +20,13 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
 __all__ = [
+    "bit_counts",
     "blank_targets",
     "hide",
-    "overlay",
     "pack_mask",
-    "place_targets",
+    "put_targets",
     "take_targets",
     "target_mask",
-    "unpack_mask",
 ]
 
 FIELD = 4
@@ -104,12 +103,14 @@ def pack_mask(mask: ReadableBuffer, /) -> bytes:
     return number.to_bytes(-(-len(bytes(mask)) // 8), "little")
 
 
-def unpack_mask(bits: ReadableBuffer, size: int, /) -> bytes:
-    """The mask of `size` bytes that pack_mask() made these of. ValueError where they are not of so many."""
+def bit_counts(bits: ReadableBuffer, size: int, /) -> bytes:
+    """How many are set in each `size` bytes of bits, the last of which may be fewer, as native 64-bit
+    numbers. ValueError for a size below 1."""
     packed = bytes(bits)
-    if size < 0 or len(packed) != -(-size // 8):
-        raise ValueError(f"code blanks: {len(packed)} bytes of bits for a mask of {size}")
-    return bytes(0xFF if packed[place // 8] >> place % 8 & 1 else 0 for place in range(size))
+    if size < 1:
+        raise ValueError(f"code blanks: pieces of {size} bytes")
+    pieces = (packed[at : at + size] for at in range(0, len(packed), size))
+    return array("Q", (int.from_bytes(piece, "little").bit_count() for piece in pieces)).tobytes()
 
 
 def take_targets(
@@ -135,21 +136,44 @@ def take_targets(
     return bytes(taken), counts.tobytes()
 
 
-def place_targets(
-    mask: ReadableBuffer, targets: ReadableBuffer, size: int, offsets: ReadableBuffer, /
-) -> bytes:
-    """As long as `mask`, the bytes that take_targets() made `targets` of, in their places; zeros elsewhere.
-    ValueError where there are not as many as the mask has, and as above."""
-    selected, taken = bytes(mask), bytes(targets)
-    pieces = list(_pieces(len(selected), size, offsets))
-    if len(taken) != len(selected) - selected.count(0):
-        raise _uneven(len(selected), len(taken))
-    placed = bytearray(_put(selected, taken))
-    for start, offset in pieces:
-        shown = selected[start : start + size]
-        converted = _converted(bytes(placed[start : start + size]), shown, offset, -1)
-        placed[start : start + size] = _put(shown, converted)
-    return bytes(placed)
+def put_targets(
+    content: WriteableBuffer,
+    start: int,
+    bits: ReadableBuffer,
+    targets: ReadableBuffer,
+    size: int,
+    offsets: ReadableBuffer,
+    /,
+) -> int:
+    """Puts into `content`, a file's bytes from `start` on, what of those that take_targets() made `targets`
+    of belongs there: how many bytes.
+
+    `bits`: what pack_mask() made of the mask of pieces, whose `size` is a multiple of 8. ValueError where
+    there are more or fewer targets than bits are set, as above, and for what ends past 2^63 - 1; some may
+    have been put by then.
+    """
+    packed, taken = bytes(bits), bytes(targets)
+    if size % 8:
+        raise ValueError(f"code blanks: pieces of {size} bytes, not of eights")
+    mask = bytes(packed[place // 8] >> place % 8 & 1 for place in range(8 * len(packed)))
+    pieces = list(_pieces(len(mask), size, offsets))
+    if len(taken) != sum(mask):
+        raise _uneven(sum(mask), len(taken))
+    count = at = 0
+    with memoryview(content).cast("B") as view:
+        ends = [start + len(view), *(offset + len(mask[first : first + size]) for first, offset in pieces)]
+        if start < 0 or max(ends) >= 1 << 63:
+            raise ValueError(f"code blanks: content at {start}, or pieces, that do not end at 0 to 2^63 - 1")
+        for first, offset in pieces:
+            shown = mask[first : first + size]
+            placed = _put(shown, taken[at : at + sum(shown)])
+            at += sum(shown)
+            places = (place for place, selected in enumerate(shown, offset - start) if selected)
+            for place, byte in zip(places, _converted(placed, shown, offset, -1), strict=True):
+                if 0 <= place < len(view):
+                    view[place] = byte
+                    count += 1
+    return count
 
 
 def _put(mask: bytes, taken: bytes) -> bytes:
@@ -179,17 +203,6 @@ def hide(content: ReadableBuffer, mask: ReadableBuffer, blank: int, /) -> bytes:
     if len(plain) != len(selected):
         raise _uneven(len(selected), len(plain))
     return bytes(blank if hidden else byte for hidden, byte in zip(selected, plain, strict=True))
-
-
-def overlay(content: WriteableBuffer, image: ReadableBuffer, mask: ReadableBuffer, /) -> None:
-    """Puts the bytes of `image` into `content` where `mask` is not 00. ValueError where the three are not of
-    one length."""
-    with memoryview(content).cast("B") as view:
-        shown, selected = bytes(image), bytes(mask)
-        if not len(view) == len(shown) == len(selected):
-            raise _uneven(len(view), min(len(shown), len(selected)))
-        for run in _RUN.finditer(selected):
-            view[run.start() : run.end()] = shown[run.start() : run.end()]
 
 
 _RUN = re.compile(rb"[^\x00]+")

@@ -174,6 +174,7 @@ class Rebuild:
         at, count = self.temporary.size, chunks[0].count
         wanted, reads, sources = tile_reads(b"".join(map(_tiles, chunks)), CLOSE_BYTES)
         held = self._read(array("Q", reads))
+        content: bytes | bytearray
         with memoryview(self._inbox) as inbox, inbox[:wanted] as literals:
             content = put_tiles(sources, held, literals)
         del self._inbox[:wanted]
@@ -252,7 +253,7 @@ class Rebuild:
                 else:
                     yield part.length
 
-    def _put(self, chunk: bytes, digest: bytes, count: int) -> None:
+    def _put(self, chunk: bytes | bytearray, digest: bytes, count: int) -> None:
         self._builder.repeat(digest, len(chunk), count)
         for _ in range(count):
             self.temporary.write(chunk)

@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from rdc.files.failure import changed, failure
 from rdc.files.tick import outlast
 from rdc.model.entries import Identity, Metadata
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from rdc.kernel.pure_siphash import siphash
 from rdc.rabin import byte_table, is_irreducible, power_of_x, remainder_of_product
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from array import array
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from rdc.kernel.pure_code_targets import NAMES_DATA
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 from operator import add, sub
-from typing import TYPE_CHECKING
 
 from rdc.kernel import blank_targets, nonzero_bytes, target_mask
 from rdc.kernel.pieces import take_ranges
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.source import SourceFile
 

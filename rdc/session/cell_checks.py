@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 from operator import add
-from typing import TYPE_CHECKING
 
 from rdc.kernel import hide, take_targets
 from rdc.kernel.pieces import put_tiles, tile_range, tile_reads
@@ -16,6 +15,7 @@ from rdc.protocol.messages import Correction, Targets
 from rdc.records import dataclass
 from rdc.session.blanks import CLAIMED, shown
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

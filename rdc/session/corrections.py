@@ -6,7 +6,6 @@ from array import array
 from bisect import bisect_right
 from collections import deque
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.kernel import nonzero_bytes, overlay, place_targets
@@ -14,6 +13,7 @@ from rdc.limits import SIZE_LIMIT
 from rdc.plan.cells import stretches
 from rdc.protocol.claims import CELL_BYTES, rests
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -7,7 +7,6 @@ from array import array
 from functools import partial
 from itertools import accumulate
 from operator import sub
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.kernel import blank_targets, match_blocks, match_runs
@@ -20,6 +19,7 @@ from rdc.protocol.messages import BlockRequest
 from rdc.session.blanks import LOOK_AHEAD, LOOK_BACK, SOUGHT, blanked, blanked_into, is_code
 from rdc.session.commands import Send
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from rdc.errors import printable
 from rdc.kernel import hide, pack_mask, unpack_mask
@@ -23,6 +22,7 @@ from rdc.session.code import Places
 from rdc.session.corrections import Corrections
 from rdc.session.mismatch import MismatchError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 

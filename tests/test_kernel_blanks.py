@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from array import array
 from collections.abc import Callable
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -164,6 +165,16 @@ def test_both_find_the_same(code: bytes, blank: int) -> None:
     assert slow == fast == bytes(blank if hidden else byte for hidden, byte in zip(mask, code, strict=True))
 
 
+@given(st.lists(codes, max_size=5), st.integers(0, 255))
+def test_parts_are_looked_at_by_themselves(parts: list[bytes], blank: int) -> None:
+    code, lengths = b"".join(parts), array("Q", map(len, parts))
+    masks = b"".join(map(pure.target_mask, parts))
+    assert _kernel.target_mask(code, lengths) == pure.target_mask(code, lengths) == masks
+    slow, fast = bytearray(code), bytearray(code)
+    assert pure.blank_targets(slow, blank, lengths) == _kernel.blank_targets(fast, blank, lengths)
+    assert slow == fast == _kernel.hide(code, masks, blank)
+
+
 @given(codes, st.data())
 def test_what_is_further_away_does_not_matter(code: bytes, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(code)))
@@ -310,6 +321,16 @@ def test_what_does_not_fit_is_refused(module: Any) -> None:
         lambda: module.hide(b"ab", b"\0\0", -1),
         lambda: module.blank_targets(bytearray(3), 256),
         lambda: module.blank_targets(bytearray(3), -1),
+        *[
+            partial(take, lengths)
+            for take in (partial(module.target_mask, b"abc"), partial(module.blank_targets, bytearray(3), 1))
+            for lengths in (
+                b"",
+                bytes(7),
+                bytes(8),
+                *(array("Q", rows) for rows in ((2,), (4,), (1, 3), (4, (1 << 64) - 1))),
+            )
+        ],
     ]
     for refused in refusals:
         with pytest.raises(ValueError, match="code blanks"):
@@ -322,4 +343,6 @@ def test_what_does_not_fit_is_refused(module: Any) -> None:
     assert module.take_targets(b"", b"", 1, b"") == (b"", b"")
     assert module.put_targets(bytearray(), 0, b"", b"", 8, b"") == 0
     assert module.bit_counts(b"", 1) == b""
-    assert module.target_mask(b"") == b""
+    assert (
+        module.target_mask(b"") == module.target_mask(b"", b"") == module.target_mask(b"", bytes(16)) == b""
+    )

@@ -14,6 +14,7 @@ PACKAGE = Path(rdc.__file__).parent
 # Rank 0 is two steps: values may mention errors and limits, never the other way.
 RANKS: dict[str, float] = {
     "records": -1,
+    "typed": -1,
     "errors": 0,
     "limits": 0,
     "model": 0.5,

@@ -6,7 +6,6 @@ import time
 from _thread import RLock  # threading's are these
 from array import array
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.database import Database
 from rdc.catalog.entry import Entry, FileState, place_of, stamps
@@ -23,7 +22,9 @@ from rdc.limits import (
 )
 from rdc.model.entries import strings
 from rdc.records import dataclass
+from rdc.typed import TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Sequence

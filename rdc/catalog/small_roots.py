@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.catalog.small_files import SignedFiles, SmallFiles
 from rdc.files.opened import OpenedFiles
 from rdc.records import dataclass
 from rdc.signature.short import sign_short
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType

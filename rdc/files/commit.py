@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
 
 from rdc.errors import FileError, RdcError
 from rdc.files.descriptors import share_of_descriptors
@@ -15,7 +14,9 @@ from rdc.files.settle import settle_file
 from rdc.files.small import stage_small, stage_versions
 from rdc.files.source import identity_of
 from rdc.model.entries import Identity, Metadata, little_endian_integers
+from rdc.typed import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 

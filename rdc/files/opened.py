@@ -7,12 +7,13 @@ and Root: those know every case and name it. So there are no errors here, and wi
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Protocol
 
 from rdc.files.descriptors import share_of_descriptors
 from rdc.limits import OPENED_FILES
 from rdc.model.entries import Identity
+from rdc.typed import Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType, TracebackType

@@ -2,26 +2,73 @@
 #include "binding.h"
 
 #include "code_blanks.h"
+#include "word_differences.h"
 
 static void uneven(Py_ssize_t expected, Py_ssize_t found)
 {
     PyErr_Format(PyExc_ValueError, "code blanks: %zd bytes that do not fit a mask of %zd", found, expected);
 }
 
+/* The lengths of the parts that a content consists of, 64 bits each; without any it is one. */
+typedef struct {
+    Py_buffer lengths;
+    size_t whole, count;
+} parts;
+
+static size_t part_length(const parts *p, size_t row)
+{
+    uint64_t length = p->whole;
+    if (p->lengths.obj)
+        memcpy(&length, (const uint8_t *)p->lengths.buf + 8 * row, 8);
+    return (size_t)length;
+}
+
+/* Whether the parts make `size` bytes; if not, an exception is set. */
+static int make_up(parts *p, Py_ssize_t size)
+{
+    size_t left = p->whole = (size_t)size;
+    p->count = p->lengths.obj ? (size_t)p->lengths.len / 8 : 1;
+    for (size_t row = 0; row < p->count && part_length(p, row) <= left; row++) {
+        left -= part_length(p, row);
+        if (row + 1 == p->count && !left && p->lengths.len % 8 == 0)
+            return 1;
+    }
+    if (!p->count && !left && p->lengths.len == 0)
+        return 1;
+    PyErr_Format(PyExc_ValueError, "code blanks: lengths, 8 bytes each, that add up to %zd bytes", size);
+    return 0;
+}
+
+static void release_parts(parts *p)
+{
+    if (p->lengths.obj)
+        PyBuffer_Release(&p->lengths);
+}
+
 static PyObject *target_mask(PyObject *module, PyObject *args)
 {
     Py_buffer content;
+    parts p = {0};
+    PyObject *mask = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*:target_mask", &content))
+    if (!PyArg_ParseTuple(args, "y*|y*:target_mask", &content, &p.lengths))
         return NULL;
-    PyObject *mask = PyBytes_FromStringAndSize(NULL, content.len);
+    if (make_up(&p, content.len))
+        mask = PyBytes_FromStringAndSize(NULL, content.len);
     if (mask) {
+        const uint8_t *from = content.buf;
         uint8_t *to = (uint8_t *)PyBytes_AS_STRING(mask);
         Py_BEGIN_ALLOW_THREADS
-        rdc_target_mask(content.buf, (size_t)content.len, to);
+        for (size_t row = 0; row < p.count; row++) {
+            const size_t length = part_length(&p, row);
+            rdc_target_mask(from, length, to);
+            from += length;
+            to += length;
+        }
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&content);
+    release_parts(&p);
     return mask;
 }
 
@@ -68,20 +115,26 @@ static PyObject *blank_targets(PyObject *module, PyObject *args)
 {
     Py_buffer content;
     long blank;
+    parts p = {0};
     PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "w*l:blank_targets", &content, &blank))
+    if (!PyArg_ParseTuple(args, "w*l|y*:blank_targets", &content, &blank, &p.lengths))
         return NULL;
     if (blank < 0 || blank > UINT8_MAX) {
         PyErr_Format(PyExc_ValueError, "code blanks: %ld is no byte", blank);
-    } else {
-        size_t count;
+    } else if (make_up(&p, content.len)) {
+        uint8_t *code = content.buf;
+        size_t count = 0;
         Py_BEGIN_ALLOW_THREADS
-        count = rdc_blank_targets(content.buf, (size_t)content.len, (uint8_t)blank);
+        for (size_t row = 0; row < p.count; row++) {
+            count += rdc_blank_targets(code, part_length(&p, row), (uint8_t)blank);
+            code += part_length(&p, row);
+        }
         Py_END_ALLOW_THREADS
         result = PyLong_FromSize_t(count);
     }
     PyBuffer_Release(&content);
+    release_parts(&p);
     return result;
 }
 
@@ -149,7 +202,7 @@ static PyObject *take_targets(PyObject *module, PyObject *args)
     if (content.len != mask.len)
         uneven(mask.len, content.len);
     else if (fit(&p, size) && (counts = PyBytes_FromStringAndSize(NULL, p.offsets.len)))
-        taken = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)rdc_masked(mask.buf, p.total));
+        taken = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)rdc_nonzero_bytes(mask.buf, p.total));
     if (taken) {
         uint8_t *to = (uint8_t *)PyBytes_AS_STRING(taken);
         Py_BEGIN_ALLOW_THREADS

@@ -2,6 +2,7 @@
 #include "code_blanks.h"
 
 #include "code_form.h"
+#include "word_differences.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -39,8 +40,8 @@ static int agrees(const rdc_code_form *form)
         memcpy(code + i, entry, sizeof entry);
     form->mask(code, CHECKED, mask[0]);
     rdc_code_plain.mask(code, CHECKED, mask[1]);
-    return !memcmp(mask[0], mask[1], CHECKED) && rdc_masked(mask[0], CHECKED) &&
-           form->blank(code, CHECKED, 0xff) * FIELD == rdc_masked(mask[0], CHECKED);
+    return !memcmp(mask[0], mask[1], CHECKED) && rdc_nonzero_bytes(mask[0], CHECKED) &&
+           form->blank(code, CHECKED, 0xff) * FIELD == rdc_nonzero_bytes(mask[0], CHECKED);
 }
 
 static const rdc_code_form *form = &rdc_code_plain;
@@ -74,14 +75,6 @@ static inline uint64_t set_at(const uint8_t *mask, size_t size, size_t at)
     for (size_t i = at; i < size; i++)
         set |= (uint64_t)(mask[i] != 0) << (i - at);
     return set;
-}
-
-size_t rdc_masked(const uint8_t *mask, size_t size)
-{
-    size_t count = 0;
-    for (size_t at = 0; at < size; at += STEP)
-        count += (size_t)__builtin_popcountll(set_at(mask, size, at));
-    return count;
 }
 
 void rdc_pack_mask(const uint8_t *mask, size_t size, uint8_t *bits)

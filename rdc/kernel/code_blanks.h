@@ -14,16 +14,13 @@ void rdc_target_mask(const uint8_t *code, size_t size, uint8_t *mask);
 /* Overwrites the fields with `blank`; how many there were. */
 size_t rdc_blank_targets(uint8_t *code, size_t size, uint8_t blank);
 
-/* Bytes that are not 0. */
-size_t rdc_masked(const uint8_t *mask, size_t size);
-
 /* A bit for each byte of a mask, the lowest of a byte first, the last one's rest 0. */
 void rdc_pack_mask(const uint8_t *mask, size_t size, uint8_t *bits);
 
 /* How many are set in so many bytes of bits. */
 size_t rdc_count_bits(const uint8_t *bits, size_t length);
 
-/* What `mask` selects of code at `offset` of a file, distances as places; `taken` has room for rdc_masked(), of which it
+/* What `mask` selects of code at `offset` of a file, distances as places; `taken` has room for rdc_nonzero_bytes(), of which it
  * returns how many these are. */
 size_t rdc_take_targets(const uint8_t *code, const uint8_t *mask, size_t size, uint64_t offset, uint8_t *taken);
 

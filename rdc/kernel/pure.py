@@ -12,7 +12,6 @@ from __future__ import annotations
 import struct
 from array import array
 from collections import deque
-from typing import TYPE_CHECKING
 
 from rdc.kernel.constants import (
     FEW_FEATURES_BELOW,
@@ -46,6 +45,7 @@ from rdc.kernel.pure_siphash import siphash
 from rdc.kernel.pure_word_differences import difference_words, nonzero_bytes, sum_words
 from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINNOW_MAX_LIMIT
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from array import array
-from typing import TYPE_CHECKING
+from itertools import accumulate
 
 from rdc.kernel.pure_code_targets import NAMES_DATA
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -76,22 +77,38 @@ def _fields(content: bytes) -> list[int]:
     return fields
 
 
-def target_mask(content: ReadableBuffer, /) -> bytes:
-    """FF for each byte of a field, 00 for all others."""
+def _fields_of_parts(content: bytes, lengths: ReadableBuffer | None) -> list[int]:
+    if lengths is None:
+        return _fields(content)
+    packed = bytes(lengths)
+    sizes = array("Q", packed) if len(packed) % 8 == 0 else array("Q", [1])
+    if sum(sizes) != len(content) or len(packed) % 8:
+        raise ValueError(f"code blanks: lengths, 8 bytes each, that add up to {len(content)} bytes")
+    starts = accumulate(sizes, initial=0)
+    return [
+        start + field
+        for start, size in zip(starts, sizes, strict=False)
+        for field in _fields(content[start : start + size])
+    ]
+
+
+def target_mask(content: ReadableBuffer, lengths: ReadableBuffer | None = None, /) -> bytes:
+    """FF for each byte of a field, 00 for all others. `lengths`, 64 bits each: of the parts that `content`
+    has one behind the other, each looked at by itself. ValueError where they do not add up."""
     plain = bytes(content)
     mask = bytearray(len(plain))
-    for field in _fields(plain):
+    for field in _fields_of_parts(plain, lengths):
         mask[field : field + FIELD] = b"\xff" * FIELD
     return bytes(mask)
 
 
-def blank_targets(content: WriteableBuffer, blank: int, /) -> int:
-    """Overwrites every byte of a field with `blank`; how many fields there were. ValueError for a number that
-    is no byte."""
+def blank_targets(content: WriteableBuffer, blank: int, lengths: ReadableBuffer | None = None, /) -> int:
+    """Overwrites every byte of a field with `blank`; how many fields there were. `lengths` as above.
+    ValueError for a number that is no byte, too."""
     if not 0 <= blank <= 255:
         raise ValueError(f"code blanks: {blank} is no byte")
     with memoryview(content).cast("B") as view:
-        fields = _fields(bytes(view))
+        fields = _fields_of_parts(bytes(view), lengths)
         for field in fields:
             view[field : field + FIELD] = bytes([blank]) * FIELD
     return len(fields)

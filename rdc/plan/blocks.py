@@ -12,7 +12,6 @@ from array import array
 from collections import deque
 from itertools import accumulate
 from operator import mul, sub
-from typing import TYPE_CHECKING
 
 from rdc.kernel.pieces import tile_range
 from rdc.plan.descent import Fetch, Patch, Pieces, Repeat
@@ -22,6 +21,7 @@ from rdc.plan.questions import NOWHERE, ORDERED_COST, Ask, Find, fingerprint_wid
 from rdc.plan.region_search import RegionQuestion, RegionSearch
 from rdc.plan.regions import REGION_BYTES, Window, sliced
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 

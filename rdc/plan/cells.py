@@ -10,7 +10,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from itertools import accumulate, islice
 from operator import mul
-from typing import TYPE_CHECKING
 
 from rdc.kernel.naming import NAME_BYTES, name_parts
 from rdc.kernel.pieces import LITERAL
@@ -18,6 +17,7 @@ from rdc.limits import CELLS_PER_ANSWER, CELLS_PER_MESSAGE, RANGES_PER_MESSAGE, 
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

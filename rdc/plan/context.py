@@ -5,12 +5,12 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate, chain
 from operator import mul
-from typing import TYPE_CHECKING
 
 from rdc.kernel.pieces import around_ranges
 from rdc.limits import PACKED_CONTEXT_BYTES
 from rdc.plan.descent import ByteRange, Copy, Patch, Repeat, Reuse, ReuseChunk
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

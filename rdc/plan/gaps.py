@@ -9,11 +9,11 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 from operator import mul
-from typing import TYPE_CHECKING
 
 from rdc.plan.descent import ByteRange, Fetch, Repeat, Reuse, ReuseChunk
 from rdc.plan.regions import UNPLACED, Window
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

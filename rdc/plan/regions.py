@@ -7,11 +7,11 @@ for changed addresses: smaller blocks are then tried in few places, so that thei
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.kernel.pieces import join_pieces, open_runs, place_blocks
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias

@@ -6,12 +6,11 @@ is over all of it, with zeros for what is in the ranges of the same request.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.limits import CELLS_PER_MESSAGE, SIZE_LIMIT
 from rdc.protocol.columns import pack_gaps, unpack_gaps
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
 from rdc.limits import (
     BLOCK_SIZE_MAX,
     BLOCK_SIZE_MIN,
@@ -31,7 +29,9 @@ from rdc.protocol.field_types import (
 from rdc.protocol.fields import Blob, Column, Flag, Integer, Parts
 from rdc.protocol.ranges import Ranged, columns_of
 from rdc.records import dataclass
+from rdc.typed import Annotated
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
 from rdc.limits import (
     CELLS_PER_ANSWER,
     DATA_BYTES,
@@ -20,7 +18,9 @@ from rdc.protocol.field_types import DIGEST_BYTES, Digest, Failure, Files, Line,
 from rdc.protocol.fields import Blob, Column, Content, Flag, Gaps, Integer
 from rdc.protocol.ranges import Ranged, columns_of
 from rdc.records import dataclass
+from rdc.typed import Annotated
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

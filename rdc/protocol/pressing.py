@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.limits import WINDOW_LOG
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import zstandard
 
@@ -36,7 +35,7 @@ class Pressing:
 
     def compressor(self) -> zstandard.ZstdCompressor:
         """What makes such frames, one at a time."""
-        import zstandard
+        from rdc.protocol.zstd import zstandard
 
         parameters = zstandard.ZstdCompressionParameters.from_level(
             self.level, window_log=self.frame_log or WINDOW_LOG, enable_ldm=self.far

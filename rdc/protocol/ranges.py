@@ -5,10 +5,10 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate, chain
 from operator import add, sub
-from typing import TYPE_CHECKING
 
 from rdc.limits import SIZE_LIMIT
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from operator import or_
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -30,6 +29,7 @@ from rdc.session.mismatch import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.short import sign_short
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -6,8 +6,6 @@ else changed is found out when it is named, all others when the whole trees are 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import ExitCode, FileError, ProtocolError, printable
 from rdc.files.move import Moved, make_durable, move_directory, move_file
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, strings
@@ -21,6 +19,7 @@ from rdc.session.directories import Announced, writing_code
 from rdc.session.receiving import Receiving
 from rdc.session.vanished import Vanished
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 

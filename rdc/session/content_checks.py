@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from math import isqrt
-from typing import TYPE_CHECKING, NamedTuple
 
 from rdc.errors import FileError
 from rdc.files.opened import most_opened
@@ -13,7 +12,9 @@ from rdc.protocol.messages import RootRequest
 from rdc.session.commands import Send
 from rdc.session.file_queue import FileQueue
 from rdc.signature.records import group_references
+from rdc.typed import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 

@@ -6,13 +6,13 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.kernel import bit_counts, put_targets
 from rdc.limits import SIZE_LIMIT
 from rdc.protocol.claims import CELL_BYTES, rests
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -7,8 +7,6 @@ descent find the directories to be compared, from which on both ways are one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import ExitCode, ProtocolError
 from rdc.limits import FURTHER_BYTES, SMALL_MANIFEST
 from rdc.model.entries import Kind
@@ -35,6 +33,7 @@ from rdc.session.receiving import Receiving
 from rdc.session.settlement import Settlement
 from rdc.tree.manifest import Manifest, covering_root
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.model.kept import Kept

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
-
 from rdc.errors import RdcError, StreamError
 from rdc.session.bandwidth import TokenBucket
 from rdc.session.byte_link import ByteLink
 from rdc.session.heartbeat import Heartbeat
 from rdc.session.runner import Runner, unknown_there
+from rdc.typed import TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 

@@ -7,7 +7,6 @@ blocks, as long as those pay. What is left is the recipe: what to take from wher
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.limits import NODES_PER_MESSAGE
@@ -19,6 +18,7 @@ from rdc.session.gaps import FileGaps
 from rdc.session.rounds import FEW_BYTES, rounds_left, rounds_left_for_few
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.files.replace import Replacement
 from rdc.files.source import HeldContent
 from rdc.files.spool import Spool
@@ -17,6 +15,7 @@ from rdc.session.open_base import OpenBase
 from rdc.session.rebuild import Rebuild
 from rdc.signature.digests import DIGEST_BYTES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

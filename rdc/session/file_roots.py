@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import FileError
 from rdc.files.opened import most_opened
 from rdc.limits import OPENED_FILES_LEAST, ROOTS_REMEMBERED
@@ -13,6 +11,7 @@ from rdc.records import dataclass
 from rdc.session.commands import Send
 from rdc.session.description import no_file
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import FileError, RdcError
 from rdc.files.commit import CommitGroup
 from rdc.files.small import NewVersions
@@ -13,6 +11,7 @@ from rdc.plan.itemize import RENAMING, itemize
 from rdc.progress import ItemChanged, Problem
 from rdc.records import replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

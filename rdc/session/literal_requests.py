@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from rdc.errors import printable
 from rdc.kernel import hide, pack_mask
 from rdc.kernel.pieces import put_tiles, tile_reads
 from rdc.limits import CELLS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
+from rdc.plan.base_reads import by_base
 from rdc.plan.cells import cell_digests, cell_sizes, divided, divided_wholly, doubtful
 from rdc.plan.context import context_ranges, known_pieces
 from rdc.plan.descent import literal_ranges
@@ -22,6 +22,7 @@ from rdc.session.code import Places
 from rdc.session.corrections import Corrections
 from rdc.session.mismatch import MismatchError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import TypeAlias
@@ -134,12 +135,11 @@ def _put_together(fetch: FileFetch, tiles: bytes, source: Callable[[int], Source
     """What `tiles` say, with zeros for what is to be fetched, and its mask, with blanks for targets; if these
     are left out: if not, no mask. `source`: gives a base."""
     wanted, reads, sources = tile_reads(tiles, CLOSE_BYTES)
-    numbers, zeros = iter(array("Q", reads)), bytes(wanted)
-    where = zip(numbers, numbers, numbers, strict=True)
+    zeros = bytes(wanted)
     if not fetch.blank:
-        held = b"".join([source(base).pread(offset, length) for base, offset, length in where])
+        held = b"".join([source(base).read_ranges(rows) for base, rows in by_base(array("Q", reads))])
         return put_tiles(sources, held, zeros), b""
-    looks = [shown(source(base), offset, length) for base, offset, length in where]
+    looks = [shown(source(base), rows) for base, rows in by_base(array("Q", reads))]
     images = put_tiles(sources, b"".join([held for held, _ in looks]), zeros)
     mask = put_tiles(sources, b"".join([hidden for _, hidden in looks]), zeros)
     return hide(images, mask, CLAIMED), mask

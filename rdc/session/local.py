@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rdc.errors import RdcError, StreamError
 from rdc.limits import INBOUND_BYTES
@@ -24,7 +23,9 @@ from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import Data, FileBatch, decode, encode
 from rdc.session.bandwidth import TokenBucket
 from rdc.session.commands import Pace, Receive, Send
+from rdc.typed import Generic, TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.sync import MessageCost
     from rdc.protocol.messages import Message

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING
 
 from rdc.plan.descent import ByteRange
 from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -4,10 +4,10 @@ where the link is slow enough."""
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from rdc.protocol.pressing import HARD, PLAIN, QUICK
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.protocol.pressing import Pressing
 

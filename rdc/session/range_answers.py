@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rdc.kernel import blank_targets, block_fingerprints
 from rdc.kernel.pieces import range_reads, take_ranges
@@ -20,6 +19,7 @@ from rdc.session.commands import Press, Send
 from rdc.session.pressure import Content
 from rdc.session.tables import tabled
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

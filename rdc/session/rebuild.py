@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -11,12 +10,14 @@ from rdc.errors import printable
 from rdc.kernel.naming import name_parts
 from rdc.kernel.pieces import LITERAL, fetched_ranges, put_tiles, tile_reads
 from rdc.limits import SIZE_LIMIT
+from rdc.plan.base_reads import by_base
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse, ReuseChunk
 from rdc.session.mending import Mending
 from rdc.session.mismatch import MismatchError
 from rdc.signature.build import TreeBuilder
 from rdc.signature.digests import DIGEST_BYTES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
@@ -173,7 +174,8 @@ class Rebuild:
         """Makes them of what is here, checks them, and writes them; a single one as often as it comes."""
         at, count = self.temporary.size, chunks[0].count
         wanted, reads, sources = tile_reads(b"".join(map(_tiles, chunks)), CLOSE_BYTES)
-        held = self._read(array("Q", reads))
+        bases = by_base(array("Q", reads))
+        held = b"".join([self._bases[base].source.read_ranges(rows) for base, rows in bases])
         content: bytes | bytearray
         with memoryview(self._inbox) as inbox, inbox[:wanted] as literals:
             content = put_tiles(sources, held, literals)
@@ -217,16 +219,6 @@ class Rebuild:
         if reference and self._reference(digest) != reference:
             raise self._mismatch("a chunk that arrived is not the one its reference names")
         return digest
-
-    def _read(self, reads: array[int]) -> bytes:
-        """Bytes of the bases, one read behind the other: of rebuilt code one for hundreds of copies."""
-        numbers = iter(reads)
-        return b"".join(
-            [
-                self._bases[base].source.pread(offset, length)
-                for base, offset, length in zip(numbers, numbers, numbers, strict=True)
-            ]
-        )
 
     def _repeat(self, part: Repeat) -> Generator[None]:
         start, outside = self.temporary.size, self._repeating

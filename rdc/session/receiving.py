@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError
 from rdc.protocol.messages import Done
@@ -17,6 +16,7 @@ from rdc.session.transfer import Transfers
 from rdc.session.transfer_context import TransferContext
 from rdc.tree.manifest import Manifest
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.model.entries import Metadata

@@ -7,7 +7,6 @@ such a pair again would cost a descent each time.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Protocol
 
 from blake3 import blake3
 
@@ -18,7 +17,9 @@ from rdc.plan.outcome import outcome
 from rdc.progress import silent
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk, join
+from rdc.typed import Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 

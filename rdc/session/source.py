@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.model.attributes import AttributeKinds
@@ -21,6 +20,7 @@ from rdc.session.commands import Flush, Receive, Send
 from rdc.session.description import Description
 from rdc.session.file_sender import FileSender
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.protocol.connection import Received

@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 from operator import eq
-from typing import TYPE_CHECKING
 
 from rdc.kernel import cut_many
 from rdc.kernel.naming import name_parts
@@ -15,6 +14,7 @@ from rdc.signature.build import TreeBuilder, one_chunk_tree
 from rdc.signature.digests import DIGEST_BYTES, ROOT_KEY
 from rdc.signature.trait_column import TRAITS_BYTES, traits_at
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

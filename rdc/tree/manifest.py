@@ -14,7 +14,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -22,6 +21,7 @@ from rdc.model.entries import Kind, Listing, Metadata, PackedListing, little_end
 from rdc.records import dataclass
 from rdc.tree.walk import join
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 

@@ -90,9 +90,9 @@ class Honest:
 
     def near(self, base: int, step: Step, width: int, runs: array[int], fingerprints: bytes) -> array[int]:
         found = array("Q")
-        found.frombytes(
-            match_runs(KEY, self.bases[base], 0, step.size, width, step.reach, runs.tobytes(), fingerprints)
-        )
+        held = self.bases[base]
+        whole = array("Q", (len(runs) // 4, 0, 0, len(held)))
+        found.frombytes(match_runs(KEY, held, whole, step.size, width, step.reach, runs, fingerprints))
         return found
 
     def run(self, search: BlockSearch) -> tuple[Part, ...]:

@@ -30,14 +30,13 @@ from rdc.kernel.constants import (
 )
 from rdc.kernel.pure_blocks import block_fingerprints, match_blocks, match_runs
 from rdc.kernel.pure_code_blanks import (
+    bit_counts,
     blank_targets,
     hide,
-    overlay,
     pack_mask,
-    place_targets,
+    put_targets,
     take_targets,
     target_mask,
-    unpack_mask,
 )
 from rdc.kernel.pure_code_targets import absolute_targets, relative_targets
 from rdc.kernel.pure_manifest_nodes import node_columns, node_names
@@ -57,6 +56,7 @@ __all__ = [
     "TraitPairs",
     "Winnower",
     "absolute_targets",
+    "bit_counts",
     "blank_targets",
     "block_fingerprints",
     "cut_many",
@@ -70,16 +70,14 @@ __all__ = [
     "node_names",
     "nonzero_bytes",
     "hide",
-    "overlay",
     "pack_mask",
-    "place_targets",
+    "put_targets",
     "relative_targets",
     "root_messages",
     "short_references",
     "sum_words",
     "take_targets",
     "target_mask",
-    "unpack_mask",
 ]
 
 _MASK = (1 << 64) - 1

@@ -223,9 +223,9 @@ class Bundle:
         content, corrected = self._put_together(bytes(self._literals))
         if blake3(content).digest() != self.digest:
             raise MismatchError(b"", "the bundle put together does not have the announced digest")
-        return Rebuilt(self.layout.order, self.layout.sizes, content, len(self._literals) + corrected)
+        return Rebuilt(self.layout.order, self.layout.sizes, bytes(content), len(self._literals) + corrected)
 
-    def _put_together(self, literals: bytes) -> tuple[bytes, int]:
+    def _put_together(self, literals: bytes) -> tuple[bytes | bytearray, int]:
         """With these literals, and how much of the rest was corrected, in bytes."""
         content = put_tiles(self._sources, self._content(), literals)
         return (content, 0) if self._corrections is None else self._corrections.amend(0, content)

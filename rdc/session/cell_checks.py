@@ -82,16 +82,14 @@ def _images(source: SourceFile, message: RangeRequest) -> Iterator[_Images]:
             tile_range(known, start, min(stop, source.size) - start) for start, stop in stretches(cells)
         )
         wanted, reads, sources = tile_reads(tiles, CELL_BYTES)
-        numbers = array("Q", reads)
-        where = list(zip(numbers[1::3], numbers[2::3], strict=True))
+        rows = array("Q", reads)
+        del rows[0::3]  # all of one base, the file itself
         zeros = bytes(wanted)
         if not message.blank:
-            held = b"".join([source.peek(*place) for place in where])
-            yield _Images(cells, put_tiles(sources, held, zeros))
+            yield _Images(cells, put_tiles(sources, source.read_ranges(rows), zeros))
             continue
-        looks = [shown(source, *place) for place in where]
-        content = put_tiles(sources, b"".join([held for held, _ in looks]), zeros)
-        mask = put_tiles(sources, b"".join([hidden for _, hidden in looks]), zeros)
+        held, hidden = shown(source, rows)
+        content, mask = put_tiles(sources, held, zeros), put_tiles(sources, hidden, zeros)
         offsets = array("Q", [cell * CELL_BYTES for cell in cells])
         targets, counts = take_targets(content, mask, CELL_BYTES, offsets)
         yield _Images(cells, hide(content, mask, CLAIMED), targets, counts)

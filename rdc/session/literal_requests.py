@@ -6,9 +6,10 @@ from array import array
 from itertools import islice
 
 from rdc.errors import printable
-from rdc.kernel import hide, pack_mask, unpack_mask
+from rdc.kernel import hide, pack_mask
 from rdc.kernel.pieces import put_tiles, tile_reads
 from rdc.limits import CELLS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
+from rdc.plan.base_reads import by_base
 from rdc.plan.cells import cell_digests, cell_sizes, divided, divided_wholly, doubtful
 from rdc.plan.context import context_ranges, known_pieces
 from rdc.plan.descent import literal_ranges
@@ -24,6 +25,7 @@ from rdc.session.mismatch import MismatchError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeAlias
 
     from rdc.files.source import SourceFile
     from rdc.plan.descent import ByteRange
@@ -74,7 +76,7 @@ def literal_requests(
         requests.append(RangeRequest.of(fetch.file, some, pack=bool(known), claims=claimed, blank=blank))
         corrections.ask(requests[-1])
     places = Places([one for some, _ in divided_ranges for one in some])
-    return Asked(requests, places, known, corrections, sum(len(mask.bits) for mask in masks))
+    return Asked(requests, places, known, corrections, sum(len(bits) for _, bits in masks))
 
 
 def range_requests(file: int, ranges: Sequence[tuple[int, int]]) -> list[RangeRequest]:
@@ -85,13 +87,8 @@ def range_requests(file: int, ranges: Sequence[tuple[int, int]]) -> list[RangeRe
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Mask:
-    """Where targets are to come in some cells, packed."""
-
-    cells: tuple[int, ...]
-    size: int
-    bits: bytes
+_Mask: TypeAlias = "tuple[tuple[int, ...], bytes]"
+"""Some cells, and where targets are to come in these, packed."""
 
 
 def _claims(fetch: FileFetch, context: TransferContext, room: int) -> tuple[dict[int, bytes], list[_Mask]]:
@@ -110,8 +107,8 @@ def _claims(fetch: FileFetch, context: TransferContext, room: int) -> tuple[dict
         for cells, tiles in _doubtful(fetch):
             images, mask = _put_together(fetch, tiles, source)
             if fetch.blank and len(mask) <= 8 * room:
-                masks.append(_Mask(cells, len(mask), pack_mask(mask)))
-                room -= len(masks[-1].bits)
+                masks.append((cells, pack_mask(mask)))
+                room -= len(masks[-1][1])
             else:
                 room = 0
             digests = cell_digests(context.secret, images, cell_sizes(cells, fetch.size))
@@ -123,12 +120,11 @@ def _claims(fetch: FileFetch, context: TransferContext, room: int) -> tuple[dict
     return claims, masks
 
 
-def _masks(fetch: FileFetch, kept: Sequence[_Mask]) -> Iterator[tuple[tuple[int, ...], bytes]]:
+def _masks(fetch: FileFetch, kept: Sequence[_Mask]) -> Iterator[_Mask]:
     """Where targets are to come. What there was no room for is found once more."""
-    for mask in kept:
-        yield mask.cells, unpack_mask(mask.bits, mask.size)
+    yield from kept
     for cells, tiles in islice(_doubtful(fetch), len(kept), None):
-        yield cells, _put_together(fetch, tiles, fetch.sources.__getitem__)[1]
+        yield cells, pack_mask(_put_together(fetch, tiles, fetch.sources.__getitem__)[1])
 
 
 def _doubtful(fetch: FileFetch) -> Iterator[tuple[tuple[int, ...], bytes]]:
@@ -139,12 +135,11 @@ def _put_together(fetch: FileFetch, tiles: bytes, source: Callable[[int], Source
     """What `tiles` say, with zeros for what is to be fetched, and its mask, with blanks for targets; if these
     are left out: if not, no mask. `source`: gives a base."""
     wanted, reads, sources = tile_reads(tiles, CLOSE_BYTES)
-    numbers, zeros = iter(array("Q", reads)), bytes(wanted)
-    where = zip(numbers, numbers, numbers, strict=True)
+    zeros = bytes(wanted)
     if not fetch.blank:
-        held = b"".join([source(base).pread(offset, length) for base, offset, length in where])
+        held = b"".join([source(base).read_ranges(rows) for base, rows in by_base(array("Q", reads))])
         return put_tiles(sources, held, zeros), b""
-    looks = [shown(source(base), offset, length) for base, offset, length in where]
+    looks = [shown(source(base), rows) for base, rows in by_base(array("Q", reads))]
     images = put_tiles(sources, b"".join([held for held, _ in looks]), zeros)
     mask = put_tiles(sources, b"".join([hidden for _, hidden in looks]), zeros)
     return hide(images, mask, CLAIMED), mask
@@ -178,5 +173,5 @@ def unpacked(fetch: FileFetch, packed: bytes) -> bytes:
         raise MismatchError(fetch.path, f"{printable(fetch.path)}: {error}") from error
 
 
-def _amended(fetch: FileFetch, at: int, content: bytes) -> bytes:
+def _amended(fetch: FileFetch, at: int, content: bytes) -> bytes | bytearray:
     return content if fetch.corrections is None else fetch.corrections.amend(at, content)[0]

@@ -10,6 +10,7 @@ from rdc.errors import printable
 from rdc.kernel.naming import name_parts
 from rdc.kernel.pieces import LITERAL, fetched_ranges, put_tiles, tile_reads
 from rdc.limits import SIZE_LIMIT
+from rdc.plan.base_reads import by_base
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse, ReuseChunk
 from rdc.session.mending import Mending
 from rdc.session.mismatch import MismatchError
@@ -173,7 +174,9 @@ class Rebuild:
         """Makes them of what is here, checks them, and writes them; a single one as often as it comes."""
         at, count = self.temporary.size, chunks[0].count
         wanted, reads, sources = tile_reads(b"".join(map(_tiles, chunks)), CLOSE_BYTES)
-        held = self._read(array("Q", reads))
+        bases = by_base(array("Q", reads))
+        held = b"".join([self._bases[base].source.read_ranges(rows) for base, rows in bases])
+        content: bytes | bytearray
         with memoryview(self._inbox) as inbox, inbox[:wanted] as literals:
             content = put_tiles(sources, held, literals)
         del self._inbox[:wanted]
@@ -217,16 +220,6 @@ class Rebuild:
             raise self._mismatch("a chunk that arrived is not the one its reference names")
         return digest
 
-    def _read(self, reads: array[int]) -> bytes:
-        """Bytes of the bases, one read behind the other: of rebuilt code one for hundreds of copies."""
-        numbers = iter(reads)
-        return b"".join(
-            [
-                self._bases[base].source.pread(offset, length)
-                for base, offset, length in zip(numbers, numbers, numbers, strict=True)
-            ]
-        )
-
     def _repeat(self, part: Repeat) -> Generator[None]:
         start, outside = self.temporary.size, self._repeating
         self._repeating = True
@@ -252,7 +245,7 @@ class Rebuild:
                 else:
                     yield part.length
 
-    def _put(self, chunk: bytes, digest: bytes, count: int) -> None:
+    def _put(self, chunk: bytes | bytearray, digest: bytes, count: int) -> None:
         self._builder.repeat(digest, len(chunk), count)
         for _ in range(count):
             self.temporary.write(chunk)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         pack_mask,
         put_targets,
         relative_targets,
+        root_messages,
         short_references,
         sum_words,
         take_targets,
@@ -61,6 +62,7 @@ else:
     pack_mask = _module.pack_mask
     put_targets = _module.put_targets
     relative_targets = _module.relative_targets
+    root_messages = _module.root_messages
     short_references = _module.short_references
     sum_words = _module.sum_words
     take_targets = _module.take_targets
@@ -89,6 +91,7 @@ __all__ = [
     "pack_mask",
     "put_targets",
     "relative_targets",
+    "root_messages",
     "short_references",
     "sum_words",
     "take_targets",

@@ -52,6 +52,15 @@ def node_names(
     place: tuple[int, int, int],
     /,
 ) -> tuple[bytes, bytes, tuple[int, int, int]]: ...
+def root_messages(
+    head: ReadableBuffer,
+    sizes: ReadableBuffer,
+    counts: ReadableBuffer,
+    lengths: ReadableBuffer,
+    digests: ReadableBuffer,
+    most: int,
+    /,
+) -> tuple[bytes, bytes]: ...
 
 class Cutter:
     def __init__(self, min_size: int, max_size: int, *, form: str | None = None) -> None: ...

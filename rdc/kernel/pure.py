@@ -40,6 +40,7 @@ from rdc.kernel.pure_code_blanks import (
 )
 from rdc.kernel.pure_code_targets import absolute_targets, relative_targets
 from rdc.kernel.pure_manifest_nodes import node_columns, node_names
+from rdc.kernel.pure_root_messages import root_messages
 from rdc.kernel.pure_similarity import TraitIndex, TraitPairs
 from rdc.kernel.pure_siphash import siphash
 from rdc.kernel.pure_word_differences import difference_words, nonzero_bytes, sum_words
@@ -72,6 +73,7 @@ __all__ = [
     "pack_mask",
     "put_targets",
     "relative_targets",
+    "root_messages",
     "short_references",
     "sum_words",
     "take_targets",

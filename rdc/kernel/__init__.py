@@ -31,10 +31,13 @@ if TYPE_CHECKING:
         overlay,
         pack_mask,
         place_targets,
+        put_rows,
         relative_targets,
         root_messages,
+        row_paths,
         short_references,
         sum_words,
+        take_rows,
         take_targets,
         target_mask,
         unpack_mask,
@@ -62,10 +65,13 @@ else:
     overlay = _module.overlay
     pack_mask = _module.pack_mask
     place_targets = _module.place_targets
+    put_rows = _module.put_rows
     relative_targets = _module.relative_targets
     root_messages = _module.root_messages
+    row_paths = _module.row_paths
     short_references = _module.short_references
     sum_words = _module.sum_words
+    take_rows = _module.take_rows
     take_targets = _module.take_targets
     target_mask = _module.target_mask
     unpack_mask = _module.unpack_mask
@@ -92,10 +98,13 @@ __all__ = [
     "overlay",
     "pack_mask",
     "place_targets",
+    "put_rows",
     "relative_targets",
     "root_messages",
+    "row_paths",
     "short_references",
     "sum_words",
+    "take_rows",
     "take_targets",
     "target_mask",
     "unpack_mask",

@@ -33,6 +33,7 @@ from rdc.session.literal_requests import Asked, literal_requests
 from rdc.session.range_answers import held_fingerprints, read_fingerprints
 from tests.paired_sync import kinds, sync_in_turns
 from tests.programs import functions, linked
+from tests.range_rows import pairs_of, rows_of
 from tests.syncing import Run
 from tests.test_kernel_blanks import codes
 from tests.trees import File, describe, litter, read_tree, tree, write_tree
@@ -291,7 +292,7 @@ def test_what_is_told_makes_the_file(offset: int, length: int, wrong: int) -> No
     parts = [slice(cell * CELL_BYTES, (cell + 1) * CELL_BYTES) for cell in cells]
     images = [bytes(told[part]) for part in parts]
     digests = cells_module.cell_digests(SECRET, b"".join(images), array("Q", map(len, images)))
-    request = RangeRequest.of(1, ranges, claims=Claims(tuple(cells), digests), blank=True)
+    request = RangeRequest.of(1, rows_of(ranges), claims=Claims(tuple(cells), digests), blank=True)
     taken = Corrections(
         len(true),
         iter([((0, 1), pack_mask(mask[: 2 * CELL_BYTES])), ((2, 3, 4), pack_mask(mask[2 * CELL_BYTES :]))]),
@@ -328,7 +329,7 @@ def test_every_range_and_every_cell_is_in_a_request(drawn: list[tuple[int, int]]
             ranges.append((at + gap, length))
             at += gap + length
         cells = sorted(chosen)
-        requests = list(divided_wholly(ranges, cells))
+        requests = [(pairs_of(some), cells[rows]) for some, rows in divided_wholly(rows_of(ranges), cells)]
     assert [cell for _, some in requests for cell in some] == cells
     asked = [at for some, _ in requests for offset, length in some for at in (offset, offset + length)]
     assert asked == sorted(asked)
@@ -347,7 +348,7 @@ def test_many_short_ranges_are_in_several_requests() -> None:
     """More than a request may have, in fewer cells than it may have."""
     ranges = [(at, 1) for at in range(0, 40_000 * 3, 3)]
     cells = list(range(16))
-    requests = list(divided_wholly(ranges, cells))
+    requests = [(pairs_of(some), cells[rows]) for some, rows in divided_wholly(rows_of(ranges), cells)]
     assert [one for some, _ in requests for one in some] == ranges
     assert [cell for _, some in requests for cell in some] == cells
     assert all(len(some) <= RANGES_PER_MESSAGE for some, _ in requests)

@@ -31,7 +31,7 @@ __all__ = [
     "Repeat",
     "Reuse",
     "ReuseChunk",
-    "literal_ranges",
+    "literal_rows",
 ]
 
 
@@ -311,14 +311,12 @@ def _merged(parts: Iterable[Part]) -> Iterator[Part]:
         yield held
 
 
-def literal_ranges(parts: Sequence[Part], start: int = 0) -> Iterator[ByteRange]:
-    """Every range of the wanted file to be fetched, in order, neighbours joined, of repeats the first only.
-
-    `start`: file offset of the first part, in bytes.
-    """
+def literal_rows(parts: Sequence[Part]) -> array[int]:
+    """Every range of the wanted file to be fetched, offset and length by turns, in order, neighbours joined,
+    of repeats the first only."""
     ranges = array("Q")
-    _add_ranges(ranges, parts, start)
-    return map(ByteRange._make, zip(ranges[0::2], ranges[1::2], strict=True))
+    _add_ranges(ranges, parts, 0)
+    return ranges
 
 
 def _add_ranges(ranges: array[int], parts: Sequence[Part], offset: int) -> None:

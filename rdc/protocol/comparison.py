@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
+from itertools import chain
+
 from rdc.limits import (
     BLOCK_SIZE_MAX,
     BLOCK_SIZE_MIN,
@@ -207,7 +210,7 @@ class BlockRequest(Ranged, WireMessage):
         cls, file: int, ranges: Sequence[tuple[int, int]], size: int, width: int, *, blank: bool = False
     ) -> BlockRequest:
         """From increasing, disjoint (offset, length) pairs."""
-        return cls(file, *columns_of(ranges), size, width, blank)
+        return cls(file, *columns_of(array("Q", chain.from_iterable(ranges))), size, width, blank)
 
     @property
     def blocks(self) -> int:

@@ -97,7 +97,7 @@ def _images(source: SourceFile, message: RangeRequest) -> Iterator[_Images]:
 
 def _correction(source: SourceFile, message: RangeRequest, wrong: list[int]) -> Iterator[Correction]:
     """One, or none where nothing is to be corrected."""
-    found = list(rests(message.ranges, wrong, source.size))
+    found = list(rests(message.rows, wrong, source.size))
     cells = tuple(sorted({cell for cell, _, _ in found}))
     if cells:
         payload = b"".join(source.pread(offset, length) for _, offset, length in found)

@@ -98,7 +98,7 @@ class Corrections:
 
     def take(self, message: Correction) -> None:
         """ProtocolError where it is not as long as what it corrects."""
-        found = list(rests(self._asked[0].ranges, message.cells, self._size))
+        found = list(rests(self._asked[0].rows, message.cells, self._size))
         expected = sum(length for _, _, length in found)
         if expected != len(message.payload):
             raise ProtocolError(

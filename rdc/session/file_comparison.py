@@ -10,7 +10,7 @@ from collections import deque
 
 from rdc.errors import ProtocolError
 from rdc.limits import NODES_PER_MESSAGE
-from rdc.plan.descent import Descent, Fetch, literal_ranges
+from rdc.plan.descent import Descent, Fetch, literal_rows
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import NodeRequest, TreeRequest
 from rdc.session.commands import Send
@@ -111,7 +111,7 @@ class FileComparison:
 
     def begin_blocks(self, round_: int, *, few_files: bool) -> None:
         """Goes below the chunks that no base has. FileError when a base has changed or gone."""
-        few = few_files and sum(found.length for found in literal_ranges(self.parts)) <= FEW_BYTES
+        few = few_files and sum(literal_rows(self.parts)[1::2]) <= FEW_BYTES
         rounds = rounds_left_for_few(round_) if few else rounds_left(round_)
         context = self._context
         gaps = FileGaps(self._file, context.root, context.secret, self.parts, self._held, rounds)

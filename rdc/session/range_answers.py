@@ -100,7 +100,7 @@ def ranges(
         yield Press(Content.CODE, total)
     elif total >= HARD_BYTES:
         yield Press(Content.TEXT)
-    places = Places(message.ranges) if code else None
+    places = Places(message.rows) if code else None
     for correction in corrections(source, message, secret):
         yield Send(correction, round_)
         yield from listen()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rdc.chunking.params import ChunkParams
     from rdc.files.replace import Replacement
-    from rdc.plan.descent import ByteRange, Part
+    from rdc.plan.descent import Part
     from rdc.session.corrections import Corrections
     from rdc.session.open_base import OpenBase
     from rdc.signature.build import Column
@@ -104,14 +104,14 @@ class Rebuild:
         builder.repeat(*self._unnamed, 1)
         return builder.finish().root != root
 
-    def mend(self) -> tuple[ByteRange, ...]:
-        """The ranges of the chunks that are wrong, once everything is written; their bytes are to be pushed,
-        in order. None: all is well, or was mended before."""
+    def mend(self) -> array[int]:
+        """The ranges of the chunks that are wrong, offset and length by turns, once everything is written;
+        their bytes are to be pushed, in order. None: all is well, or was mended before."""
         if self._run is not None or not self._mending.wrong or self._asked_again:
-            return ()
+            return array("Q")
         self._asked_again = True
         self._run = self._mend()
-        return self._mending.ranges()
+        return self._mending.rows()
 
     def _mend(self) -> Generator[None]:
         for wrong in self._mending.wrong:

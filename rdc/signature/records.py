@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.kernel import short_references
@@ -13,6 +12,7 @@ from rdc.protocol.varint import decode_varint, encode_varint
 from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.signature.tree import Level
 

@@ -9,7 +9,6 @@ from functools import partial
 
 from rdc.catalog.database import Database
 from rdc.catalog.entry import Entry, FileState, place_of, stamps
-from rdc.catalog.eviction import shrink
 from rdc.catalog.racy import file_clock, is_racy
 from rdc.errors import FileError
 from rdc.files.filesystem import ChangeTimes, file_system_of, path_of
@@ -337,6 +336,8 @@ class Catalog:
                 for place, e in sorted(entries.items())
                 if not e.path or last[e.path, place[2]] == place
             ]
+
+            from rdc.catalog.eviction import shrink
 
             def write(connection: sqlite3.Connection) -> None:
                 connection.executemany(_PUT, rows)

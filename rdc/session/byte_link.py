@@ -11,7 +11,6 @@ from itertools import groupby
 from rdc.errors import ExitCode, RdcError, StreamError
 from rdc.limits import INBOUND_BYTES
 from rdc.protocol.messages import Refused
-from rdc.session.heartbeat import BEATS
 from rdc.transport.base import Exchange, timed_out, waitable
 
 TYPE_CHECKING = False
@@ -21,12 +20,15 @@ if TYPE_CHECKING:
     from rdc.session.commands import Idle
     from rdc.transport.base import Transport
 
-__all__ = ["ByteLink"]
+__all__ = ["BEATS", "ByteLink"]
 
 NOTHING = memoryview(b"")
 
 LONG_BYTES = 32 << 10
 """Pieces on their way out that are shorter are copied together: less work than a write for each."""
+
+BEATS = 4
+"""Signs of life in a far side's time limit: one that comes late does no harm."""
 
 BEAT_BYTES = 64
 """Bytes that a sign of life may move of what waits: no more than a bandwidth limit can overlook."""

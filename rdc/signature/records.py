@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from blake3 import blake3
 
 from rdc.errors import ProtocolError
@@ -13,6 +11,7 @@ from rdc.protocol.varint import decode_varint, encode_varint
 from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -21,6 +21,7 @@ from rdc.plan.compare import Change, Difference
 from rdc.progress import Event, ItemChanged, Problem
 from rdc.protocol.messages import RootAnswer, RootRequest
 from rdc.session import content_checks as module
+from rdc.session import many_roots
 from rdc.session.commands import Conversation, Send
 from rdc.session.content_checks import ContentChecks
 from rdc.session.landing import Landing
@@ -181,6 +182,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         patch.setattr(module, "FILES_PER_CHECK", 7)
         patch.setattr(module, "OPENED_FILES_LEAST", 2)
         patch.setattr(module, "most_opened", lambda: 4)
+        patch.setattr(many_roots, "READ_BYTES", SMALL_BYTES)
         yield
 
 

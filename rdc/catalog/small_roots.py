@@ -59,7 +59,7 @@ def small_roots(
 ) -> SmallRoots:
     """Opens files, at most `most_opened()`, and finds their roots: what FileSigner.root gives of each.
 
-    `paths`: each followed by NUL. `sizes`: typecode 'Q', bytes as they were listed, SMALL_BYTES at most.
+    `paths`: each followed by NUL. `sizes`: typecode 'Q', bytes as they were listed, READ_BYTES at most.
     `keep`: the catalog is told of what had to be read. `known`: given the ctimes of all, 0 of a file that is
     not open, it has the rows and roots of those whose root is known.
     """

@@ -6,7 +6,7 @@ from array import array
 from functools import partial
 
 from rdc.catalog.small_files import SMALL_BYTES
-from rdc.catalog.small_roots import small_roots
+from rdc.catalog.small_roots import READ_BYTES, small_roots
 from rdc.files.opened import can_open
 from rdc.kernel import put_rows, take_rows
 from rdc.records import dataclass
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from rdc.tree.manifest import Manifest
 
 __all__ = ["ManyRoots", "many_roots"]
+
+TOGETHER_BYTES = 32 << 20
+"""Bytes of files up to which those above SMALL_BYTES are taken too: all are read before anything is said, and
+with more of them nobody would hear of this side for too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +77,9 @@ def many_roots(
     if not can_open():
         return ManyRoots.none(len(files), sizes)
     rows: Sequence[int] = range(len(files))
-    if max(sizes) > SMALL_BYTES:
-        rows = [row for row, size in enumerate(sizes) if size <= SMALL_BYTES]
+    most = READ_BYTES if sum(sizes) <= TOGETHER_BYTES else SMALL_BYTES
+    if max(sizes) > most:
+        rows = [row for row, size in enumerate(sizes) if size <= most]
     if not rows:
         return ManyRoots.none(len(files), sizes)
     chosen, lengths = array("Q", files), array("Q", sizes)

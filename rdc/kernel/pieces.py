@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         run_spans,
         take_ranges,
         tile_range,
+        tile_ranges,
         tile_reads,
     )
 else:
@@ -37,10 +38,12 @@ else:
     take_ranges = _module.take_ranges
     run_spans = _module.run_spans
     tile_range = _module.tile_range
+    tile_ranges = _module.tile_ranges
     tile_reads = _module.tile_reads
 
 __all__ = [
     "LITERAL",
+    "TILE_BYTES",
     "around_ranges",
     "fetched_ranges",
     "fill_places",
@@ -52,8 +55,12 @@ __all__ = [
     "run_spans",
     "take_ranges",
     "tile_range",
+    "tile_ranges",
     "tile_reads",
 ]
 
 LITERAL = (1 << 64) - 1
 """Base of a tile that no base has, and source of its bytes."""
+
+TILE_BYTES = 24
+"""Of a tile's row."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import accumulate, islice
+from itertools import accumulate
 from operator import mul
 
 from rdc.kernel.naming import NAME_BYTES, name_parts
@@ -91,7 +91,7 @@ class _Tiles:
         """Of these bytes of the file, in which no part repeats anything."""
         first = bisect_right(self._starts, start) - 1
         tiles = array("Q")
-        for part in islice(self._parts, first, bisect_left(self._starts, stop)):
+        for part in self._parts[first : bisect_left(self._starts, stop)]:
             tiles.frombytes(self._part(part))
         _drop(tiles, start - self._starts[first], stop - start)
         return tiles.tobytes()

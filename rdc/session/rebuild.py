@@ -8,7 +8,7 @@ from blake3 import blake3
 
 from rdc.errors import printable
 from rdc.kernel.naming import name_parts
-from rdc.kernel.pieces import LITERAL, fetched_ranges, put_tiles, tile_reads
+from rdc.kernel.pieces import LITERAL, put_tiles, tile_reads
 from rdc.limits import SIZE_LIMIT
 from rdc.plan.base_reads import by_base
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse, ReuseChunk
@@ -153,15 +153,20 @@ class Rebuild:
         several times is alone."""
         settled = SIZE_LIMIT if self._corrections is None else self._corrections.settled
         ready: list[Fetch | Patch] = []
-        end, wanted = self.temporary.size, 0
+        end, wanted, here = self.temporary.size, 0, len(self._inbox)
         last = end + BATCH_BYTES
         for row in range(first, len(parts)):
             part = parts[row]
-            if not isinstance(part, Fetch | Patch):
-                break
             end += part.length
-            wanted += _literals(part)
-            if wanted > len(self._inbox) or (isinstance(part, Patch) and end > settled):
+            if isinstance(part, Patch):
+                wanted += part.pieces.fetched
+                if end > settled:
+                    break
+            elif isinstance(part, Fetch):
+                wanted += part.length
+            else:
+                break
+            if wanted > here:
                 break
             if ready and (part.count > 1 or end > last):
                 break
@@ -267,13 +272,6 @@ class Rebuild:
 
     def _mismatch(self, why: str) -> MismatchError:
         return MismatchError(self.path, f"{printable(self.path)}: {why}")
-
-
-def _literals(chunk: Fetch | Patch) -> int:
-    """How much of it is to come, in bytes."""
-    if isinstance(chunk, Fetch):
-        return chunk.length
-    return sum(array("Q", fetched_ranges(chunk.pieces.tiles, 0))[1::2])
 
 
 def _tiles(chunk: Fetch | Patch) -> bytes:

@@ -30,11 +30,14 @@ if TYPE_CHECKING:
         node_names,
         nonzero_bytes,
         pack_mask,
+        put_rows,
         put_targets,
         relative_targets,
         root_messages,
+        row_paths,
         short_references,
         sum_words,
+        take_rows,
         take_targets,
         target_mask,
     )
@@ -60,11 +63,14 @@ else:
     node_names = _module.node_names
     nonzero_bytes = _module.nonzero_bytes
     pack_mask = _module.pack_mask
+    put_rows = _module.put_rows
     put_targets = _module.put_targets
     relative_targets = _module.relative_targets
     root_messages = _module.root_messages
+    row_paths = _module.row_paths
     short_references = _module.short_references
     sum_words = _module.sum_words
+    take_rows = _module.take_rows
     take_targets = _module.take_targets
     target_mask = _module.target_mask
 
@@ -89,11 +95,14 @@ __all__ = [
     "node_names",
     "nonzero_bytes",
     "pack_mask",
+    "put_rows",
     "put_targets",
     "relative_targets",
     "root_messages",
+    "row_paths",
     "short_references",
     "sum_words",
+    "take_rows",
     "take_targets",
     "target_mask",
 ]

@@ -206,7 +206,7 @@ RANGES_PER_MESSAGE = 16_384
 CELLS_PER_MESSAGE = 1024
 """Cells of a file that one request says are held, of 8 KiB each: what a source that says they are all wrong
 can make a destination keep until they are written. Where targets were left out it keeps these, and where they
-belong, twice as much."""
+belong, an eighth more."""
 
 CELLS_PER_ANSWER = 64
 """Of these, corrected in one message: 512 KiB, half a frame."""

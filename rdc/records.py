@@ -4,11 +4,12 @@ For each class, dataclasses.dataclass writes the source of five methods and comp
 more to load what it is built from. A run of rdc defines some hundred records, and makes a few of most or
 none. So here a class costs less than twice what Python asks for it: methods are shared and find the fields
 with the class, and __init__ is made when it is first looked up. It is one of a few functions that differ by
-nothing but the names of their parameters: Python compiles one for each number of fields (_pattern), and a
-class gets a copy with its own names. It stores through the slots themselves and is no slower when called.
+nothing but the names of their parameters: there is one for each number of fields (_pattern), and a class
+gets a copy with its own names. It stores through the slots themselves and is no slower when called.
 
 To a type checker these ARE the names of dataclasses, and dataclasses.fields, replace and is_dataclass take
-the classes for their own. What rdc does not use is not here: order, kw_only, InitVar.
+the classes for their own. What rdc does not use is not here: order, kw_only, InitVar, and __post_init__ where
+__init__ takes nothing.
 """
 
 from __future__ import annotations
@@ -73,21 +74,54 @@ def _dataclass(
 ) -> Callable[[type], type]:
     """As dataclasses.dataclass; annotations are text, as `from __future__ import annotations` leaves them."""
 
+    shared = _shared_methods(frozen, slots, eq, repr)
+
     def make(cls: type) -> type:
-        fields: dict[str, _Field] = {}
-        for base in cls.__mro__[-2:0:-1]:
-            fields |= base.__dict__.get("__record_fields__", {})
-        inherited = frozenset(fields)
+        given = cls.__dict__
         own = _own_fields(cls)
-        fields |= own
+        inherited: dict[str, _Field] = {}
+        for base in cls.__mro__[-2:0:-1]:
+            inherited |= base.__dict__.get("__record_fields__", {})
+        fields = inherited | own
         _check_order(cls, fields)
         initializer = _Initializer(frozen)
-        methods: dict[str, Any] = {
-            "__record_fields__": fields,
-            "__dataclass_fields__": _STANDARD,
-            "__init__": initializer,
+        # As in dataclasses: what the class says itself goes, and a given __eq__ decides about __hash__, which
+        # Python sets to None in a class that has an __eq__.
+        body = {
+            **shared,
             "__match_args__": tuple([name for name, each in fields.items() if each.init]),
+            **given,
+            "__record_fields__": fields,
+            "__init__": initializer,
         }
+        if "__hash__" in shared and body["__hash__"] is None:
+            body["__hash__"] = shared["__hash__"]
+        if slots:
+            # Python lays a class out once, so it is made anew.
+            for name in (*own, "__dict__", "__weakref__"):
+                body.pop(name, None)
+            body["__slots__"] = tuple([name for name in own if name not in inherited])
+            body["__qualname__"] = cls.__qualname__
+            cls = type(cls)(cls.__name__, cls.__bases__, body)
+        else:
+            _leave_defaults(cls, own)
+            for name, value in body.items():
+                if name not in own and given.get(name, body) is not value:
+                    setattr(cls, name, value)
+        initializer.cls = cls
+        return cls
+
+    return make
+
+
+_SHARED: dict[tuple[bool, bool, bool, bool], dict[str, Any]] = {}
+
+
+def _shared_methods(frozen: bool, slots: bool, eq: bool, repr: bool) -> dict[str, Any]:  # noqa: A002
+    """What classes of these options have in common."""
+    methods = _SHARED.get((frozen, slots, eq, repr))
+    if methods is None:
+        methods = _SHARED[frozen, slots, eq, repr] = {"__dataclass_fields__": _STANDARD}
         if repr:
             methods["__repr__"] = _represented
         if eq:
@@ -100,31 +134,7 @@ def _dataclass(
             methods |= {"__setattr__": _frozen, "__delattr__": _frozen}
             if slots:
                 methods |= {"__getstate__": _state, "__setstate__": _set_state}
-        # As in dataclasses: what the class says itself goes, and a given __eq__ decides about __hash__, which
-        # Python sets to None in a class that has an __eq__.
-        given = cls.__dict__
-        added = {
-            name: method
-            for name, method in methods.items()
-            if name not in given or name == "__init__" or (name == "__hash__" and given[name] is None)
-        }
-        if slots:
-            # Python lays a class out once, so it is made anew.
-            left = {name: value for name, value in given.items() if name not in own and name not in _PLACES}
-            names = tuple([name for name in own if name not in inherited])
-            body = left | added | {"__slots__": names, "__qualname__": cls.__qualname__}
-            cls = type(cls)(cls.__name__, cls.__bases__, body)
-        else:
-            _leave_defaults(cls, own)
-            for name, method in added.items():
-                setattr(cls, name, method)
-        initializer.cls = cls
-        return cls
-
-    return make
-
-
-_PLACES = frozenset(("__dict__", "__weakref__"))
+    return methods
 
 
 def _own_fields(cls: type) -> dict[str, _Field]:
@@ -186,29 +196,48 @@ class _Initializer:
         return made if record is None else made.__get__(record)
 
 
-_PATTERNS: dict[tuple[int, bool], CodeType] = {}
+# __init__ by the number of fields, given what stores each; stores return None, so that all are called. Python
+# keeps these compiled with the rest of this file: the 13 that a start needs would take it 2 ms.
+_MAKERS: dict[int, Any] = {
+    0: lambda: lambda self: None,
+    1: lambda a: lambda self, p: a(self, p),  # noqa: PLW0108
+    2: lambda a, b: lambda self, p, q: a(self, p) or b(self, q),
+    3: lambda a, b, c: lambda self, p, q, r: a(self, p) or b(self, q) or c(self, r),
+    4: lambda a, b, c, d: lambda self, p, q, r, s: a(self, p) or b(self, q) or c(self, r) or d(self, s),
+    5: lambda a, b, c, d, e: lambda self, p, q, r, s, t: (
+        a(self, p) or b(self, q) or c(self, r) or d(self, s) or e(self, t)
+    ),
+    6: lambda a, b, c, d, e, f: lambda self, p, q, r, s, t, u: (
+        a(self, p) or b(self, q) or c(self, r) or d(self, s) or e(self, t) or f(self, u)
+    ),
+    7: lambda a, b, c, d, e, f, g: lambda self, p, q, r, s, t, u, v: (
+        a(self, p) or b(self, q) or c(self, r) or d(self, s) or e(self, t) or f(self, u) or g(self, v)
+    ),
+    8: lambda a, b, c, d, e, f, g, h: lambda self, p, q, r, s, t, u, v, w: (
+        a(self, p) or b(self, q) or c(self, r) or d(self, s) or e(self, t) or f(self, u) or g(self, v)
+        or h(self, w)
+    ),
+    9: lambda a, b, c, d, e, f, g, h, i: lambda self, p, q, r, s, t, u, v, w, x: (
+        a(self, p) or b(self, q) or c(self, r) or d(self, s) or e(self, t) or f(self, u) or g(self, v)
+        or h(self, w) or i(self, x)
+    ),
+}  # fmt: skip
 
 
-def _pattern(count: int, then: bool) -> CodeType:
-    """__init__(self, p0, p1, ...) for so many fields: s0(self, p0), s1(self, p1), ...; __post_init__."""
-    code = _PATTERNS.get((count, then))
-    if code is None:
-        stores = [f"s{i:03}" for i in range(count)]
-        lines = [f"  {store}(self, p{i})" for i, store in enumerate(stores)]
-        lines.append("  self.__post_init__()" if then else "  pass")
-        source = "\n".join(
-            (
-                f"def make({', '.join(stores)}):",
-                f" def __init__(self, {', '.join(f'p{i}' for i in range(count))}):",
-                *lines,
-                " return __init__",
-            )
+def _pattern(count: int) -> CodeType:
+    """__init__(self, p0, p1, ...) for so many fields."""
+    make = _MAKERS.get(count)
+    if make is None:
+        rows = [f"{i:03}" for i in range(count)]
+        source = (
+            f"lambda {', '.join([f's{row}' for row in rows])}:"
+            f" lambda self, {', '.join([f'p{row}' for row in rows])}:"
+            f" {' or '.join([f's{row}(self, p{row})' for row in rows])}"
         )
-        scope: dict[str, Any] = {}
-        # Nothing but a number goes into the source. Not through compile(), whose first call makes the classes
-        # of a syntax tree, for 1.4 ms.
-        exec(source, scope)  # noqa: S102
-        code = _PATTERNS[count, then] = scope["make"](*[None] * count).__code__
+        # Nothing but numbers go into the source. Not through compile(), whose first call makes the classes of
+        # a syntax tree, for 1.4 ms.
+        make = _MAKERS[count] = eval(source)  # noqa: S307
+    code: CodeType = make(*[None] * count).__code__
     return code
 
 
@@ -216,11 +245,14 @@ def _initializer(cls: type, *, frozen: bool) -> FunctionType:
     fields: dict[str, _Field] = getattr(cls, "__record_fields__")  # noqa: B009
     given = {name: each for name, each in fields.items() if each.init}
     stores = [_store(cls, name, each, frozen=frozen) for name, each in given.items()]
-    code = _pattern(len(given), hasattr(cls, "__post_init__")).replace(
-        co_varnames=("self", *given), co_qualname=f"{cls.__qualname__}.__init__"
+    if hasattr(cls, "__post_init__"):
+        if not stores:
+            raise TypeError(f"{cls.__name__}: nothing is given that __post_init__ could check")
+        stores[-1] = _last_store(stores[-1])
+    code = _pattern(len(given)).replace(
+        co_varnames=("self", *given), co_name="__init__", co_qualname=f"{cls.__qualname__}.__init__"
     )
     defaults = tuple([each.default for each in given.values() if each.optional])
-    # Of the names that the code looks up, __post_init__ is an attribute: it needs no globals.
     made = FunctionType(code, {}, "__init__", defaults, tuple(map(CellType, stores)))
     made.__module__ = cls.__module__
     annotations = _annotations(cls)
@@ -257,6 +289,16 @@ def _store(cls: type, name: str, each: _Field, *, frozen: bool) -> Callable[[Any
         put(record, factory() if value is _NONE_GIVEN else value)
 
     return put_made
+
+
+def _last_store(put: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    """With __post_init__ after it."""
+
+    def put_and_check(record: Any, value: Any) -> None:
+        put(record, value)
+        record.__post_init__()
+
+    return put_and_check
 
 
 class _Values:

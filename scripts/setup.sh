@@ -10,8 +10,8 @@ fail() { printf 'rdc setup: %s\n' "$*" >&2; exit 1; }
 # (which cp -p does not carry over) and of directories. This is what every run of scripts/rdc waits for.
 unchanged() {
   [ -z "${PYTHON:-}" ] && [ "$(cat "$venv/place" 2>/dev/null)" = "$top" ] && [ -e "$venv/stamp-$1" ] &&
-    [ -z "$(find "$top/pyproject.toml" "$top/rdc" \( -name __pycache__ -prune \) -o \( -type d -o -name '*.c' \
-      -o -name '*.h' -o -name pyproject.toml \) -cnewer "$venv/stamp-$1" -print)" ]
+    [ -z "$(find "$top/pyproject.toml" "$top/scripts/bin/rdc" "$top/rdc" \( -name __pycache__ -prune \) -o \( -type d -o -name '*.c' \
+      -o -name '*.h' -o -name pyproject.toml -o -path '*/scripts/bin/rdc' \) -cnewer "$venv/stamp-$1" -print)" ]
 }
 
 setup() {
@@ -27,10 +27,14 @@ setup() {
 
   begun=$(mktemp)
   # The stamp names everything the installed copy depends on; the Python sources are used in place.
-  stamp=$( { cat "$top/pyproject.toml"; find "$top/rdc" -name '*.c' -o -name '*.h' | LC_ALL=C sort | xargs cat; "$python" -V; echo "$top"; } | cksum)
+  stamp=$( { cat "$top/pyproject.toml" "$top/scripts/bin/rdc"; find "$top/rdc" -name '*.c' -o -name '*.h' | LC_ALL=C sort | xargs cat; "$python" -V; echo "$top"; } | cksum)
   if [ "$(cat "$venv/stamp-$extra" 2>/dev/null)" != "$stamp" ]; then
     printf 'rdc setup: installing into %s, which takes up to a minute\n' "$venv" >&2
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv" >&2 || fail "could not create $venv"
+    # Python 3.11 puts it there, and code of it runs at every start of Python in .venv, for 0.6 ms. What builds
+    # rdc is pip's own copy.
+    ! "$venv/bin/python" -c 'import setuptools' 2>/dev/null ||
+      "$venv/bin/python" -m pip uninstall --quiet --disable-pip-version-check --yes setuptools >&2
     rm -f "$venv"/stamp-*
     target=$top
     [ -z "$extra" ] || target="$top[$extra]"

@@ -27,12 +27,13 @@ from rdc.plan.descent import (
     Repeat,
     Reuse,
     ReuseChunk,
-    literal_ranges,
+    literal_rows,
 )
 from rdc.plan.regions import Step, Window
 from rdc.signature.build import sign
 from rdc.signature.records import decode_records, encode_records
 from rdc.signature.tree import SignatureTree
+from tests.range_rows import pairs_of
 
 KEY = bytes(range(16))
 WIDTH = 8
@@ -90,9 +91,9 @@ class Honest:
 
     def near(self, base: int, step: Step, width: int, runs: array[int], fingerprints: bytes) -> array[int]:
         found = array("Q")
-        found.frombytes(
-            match_runs(KEY, self.bases[base], 0, step.size, width, step.reach, runs.tobytes(), fingerprints)
-        )
+        held = self.bases[base]
+        whole = array("Q", (len(runs) // 4, 0, 0, len(held)))
+        found.frombytes(match_runs(KEY, held, whole, step.size, width, step.reach, runs, fingerprints))
         return found
 
     def run(self, search: BlockSearch) -> tuple[Part, ...]:
@@ -193,7 +194,8 @@ def tiles(before: Iterable[Part], after: Iterable[Part]) -> None:
 def rebuilt(parts: Iterable[Part], target: bytes, bases: list[bytes], trees: list[SignatureTree]) -> bytes:
     """The file as the recipe makes it, literals taken from the target in the order they are asked for."""
     asked = list(parts)
-    literals = iter(b"".join(target[r.offset : r.offset + r.length] for r in literal_ranges(tuple(asked))))
+    ranges = pairs_of(literal_rows(tuple(asked)))
+    literals = iter(b"".join(target[at : at + length] for at, length in ranges))
 
     def literal(length: int) -> bytes:
         return bytes(next(literals) for _ in range(length))
@@ -289,7 +291,7 @@ def test_whatever_is_found_the_pieces_tile_the_chunks(
 
 
 def literal_bytes(parts: Iterable[Part]) -> int:
-    return sum(found.length for found in literal_ranges(tuple(parts)))
+    return sum(literal_rows(tuple(parts))[1::2])
 
 
 def searched(target: bytes, base: bytes) -> tuple[Honest, int]:

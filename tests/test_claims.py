@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import pytest
 from hypothesis import given, settings
@@ -15,13 +16,14 @@ from rdc.errors import ProtocolError
 from rdc.kernel.pieces import LITERAL
 from rdc.limits import CELLS_PER_ANSWER, CELLS_PER_MESSAGE, RANGES_PER_MESSAGE, SIZE_LIMIT
 from rdc.plan.cells import cell_digests, cell_sizes, divided, doubtful
-from rdc.plan.descent import Copy, Fetch, Literal, Part, Patch, Pieces, Repeat, Reuse, literal_ranges
+from rdc.plan.descent import Copy, Fetch, Literal, Part, Patch, Pieces, Repeat, Reuse, literal_rows
 from rdc.plan.questions import fingerprint_width
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES, Claims, rests
 from rdc.protocol.messages import Correction, RangeRequest
 from rdc.session.cell_checks import corrections
 from rdc.session.corrections import Corrections
 from rdc.signature.build import sign
+from tests.range_rows import pairs_of, rows_of
 
 SECRET = b"s" * 16
 
@@ -50,7 +52,7 @@ def test_rests_are_what_is_in_a_cell_and_in_no_range(
         for at in range(cell * CELL_BYTES, min(size, (cell + 1) * CELL_BYTES))
         if at not in wanted
     ]
-    found = list(rests(asked, some, size))
+    found = list(rests(rows_of(asked), some, size))
     assert [at for _, offset, length in found for at in range(offset, offset + length)] == expected
     assert all(cell == offset // CELL_BYTES and length > 0 for cell, offset, length in found)
 
@@ -64,23 +66,31 @@ def test_requests_have_each_range_once_and_no_cell_in_two(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rdc.plan.cells.RANGES_PER_MESSAGE", CELL_BYTES)
         patch.setattr("rdc.plan.cells.CELLS_PER_MESSAGE", data.draw(st.integers(1, 4)))
-        check_requests(list(divided(asked, some)), asked, some)
+        check_requests(requests_of(divided(rows_of(asked), some), some), asked, some)
 
 
 def test_requests_of_many_short_ranges() -> None:
     asked = [(at, 3) for at in range(5, 40 * RANGES_PER_MESSAGE, 17)]
     some = range(asked[-1][0] // CELL_BYTES + 1)
-    requests = list(divided(asked, some))
+    requests = requests_of(divided(rows_of(asked), some), some)
     check_requests(requests, asked, some)
     assert [cell for _, cells in requests for cell in cells] == list(some)
     assert len(requests) == -(-len(asked) // RANGES_PER_MESSAGE)
     for found, cells in requests:
-        gaps = RangeRequest.of(1, found, claims=Claims(tuple(cells), bytes(2 * len(cells))))
+        gaps = RangeRequest.of(1, rows_of(found), claims=Claims(tuple(cells), bytes(2 * len(cells))))
         assert gaps.check() is None
 
 
+Requests: TypeAlias = list[tuple[list[tuple[int, int]], Sequence[int]]]
+
+
+def requests_of(found: Iterable[tuple[array[int], slice]], cells: Sequence[int]) -> Requests:
+    """Pairs, and the cells themselves."""
+    return [(pairs_of(rows), cells[some]) for rows, some in found]
+
+
 def check_requests(
-    requests: list[tuple[list[tuple[int, int]], list[int]]],
+    requests: Requests,
     asked: Sequence[tuple[int, int]],
     some: Sequence[int],
 ) -> None:
@@ -107,7 +117,8 @@ def check_requests(
 
 
 def test_claims_without_ranges_fit_messages() -> None:
-    requests = list(divided([], range(2 * CELLS_PER_MESSAGE + 5)))
+    some = range(2 * CELLS_PER_MESSAGE + 5)
+    requests = requests_of(divided(array("Q"), some), some)
     assert [len(cells) for _, cells in requests] == [CELLS_PER_MESSAGE, CELLS_PER_MESSAGE, 5]
     assert all(found == [] for found, _ in requests)
 
@@ -170,7 +181,7 @@ def test_exactly_the_cells_that_are_wrong_are_corrected(
     """Bytes of the true file, other than the recipe has them, are those that come."""
     parts, content = made
     size, trees = len(content), [sign(BASE, SYNC_PARAMS)]
-    asked = [(found.offset, found.length) for found in literal_ranges(parts)]
+    asked = pairs_of(literal_rows(parts))
     found = list(doubtful(parts, trees, size))
     cells = tuple(cell for some, _ in found for cell in some)
     assert cells == tuple(sorted(set(cells)))
@@ -192,7 +203,7 @@ def test_exactly_the_cells_that_are_wrong_are_corrected(
     wrong = {at // CELL_BYTES for at in range(size) if true[at] != content[at] and at not in wanted} & set(
         claims.cells
     )
-    request = RangeRequest.of(7, asked, claims=claims)
+    request = RangeRequest.of(7, rows_of(asked), claims=claims)
     answers = list(answered(bytes(true), request))
     # Two bytes deceive once in 65,536 times; the examples are always the same ones.
     assert [cell for answer in answers for cell in answer.cells] == sorted(wrong)
@@ -222,7 +233,8 @@ class Held:
         assert offset + length <= self.size
         return self.content[offset : offset + length]
 
-    peek = pread
+    def read_ranges(self, rows: array[int]) -> bytes:
+        return b"".join(map(self.pread, rows[0::2], rows[1::2]))
 
 
 def answered(content: bytes, request: RangeRequest) -> list[Correction]:
@@ -232,7 +244,7 @@ def answered(content: bytes, request: RangeRequest) -> list[Correction]:
 def test_corrections_of_many_cells_fit_messages() -> None:
     cells = tuple(range(2 * CELLS_PER_ANSWER + 2))
     content = bytes(len(cells) * CELL_BYTES - 5_000)
-    request = RangeRequest.of(1, [(100, 50)], claims=Claims(cells, b"??" * len(cells)))
+    request = RangeRequest.of(1, array("Q", (100, 50)), claims=Claims(cells, b"??" * len(cells)))
     answers = answered(content, request)
     assert [len(answer.cells) for answer in answers] == [CELLS_PER_ANSWER, CELLS_PER_ANSWER, 2]
     assert sum(len(answer.payload) for answer in answers) == len(content) - 50
@@ -240,7 +252,7 @@ def test_corrections_of_many_cells_fit_messages() -> None:
 
 
 def test_a_cell_that_is_wholly_asked_for_claims_nothing() -> None:
-    request = RangeRequest.of(1, [(0, 3 * CELL_BYTES)], claims=Claims((0, 2, 3), b"??????"))
+    request = RangeRequest.of(1, array("Q", (0, 3 * CELL_BYTES)), claims=Claims((0, 2, 3), b"??????"))
     answers = answered(b"x" * (3 * CELL_BYTES + 1), request)
     assert [(answer.cells, bytes(answer.payload)) for answer in answers] == [((3,), b"x")]
 
@@ -248,7 +260,7 @@ def test_a_cell_that_is_wholly_asked_for_claims_nothing() -> None:
 @pytest.mark.parametrize("length", [0, 99, 101])
 def test_a_correction_of_another_length_is_refused(length: int) -> None:
     held = Corrections(150)
-    held.ask(RangeRequest.of(1, [(20, 50)], claims=Claims((0,), b"ab")))
+    held.ask(RangeRequest.of(1, array("Q", (20, 50)), claims=Claims((0,), b"ab")))
     with pytest.raises(ProtocolError, match="expected 100"):
         held.take(Correction(1, (0,), bytes(length)))
 
@@ -258,7 +270,7 @@ def test_blocks_wait_for_the_verdict_on_their_cells_and_no_longer() -> None:
     assert held.settled == SIZE_LIMIT
     for first in (10, 40, 70):
         claims = Claims((first + 1, first + 2), b"abcd") if first != 40 else Claims((), b"")
-        held.ask(RangeRequest.of(1, [(first * CELL_BYTES, 10)], claims=claims))
+        held.ask(RangeRequest.of(1, array("Q", (first * CELL_BYTES, 10)), claims=claims))
     assert held.settled == 11 * CELL_BYTES
     held.take(Correction(1, (12,), bytes(CELL_BYTES)))
     assert held.settled == 11 * CELL_BYTES

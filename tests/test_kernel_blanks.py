@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from array import array
 from collections.abc import Callable
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -164,6 +165,16 @@ def test_both_find_the_same(code: bytes, blank: int) -> None:
     assert slow == fast == bytes(blank if hidden else byte for hidden, byte in zip(mask, code, strict=True))
 
 
+@given(st.lists(codes, max_size=5), st.integers(0, 255))
+def test_parts_are_looked_at_by_themselves(parts: list[bytes], blank: int) -> None:
+    code, lengths = b"".join(parts), array("Q", map(len, parts))
+    masks = b"".join(map(pure.target_mask, parts))
+    assert _kernel.target_mask(code, lengths) == pure.target_mask(code, lengths) == masks
+    slow, fast = bytearray(code), bytearray(code)
+    assert pure.blank_targets(slow, blank, lengths) == _kernel.blank_targets(fast, blank, lengths)
+    assert slow == fast == _kernel.hide(code, masks, blank)
+
+
 @given(codes, st.data())
 def test_what_is_further_away_does_not_matter(code: bytes, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(code)))
@@ -173,36 +184,60 @@ def test_what_is_further_away_does_not_matter(code: bytes, data: st.DataObject) 
     assert shown(part) == shown(_kernel.target_mask(code)[start:stop])
 
 
-@given(codes, st.data())
-def test_targets_go_back_where_they_were(code: bytes, data: st.DataObject) -> None:
-    """Whatever the mask, of which not all is fields, and the pieces."""
+def masks_of(code: bytes, data: st.DataObject) -> tuple[bytes, ...]:
+    """Whatever the mask: not all of it is fields."""
     marks = data.draw(st.lists(st.sampled_from([0, 0, 1, 255]), min_size=len(code), max_size=len(code)))
+    return bytes(marks), _kernel.target_mask(code), b"\xff" * len(code)
+
+
+@given(codes, st.data())
+def test_targets_are_told_piece_by_piece(code: bytes, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, len(code) + 1))
-    count = -(-len(code) // size)
-    where = array("Q", data.draw(st.lists(offsets, min_size=count, max_size=count)))
-    for mask in (bytes(marks), _kernel.target_mask(code), b"\xff" * len(code)):
+    starts = range(0, len(code), size)
+    where = array("Q", data.draw(st.lists(offsets, min_size=len(starts), max_size=len(starts))))
+    for mask in masks_of(code, data):
         taken, counts = pure.take_targets(code, mask, size, where)
         assert _kernel.take_targets(code, mask, size, where) == (taken, counts)
         alone = [
             pure.take_targets(code[at : at + size], mask[at : at + size], size, where[row : row + 1])[0]
-            for row, at in enumerate(range(0, len(code), size))
+            for row, at in enumerate(starts)
         ]
         assert alone == [
-            told(code[at : at + size], mask[at : at + size], where[row])
-            for row, at in enumerate(range(0, len(code), size))
+            told(code[at : at + size], mask[at : at + size], where[row]) for row, at in enumerate(starts)
         ]
         assert taken == b"".join(alone)
         assert list(array("Q", counts)) == [len(one) for one in alone]
-        image = pure.place_targets(mask, taken, size, where)
-        assert _kernel.place_targets(mask, taken, size, where) == image
-        assert image == bytes(byte if hidden else 0 for hidden, byte in zip(mask, code, strict=True))
         for module in (pure, _kernel):
-            content = bytearray(b"\x55" * len(code))
-            module.overlay(content, code, mask)
-            assert content == bytes(b if hidden else 0x55 for hidden, b in zip(mask, code, strict=True))
             assert module.hide(code, mask, 0x7F) == bytes(
                 0x7F if hidden else byte for hidden, byte in zip(mask, code, strict=True)
             )
+
+
+@given(codes, st.data())
+def test_targets_go_back_where_they_were(code: bytes, data: st.DataObject) -> None:
+    """Whatever part of the file they are put into, and however far from each other its pieces are."""
+    size = 8 * data.draw(st.integers(1, len(code) // 8 + 1))
+    lengths = [min(size, len(code) - at) for at in range(0, len(code), size)]
+    where, end = array("Q"), data.draw(st.integers(0, (1 << 62) + 9))
+    for length in lengths:
+        where.append(end + data.draw(st.sampled_from([0, 0, 1, 30])))
+        end = where[-1] + length
+    first = where[0] if where else end
+    start = max(0, first + data.draw(st.integers(-20, end - first + 20)))
+    length = data.draw(st.integers(0, end - first + 40))
+    for mask in masks_of(code, data):
+        taken, _ = pure.take_targets(code, mask, size, where)
+        belong = {
+            offset + i - start: code[row * size + i]
+            for row, offset in enumerate(where)
+            for i in range(lengths[row])
+            if mask[row * size + i] and 0 <= offset + i - start < length
+        }
+        for module in (pure, _kernel):
+            content = bytearray(b"\x55" * length)
+            put = module.put_targets(content, start, pure.pack_mask(mask), taken, size, where)
+            assert content == bytes(belong.get(place, 0x55) for place in range(length))
+            assert put == len(belong)
 
 
 @given(st.lists(st.sampled_from([0, 0, 1, 255]), max_size=300).map(bytes))
@@ -214,7 +249,10 @@ def test_a_mask_is_what_its_bits_were_made_of(mask: bytes) -> None:
         int(byte != 0) for byte in mask.ljust(8 * len(bits), b"\0")
     ]
     for module in (pure, _kernel):
-        assert module.unpack_mask(bits, len(mask)) == bytes(255 if byte else 0 for byte in mask)
+        for size in (1, 7, 8, 20, 99):
+            assert list(array("Q", module.bit_counts(bits, size))) == [
+                sum(byte != 0 for byte in mask[at : at + 8 * size]) for at in range(0, len(mask), 8 * size)
+            ]
 
 
 @every_kernel
@@ -264,21 +302,35 @@ def test_what_does_not_fit_is_refused(module: Any) -> None:
         lambda: module.take_targets(b"abc", b"\xff\0\0", 3, bytes(7)),
         lambda: module.take_targets(b"abc", b"\xff\0\0", 3, bytes(16)),
         lambda: module.take_targets(b"abc", b"\xff\0\0", 0, bytes(8)),
-        lambda: module.place_targets(b"\xff\0\xff", b"abc", 3, bytes(8)),
-        lambda: module.place_targets(b"\xff\0\xff", b"a", 3, bytes(8)),
-        lambda: module.place_targets(b"\xff\0\xff", b"ab", 2, bytes(8)),
-        lambda: module.place_targets(b"\xff\0\xff", b"ab", -1, bytes(8)),
+        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"abc", 8, bytes(8)),
+        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"a", 8, bytes(8)),
+        lambda: module.put_targets(bytearray(9), 0, b"\x05\0", b"ab", 8, bytes(8)),
+        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"ab", 8, bytes(16)),
+        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"ab", 8, bytes(7)),
+        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"ab", 4, bytes(8)),
+        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"ab", 0, bytes(8)),
+        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"ab", -8, bytes(8)),
+        lambda: module.put_targets(bytearray(9), -1, b"\x05", b"ab", 8, bytes(8)),
+        lambda: module.put_targets(bytearray(9), (1 << 63) - 9, b"\x05", b"ab", 8, bytes(8)),
+        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"ab", 8, array("Q", [(1 << 63) - 8])),
+        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"ab", 8, b"\xff" * 8),
+        lambda: module.bit_counts(b"a", 0),
+        lambda: module.bit_counts(b"", -1),
         lambda: module.hide(b"ab", b"\0", 1),
         lambda: module.hide(b"ab", b"\0\0", 256),
         lambda: module.hide(b"ab", b"\0\0", -1),
-        lambda: module.unpack_mask(b"a", 9),
-        lambda: module.unpack_mask(b"ab", 8),
-        lambda: module.unpack_mask(b"", -1),
-        lambda: module.overlay(bytearray(3), b"abc", b"\xff\0"),
-        lambda: module.overlay(bytearray(3), b"ab", b"\xff\0\0"),
-        lambda: module.overlay(bytearray(4), b"abc", b"\xff\0\0"),
         lambda: module.blank_targets(bytearray(3), 256),
         lambda: module.blank_targets(bytearray(3), -1),
+        *[
+            partial(take, lengths)
+            for take in (partial(module.target_mask, b"abc"), partial(module.blank_targets, bytearray(3), 1))
+            for lengths in (
+                b"",
+                bytes(7),
+                bytes(8),
+                *(array("Q", rows) for rows in ((2,), (4,), (1, 3), (4, (1 << 64) - 1))),
+            )
+        ],
     ]
     for refused in refusals:
         with pytest.raises(ValueError, match="code blanks"):
@@ -287,7 +339,10 @@ def test_what_does_not_fit_is_refused(module: Any) -> None:
     with pytest.raises((TypeError, BufferError)):
         module.blank_targets(code, 1)
     with pytest.raises((TypeError, BufferError)):
-        module.overlay(b"a", b"b", b"\xff")
+        module.put_targets(b"abcdefgh", 0, b"\x05", b"ab", 8, bytes(8))
     assert module.take_targets(b"", b"", 1, b"") == (b"", b"")
-    assert module.place_targets(b"", b"", 1, b"") == b""
-    assert module.target_mask(b"") == b""
+    assert module.put_targets(bytearray(), 0, b"", b"", 8, b"") == 0
+    assert module.bit_counts(b"", 1) == b""
+    assert (
+        module.target_mask(b"") == module.target_mask(b"", b"") == module.target_mask(b"", bytes(16)) == b""
+    )

@@ -311,7 +311,8 @@ def pieces(
         module.block_fingerprints(KEY, wanted[rows[i] : rows[i] + rows[i + 1]], size, 8)
         for i in range(0, len(rows), 4)
     )
-    found = array("Q", module.match_runs(KEY, base, origin, size, 8, reach, runs, fingerprints))
+    whole = array("Q", (len(rows) // 4, origin, 0, len(base)))
+    found = array("Q", module.match_runs(KEY, base, whole, size, 8, reach, runs, fingerprints))
     return [tuple(found[i : i + 3]) for i in range(0, len(found), 3)]
 
 
@@ -319,9 +320,9 @@ places = st.one_of(st.integers(0, 500), st.just(UNKNOWN))
 
 
 @settings(max_examples=300, deadline=None)
-@given(keys, texts, st.data(), sizes, widths, st.integers(0, 40), st.integers(0, 50))
+@given(keys, texts, st.data(), sizes, widths, st.integers(0, 40))
 def test_both_find_the_same_pieces(
-    key: bytes, base: bytes, data: st.DataObject, size: int, width: int, reach: int, origin: int
+    key: bytes, base: bytes, data: st.DataObject, size: int, width: int, reach: int
 ) -> None:
     rows, fingerprints = [], b""
     for _ in range(data.draw(st.integers(0, 4))):
@@ -330,7 +331,14 @@ def test_both_find_the_same_pieces(
         near = st.one_of(places, st.integers(start, start + 60))
         rows.append((data.draw(st.integers(0, 1000)), len(block), data.draw(near), data.draw(near)))
         fingerprints += pure.block_fingerprints(key, block, size, width)
-    asked = (key, base, origin, size, width, reach, runs_of(*rows), fingerprints)
+    windows, left = [], len(rows)
+    while left or data.draw(st.booleans()):
+        count, start = data.draw(st.integers(0, left)), data.draw(st.integers(0, len(base)))
+        length = data.draw(st.integers(0, len(base) - start))
+        # The runs' bytes are where the base was cut from, or a little off.
+        windows.append((count, max(0, start + data.draw(st.sampled_from((0, 0, -3, 50)))), start, length))
+        left -= count
+    asked = (key, base, runs_of(*windows), size, width, reach, runs_of(*rows), fingerprints)
     assert _kernel.match_runs(*asked) == pure.match_runs(*asked)
 
 
@@ -352,6 +360,52 @@ def test_pieces_are_sought_where_neighbours_say(module: Any) -> None:
 
 
 @every_kernel
+def test_parts_of_a_base_are_looked_through_for_their_own_runs(module: Any) -> None:
+    old = bytes(range(200))
+    runs = runs_of((0, 8, 20, UNKNOWN), (8, 8, 28, UNKNOWN), (16, 8, 36, UNKNOWN))
+    fingerprints = module.block_fingerprints(KEY, old[20:44], 4, 8)
+    held = old[36:44] + b"!!" + old[20:36]
+
+    def found(*windows: tuple[int, int, int, int]) -> list[int]:
+        asked = (KEY, held, runs_of(*windows), 4, 8, 0, runs, fingerprints)
+        return list(array("Q", module.match_runs(*asked)))
+
+    assert found((2, 20, 10, 16), (1, 36, 0, 8)) == [0, 20, 16, 16, 36, 8]
+    # What goes on in another part is a piece of its own; what is in none is not found.
+    assert found((1, 20, 10, 8), (0, 0, 3, 4), (1, 28, 18, 8), (1, 36, 0, 4)) == [
+        0,
+        20,
+        8,
+        8,
+        28,
+        8,
+        16,
+        36,
+        4,
+    ]
+    assert found((3, 20, 10, 16)) == [0, 20, 16]
+
+
+@every_kernel
+@pytest.mark.parametrize(
+    "windows",
+    [
+        bytes(31),
+        b"",
+        runs_of((2, 0, 0, 100)),
+        runs_of((1, 0, 0, 101)),
+        runs_of((1, 0, 101, 0)),
+        runs_of((1, 0, UNKNOWN, 2)),
+        runs_of((1, (1 << 63) + 1, 0, 100)),
+        runs_of((UNKNOWN, 0, 0, 100), (2, 0, 0, 100)),
+    ],
+)
+def test_windows_that_do_not_add_up_are_refused(module: Any, windows: bytes) -> None:
+    with pytest.raises(ValueError, match="runs: windows"):
+        module.match_runs(KEY, bytes(100), windows, 4, 4, 0, runs_of((0, 8, 0, 0)), bytes(8))
+
+
+@every_kernel
 @pytest.mark.parametrize(
     ("reach", "runs", "fingerprints"),
     [
@@ -369,4 +423,6 @@ def test_runs_that_do_not_add_up_are_refused(
     module: Any, reach: int, runs: bytes, fingerprints: bytes
 ) -> None:
     with pytest.raises(ValueError, match="runs"):
-        module.match_runs(KEY, bytes(100), 0, 4, 4, reach, runs, fingerprints)
+        module.match_runs(
+            KEY, bytes(100), runs_of((len(runs) // 32, 0, 0, 100)), 4, 4, reach, runs, fingerprints
+        )

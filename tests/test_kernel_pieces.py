@@ -201,6 +201,13 @@ def test_a_chunk_is_put_together_again(
     del wanted[offset + length :]
     tiles = both("tile_range", packed(copies), offset, length)
     assert sum(size for *_, size in rows_of(tiles, 3)) == length
+    others = [(offset, length), *((at, size) for at, _, size in drawn)]
+    alone = [both("tile_range", packed(copies), *one) for one in others]
+    all_tiles, tiled = both("tile_ranges", packed(copies), packed(others))
+    assert all_tiles == b"".join(alone)
+    assert rows_of(tiled, 2) == [
+        (len(one) // 24, sum(size for base, _, size in rows_of(one, 3) if base == LITERAL)) for one in alone
+    ]
     ranges = rows_of(both("fetched_ranges", tiles, offset), 2)
     literals = b"".join(wanted[at : at + size] for at, size in ranges)
     assert literals == b"." * len(literals)
@@ -218,12 +225,14 @@ def test_a_chunk_is_put_together_again(
 
 
 @settings(deadline=None)
-@given(hostile(4), numbers, numbers)
-def test_tiles_of_any_rows(copies: bytes, offset: int, length: int) -> None:
+@given(hostile(4), numbers, numbers, hostile(2, most=4))
+def test_tiles_of_any_rows(copies: bytes, offset: int, length: int, ranges: bytes) -> None:
     assert outcome(lambda: _pieces.tile_range(copies, offset, length)) is not None
+    assert outcome(lambda: _pieces.tile_ranges(copies, ranges)) is not None
     rows = rows_of(copies, 4) if len(copies) % 32 == 0 else []
     if rows == sorted(rows, key=lambda row: row[0]):
         both("tile_range", copies, offset, length)
+        both("tile_ranges", copies, ranges)
 
 
 @settings(deadline=None)

@@ -45,6 +45,13 @@ def test_rows_are_told_by_what_they_add(module: Any) -> None:
     assert content == b"xy" + table + b"z"
 
 
+@given(st.binary(max_size=3_000), st.integers(0, 300))
+def test_bytes_that_are_not_0_are_counted(content: bytes, times: int) -> None:
+    many = content * times
+    for module in (pure_word_differences, _kernel):
+        assert module.nonzero_bytes(many) == len(many) - many.count(0)
+
+
 @given(pieces, strides)
 def test_every_row_is_taken_from_the_one_a_stride_before(drawn: list[tuple[bytes, int]], stride: int) -> None:
     """In its own piece alone. Sums undo it whatever the bytes are, and so the other way round."""

@@ -16,13 +16,14 @@ from rdc.chunking.params import ChunkParams
 from rdc.limits import BUNDLE_FILES_LEAST, PACKED_BYTES, PACKED_CONTEXT_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.plan.blocks import BlockSearch
-from rdc.plan.context import context_ranges, known_pieces
-from rdc.plan.descent import Copy, Descent, Fetch, Literal, Patch, Pieces, Repeat, literal_ranges
+from rdc.plan.context import context_rows, known_pieces
+from rdc.plan.descent import Copy, Descent, Fetch, Literal, Patch, Pieces, Repeat, literal_rows
 from rdc.protocol.messages import Literals
 from rdc.protocol.packed import pack, unpack
 from rdc.signature.build import sign
 from rdc.signature.records import decode_records, encode_records
 from tests.paired_sync import kinds, sync_in_turns
+from tests.range_rows import pairs_of, rows_of
 from tests.trees import File, describe, read_tree, tree, write_tree
 
 KEY = b"k" * 16
@@ -77,14 +78,14 @@ def test_context_is_near_the_ranges_in_none_of_them_and_bounded(
     drawn: tuple[list[tuple[int, int]], int],
 ) -> None:
     wanted, size = drawn
-    context = context_ranges(wanted, size)
-    pieces = sorted([*wanted, *((found.offset, found.length) for found in context)])
+    context = pairs_of(context_rows(rows_of(wanted), size))
+    pieces = sorted([*wanted, *context])
     assert all(at + length <= after for (at, length), (after, _) in itertools.pairwise(pieces))
     assert pieces[-1][0] + pieces[-1][1] <= size
-    assert all(found.length > 0 for found in context)
-    assert sum(found.length for found in context) <= PACKED_CONTEXT_BYTES
+    assert all(length > 0 for _, length in context)
+    assert sum(length for _, length in context) <= PACKED_CONTEXT_BYTES
     if size <= PACKED_CONTEXT_BYTES // (2 * len(wanted)):
-        assert sum(found.length for found in context) + sum(length for _, length in wanted) == size
+        assert sum(length for _, length in context) + sum(length for _, length in wanted) == size
 
 
 @settings(deadline=None)
@@ -106,15 +107,15 @@ def test_both_sides_find_the_same_context(seed: int, edits: list[int]) -> None:
         records = [decode_records(encode_records(level, above.children(n), KEY, 8), 8) for n in nodes]
         descent.answer(descent.level, nodes, records)
     parts = descent.recipe()
-    fetched = [(found.offset, found.length) for found in literal_ranges(parts)]
+    fetched = literal_rows(parts)
     if not fetched:
         return
-    context = context_ranges(fetched, len(new))
+    context = context_rows(fetched, len(new))
     pieces = known_pieces(parts, [held], context)
     if pieces is None:
         return
     assert b"".join(old[at : at + length] for _, _, at, length in pieces) == b"".join(
-        new[found.offset : found.offset + found.length] for found in context
+        new[at : at + length] for at, length in pairs_of(context)
     )
     assert BlockSearch(parts, [held]).parts() == parts
 
@@ -122,7 +123,7 @@ def test_both_sides_find_the_same_context(seed: int, edits: list[int]) -> None:
 def test_pieces_of_chunks_are_context_and_runs_are_not_simple() -> None:
     tree_ = sign(b"abcdefgh" * 10, PARAMS)
     patch = Patch(b"r", 30, 1, Pieces.of(Copy(0, 5, 10), Literal(10), Copy(0, 40, 10)))
-    wanted = context_ranges([(10, 10)], 30)
+    wanted = context_rows(rows_of([(10, 10)]), 30)
     assert list(known_pieces([patch], [tree_], wanted) or ()) == [(0, 0, 5, 10), (20, 0, 40, 10)]
     assert known_pieces([Repeat((Fetch(b"r", 3, 1),), 3, 2)], [tree_], wanted) is None
     assert known_pieces([Fetch(b"r", 3, 2)], [tree_], wanted) is None

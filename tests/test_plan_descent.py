@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from rdc.chunking.params import ChunkParams
 from rdc.errors import ProtocolError
-from rdc.plan.descent import Descent, Fetch, Part, Repeat, Reuse, ReuseChunk, literal_ranges
+from rdc.plan.descent import Descent, Fetch, Part, Repeat, Reuse, ReuseChunk, literal_rows
 from rdc.signature.build import TreeBuilder, sign
 from rdc.signature.records import NodeRecords, decode_records, encode_records
 from rdc.signature.tree import SignatureTree
+from tests.range_rows import pairs_of
 
 PARAMS = ChunkParams(64, 256)
 KEY = bytes(range(16))
@@ -40,8 +41,8 @@ def drive(wanted: SignatureTree, bases: list[SignatureTree], width: int = 8) -> 
 
 
 def make(parts: tuple[Part, ...], bases: list[bytes], trees: list[SignatureTree], wanted: bytes) -> bytes:
-    """The file as the recipe says, literals taken from `wanted` where literal_ranges says they lie."""
-    literals = b"".join(wanted[r.offset : r.offset + r.length] for r in literal_ranges(parts))
+    """The file as the recipe says, literals taken from `wanted` where literal_rows says they lie."""
+    literals = b"".join(wanted[at : at + length] for at, length in pairs_of(literal_rows(parts)))
     taken = 0
 
     def offset(base: int, row: int) -> int:
@@ -106,7 +107,7 @@ def test_an_edit_costs_the_nodes_above_it() -> None:
     edited = data[:600_000] + b"edit" + data[600_000:]
     old, new = sign(data, PARAMS), sign(edited, PARAMS)
     parts, records = drive(new, [old])
-    assert sum(r.length for r in literal_ranges(parts)) <= 4 * PARAMS.max_size
+    assert sum(literal_rows(parts)[1::2]) <= 4 * PARAMS.max_size
     assert records <= 2 * 26 * (new.height + 1), "two nodes a level at the most"
     assert make(parts, [data], [old], edited) == edited
 
@@ -116,7 +117,7 @@ def test_a_later_base_fills_what_an_earlier_lacks() -> None:
     head, tail = rng.randbytes(100_000), rng.randbytes(100_000)
     trees = [sign(head, PARAMS), sign(tail, PARAMS)]
     parts, _ = drive(sign(head + tail, PARAMS), trees)
-    assert sum(r.length for r in literal_ranges(parts)) <= 3 * PARAMS.max_size
+    assert sum(literal_rows(parts)[1::2]) <= 3 * PARAMS.max_size
     assert {part.base for part in parts if isinstance(part, Reuse)} == {0, 1}
 
 
@@ -127,7 +128,7 @@ def test_a_long_level_is_looked_up_only_where_nodes_differ(monkeypatch: pytest.M
     old = sign(data, PARAMS)
     parts, _ = drive(sign(edited, PARAMS), [old])
     assert make(parts, [data], [old], edited) == edited
-    assert sum(r.length for r in literal_ranges(parts)) <= 26 * PARAMS.max_size, "about one node"
+    assert sum(literal_rows(parts)[1::2]) <= 26 * PARAMS.max_size, "about one node"
 
 
 def test_a_run_of_nodes_is_fetched_once() -> None:
@@ -138,7 +139,7 @@ def test_a_run_of_nodes_is_fetched_once() -> None:
     tree = builder.finish()
     parts, _ = drive(tree, [])
     assert sum(part.length * part.count for part in parts) == 50 * 40 * 100
-    assert sum(r.length for r in literal_ranges(parts)) < 50 * 40 * 100 / 2
+    assert sum(literal_rows(parts)[1::2]) < 50 * 40 * 100 / 2
 
 
 def records(*rows: tuple[int, int], first: int = 0) -> NodeRecords:

@@ -93,7 +93,7 @@ values = st.recursive(
     ],
 )
 def test_numbers_end_where_the_protocol_says(field: Any, lowest: int, highest: int, optional: bool) -> None:
-    codec = field.__metadata__[0]
+    codec = field  # that is all that is left of it when rdc runs
     for value in (lowest, highest):
         assert codec.unpack(value) == value
     for wrong in (lowest - 1, highest + 1, True, 1.0, b"1", *([] if optional else [None])):
@@ -230,8 +230,8 @@ def test_a_large_listing_is_cut_into_parts_that_fit() -> None:
 
 
 def test_ranges_and_gaps_agree() -> None:
-    request = RangeRequest.of(3, ((5, 10), (15, 1), (100, 7)))
+    request = RangeRequest.of(3, array("Q", (5, 10, 15, 1, 100, 7)))
     assert request.gaps == (5, 0, 84)
-    assert request.ranges == ((5, 10), (15, 1), (100, 7))
+    assert list(request.rows) == [5, 10, 15, 1, 100, 7]
     with pytest.raises(ValueError):
         encode(replace(request, gaps=()))

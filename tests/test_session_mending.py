@@ -19,6 +19,7 @@ from rdc.session.mismatch import MismatchError
 from rdc.session.open_base import Chunks, OpenBase
 from rdc.signature.build import MemoryColumn, TreeBuilder, sign
 from rdc.signature.tree import SignatureTree
+from tests.range_rows import pairs_of
 
 SLOW = settings(deadline=None)
 
@@ -49,7 +50,7 @@ def test_the_mended_tree_is_that_of_the_right_chunks(data: st.DataObject) -> Non
     mending = Mending()
     for row in wrong:
         mending.doubt(offsets[row], chunks[row][1], b"")
-    assert [tuple(found) for found in mending.ranges()] == [(offsets[row], chunks[row][1]) for row in wrong]
+    assert pairs_of(mending.rows()) == [(offsets[row], chunks[row][1]) for row in wrong]
     for row, found in zip(wrong, mending.wrong, strict=True):
         number = data.draw(st.integers(1, 4))
         right[row] = (number, chunks[row][1])

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.files.source import SourceFile
-from rdc.kernel import blank_targets, block_fingerprints, hide, target_mask
+from rdc.kernel import blank_targets, block_fingerprints, hide, pack_mask, target_mask
 from rdc.limits import RANGES_PER_MESSAGE
 from rdc.model.sync import SyncOptions
 from rdc.plan import cells as cells_module
@@ -26,13 +26,14 @@ from rdc.session import cell_checks as cell_checks_module
 from rdc.session import file_fetch as file_fetch_module
 from rdc.session import gaps as gaps_module
 from rdc.session import range_answers as range_answers_module
-from rdc.session.blanks import CLAIMED, SOUGHT, blanked, is_code, shown
+from rdc.session.blanks import CLAIMED, SOUGHT, blanked, blanked_into, is_code, shown
 from rdc.session.cell_checks import corrections
 from rdc.session.corrections import Corrections
 from rdc.session.literal_requests import Asked, literal_requests
 from rdc.session.range_answers import held_fingerprints, read_fingerprints
 from tests.paired_sync import kinds, sync_in_turns
 from tests.programs import functions, linked
+from tests.range_rows import pairs_of, rows_of
 from tests.syncing import Run
 from tests.test_kernel_blanks import codes
 from tests.trees import File, describe, litter, read_tree, tree, write_tree
@@ -63,6 +64,12 @@ class Held:
 
     def read_into(self, buffer: memoryview, offset: int) -> None:
         buffer[:] = self.pread(offset, len(buffer))
+
+    def read_ranges(self, rows: array[int]) -> bytes:
+        return b"".join(map(self.pread, rows[0::2], rows[1::2]))
+
+    def read_ranges_into(self, buffer: memoryview, rows: array[int]) -> None:
+        buffer[:] = self.read_ranges(rows)
 
     def check_unchanged(self) -> None:
         pass
@@ -227,8 +234,27 @@ def test_a_part_is_blanked_as_the_whole_is(code: bytes, data: st.DataObject) -> 
     blank_targets(whole, CLAIMED)
     assert blanked(held(code), CLAIMED, offset, length) == whole[offset : offset + length]
     mask = target_mask(code)[offset : offset + length]
-    assert shown(held(code), offset, length) == (code[offset : offset + length], mask)
+    assert shown(held(code), array("Q", (offset, length))) == (code[offset : offset + length], mask)
     assert hide(code[offset : offset + length], mask, CLAIMED) == whole[offset : offset + length]
+
+
+@given(codes, st.lists(st.integers(0, 40), max_size=5))
+def test_many_parts_are_blanked_as_the_whole_is(code: bytes, lengths: list[int]) -> None:
+    rows, at = array("Q"), 0
+    for length in lengths:
+        start = min(len(code), at + length // 3)
+        at = min(len(code), start + length)
+        rows.extend((start, at - start))
+    whole, mask = bytearray(code), target_mask(code)
+    blank_targets(whole, SOUGHT)
+    ranges = [slice(start, start + length) for start, length in zip(rows[0::2], rows[1::2], strict=True)]
+    parts = b"".join(code[part] for part in ranges), b"".join(mask[part] for part in ranges)
+    assert shown(held(code), rows) == parts
+    memory = memoryview(bytearray(1_000))
+    places = blanked_into(memory, held(code), SOUGHT, rows)
+    assert [memory[at : at + length] for at, length in zip(places, rows[1::2], strict=True)] == [
+        whole[part] for part in ranges
+    ]
 
 
 def test_fingerprints_are_of_the_blanked_file() -> None:
@@ -266,9 +292,10 @@ def test_what_is_told_makes_the_file(offset: int, length: int, wrong: int) -> No
     parts = [slice(cell * CELL_BYTES, (cell + 1) * CELL_BYTES) for cell in cells]
     images = [bytes(told[part]) for part in parts]
     digests = cells_module.cell_digests(SECRET, b"".join(images), array("Q", map(len, images)))
-    request = RangeRequest.of(1, ranges, claims=Claims(tuple(cells), digests), blank=True)
+    request = RangeRequest.of(1, rows_of(ranges), claims=Claims(tuple(cells), digests), blank=True)
     taken = Corrections(
-        len(true), iter([((0, 1), bytes(mask[: 2 * CELL_BYTES])), ((2, 3, 4), bytes(mask[2 * CELL_BYTES :]))])
+        len(true),
+        iter([((0, 1), pack_mask(mask[: 2 * CELL_BYTES])), ((2, 3, 4), pack_mask(mask[2 * CELL_BYTES :]))]),
     )
     taken.ask(request)
     corrected: list[int] = []
@@ -302,7 +329,7 @@ def test_every_range_and_every_cell_is_in_a_request(drawn: list[tuple[int, int]]
             ranges.append((at + gap, length))
             at += gap + length
         cells = sorted(chosen)
-        requests = list(divided_wholly(ranges, cells))
+        requests = [(pairs_of(some), cells[rows]) for some, rows in divided_wholly(rows_of(ranges), cells)]
     assert [cell for _, some in requests for cell in some] == cells
     asked = [at for some, _ in requests for offset, length in some for at in (offset, offset + length)]
     assert asked == sorted(asked)
@@ -321,7 +348,7 @@ def test_many_short_ranges_are_in_several_requests() -> None:
     """More than a request may have, in fewer cells than it may have."""
     ranges = [(at, 1) for at in range(0, 40_000 * 3, 3)]
     cells = list(range(16))
-    requests = list(divided_wholly(ranges, cells))
+    requests = [(pairs_of(some), cells[rows]) for some, rows in divided_wholly(rows_of(ranges), cells)]
     assert [one for some, _ in requests for one in some] == ranges
     assert [cell for _, some in requests for cell in some] == cells
     assert all(len(some) <= RANGES_PER_MESSAGE for some, _ in requests)

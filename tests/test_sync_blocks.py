@@ -135,10 +135,10 @@ def colliding(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
         return kernel.match_blocks(key, base, size, min(width, most), narrow(prints, width))
 
     def near(
-        key: bytes, base: bytes, origin: int, size: int, width: int, reach: int, runs: bytes, prints: bytes
+        key: bytes, base: bytes, windows: bytes, size: int, width: int, reach: int, runs: bytes, prints: bytes
     ) -> bytes:
         short = narrow(prints, width)
-        return kernel.match_runs(key, base, origin, size, min(width, most), reach, runs, short)
+        return kernel.match_runs(key, base, windows, size, min(width, most), reach, runs, short)
 
     finding(monkeypatch, match)
     monkeypatch.setattr(gaps_module, "match_runs", near)

@@ -22,6 +22,7 @@ from rdc.session import literal_requests as literal_requests_module
 from rdc.session import range_answers as range_answers_module
 from rdc.session.code import Places, has_code, restored
 from tests.paired_sync import kinds, sync_in_turns
+from tests.range_rows import rows_of
 from tests.syncing import Run
 from tests.trees import File, describe, litter, read_tree, tree, write_tree
 
@@ -49,7 +50,7 @@ def test_places_of_messages_of_any_length(
     for gap, length in drawn:
         ranges.append((at + gap, length))
         at += gap + length
-    places, at, total = Places(ranges), 0, sum(length for _, length in ranges)
+    places, at, total = Places(rows_of(ranges)), 0, sum(length for _, length in ranges)
     for size, looked_at in messages:
         if at + size > total:
             break

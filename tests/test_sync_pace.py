@@ -12,13 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import rdc.session.driver
-import rdc.session.local
 from rdc.errors import ExitCode, RdcError
 from rdc.model.sync import SyncOptions
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import PROTOCOL_VERSION, Hello, Items, Notice, decode, encode
+from rdc.session import bandwidth
 from rdc.session.bandwidth import TokenBucket
 from rdc.session.commands import Conversation, Pace, Receive, Send
 from rdc.session.driver import run
@@ -82,8 +81,7 @@ class CountedBucket(TokenBucket):
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> type[CountedBucket]:
     CountedBucket.rates, CountedBucket.taken = [], 0
-    monkeypatch.setattr(rdc.session.driver, "TokenBucket", CountedBucket)
-    monkeypatch.setattr(rdc.session.local, "TokenBucket", CountedBucket)
+    monkeypatch.setattr(bandwidth, "TokenBucket", CountedBucket)
     return CountedBucket
 
 

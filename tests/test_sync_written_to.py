@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from rdc.errors import ExitCode, FileError
-from rdc.files import commit as commit_module
 from rdc.files import confined as confined_module
 from rdc.files import exchange as exchange_module
 from rdc.files import settle as settle_module
@@ -67,7 +66,7 @@ def write_before_it_is_settled(
             write(path)
         settle_file(*arguments, **named)
 
-    monkeypatch.setattr(commit_module, "settle_file", settle)
+    monkeypatch.setattr(settle_module, "settle_file", settle)
     return came
 
 

@@ -6,19 +6,24 @@ import fcntl
 import hashlib
 import os
 import random
+import shlex
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rdc.errors import CommandMissingError, ExitCode, RdcError, UsageError
 from rdc.model.location import RemoteShell
 from rdc.transport.base import Transport
+from rdc.transport.child import Child
 from rdc.transport.memory import pair
 from rdc.transport.pipes import PipeTransport
-from rdc.transport.remote import remote_argv
+from rdc.transport.remote import remote_argv, shell_words
 from rdc.transport.stdio import ChildTransport
 from tests.tls_pair import tls_pair
 
@@ -268,18 +273,71 @@ def test_a_child_that_stays_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_child_is_in_our_process_group_and_keeps_no_stray_descriptor(tmp_path: Path) -> None:
     other = ChildTransport(["cat"])
+    stray = os.open(os.devnull, os.O_RDONLY)
+    os.set_inheritable(stray, True)
     transport = ChildTransport(["sh", "-c", "ls /proc/self/fd; ps -o pgid= $$ || true"])
     data = b""
     while not (step := transport.exchange(NOTHING, True, LIMIT)).eof:
         data += step.received
     transport.close()
     other.close()
+    os.close(stray)
     words = data.split()
     assert words[:4] == [b"0", b"1", b"2", b"3"]  # 3: ls reading the directory
     assert words[4:] in ([str(os.getpgrp()).encode()], [])
 
 
+def test_a_child_has_the_signals_back_that_python_ignores() -> None:
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
+        assert signal.getsignal(ignored) == signal.SIG_IGN
+        child = Child(["sh", "-c", f"kill -{ignored:d} $$"])
+        os.close(child.stdin)
+        os.close(child.stdout)
+        assert child.wait() == -ignored
+
+
+def test_a_wait_for_a_child_ends_with_it_or_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    for without in (False, True):
+        if without:
+            monkeypatch.delattr("os.pidfd_open")  # as on systems that have none
+        child = Child(["cat"])
+        os.close(child.stdout)
+        assert child.poll() is child.wait(0) is child.wait(0.01) is None
+        os.close(child.stdin)
+        assert child.wait(LIMIT) == child.wait() == child.poll() == 0
+        child.kill()
+
+
+def test_a_child_of_whom_the_system_tells_nothing_has_ended() -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        child = Child(["false"])
+        os.close(child.stdin)
+        os.close(child.stdout)
+        assert child.wait() == 0
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+def test_a_child_that_cannot_be_started_leaves_no_descriptors() -> None:
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(FileNotFoundError):
+        Child(["/no/such/program"])
+    assert os.listdir("/proc/self/fd") == before
+
+
 # Remote shells
+
+
+@given(st.text(alphabet="ab \t\n\r\v\f\x1c'\"\\\\#$é\u2003", max_size=12))
+def test_words_are_the_shells(command: str) -> None:
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        with pytest.raises(ValueError, match=r"No closing quotation|No escaped character"):
+            shell_words(command)
+    else:
+        assert shell_words(command) == words
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ from rdc.protocol.messages import (
     Watch,
 )
 from rdc.protocol.rows import ALL_GROUPS, ATTRIBUTES, MTIMES, NAMES, Rows, Segment
+from tests.range_rows import rows_of
 
 ordinals = st.one_of(st.integers(0, 300), st.integers(0, ORDINAL_LIMIT))
 sizes = st.one_of(st.integers(0, 300), st.integers(0, SIZE_LIMIT))
@@ -211,7 +212,9 @@ def range_requests(draw: st.DrawFn) -> RangeRequest:
     cells = tuple(sorted(draw(st.sets(st.integers(0, SIZE_LIMIT // CELL_BYTES), max_size=9))))
     digests = draw(st.binary(min_size=2 * len(cells), max_size=2 * len(cells)))
     blank = bool(cells) and not pack and draw(st.booleans())
-    return RangeRequest.of(draw(ordinals), pairs, pack=pack, claims=Claims(cells, digests), blank=blank)
+    return RangeRequest.of(
+        draw(ordinals), rows_of(pairs), pack=pack, claims=Claims(cells, digests), blank=blank
+    )
 
 
 @st.composite

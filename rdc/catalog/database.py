@@ -13,10 +13,11 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from os import PathLike
-from typing import TYPE_CHECKING, TypeVar
 
 from rdc.errors import printable
+from rdc.typed import TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
 

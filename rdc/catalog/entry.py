@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import struct
 from array import array
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

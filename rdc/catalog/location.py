@@ -6,13 +6,13 @@ import contextlib
 import os
 from collections.abc import Iterator
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from rdc.catalog.store import NoCatalog
 from rdc.errors import ExitCode
 from rdc.model.home import cache_directory
 from rdc.progress import Problem
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Final

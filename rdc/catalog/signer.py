@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections import deque
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.store import NoCatalog
 from rdc.chunking.params import SYNC_PARAMS
+from rdc.typed import TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
     from concurrent.futures import Future, ThreadPoolExecutor

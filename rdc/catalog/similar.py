@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from rdc.catalog.entry import params_number
 from rdc.limits import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_MATCHES, SIZE_LIMIT
@@ -14,6 +13,7 @@ from rdc.signature.trait_column import TRAITS_BYTES
 from rdc.similarity.index import SimilarityIndex, size_code
 from rdc.similarity.traits import Traits, estimate_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from rdc.files.contents import read_contents
 from rdc.model.entries import Identity, strings
@@ -12,6 +11,7 @@ from rdc.records import dataclass
 from rdc.signature.short import ShortSignatures, sign_short
 from rdc.signature.short_codec import decode_short
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -28,7 +28,7 @@ less than reading and hashing it takes."""
 
 @dataclass(frozen=True, slots=True)
 class SmallFiles:
-    """Files of one tree, each of at most SMALL_BYTES, as they were listed."""
+    """Files of one tree, as they were listed; for `sign_small` each has at most SMALL_BYTES."""
 
     root: Root
     paths: bytes

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
 from rdc.limits import NODE_RECORDS_MAX
 from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
+from rdc.typed import Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.catalog import DAY_NS
 from rdc.catalog.entry import signed64
@@ -11,7 +10,9 @@ from rdc.catalog.eviction import shrink
 from rdc.errors import ExitCode, RdcError
 from rdc.files.filesystem import file_system_of
 from rdc.records import dataclass
+from rdc.typed import TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
 
 from rdc.cli.catalog_options import CATALOG_OPTION, read_choice
 from rdc.cli.environment import Environment
@@ -14,6 +13,7 @@ from rdc.cli.sizes import read_size
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.report.sizes import counted, exact_text, size_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.catalog import Catalog
 

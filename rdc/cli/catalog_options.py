@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from rdc.cli.options import Option, OptionGroup, Words
 from rdc.errors import UsageError
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.catalog import Catalog
     from rdc.catalog.location import UserCatalog

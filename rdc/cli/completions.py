@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from rdc.cli.environment import Environment
 from rdc.cli.options import Option, OptionGroup, options_help, parse_words
 from rdc.errors import ExitCode, UsageError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.cli.main import Verb
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
 
 from rdc.cli.dedupe_options import DEDUPE_OPTIONS, DedupeRequest, parse_dedupe, read_dedupe
 from rdc.cli.environment import Environment
@@ -16,7 +15,9 @@ from rdc.instances.events import DedupeReporter
 from rdc.model.home import state_directory
 from rdc.model.instances import DedupeOptions, DedupeReport
 from rdc.report.dedupe_terminal import DedupeStyle, DedupeTerminal
+from rdc.typed import Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

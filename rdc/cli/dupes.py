@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rdc.cli.catalog_options import CATALOG_GROUP, read_choice
 from rdc.cli.environment import Environment
@@ -16,6 +15,7 @@ from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
 from rdc.progress import Problem
 from rdc.report.trouble import Trouble
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.progress import Event, Reporter
     from rdc.survey.duplicates import Duplicates

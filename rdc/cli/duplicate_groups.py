@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.cli.duplicate_report import place_of
 from rdc.errors import ExitCode, FileError
@@ -12,6 +11,7 @@ from rdc.model.instances import IdenticalFiles
 from rdc.progress import Problem, Progressed
 from rdc.survey.duplicates import find_duplicates
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 

@@ -12,7 +12,6 @@ import json
 import os
 from array import array
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, RdcError, UsageError, printable
 from rdc.files.path import check_path
@@ -21,6 +20,7 @@ from rdc.instances.tree import is_below
 from rdc.limits import PATH_BYTES, REPORT_BYTES, SIZE_LIMIT
 from rdc.model.instances import IdenticalFiles
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
 

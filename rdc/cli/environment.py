@@ -9,11 +9,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO, TextIO
 

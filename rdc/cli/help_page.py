@@ -6,8 +6,8 @@ import os
 import re
 import textwrap
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import TextIO

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rdc.cli.catalog_options import CATALOG_OPTION, read_choice
 from rdc.cli.environment import Environment
@@ -14,6 +13,7 @@ from rdc.cli.options import Option, OptionGroup, options_help, parse_words
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.report.index_terminal import IndexTerminal
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.catalog import Catalog
     from rdc.catalog.signing import SignTask

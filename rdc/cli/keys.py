@@ -5,13 +5,13 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rdc.cli.environment import Environment
 from rdc.cli.options import Option, OptionGroup, Words, options_help, parse_words
 from rdc.errors import ExitCode, RdcError, TrustError, UsageError, printable
 from rdc.limits import KEY_FILE_BYTES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.transport.keys import Certificate
 

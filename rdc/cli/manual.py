@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from rdc import __version__
 from rdc.cli.options import options_help
 from rdc.cli.settings import SETTINGS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.cli.main import Verb
     from rdc.cli.options import OptionGroup

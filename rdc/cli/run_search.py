@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rdc.catalog.signer import FileSigner
 from rdc.catalog.signing import SignTask
@@ -18,6 +17,7 @@ from rdc.model.instances import EqualRuns, Place
 from rdc.progress import Problem
 from rdc.tree.walk import Walk, join
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
     from rdc.cli.dedupe_places import Operands

@@ -8,7 +8,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from rdc.cli.environment import Environment
 from rdc.cli.filter_options import read_rule_file
@@ -17,6 +16,7 @@ from rdc.cli.scan_options import SCAN_OPTIONS, Output, ScanRequest, parse_scan, 
 from rdc.errors import ExitCode
 from rdc.report.trouble import Trouble
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.scan import ScanReport
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Callable
-from typing import TypeVar
 
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
@@ -15,6 +14,7 @@ from rdc.limits import SCAN_MEMORY_LEAST, SIZE_LIMIT
 from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, ScanOptions
 from rdc.records import dataclass
 from rdc.report.scan_csv import TABLES
+from rdc.typed import TypeVar
 
 __all__ = [
     "OUTPUT_GROUP",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from rdc.cli.environment import Environment
 from rdc.cli.memory import keep_freed_memory
 from rdc.cli.options import Option, OptionGroup, options_help, parse_words
 from rdc.errors import ExitCode, RdcError, UsageError, printable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from rdc.errors import UsageError
 from rdc.model.home import config_directory
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.cli.options import OptionGroup
     from rdc.model.settings import Table

@@ -6,7 +6,6 @@ import json
 import os
 import stat
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.environment import Environment
@@ -15,6 +14,7 @@ from rdc.errors import ExitCode, RdcError, UsageError, printable
 from rdc.report.json_events import path_fields
 from rdc.report.sizes import exact_text, size_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams
     from rdc.signature.tree import Level, SignatureTree

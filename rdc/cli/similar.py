@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
 
 from rdc.cli.catalog_options import CATALOG_GROUP, read_choice
 from rdc.cli.environment import Environment
@@ -16,7 +15,9 @@ from rdc.errors import ExitCode, RdcError, UsageError, worse
 from rdc.model.similar import SimilarOptions
 from rdc.progress import Problem
 from rdc.report.trouble import Trouble
+from rdc.typed import TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

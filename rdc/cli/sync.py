@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
 
 from rdc.cli.environment import Environment
 from rdc.cli.filter_options import read_rule_file
@@ -16,7 +15,9 @@ from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import Reporter
 from rdc.report.sync_terminal import SyncTerminal
+from rdc.typed import Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from os import PathLike
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from rdc.cli.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
 from rdc.cli.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
 from rdc.cli.options import Option, OptionGroup, Words, parse_words
@@ -225,6 +223,8 @@ def _bandwidth(words: Words) -> int:
     last = words.last("--bwlimit")
     if last is None:
         return 0
+    import re
+
     found = re.fullmatch(_RATE, last.value, re.ASCII | re.IGNORECASE)
     if found is None:
         raise UsageError(
@@ -265,10 +265,10 @@ def _shell(words: Words) -> RemoteShell:
     shell = RemoteShell()
     argv = shell.command
     if command is not None:
-        import shlex
+        from rdc.transport.remote import shell_words
 
         try:
-            argv = tuple(shlex.split(command.value))
+            argv = tuple(shell_words(command.value))
         except ValueError as error:
             raise UsageError(f"-e {command.value}: {error}; quote it as for a shell") from error
         if not argv:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Protocol
 
 from rdc.cli.environment import OutputClosedError
 from rdc.errors import ExitCode, RdcError
+from rdc.typed import Protocol
 
 __all__ = ["Output", "told"]
 

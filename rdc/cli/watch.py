@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 
 from rdc.cli.environment import Environment
 from rdc.cli.filter_options import read_rule_file
@@ -18,7 +17,9 @@ from rdc.model.location import Location, RemoteShell
 from rdc.model.watch import UNWATCHED, WatchEvent, WatchOptions, WatchReport
 from rdc.progress import Event
 from rdc.records import dataclass
+from rdc.typed import Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from os import PathLike
 

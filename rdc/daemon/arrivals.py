@@ -9,7 +9,6 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.daemon.log import fault
@@ -20,6 +19,7 @@ from rdc.records import dataclass
 from rdc.session.serve import greeting
 from rdc.transport.tls import TlsTransport
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import ssl
 

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rdc.errors import UsageError
 from rdc.limits import SIZE_LIMIT, TIMEOUT_SECONDS
@@ -15,6 +14,7 @@ from rdc.model.settings import read_settings
 from rdc.records import dataclass, replace
 from rdc.transport.keys import KeyRing, key_directory
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.settings import Table
 

@@ -12,11 +12,11 @@ import signal
 import time
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError
 from rdc.transport.base import timed_out
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.transport.base import Exchange
     from rdc.transport.tls import TlsTransport

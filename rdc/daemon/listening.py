@@ -7,11 +7,11 @@ import selectors
 import socket
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from rdc.daemon.config import Address
 from rdc.errors import ExitCode, RdcError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.daemon.log import Log
 

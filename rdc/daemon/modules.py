@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, RdcError, TrustError, UsageError
 from rdc.files.allowance import Allowance
@@ -15,6 +14,7 @@ from rdc.protocol.messages import Role
 from rdc.records import replace
 from rdc.session.serve import Admitted
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -7,12 +7,12 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from rdc.daemon.log import fault
 from rdc.limits import EXPIRY_NOTICE_DAYS
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.daemon.log import Log
     from rdc.daemon.session import Visitor

@@ -15,7 +15,6 @@ import socket
 import time
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from rdc.daemon.arrivals import Arrivals
 from rdc.daemon.listening import Listeners
@@ -25,6 +24,7 @@ from rdc.daemon.slots import Slots
 from rdc.errors import ExitCode, RdcError, TrustError
 from rdc.transport.tls_trust import answering_context, days_until
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.daemon.config import Address, DaemonConfig
     from rdc.daemon.log import Log

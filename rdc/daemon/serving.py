@@ -6,13 +6,13 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rdc.daemon.config import read_config
 from rdc.daemon.log import Log
 from rdc.daemon.privileges import check_root, confine, drop_privileges, forbid_core_dumps
 from rdc.transport.keys import VARIABLE
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -37,7 +37,6 @@ _LATE = (
     "concurrent.futures.thread",
     "difflib",
     "mmap",
-    "zstandard",
     "re",
     "shlex",
     "sqlite3",

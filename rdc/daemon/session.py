@@ -9,7 +9,6 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
@@ -26,6 +25,7 @@ from rdc.records import dataclass
 from rdc.session.driver import run
 from rdc.session.serve import Admitted, answer, greeting
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

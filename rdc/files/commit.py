@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
 
 from rdc.errors import FileError, RdcError
 from rdc.files.descriptors import share_of_descriptors
 from rdc.files.durable import sync_directory, sync_file_systems
 from rdc.files.placing import Placing
-from rdc.files.settle import settle_file
 from rdc.files.small import stage_small, stage_versions
 from rdc.files.source import identity_of
 from rdc.model.entries import Identity, Metadata, little_endian_integers
+from rdc.typed import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
@@ -132,6 +132,8 @@ class CommitGroup:
     ) -> None:
         """Gives a file that is in place other metadata at once, if what is there now `is_meant`, or was until
         something was done here under another name of it. FileError otherwise."""
+        from rdc.files.settle import settle_file
+
         settle_file(self._root, self._placing, path, metadata, owner=owner, is_meant=is_meant)
 
     def add_small(self, directory: bytes, listing: PackedListing, content: Buffer, owner: bool) -> list[int]:

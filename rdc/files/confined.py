@@ -7,7 +7,6 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
 
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.allowance import ENTRY_BYTES, Allowance
@@ -22,6 +21,7 @@ from rdc.files.syscalls import rename_no_replace
 from rdc.files.temporary import temporary_name
 from rdc.limits import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES
 from rdc.model.entries import Identity, Kind, Listing, Metadata, PackedInodes, PackedListing
+from rdc.typed import TypeVar
 
 __all__ = ["Root"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.files.failure import changed, failure
 from rdc.model.entries import strings
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 

@@ -10,10 +10,10 @@ import errno
 import os
 import struct
 from fcntl import ioctl
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, RdcError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.confined import Root
 

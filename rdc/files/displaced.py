@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import TYPE_CHECKING
 from zlib import crc32
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.entries import Metadata
 

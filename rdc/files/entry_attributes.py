@@ -7,13 +7,13 @@ import errno
 import os
 import stat
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from rdc.files.failure import changed
 from rdc.files.metadata import kind_of
 from rdc.files.xattrs import place_of, read_attributes_at
 from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, Attributes
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

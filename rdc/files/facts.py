@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from rdc.files.attributes import read_attributes
 from rdc.files.extents import extents
 from rdc.model.instances import FileFacts
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.confined import Root
 

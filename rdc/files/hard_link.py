@@ -23,13 +23,13 @@ import errno
 import os
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from rdc.files.displaced import displaced_name
 from rdc.files.failure import changed
 from rdc.files.swap import put_back
 from rdc.files.syscalls import rename_exchange, syncfs
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

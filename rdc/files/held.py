@@ -6,7 +6,6 @@ import errno
 import os
 import stat
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from rdc.files.attributes import read_attributes
 from rdc.files.failure import changed
@@ -14,6 +13,7 @@ from rdc.files.lease import is_intact, take_lease
 from rdc.files.source import SPAN_BYTES, identity_of
 from rdc.model.entries import Metadata
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile

@@ -7,11 +7,11 @@ import os
 import stat
 from contextlib import suppress
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from rdc.files.exchange import file_over_directory
 from rdc.files.temporary import temporary_name
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.model.entries import Identity

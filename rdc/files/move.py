@@ -10,11 +10,11 @@ import errno
 import os
 import stat
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from rdc.files.source import identity_of
 from rdc.files.syscalls import rename_no_replace_between, syncfs
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

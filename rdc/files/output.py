@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError
 from rdc.files.failure import failure
 from rdc.files.temporary import temporary_name
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from rdc.files.listing import read_directory, read_with_inodes
 from rdc.limits import DIRECTORY_BYTES
 from rdc.model.entries import PackedInodes, PackedListing, strings
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 

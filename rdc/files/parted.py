@@ -8,10 +8,10 @@ otherwise find it changed.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from rdc.files.source import identity_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

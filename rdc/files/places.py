@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from rdc.files.extents import Extent, extents
 from rdc.model.instances import Sharing
+from rdc.typed import NamedTuple
 
 __all__ = ["compare_places"]
 

@@ -6,7 +6,6 @@ import errno
 import os
 import stat
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from rdc.files.exchange import file_over_directory
 from rdc.files.metadata import kind_of
@@ -14,6 +13,7 @@ from rdc.files.source import identity_of
 from rdc.files.syscalls import rename_no_replace
 from rdc.model.entries import Identity
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final

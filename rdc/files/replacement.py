@@ -7,7 +7,6 @@ import fcntl
 import os
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from rdc.errors import RdcError
 from rdc.files.metadata import set_on_descriptor
@@ -15,6 +14,7 @@ from rdc.files.source import identity_of
 from rdc.files.syscalls import fallocate_keep_size
 from rdc.files.temporary import temporary_name
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from rdc.files.attributes import write_attributes
 from rdc.files.failure import changed
@@ -13,6 +12,7 @@ from rdc.files.replacement import Replacement
 from rdc.files.swap import put_back
 from rdc.files.syscalls import rename_exchange
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.confined import Root
 

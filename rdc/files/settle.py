@@ -10,13 +10,13 @@ import os
 import stat
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileChangedError, FileError
 from rdc.files.lease import take_lease
 from rdc.files.metadata import set_on_found, set_on_name
 from rdc.files.source import identity_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 from array import array
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.model.entries import strings
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
     from types import ModuleType

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.files.opened import OpenedFiles, can_open, most_opened
@@ -12,6 +11,7 @@ from rdc.limits import BUNDLED_FILE_BYTES
 from rdc.model.entries import Identity
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

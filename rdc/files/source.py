@@ -6,13 +6,15 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from rdc.files.failure import changed, failure
 from rdc.files.tick import outlast
 from rdc.model.entries import Identity, Metadata
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from array import array
+
     from rdc.files.confined import Root
 
 __all__ = ["HeldContent", "SourceFile", "identity_of"]
@@ -150,6 +152,25 @@ class SourceFile:
         if at < len(buffer):
             raise changed(self._path, self._shown, f"{self.size} bytes", f"{offset + at}")
 
+    def read_ranges(self, rows: array[int]) -> bytes:
+        """These ranges, offset and length by turns, one behind another; errors as of pread."""
+        from rdc.files._ranges import read_ranges
+
+        self.rest()
+        content = read_ranges(self._fd, rows)
+        if content is None:
+            # Who reads one by one knows what to say of the one that failed.
+            content = b"".join(map(self.pread, rows[0::2], rows[1::2]))
+        return content
+
+    def read_ranges_into(self, buffer: memoryview, rows: array[int]) -> None:
+        """The same into memory that is there, of just their size."""
+        from rdc.files._ranges import read_ranges_into
+
+        self.rest()
+        if not read_ranges_into(self._fd, rows, buffer):
+            buffer[:] = b"".join(map(self.pread, rows[0::2], rows[1::2]))
+
     def check_unchanged(self) -> None:
         """Raise FileChangedError unless size, mtime and ctime are what they were when the file was opened.
 
@@ -216,6 +237,12 @@ class HeldContent(SourceFile):
 
     def read_into(self, buffer: memoryview, offset: int) -> None:
         buffer[:] = self.pread(offset, len(buffer))
+
+    def read_ranges(self, rows: array[int]) -> bytes:
+        return b"".join(map(self.peek, rows[0::2], rows[1::2]))
+
+    def read_ranges_into(self, buffer: memoryview, rows: array[int]) -> None:
+        buffer[:] = self.read_ranges(rows)
 
     def again(self) -> SourceFile:
         return self

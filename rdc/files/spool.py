@@ -5,12 +5,12 @@ from __future__ import annotations
 import mmap
 import os
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from rdc.errors import RdcError
 from rdc.files.failure import failure
 from rdc.limits import SPOOL_MEMORY_BYTES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO
 

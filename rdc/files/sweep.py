@@ -6,10 +6,10 @@ import fcntl
 import os
 import stat
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from rdc.files.temporary import is_temporary
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.confined import Root
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 
 __all__ = ["TEMPORARY_PATTERN", "TEMPORARY_RANGE", "is_temporary", "is_temporary_of", "temporary_name"]
 
@@ -19,8 +18,11 @@ TEMPORARY_RANGE = (_PREFIX, _PREFIX[:-1] + b".")
 
 def is_temporary(name: bytes) -> bool:
     """Whether `name` (one component) is a name that `temporary_name` gives."""
-    # Most names do not begin with a dot: the first test spares a call of the regular expression.
-    return name.startswith(_PREFIX) and re.fullmatch(TEMPORARY_PATTERN, name) is not None
+    if not name.startswith(_PREFIX):
+        return False
+    import re
+
+    return re.fullmatch(TEMPORARY_PATTERN, name) is not None
 
 
 def temporary_name(target: bytes) -> bytes:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import errno
 import os
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
 from rdc.files.path import check_path
 from rdc.model.entries import strings
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType

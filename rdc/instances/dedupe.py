@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.instances.group import inodes_of
@@ -13,6 +12,7 @@ from rdc.instances.link import Linker
 from rdc.instances.share import Sharer
 from rdc.instances.tally import Tally
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.instances.events import DedupeReporter
     from rdc.instances.tree import Tree

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.files.displaced import is_displaced
@@ -14,6 +13,7 @@ from rdc.instances.tree import is_below
 from rdc.model.instances import Place
 from rdc.records import dataclass, field
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.instances.tree import Tree
     from rdc.model.instances import FileFacts, IdenticalFiles

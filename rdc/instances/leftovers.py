@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, printable
 from rdc.files.displaced import is_displaced, is_displaced_of, is_unchanged
@@ -21,6 +20,7 @@ from rdc.model.instances import Action, Instance
 from rdc.tree.filters import FilterList
 from rdc.tree.walk import PackedWalk
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.instances.tally import Tally

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, printable
 from rdc.files.descriptors import share_of_descriptors
@@ -22,6 +21,7 @@ from rdc.instances.journal import LinkRecord
 from rdc.model.instances import Action, Instance
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.instances.group import Inode
     from rdc.instances.journal import Journal

@@ -9,7 +9,6 @@ When the temporary has gone, and the rest is shared, nobody refers to the large 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.files.dedupe_range import SLICE_BYTES, dedupe_range, sharing_failure
@@ -19,6 +18,7 @@ from rdc.files.replacement import Replacement
 from rdc.files.source import SPAN_BYTES
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile

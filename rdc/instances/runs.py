@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from rdc.limits import RUN_CHUNKS
 from rdc.model.instances import EqualRuns, Place
 from rdc.records import dataclass, field, replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.signature.tree import SignatureTree
 

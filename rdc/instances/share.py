@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.files.dedupe_range import NO_SHARING, SLICE_BYTES, can_share, dedupe_range, sharing_failure
@@ -17,6 +16,7 @@ from rdc.instances.release import Span, move, spans_to_move
 from rdc.model.instances import Action, Instance, Place, Sharing
 from rdc.records import dataclass, replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile

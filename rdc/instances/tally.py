@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import ExitCode, FileError, worse
 from rdc.model.instances import DedupeReport
 from rdc.progress import Problem, Progressed
 from rdc.records import dataclass, field
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.instances.events import DedupeReporter
     from rdc.model.instances import DedupeOptions, Instance

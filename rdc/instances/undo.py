@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import FileError, printable
 from rdc.files.confined import Root
 from rdc.files.facts import facts_of
@@ -12,6 +10,7 @@ from rdc.instances.journal import LinkRecord, read_journal
 from rdc.instances.tally import Tally
 from rdc.model.instances import Action, Instance
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.instances.events import DedupeReporter
     from rdc.model.instances import DedupeOptions, DedupeReport

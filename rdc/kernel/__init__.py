@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.kernel.choice import chosen_module
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.kernel._kernel import (
         Cutter,
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
         TraitPairs,
         Winnower,
         absolute_targets,
+        bit_counts,
         blank_targets,
         block_fingerprints,
         cut_many,
@@ -29,15 +29,17 @@ if TYPE_CHECKING:
         node_columns,
         node_names,
         nonzero_bytes,
-        overlay,
         pack_mask,
-        place_targets,
+        put_rows,
+        put_targets,
         relative_targets,
+        root_messages,
+        row_paths,
         short_references,
         sum_words,
+        take_rows,
         take_targets,
         target_mask,
-        unpack_mask,
     )
 else:
     _module = chosen_module()
@@ -46,6 +48,7 @@ else:
     TraitPairs = _module.TraitPairs
     Winnower = _module.Winnower
     absolute_targets = _module.absolute_targets
+    bit_counts = _module.bit_counts
     blank_targets = _module.blank_targets
     block_fingerprints = _module.block_fingerprints
     cut_many = _module.cut_many
@@ -59,15 +62,17 @@ else:
     node_columns = _module.node_columns
     node_names = _module.node_names
     nonzero_bytes = _module.nonzero_bytes
-    overlay = _module.overlay
     pack_mask = _module.pack_mask
-    place_targets = _module.place_targets
+    put_rows = _module.put_rows
+    put_targets = _module.put_targets
     relative_targets = _module.relative_targets
+    root_messages = _module.root_messages
+    row_paths = _module.row_paths
     short_references = _module.short_references
     sum_words = _module.sum_words
+    take_rows = _module.take_rows
     take_targets = _module.take_targets
     target_mask = _module.target_mask
-    unpack_mask = _module.unpack_mask
 
 __all__ = [
     "Cutter",
@@ -75,6 +80,7 @@ __all__ = [
     "TraitPairs",
     "Winnower",
     "absolute_targets",
+    "bit_counts",
     "blank_targets",
     "block_fingerprints",
     "cut_many",
@@ -88,13 +94,15 @@ __all__ = [
     "node_columns",
     "node_names",
     "nonzero_bytes",
-    "overlay",
     "pack_mask",
-    "place_targets",
+    "put_rows",
+    "put_targets",
     "relative_targets",
+    "root_messages",
+    "row_paths",
     "short_references",
     "sum_words",
+    "take_rows",
     "take_targets",
     "target_mask",
-    "unpack_mask",
 ]

@@ -2,26 +2,73 @@
 #include "binding.h"
 
 #include "code_blanks.h"
+#include "word_differences.h"
 
 static void uneven(Py_ssize_t expected, Py_ssize_t found)
 {
     PyErr_Format(PyExc_ValueError, "code blanks: %zd bytes that do not fit a mask of %zd", found, expected);
 }
 
+/* The lengths of the parts that a content consists of, 64 bits each; without any it is one. */
+typedef struct {
+    Py_buffer lengths;
+    size_t whole, count;
+} parts;
+
+static size_t part_length(const parts *p, size_t row)
+{
+    uint64_t length = p->whole;
+    if (p->lengths.obj)
+        memcpy(&length, (const uint8_t *)p->lengths.buf + 8 * row, 8);
+    return (size_t)length;
+}
+
+/* Whether the parts make `size` bytes; if not, an exception is set. */
+static int make_up(parts *p, Py_ssize_t size)
+{
+    size_t left = p->whole = (size_t)size;
+    p->count = p->lengths.obj ? (size_t)p->lengths.len / 8 : 1;
+    for (size_t row = 0; row < p->count && part_length(p, row) <= left; row++) {
+        left -= part_length(p, row);
+        if (row + 1 == p->count && !left && p->lengths.len % 8 == 0)
+            return 1;
+    }
+    if (!p->count && !left && p->lengths.len == 0)
+        return 1;
+    PyErr_Format(PyExc_ValueError, "code blanks: lengths, 8 bytes each, that add up to %zd bytes", size);
+    return 0;
+}
+
+static void release_parts(parts *p)
+{
+    if (p->lengths.obj)
+        PyBuffer_Release(&p->lengths);
+}
+
 static PyObject *target_mask(PyObject *module, PyObject *args)
 {
     Py_buffer content;
+    parts p = {0};
+    PyObject *mask = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*:target_mask", &content))
+    if (!PyArg_ParseTuple(args, "y*|y*:target_mask", &content, &p.lengths))
         return NULL;
-    PyObject *mask = PyBytes_FromStringAndSize(NULL, content.len);
+    if (make_up(&p, content.len))
+        mask = PyBytes_FromStringAndSize(NULL, content.len);
     if (mask) {
+        const uint8_t *from = content.buf;
         uint8_t *to = (uint8_t *)PyBytes_AS_STRING(mask);
         Py_BEGIN_ALLOW_THREADS
-        rdc_target_mask(content.buf, (size_t)content.len, to);
+        for (size_t row = 0; row < p.count; row++) {
+            const size_t length = part_length(&p, row);
+            rdc_target_mask(from, length, to);
+            from += length;
+            to += length;
+        }
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&content);
+    release_parts(&p);
     return mask;
 }
 
@@ -38,42 +85,56 @@ static PyObject *pack_mask(PyObject *module, PyObject *args)
     return bits;
 }
 
-static PyObject *unpack_mask(PyObject *module, PyObject *args)
+static PyObject *bit_counts(PyObject *module, PyObject *args)
 {
     Py_buffer bits;
     Py_ssize_t size;
-    PyObject *mask = NULL;
+    PyObject *counts = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*n:unpack_mask", &bits, &size))
+    if (!PyArg_ParseTuple(args, "y*n:bit_counts", &bits, &size))
         return NULL;
-    if (size < 0 || bits.len != size / 8 + (size % 8 != 0))
-        PyErr_Format(PyExc_ValueError, "code blanks: %zd bytes of bits for a mask of %zd", bits.len, size);
+    if (size <= 0)
+        PyErr_Format(PyExc_ValueError, "code blanks: pieces of %zd bytes", size);
     else
-        mask = PyBytes_FromStringAndSize(NULL, size);
-    if (mask)
-        rdc_unpack_mask(bits.buf, (size_t)size, (uint8_t *)PyBytes_AS_STRING(mask));
+        counts = PyBytes_FromStringAndSize(NULL, 8 * (bits.len / size + (bits.len % size != 0)));
+    if (counts) {
+        uint8_t *to = (uint8_t *)PyBytes_AS_STRING(counts);
+        for (Py_ssize_t at = 0; at < bits.len; at += size, to += 8) {
+            const Py_ssize_t left = bits.len - at;
+            const uint64_t count = rdc_count_bits((const uint8_t *)bits.buf + at, (size_t)(left < size ? left : size));
+            memcpy(to, &count, 8);
+            if (left <= size)
+                break;
+        }
+    }
     PyBuffer_Release(&bits);
-    return mask;
+    return counts;
 }
 
 static PyObject *blank_targets(PyObject *module, PyObject *args)
 {
     Py_buffer content;
     long blank;
+    parts p = {0};
     PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "w*l:blank_targets", &content, &blank))
+    if (!PyArg_ParseTuple(args, "w*l|y*:blank_targets", &content, &blank, &p.lengths))
         return NULL;
     if (blank < 0 || blank > UINT8_MAX) {
         PyErr_Format(PyExc_ValueError, "code blanks: %ld is no byte", blank);
-    } else {
-        size_t count;
+    } else if (make_up(&p, content.len)) {
+        uint8_t *code = content.buf;
+        size_t count = 0;
         Py_BEGIN_ALLOW_THREADS
-        count = rdc_blank_targets(content.buf, (size_t)content.len, (uint8_t)blank);
+        for (size_t row = 0; row < p.count; row++) {
+            count += rdc_blank_targets(code, part_length(&p, row), (uint8_t)blank);
+            code += part_length(&p, row);
+        }
         Py_END_ALLOW_THREADS
         result = PyLong_FromSize_t(count);
     }
     PyBuffer_Release(&content);
+    release_parts(&p);
     return result;
 }
 
@@ -141,7 +202,7 @@ static PyObject *take_targets(PyObject *module, PyObject *args)
     if (content.len != mask.len)
         uneven(mask.len, content.len);
     else if (fit(&p, size) && (counts = PyBytes_FromStringAndSize(NULL, p.offsets.len)))
-        taken = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)rdc_masked(mask.buf, p.total));
+        taken = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)rdc_nonzero_bytes(mask.buf, p.total));
     if (taken) {
         uint8_t *to = (uint8_t *)PyBytes_AS_STRING(taken);
         Py_BEGIN_ALLOW_THREADS
@@ -163,68 +224,55 @@ static PyObject *take_targets(PyObject *module, PyObject *args)
     return result;
 }
 
-static PyObject *place_targets(PyObject *module, PyObject *args)
+static PyObject *put_targets(PyObject *module, PyObject *args)
 {
-    Py_buffer mask, targets;
+    Py_buffer content, bits, targets;
+    long long start;
     Py_ssize_t size;
     pieces p;
-    PyObject *image = NULL;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*ny*:place_targets", &mask, &targets, &size, &p.offsets))
-        return NULL;
-    p.total = (size_t)mask.len, p.size = (size_t)size, p.count = (size_t)p.offsets.len / 8;
-    if (fit(&p, size)) {
-        if (rdc_masked(mask.buf, p.total) != (size_t)targets.len)
-            uneven(mask.len, targets.len);
-        else
-            image = PyBytes_FromStringAndSize(NULL, mask.len);
-    }
-    if (image) {
-        uint8_t *to = (uint8_t *)PyBytes_AS_STRING(image);
-        const uint8_t *from = targets.buf;
-        Py_BEGIN_ALLOW_THREADS
-        memset(to, 0, p.total);
-        for (size_t row = 0; row < p.count; row++) {
-            const size_t at = row * p.size;
-            from += rdc_place_targets((const uint8_t *)mask.buf + at, piece_length(&p, row), piece_offset(&p, row), from,
-                                      to + at);
-        }
-        Py_END_ALLOW_THREADS
-    }
-    PyBuffer_Release(&mask);
-    PyBuffer_Release(&targets);
-    PyBuffer_Release(&p.offsets);
-    return image;
-}
-
-static PyObject *overlay(PyObject *module, PyObject *args)
-{
-    Py_buffer content, image, mask;
     PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "w*y*y*:overlay", &content, &image, &mask))
+    if (!PyArg_ParseTuple(args, "w*Ly*y*ny*:put_targets", &content, &start, &bits, &targets, &size, &p.offsets))
         return NULL;
-    if (content.len != image.len || content.len != mask.len) {
-        uneven(content.len, image.len < mask.len ? image.len : mask.len);
-    } else {
-        rdc_overlay(content.buf, image.buf, mask.buf, (size_t)content.len);
-        result = Py_NewRef(Py_None);
+    p.total = (size_t)bits.len, p.size = (size_t)size / 8, p.count = (size_t)p.offsets.len / 8;
+    if (size % 8)
+        PyErr_Format(PyExc_ValueError, "code blanks: pieces of %zd bytes, not of eights", size);
+    else if (start < 0 || start > INT64_MAX - content.len)
+        PyErr_Format(PyExc_ValueError, "code blanks: content at %lld, which does not end at 0 to 2^63 - 1", start);
+    else if (fit(&p, size / 8)) {
+        rdc_content here = {content.buf, (uint64_t)start, (size_t)content.len, 0};
+        const uint8_t *from = targets.buf;
+        size_t left = (size_t)targets.len;
+        int fits = 1;
+        for (size_t row = 0; fits && row < p.count; row++) {
+            const uint64_t offset = piece_offset(&p, row);
+            const size_t length = piece_length(&p, row);
+            size_t taken = SIZE_MAX;
+            if (offset <= INT64_MAX - 8 * (uint64_t)length)
+                taken = rdc_put_targets((const uint8_t *)bits.buf + row * p.size, length, offset, from, left, &here);
+            if ((fits = taken != SIZE_MAX))
+                from += taken, left -= taken;
+        }
+        if (fits && !left)
+            result = PyLong_FromSize_t(here.put);
+        else
+            PyErr_SetString(PyExc_ValueError, "code blanks: more or fewer targets than places, or places past 2^63 - 1");
     }
     PyBuffer_Release(&content);
-    PyBuffer_Release(&image);
-    PyBuffer_Release(&mask);
+    PyBuffer_Release(&bits);
+    PyBuffer_Release(&targets);
+    PyBuffer_Release(&p.offsets);
     return result;
 }
 
 static PyMethodDef functions[] = {
+    {"bit_counts", bit_counts, METH_VARARGS, NULL},
     {"blank_targets", blank_targets, METH_VARARGS, NULL},
     {"hide", hide, METH_VARARGS, NULL},
-    {"overlay", overlay, METH_VARARGS, NULL},
     {"pack_mask", pack_mask, METH_VARARGS, NULL},
-    {"place_targets", place_targets, METH_VARARGS, NULL},
+    {"put_targets", put_targets, METH_VARARGS, NULL},
     {"take_targets", take_targets, METH_VARARGS, NULL},
     {"target_mask", target_mask, METH_VARARGS, NULL},
-    {"unpack_mask", unpack_mask, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -154,23 +154,52 @@ static rdc_run *read_runs(const Py_buffer *packed, Py_ssize_t size, size_t *bloc
     return runs;
 }
 
+/* Part of a base, for the next `runs` runs: `length` bytes from `origin` on, which are at `start` of what is given. */
+typedef struct {
+    uint64_t runs, origin, start, length;
+} window;
+
+static window window_at(const Py_buffer *packed, size_t row)
+{
+    window w;
+    memcpy(&w, (const uint8_t *)packed->buf + sizeof w * row, sizeof w);
+    return w;
+}
+
+/* Whether windows are of as many runs as there are, and inside `given` bytes of the base. */
+static int windows_fit(const Py_buffer *packed, size_t runs, size_t given)
+{
+    if ((size_t)packed->len % sizeof(window))
+        return 0;
+    for (size_t row = 0; row < (size_t)packed->len / sizeof(window); row++) {
+        const window w = window_at(packed, row);
+        if (w.runs > runs || w.origin > PLACE_HIGHEST || w.start > given || w.length > given - w.start)
+            return 0;
+        runs -= (size_t)w.runs;
+    }
+    return !runs;
+}
+
 static PyObject *match_runs(PyObject *module, PyObject *args)
 {
-    Py_buffer key, base, packed, fingerprints;
+    Py_buffer key, base, windows, packed, fingerprints;
     Py_ssize_t size, width, reach;
-    unsigned long long origin;
     PyObject *result = NULL;
     rdc_run *runs = NULL;
     rdc_piece *found = NULL;
     size_t blocks;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*Knnny*y*:match_runs", &key, &base, &origin, &size, &width, &reach, &packed,
+    if (!PyArg_ParseTuple(args, "y*y*y*nnny*y*:match_runs", &key, &base, &windows, &size, &width, &reach, &packed,
                           &fingerprints))
         return NULL;
     if (check_blocks(&key, size, width, fingerprints.len))
         goto done;
-    if (reach < 0 || reach > REACH_LONGEST || packed.len % 32 || origin > PLACE_HIGHEST) {
-        PyErr_SetString(PyExc_ValueError, "runs: rows of 32 bytes, a reach of 0 to 2^20, an origin up to 2^63");
+    if (reach < 0 || reach > REACH_LONGEST || packed.len % 32) {
+        PyErr_SetString(PyExc_ValueError, "runs: rows of 32 bytes, a reach of 0 to 2^20");
+        goto done;
+    }
+    if (!windows_fit(&windows, (size_t)packed.len / 32, (size_t)base.len)) {
+        PyErr_Format(PyExc_ValueError, "runs: windows inside %zd bytes for %zd of them", base.len, packed.len / 32);
         goto done;
     }
     runs = read_runs(&packed, size, &blocks);
@@ -185,10 +214,19 @@ static PyObject *match_runs(PyObject *module, PyObject *args)
         PyErr_NoMemory();
         goto done;
     }
-    int64_t count;
+    int64_t count = 0;
     Py_BEGIN_ALLOW_THREADS
-    count = rdc_match_runs(key.buf, base.buf, (size_t)base.len, origin, (size_t)size, (unsigned)width, (size_t)reach,
-                           runs, (size_t)packed.len / 32, fingerprints.buf, found);
+    const uint8_t *wanted = fingerprints.buf;
+    const rdc_run *run = runs;
+    for (size_t row = 0; row < (size_t)windows.len / sizeof(window) && count >= 0; row++) {
+        const window w = window_at(&windows, row);
+        const int64_t more = rdc_match_runs(key.buf, (const uint8_t *)base.buf + w.start, (size_t)w.length, w.origin,
+                                            (size_t)size, (unsigned)width, (size_t)reach, run, (size_t)w.runs, wanted,
+                                            found + count);
+        count = more < 0 ? -1 : count + more;
+        for (const rdc_run *end = run + w.runs; run < end; run++)
+            wanted += (run->length / (uint64_t)size + (run->length % (uint64_t)size != 0)) * (uint64_t)width;
+    }
     Py_END_ALLOW_THREADS
     if (count < 0) {
         PyErr_NoMemory();
@@ -208,6 +246,7 @@ done:
     free(runs);
     PyBuffer_Release(&key);
     PyBuffer_Release(&base);
+    PyBuffer_Release(&windows);
     PyBuffer_Release(&packed);
     PyBuffer_Release(&fingerprints);
     return result;

@@ -2,6 +2,7 @@
 #include "code_blanks.h"
 
 #include "code_form.h"
+#include "word_differences.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -39,8 +40,8 @@ static int agrees(const rdc_code_form *form)
         memcpy(code + i, entry, sizeof entry);
     form->mask(code, CHECKED, mask[0]);
     rdc_code_plain.mask(code, CHECKED, mask[1]);
-    return !memcmp(mask[0], mask[1], CHECKED) && rdc_masked(mask[0], CHECKED) &&
-           form->blank(code, CHECKED, 0xff) * FIELD == rdc_masked(mask[0], CHECKED);
+    return !memcmp(mask[0], mask[1], CHECKED) && rdc_nonzero_bytes(mask[0], CHECKED) &&
+           form->blank(code, CHECKED, 0xff) * FIELD == rdc_nonzero_bytes(mask[0], CHECKED);
 }
 
 static const rdc_code_form *form = &rdc_code_plain;
@@ -76,14 +77,6 @@ static inline uint64_t set_at(const uint8_t *mask, size_t size, size_t at)
     return set;
 }
 
-size_t rdc_masked(const uint8_t *mask, size_t size)
-{
-    size_t count = 0;
-    for (size_t at = 0; at < size; at += STEP)
-        count += (size_t)__builtin_popcountll(set_at(mask, size, at));
-    return count;
-}
-
 void rdc_pack_mask(const uint8_t *mask, size_t size, uint8_t *bits)
 {
     for (size_t at = 0; at < size; at += STEP) {
@@ -94,21 +87,24 @@ void rdc_pack_mask(const uint8_t *mask, size_t size, uint8_t *bits)
     }
 }
 
-void rdc_unpack_mask(const uint8_t *bits, size_t size, uint8_t *mask)
+/* 64 bits, or those that are left, from bit `at` on, a multiple of 64, as set_at() has them. */
+static inline uint64_t bits_at(const uint8_t *bits, size_t size, size_t at)
 {
-    size_t i = 0;
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    for (; i + 8 <= size; i += 8) {
-        /* Eight times the bits, of which each byte keeps its own; none of the sums carries into the next byte. */
-        const uint64_t own = *bits++ * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
-        const uint64_t ones = (own + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7 & UINT64_C(0x0101010101010101);
-        const uint64_t eight = ones * 0xff;
-        memcpy(mask + i, &eight, 8);
-    }
-    bits -= i / 8;
-#endif
-    for (; i < size; i++)
-        mask[i] = (uint8_t)-(bits[i / 8] >> i % 8 & 1);
+    const uint8_t *here = bits + at / 8;
+    uint64_t set = 0;
+    if (size - at >= STEP)
+        return (uint64_t)load(here) | (uint64_t)load(here + 4) << 32;
+    for (size_t i = 0; i < (size - at) / 8; i++)
+        set |= (uint64_t)here[i] << 8 * i;
+    return set;
+}
+
+size_t rdc_count_bits(const uint8_t *bits, size_t length)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < 8 * length; at += STEP)
+        count += (size_t)__builtin_popcountll(bits_at(bits, 8 * length, at));
+    return count;
 }
 
 typedef struct {
@@ -116,13 +112,16 @@ typedef struct {
     uint64_t bits; /* of the 64 before it that are set, those in no run yet */
 } runs;
 
-/* The next run of the mask: where it starts, and how long it is, or 0. */
-static inline size_t next_run(runs *r, const uint8_t *mask, size_t size, size_t *start)
+/* set_at() or bits_at(). */
+typedef uint64_t next_bits(const uint8_t *mask, size_t size, size_t at);
+
+/* The next run of a mask of `size` bytes or bits: where it starts, and how long it is, or 0. */
+static inline size_t next_run(runs *r, const uint8_t *mask, size_t size, next_bits *set, size_t *start)
 {
     while (!r->bits) {
         if (r->at >= size)
             return 0;
-        r->bits = set_at(mask, size, r->at);
+        r->bits = set(mask, size, r->at);
         r->at += STEP;
     }
     const unsigned bit = (unsigned)__builtin_ctzll(r->bits);
@@ -135,7 +134,7 @@ static inline size_t next_run(runs *r, const uint8_t *mask, size_t size, size_t 
     }
     r->bits = 0;
     while (r->at < size) {
-        const uint64_t more = set_at(mask, size, r->at);
+        const uint64_t more = set(mask, size, r->at);
         r->at += STEP;
         if (~more) {
             const unsigned ends = (unsigned)__builtin_ctzll(~more);
@@ -151,7 +150,7 @@ size_t rdc_take_targets(const uint8_t *code, const uint8_t *mask, size_t size, u
 {
     const uint8_t *const first = taken;
     runs r = {0, 0};
-    for (size_t i, length; (length = next_run(&r, mask, size, &i)); taken += length) {
+    for (size_t i, length; (length = next_run(&r, mask, size, set_at, &i)); taken += length) {
         if (length == FIELD) {
             store(taken, load(code + i) + (uint32_t)(offset + i + FIELD));
             continue;
@@ -165,31 +164,42 @@ size_t rdc_take_targets(const uint8_t *code, const uint8_t *mask, size_t size, u
     return (size_t)(taken - first);
 }
 
-size_t rdc_place_targets(const uint8_t *mask, size_t size, uint64_t offset, const uint8_t *taken, uint8_t *image)
+/* Puts of `count` bytes that belong at `at` of the file those that do so in the content. */
+static inline void put(rdc_content *content, uint64_t at, const uint8_t *bytes, size_t count)
+{
+    const uint64_t end = content->start + content->size;
+    const uint64_t first = at > content->start ? at : content->start, stop = at + count < end ? at + count : end;
+    if (first >= stop)
+        return;
+    memcpy(content->bytes + (first - content->start), bytes + (first - at), (size_t)(stop - first));
+    content->put += (size_t)(stop - first);
+}
+
+size_t rdc_put_targets(const uint8_t *bits, size_t length, uint64_t offset, const uint8_t *taken, size_t left,
+                       rdc_content *content)
 {
     const uint8_t *const first = taken;
     runs r = {0, 0};
-    for (size_t i, length; (length = next_run(&r, mask, size, &i)); taken += length) {
-        uint8_t *to = image + i;
-        if (length == FIELD) {
-            store(to, load(taken) - (uint32_t)(offset + i + FIELD));
-            continue;
-        }
-        memcpy(to, taken, length);
-        if (length == 2 * FIELD) {
-            store(to, (uint32_t)(offset + i) - load(to));
-            store(to + FIELD, load(to + FIELD) - (uint32_t)(offset + i + length));
-        }
+    for (size_t i, count; (count = next_run(&r, bits, 8 * length, bits_at, &i)); taken += count, left -= count) {
+        const uint64_t at = offset + i;
+        uint8_t field[2 * FIELD];
+        if (count > left)
+            return SIZE_MAX;
+        if (count == FIELD) {
+            store(field, load(taken) - (uint32_t)(at + FIELD));
+            if (at >= content->start && at - content->start + FIELD <= content->size) {
+                memcpy(content->bytes + (at - content->start), field, FIELD);
+                content->put += FIELD;
+            } else
+                put(content, at, field, FIELD);
+        } else if (count == 2 * FIELD) {
+            store(field, (uint32_t)at - load(taken));
+            store(field + FIELD, load(taken + FIELD) - (uint32_t)(at + count));
+            put(content, at, field, count);
+        } else
+            put(content, at, taken, count);
     }
     return (size_t)(taken - first);
-}
-
-void rdc_overlay(uint8_t *restrict content, const uint8_t *restrict image, const uint8_t *restrict mask, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        const uint8_t shown = (uint8_t)-(mask[i] != 0);
-        content[i] = (uint8_t)((content[i] & ~shown) | (image[i] & shown));
-    }
 }
 
 void rdc_hide(uint8_t *restrict content, const uint8_t *restrict mask, size_t size, uint8_t blank)

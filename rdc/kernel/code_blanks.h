@@ -14,22 +14,27 @@ void rdc_target_mask(const uint8_t *code, size_t size, uint8_t *mask);
 /* Overwrites the fields with `blank`; how many there were. */
 size_t rdc_blank_targets(uint8_t *code, size_t size, uint8_t blank);
 
-/* Bytes that are not 0. */
-size_t rdc_masked(const uint8_t *mask, size_t size);
-
-/* A bit for each byte of a mask, the lowest of a byte first, the last one's rest 0; and back. */
+/* A bit for each byte of a mask, the lowest of a byte first, the last one's rest 0. */
 void rdc_pack_mask(const uint8_t *mask, size_t size, uint8_t *bits);
-void rdc_unpack_mask(const uint8_t *bits, size_t size, uint8_t *mask);
 
-/* What `mask` selects of code at `offset` of a file, distances as places; `taken` has room for rdc_masked(), of which it
+/* How many are set in so many bytes of bits. */
+size_t rdc_count_bits(const uint8_t *bits, size_t length);
+
+/* What `mask` selects of code at `offset` of a file, distances as places; `taken` has room for rdc_nonzero_bytes(), of which it
  * returns how many these are. */
 size_t rdc_take_targets(const uint8_t *code, const uint8_t *mask, size_t size, uint64_t offset, uint8_t *taken);
 
-/* Undoes that: writes to `image`, which has zeros elsewhere, what `mask` selects; how many of `taken` these are. */
-size_t rdc_place_targets(const uint8_t *mask, size_t size, uint64_t offset, const uint8_t *taken, uint8_t *image);
+/* Bytes of a file, and how many of them were put there. */
+typedef struct {
+    uint8_t *bytes;
+    uint64_t start;
+    size_t size, put;
+} rdc_content;
 
-/* Puts the bytes of `image` into `content` where `mask` is not 0. None of them overlap. */
-void rdc_overlay(uint8_t *restrict content, const uint8_t *restrict image, const uint8_t *restrict mask, size_t size);
+/* Undoes that where `content` has bytes of the piece, of whose mask `bits` has `length` bytes: how many of `taken`,
+ * where `left` are, are the piece's, or SIZE_MAX for more than that. Neither ends past 2^64. */
+size_t rdc_put_targets(const uint8_t *bits, size_t length, uint64_t offset, const uint8_t *taken, size_t left,
+                       rdc_content *content);
 
 /* Overwrites with `blank` what `mask` selects. They do not overlap. */
 void rdc_hide(uint8_t *restrict content, const uint8_t *restrict mask, size_t size, uint8_t blank);

@@ -22,18 +22,24 @@ int rdc_cut_many(const rdc_form *form, uint64_t min, uint64_t max, const uint8_t
                  size_t count, int plain, uint32_t *counts, rdc_ends *lengths, uint8_t *traits)
 {
     int failed = 0;
+
+    memset(traits, 0, count * RDC_TRAIT_BYTES);
     for (size_t i = 0; i < count && !failed; i++) {
         const size_t before = lengths->count;
-        rdc_cutter cutter;
-        rdc_cutter_start(&cutter, form, min, max);
-        cutter.plain = plain;
-        failed = rdc_cutter_feed(&cutter, data, (size_t)sizes[i]) || append_lengths(&cutter, lengths);
+        if (plain && sizes[i] <= max) {
+            failed = sizes[i] && rdc_ends_append(lengths, sizes[i]);
+        } else {
+            rdc_cutter cutter;
+            rdc_cutter_start(&cutter, form, min, max);
+            cutter.plain = plain;
+            failed = plain ? rdc_cutter_whole(&cutter, data, (size_t)sizes[i])
+                           : rdc_cutter_feed(&cutter, data, (size_t)sizes[i]);
+            failed = failed || append_lengths(&cutter, lengths);
+            rdc_cutter_traits(&cutter, traits + i * RDC_TRAIT_BYTES);
+            rdc_cutter_end(&cutter);
+        }
         counts[i] = (uint32_t)(lengths->count - before);
-        memset(traits, 0, RDC_TRAIT_BYTES);
-        rdc_cutter_traits(&cutter, traits);
-        rdc_cutter_end(&cutter);
         data += sizes[i];
-        traits += RDC_TRAIT_BYTES;
     }
     return failed ? -1 : 0;
 }

@@ -24,7 +24,9 @@
  *     dense: low() is slid over all of it, and the suffix minima of all its ranks are pushed. Nothing of a dense block is
  *     left out, so it is complete as it is, one window's end after another; that its features are picked from all ranks
  *     by their leads gives the same set.
- *  6. Positions up to cut + min are never in a window to come, as the cut only grows: they are not pushed.
+ *  6. Positions up to cut + min are never in a window to come, as the cut only grows: they are not pushed. Where a whole
+ *     stream is there and only its cuts are asked for, they are not even scanned, and neither is what lies after the last
+ *     window that must be decided: all of a stream of up to max bytes.
  *
  * Every position is scanned once, a quarter at most twice, and hashed once (in the first 64 KiB, where leads up to 3
  * make features, twice); every entry comes and goes once, every byte is compared at most twice for runs: linear for all
@@ -323,7 +325,8 @@ static int take_block(rdc_cutter *c, piece *s, uint64_t from, size_t n)
         rdc_samples_add(&c->features, low, count);
     if (take_zeros(c, s, from, at, low, count))
         return -1;
-    while (from + n > c->cut + c->max)
+    /* A window that ends here is decided while its leads are there, unless the stream may end here too. */
+    while (from + n + (from + n < s->end) > c->cut + c->max)
         if (decide(c, s))
             return -1;
     if ((s->summed + RDC_SUM_AT_ONCE <= from + n || from + n == s->end) && sum_up(c, s, from + n))
@@ -382,6 +385,34 @@ int rdc_cutter_feed(rdc_cutter *c, const uint8_t *data, size_t length)
     if (advance(c, joined + RDC_LOW_WINDOW, head))
         return -1;
     return length > head ? advance(c, data + head, length - head) : 0;
+}
+
+int rdc_cutter_whole(rdc_cutter *c, const uint8_t *data, size_t length)
+{
+    piece s = {data, 0, length, 0, 0, 0, NULL};
+    uint64_t at = 0;
+
+    while (length - c->cut > c->max) {
+        const uint64_t window_end = c->cut + c->max;
+        if (at < c->cut + c->min)
+            at = s.summed = c->cut + c->min; /* 64 at least: the history of a position is in `data` too */
+        if (at == window_end) {
+            if (decide(c, &s))
+                return -1;
+        } else if (run_begins(data + at, (size_t)(length - at))) {
+            const size_t run = run_length(data + at, (size_t)(length - at));
+            if (take_run(c, &s, at, at + run))
+                return -1;
+            at += run;
+        } else {
+            const size_t n = (size_t)smaller(window_end - at, RDC_BLOCK);
+            if (take_block(c, &s, at, n))
+                return -1;
+            at += n;
+        }
+    }
+    c->length = length;
+    return 0;
 }
 
 int rdc_cutter_traits(const rdc_cutter *c, uint8_t *out)

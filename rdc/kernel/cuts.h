@@ -30,6 +30,10 @@ void rdc_cutter_start(rdc_cutter *c, const rdc_form *form, uint64_t min, uint64_
 /* Takes a span in; cuts go to c->ends. Returns -1 without memory: the stream is then lost. */
 int rdc_cutter_feed(rdc_cutter *c, const uint8_t *data, size_t length);
 
+/* Takes all of a stream in, in place of rdc_cutter_feed and for a plain cutter only: what can be in no window is passed
+ * over. Returns as that does. */
+int rdc_cutter_whole(rdc_cutter *c, const uint8_t *data, size_t length);
+
 /* The traits of the stream so far; returns their length, RDC_TRAIT_BYTES or 0. */
 int rdc_cutter_traits(const rdc_cutter *c, uint8_t *out);
 

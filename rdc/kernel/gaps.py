@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.kernel.choice import chosen_module
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.kernel._kernel import search_gaps
 elif chosen_module().kernel_name() == "pure":  # a demand for it is one for all of the kernel

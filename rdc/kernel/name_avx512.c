@@ -6,7 +6,8 @@
 #include <immintrin.h>
 #include <string.h>
 
-#define FN __attribute__((target("avx512f,avx512bw,avx512vl"))) static
+/* Tuned for CPUs that have it: else gcc keeps addresses in vector registers, of which all are needed. */
+#define FN __attribute__((target("avx512f,avx512bw,avx512vl,tune=skylake-avx512"))) static
 #define NAME(f) avx512_##f
 #define LANES 16
 #define LOAD_WORDS avx512_load_words

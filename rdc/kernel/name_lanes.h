@@ -28,7 +28,8 @@ typedef struct {
     uint32_t flags;
 } rdc_name_key;
 
-/* Compresses `count` streams, `lanes` at a time, the best when neighbours have equal sizes. */
+/* Compresses `count` streams, all of them chunks or all of them parents, `lanes` at a time: the best when neighbours have
+ * equal sizes. */
 typedef void (*rdc_compressor)(const rdc_name_key *key, const rdc_stream *streams, size_t count);
 
 typedef struct {

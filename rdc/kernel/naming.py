@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from blake3 import blake3
 
 from rdc.kernel import kernel_name
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
 

@@ -217,6 +217,25 @@ int64_t rdc_tile_range(const rdc_copy *copies, size_t count, uint64_t offset, ui
     return (int64_t)made;
 }
 
+int64_t rdc_tile_ranges(const rdc_copy *copies, size_t count, const rdc_range *ranges, size_t number, rdc_tile *out,
+                        rdc_tiled *tiled)
+{
+    size_t made = 0;
+    for (size_t i = 0; i < number; i++) {
+        rdc_tile *here = out ? out + made : NULL;
+        const int64_t tiles = rdc_tile_range(copies, count, ranges[i].offset, ranges[i].length, here);
+        if (tiles < 0)
+            return -1;
+        made += (size_t)tiles;
+        if (!out)
+            continue;
+        tiled[i] = (rdc_tiled){(uint64_t)tiles, 0};
+        for (int64_t j = 0; j < tiles; j++)
+            tiled[i].fetched += here[j].base == RDC_LITERAL ? here[j].length : 0;
+    }
+    return (int64_t)made;
+}
+
 int64_t rdc_fetched_ranges(const rdc_tile *tiles, size_t count, uint64_t offset, rdc_range *out)
 {
     size_t made = 0;

@@ -78,6 +78,15 @@ int64_t rdc_run_spans(const rdc_run *runs, size_t count, uint64_t size, uint64_t
 /* `out`, NULL only to count, has room for as many as that says. */
 int64_t rdc_tile_range(const rdc_copy *copies, size_t count, uint64_t offset, uint64_t length, rdc_tile *out);
 
+/* How many tiles a range has, and how many bytes of them are fetched. */
+typedef struct {
+    uint64_t tiles, fetched;
+} rdc_tiled;
+
+/* The same for ranges one after another: all their tiles. `tiled` has room for each, NULL where `out` is. */
+int64_t rdc_tile_ranges(const rdc_copy *copies, size_t count, const rdc_range *ranges, size_t number, rdc_tile *out,
+                        rdc_tiled *tiled);
+
 /* `out` has room for `count` ranges. */
 int64_t rdc_fetched_ranges(const rdc_tile *tiles, size_t count, uint64_t offset, rdc_range *out);
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.kernel.choice import chosen_module
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.kernel._pieces import (
         around_ranges,
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
         run_spans,
         take_ranges,
         tile_range,
+        tile_ranges,
         tile_reads,
     )
 else:
@@ -38,10 +38,12 @@ else:
     take_ranges = _module.take_ranges
     run_spans = _module.run_spans
     tile_range = _module.tile_range
+    tile_ranges = _module.tile_ranges
     tile_reads = _module.tile_reads
 
 __all__ = [
     "LITERAL",
+    "TILE_BYTES",
     "around_ranges",
     "fetched_ranges",
     "fill_places",
@@ -53,8 +55,12 @@ __all__ = [
     "run_spans",
     "take_ranges",
     "tile_range",
+    "tile_ranges",
     "tile_reads",
 ]
 
 LITERAL = (1 << 64) - 1
 """Base of a tile that no base has, and source of its bytes."""
+
+TILE_BYTES = 24
+"""Of a tile's row."""

@@ -174,6 +174,33 @@ static PyObject *tile_range(PyObject *module, PyObject *args)
     return result;
 }
 
+static PyObject *tile_ranges(PyObject *module, PyObject *args)
+{
+    Py_buffer copies, ranges;
+    PyObject *tiles = NULL, *tiled = NULL, *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*:tile_ranges", &copies, &ranges))
+        return NULL;
+    const Py_ssize_t count = rows_of(&copies, sizeof(rdc_copy));
+    const Py_ssize_t number = count < 0 ? -1 : rows_of(&ranges, sizeof(rdc_range));
+    if (number < 0 || !(tiled = room((uint64_t)number, sizeof(rdc_tiled))))
+        goto done;
+    const int64_t made = rdc_tile_ranges(copies.buf, (size_t)count, ranges.buf, (size_t)number, NULL, NULL);
+    if (!(tiles = room(made < 0 ? 0 : (uint64_t)made, sizeof(rdc_tile))))
+        goto done;
+    if (made >= 0)
+        rdc_tile_ranges(copies.buf, (size_t)count, ranges.buf, (size_t)number, inside(tiles), inside(tiled));
+    tiles = filled(tiles, made, sizeof(rdc_tile));
+    if (tiles)
+        result = PyTuple_Pack(2, tiles, tiled);
+done:
+    Py_XDECREF(tiles);
+    Py_XDECREF(tiled);
+    PyBuffer_Release(&copies);
+    PyBuffer_Release(&ranges);
+    return result;
+}
+
 static PyObject *fetched_ranges(PyObject *module, PyObject *args)
 {
     Py_buffer tiles;
@@ -297,6 +324,7 @@ static PyMethodDef functions[] = {
     {"run_spans", run_spans, METH_VARARGS, NULL},
     {"take_ranges", take_ranges, METH_VARARGS, NULL},
     {"tile_range", tile_range, METH_VARARGS, NULL},
+    {"tile_ranges", tile_ranges, METH_VARARGS, NULL},
     {"tile_reads", tile_reads, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

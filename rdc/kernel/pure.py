@@ -12,7 +12,6 @@ from __future__ import annotations
 import struct
 from array import array
 from collections import deque
-from typing import TYPE_CHECKING
 
 from rdc.kernel.constants import (
     FEW_FEATURES_BELOW,
@@ -30,23 +29,26 @@ from rdc.kernel.constants import (
     trait_mix,
 )
 from rdc.kernel.pure_blocks import block_fingerprints, match_blocks, match_runs
+from rdc.kernel.pure_chosen_rows import put_rows, take_rows
 from rdc.kernel.pure_code_blanks import (
+    bit_counts,
     blank_targets,
     hide,
-    overlay,
     pack_mask,
-    place_targets,
+    put_targets,
     take_targets,
     target_mask,
-    unpack_mask,
 )
 from rdc.kernel.pure_code_targets import absolute_targets, relative_targets
 from rdc.kernel.pure_manifest_nodes import node_columns, node_names
+from rdc.kernel.pure_root_messages import root_messages
+from rdc.kernel.pure_row_paths import row_paths
 from rdc.kernel.pure_similarity import TraitIndex, TraitPairs
 from rdc.kernel.pure_siphash import siphash
 from rdc.kernel.pure_word_differences import difference_words, nonzero_bytes, sum_words
 from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINNOW_MAX_LIMIT
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
@@ -56,6 +58,7 @@ __all__ = [
     "TraitPairs",
     "Winnower",
     "absolute_targets",
+    "bit_counts",
     "blank_targets",
     "block_fingerprints",
     "cut_many",
@@ -69,15 +72,17 @@ __all__ = [
     "node_names",
     "nonzero_bytes",
     "hide",
-    "overlay",
     "pack_mask",
-    "place_targets",
+    "put_rows",
+    "put_targets",
     "relative_targets",
+    "root_messages",
+    "row_paths",
     "short_references",
     "sum_words",
+    "take_rows",
     "take_targets",
     "target_mask",
-    "unpack_mask",
 ]
 
 _MASK = (1 << 64) - 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from rdc.kernel.pure_siphash import siphash
 from rdc.rabin import byte_table, is_irreducible, power_of_x, remainder_of_product
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
@@ -164,7 +164,7 @@ def match_blocks(
 def match_runs(
     key: bytes,
     base: ReadableBuffer,
-    origin: int,
+    windows: ReadableBuffer,
     size: int,
     width: int,
     reach: int,
@@ -174,19 +174,22 @@ def match_runs(
 ) -> bytes:
     """Which blocks of `size` bytes are in the base where their neighbours say, or near it.
 
-    `base`: the bytes from `origin` on. `runs`: little-endian 64-bit numbers, four a run: its offset in the
-    file, its length, where in the base what precedes it goes on, where what follows it begins (2^64 - 1:
-    unknown). `fingerprints`: of the blocks of each run, the last of which may be shorter. A block is tried
-    behind the piece found last, as far behind as it is in the file, or before what follows; a whole one then
-    at every offset up to `reach` from where what precedes the run, and what follows it, would have it, the
-    lowest first. The answer has three such numbers a piece: offset in the file, place in the base, length;
-    neighbours that go on in both are one. ValueError where counts do not add up.
+    `windows`: little-endian 64-bit numbers, four for each part of the base that `base` has: how many of the
+    runs are looked for in it, its offset in the base, where in `base` it is, its length. `runs`: four such
+    numbers a run: its offset in the file, its length, where in the base what precedes it goes on, where what
+    follows it begins (2^64 - 1: unknown). `fingerprints`: of the blocks of each run, the last of which may be
+    shorter. A block is tried behind the piece found last, as far behind as it is in the file, or before what
+    follows; a whole one then at every offset up to `reach` from where what precedes the run, and what follows
+    it, would have it, the lowest first. The answer has three such numbers a piece: offset in the file, place
+    in the base, length; neighbours found in one part of the base that go on in both are one. ValueError where
+    counts do not add up.
     """
     data, packed, prints = bytes(base), bytes(runs), bytes(fingerprints)
     _check_blocks(key, size, width, len(prints))
-    if not 0 <= reach <= 1 << 20 or len(packed) % 32 or origin > 1 << 63:
-        raise ValueError("runs: rows of 32 bytes, a reach of 0 to 2^20, an origin up to 2^63")
+    if not 0 <= reach <= 1 << 20 or len(packed) % 32:
+        raise ValueError("runs: rows of 32 bytes, a reach of 0 to 2^20")
     rows = list(struct.iter_unpack("<4Q", packed))
+    parts = _windows(bytes(windows), len(rows), data)
     if any(
         offset > 1 << 63 or length > 1 << 32 or any(1 << 63 < place != NOWHERE for place in places)
         for offset, length, *places in rows
@@ -195,7 +198,37 @@ def match_runs(
     blocks = sum(-(-length // size) for _, length, _, _ in rows)
     if blocks != len(prints) // width:
         raise ValueError(f"runs of {blocks} blocks, {len(prints) // width} fingerprints")
-    hashed = _hashed(key)
+    hashed, found, at_print = _hashed(key), b"", 0
+    for count, origin, part in parts:
+        some, rows = rows[:count], rows[count:]
+        taken = width * sum(-(-length // size) for _, length, _, _ in some)
+        found += _match_runs(
+            hashed, part, origin, size, width, reach, some, prints[at_print : at_print + taken]
+        )
+        at_print += taken
+    return found
+
+
+def _windows(packed: bytes, runs: int, data: bytes) -> list[tuple[int, int, bytes]]:
+    """Of each part of the base how many runs are looked for in it, its offset in the base, and its bytes."""
+    windows = list(struct.iter_unpack("<4Q", packed)) if len(packed) % 32 == 0 else [(runs + 1, 0, 0, 0)]
+    inside = all(start + length <= len(data) and origin <= 1 << 63 for _, origin, start, length in windows)
+    if not inside or sum(count for count, _, _, _ in windows) != runs:
+        raise ValueError(f"runs: windows inside {len(data)} bytes for {runs} of them")
+    return [(count, origin, data[start : start + length]) for count, origin, start, length in windows]
+
+
+def _match_runs(
+    hashed: BlockHash,
+    data: bytes,
+    origin: int,
+    size: int,
+    width: int,
+    reach: int,
+    rows: list[tuple[int, ...]],
+    prints: bytes,
+) -> bytes:
+    """The same for one part of the base, `data` from `origin` on."""
 
     def fits(place: int, length: int, value: int) -> bool:
         start = place - origin

@@ -10,24 +10,24 @@ from __future__ import annotations
 
 import re
 from array import array
-from typing import TYPE_CHECKING
+from itertools import accumulate
 
 from rdc.kernel.pure_code_targets import NAMES_DATA
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from _typeshed import ReadableBuffer, WriteableBuffer
 
 __all__ = [
+    "bit_counts",
     "blank_targets",
     "hide",
-    "overlay",
     "pack_mask",
-    "place_targets",
+    "put_targets",
     "take_targets",
     "target_mask",
-    "unpack_mask",
 ]
 
 FIELD = 4
@@ -77,22 +77,38 @@ def _fields(content: bytes) -> list[int]:
     return fields
 
 
-def target_mask(content: ReadableBuffer, /) -> bytes:
-    """FF for each byte of a field, 00 for all others."""
+def _fields_of_parts(content: bytes, lengths: ReadableBuffer | None) -> list[int]:
+    if lengths is None:
+        return _fields(content)
+    packed = bytes(lengths)
+    sizes = array("Q", packed) if len(packed) % 8 == 0 else array("Q", [1])
+    if sum(sizes) != len(content) or len(packed) % 8:
+        raise ValueError(f"code blanks: lengths, 8 bytes each, that add up to {len(content)} bytes")
+    starts = accumulate(sizes, initial=0)
+    return [
+        start + field
+        for start, size in zip(starts, sizes, strict=False)
+        for field in _fields(content[start : start + size])
+    ]
+
+
+def target_mask(content: ReadableBuffer, lengths: ReadableBuffer | None = None, /) -> bytes:
+    """FF for each byte of a field, 00 for all others. `lengths`, 64 bits each: of the parts that `content`
+    has one behind the other, each looked at by itself. ValueError where they do not add up."""
     plain = bytes(content)
     mask = bytearray(len(plain))
-    for field in _fields(plain):
+    for field in _fields_of_parts(plain, lengths):
         mask[field : field + FIELD] = b"\xff" * FIELD
     return bytes(mask)
 
 
-def blank_targets(content: WriteableBuffer, blank: int, /) -> int:
-    """Overwrites every byte of a field with `blank`; how many fields there were. ValueError for a number that
-    is no byte."""
+def blank_targets(content: WriteableBuffer, blank: int, lengths: ReadableBuffer | None = None, /) -> int:
+    """Overwrites every byte of a field with `blank`; how many fields there were. `lengths` as above.
+    ValueError for a number that is no byte, too."""
     if not 0 <= blank <= 255:
         raise ValueError(f"code blanks: {blank} is no byte")
     with memoryview(content).cast("B") as view:
-        fields = _fields(bytes(view))
+        fields = _fields_of_parts(bytes(view), lengths)
         for field in fields:
             view[field : field + FIELD] = bytes([blank]) * FIELD
     return len(fields)
@@ -104,12 +120,14 @@ def pack_mask(mask: ReadableBuffer, /) -> bytes:
     return number.to_bytes(-(-len(bytes(mask)) // 8), "little")
 
 
-def unpack_mask(bits: ReadableBuffer, size: int, /) -> bytes:
-    """The mask of `size` bytes that pack_mask() made these of. ValueError where they are not of so many."""
+def bit_counts(bits: ReadableBuffer, size: int, /) -> bytes:
+    """How many are set in each `size` bytes of bits, the last of which may be fewer, as native 64-bit
+    numbers. ValueError for a size below 1."""
     packed = bytes(bits)
-    if size < 0 or len(packed) != -(-size // 8):
-        raise ValueError(f"code blanks: {len(packed)} bytes of bits for a mask of {size}")
-    return bytes(0xFF if packed[place // 8] >> place % 8 & 1 else 0 for place in range(size))
+    if size < 1:
+        raise ValueError(f"code blanks: pieces of {size} bytes")
+    pieces = (packed[at : at + size] for at in range(0, len(packed), size))
+    return array("Q", (int.from_bytes(piece, "little").bit_count() for piece in pieces)).tobytes()
 
 
 def take_targets(
@@ -135,21 +153,44 @@ def take_targets(
     return bytes(taken), counts.tobytes()
 
 
-def place_targets(
-    mask: ReadableBuffer, targets: ReadableBuffer, size: int, offsets: ReadableBuffer, /
-) -> bytes:
-    """As long as `mask`, the bytes that take_targets() made `targets` of, in their places; zeros elsewhere.
-    ValueError where there are not as many as the mask has, and as above."""
-    selected, taken = bytes(mask), bytes(targets)
-    pieces = list(_pieces(len(selected), size, offsets))
-    if len(taken) != len(selected) - selected.count(0):
-        raise _uneven(len(selected), len(taken))
-    placed = bytearray(_put(selected, taken))
-    for start, offset in pieces:
-        shown = selected[start : start + size]
-        converted = _converted(bytes(placed[start : start + size]), shown, offset, -1)
-        placed[start : start + size] = _put(shown, converted)
-    return bytes(placed)
+def put_targets(
+    content: WriteableBuffer,
+    start: int,
+    bits: ReadableBuffer,
+    targets: ReadableBuffer,
+    size: int,
+    offsets: ReadableBuffer,
+    /,
+) -> int:
+    """Puts into `content`, a file's bytes from `start` on, what of those that take_targets() made `targets`
+    of belongs there: how many bytes.
+
+    `bits`: what pack_mask() made of the mask of pieces, whose `size` is a multiple of 8. ValueError where
+    there are more or fewer targets than bits are set, as above, and for what ends past 2^63 - 1; some may
+    have been put by then.
+    """
+    packed, taken = bytes(bits), bytes(targets)
+    if size % 8:
+        raise ValueError(f"code blanks: pieces of {size} bytes, not of eights")
+    mask = bytes(packed[place // 8] >> place % 8 & 1 for place in range(8 * len(packed)))
+    pieces = list(_pieces(len(mask), size, offsets))
+    if len(taken) != sum(mask):
+        raise _uneven(sum(mask), len(taken))
+    count = at = 0
+    with memoryview(content).cast("B") as view:
+        ends = [start + len(view), *(offset + len(mask[first : first + size]) for first, offset in pieces)]
+        if start < 0 or max(ends) >= 1 << 63:
+            raise ValueError(f"code blanks: content at {start}, or pieces, that do not end at 0 to 2^63 - 1")
+        for first, offset in pieces:
+            shown = mask[first : first + size]
+            placed = _put(shown, taken[at : at + sum(shown)])
+            at += sum(shown)
+            places = (place for place, selected in enumerate(shown, offset - start) if selected)
+            for place, byte in zip(places, _converted(placed, shown, offset, -1), strict=True):
+                if 0 <= place < len(view):
+                    view[place] = byte
+                    count += 1
+    return count
 
 
 def _put(mask: bytes, taken: bytes) -> bytes:
@@ -179,17 +220,6 @@ def hide(content: ReadableBuffer, mask: ReadableBuffer, blank: int, /) -> bytes:
     if len(plain) != len(selected):
         raise _uneven(len(selected), len(plain))
     return bytes(blank if hidden else byte for hidden, byte in zip(selected, plain, strict=True))
-
-
-def overlay(content: WriteableBuffer, image: ReadableBuffer, mask: ReadableBuffer, /) -> None:
-    """Puts the bytes of `image` into `content` where `mask` is not 00. ValueError where the three are not of
-    one length."""
-    with memoryview(content).cast("B") as view:
-        shown, selected = bytes(image), bytes(mask)
-        if not len(view) == len(shown) == len(selected):
-            raise _uneven(len(view), min(len(shown), len(selected)))
-        for run in _RUN.finditer(selected):
-            view[run.start() : run.end()] = shown[run.start() : run.end()]
 
 
 _RUN = re.compile(rb"[^\x00]+")

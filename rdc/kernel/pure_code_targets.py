@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from array import array
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 

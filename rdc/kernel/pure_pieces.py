@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -36,6 +36,7 @@ __all__ = [
     "run_spans",
     "take_ranges",
     "tile_range",
+    "tile_ranges",
     "tile_reads",
 ]
 
@@ -226,6 +227,19 @@ def tile_range(copies: ReadableBuffer, offset: int, length: int) -> bytes:
     if at < end:
         tiles += (_LITERAL, 0, end - at)
     return _packed(tiles)
+
+
+def tile_ranges(copies: ReadableBuffer, ranges: ReadableBuffer) -> tuple[bytes, bytes]:
+    """The tiles of these ranges, one behind another, and rows (how many tiles, how many bytes of them are
+    fetched) of each range."""
+    made, tiled = [], array("Q")
+    _rows(copies, 4)  # refused where there is no range, too
+    for offset, length in _rows(ranges, 2):
+        tiles = tile_range(copies, offset, length)
+        rows = list(_rows(tiles, 3))
+        made.append(tiles)
+        tiled.extend((len(rows), sum(size for base, _, size in rows if base == _LITERAL)))
+    return b"".join(made), tiled.tobytes()
 
 
 def fetched_ranges(tiles: ReadableBuffer, offset: int) -> bytes:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import heapq
 import struct
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.kernel.constants import TRAIT_COUNT
 from rdc.limits import SIMILAR_FILES, SIMILAR_MATCHES
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

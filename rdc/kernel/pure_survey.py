@@ -6,10 +6,10 @@ Columns are buffers of native 64-bit numbers, such as array('Q'). A chunk's key 
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.kernel.pure_siphash import siphash
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 

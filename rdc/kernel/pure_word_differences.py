@@ -7,8 +7,8 @@ in every row; by how much each number is more than the one above is mostly a sma
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.kernel.choice import chosen_module
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.kernel._survey import ChunkTable, Folder, select_chunks
 else:

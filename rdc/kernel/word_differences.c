@@ -52,8 +52,19 @@ void rdc_sum_words(uint8_t *piece, size_t size, uint64_t offset, size_t stride)
 
 size_t rdc_nonzero_bytes(const uint8_t *bytes, size_t size)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < size; i++)
-        count += bytes[i] != 0;
+    enum { LANES = 64 };
+    size_t count = 0, at = 0;
+    /* Each lane counts its own, no more than a byte holds: compilers make that a few instructions of vectors. */
+    while (size - at >= LANES) {
+        uint8_t lane[LANES] = {0};
+        const size_t left = (size - at) / LANES, rounds = left < UINT8_MAX ? left : UINT8_MAX;
+        for (size_t i = 0; i < rounds; i++, at += LANES)
+            for (size_t j = 0; j < LANES; j++)
+                lane[j] = (uint8_t)(lane[j] + (bytes[at + j] != 0));
+        for (size_t j = 0; j < LANES; j++)
+            count += lane[j];
+    }
+    for (; at < size; at++)
+        count += bytes[at] != 0;
     return count;
 }

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from enum import IntFlag
-from typing import TypeAlias
 
 from rdc.limits import ATTRIBUTE_NAME_BYTES, ATTRIBUTE_SET_BYTES, ATTRIBUTE_VALUE_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 __all__ = [
     "ACCESS_ACL",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from array import array
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 from rdc.records import dataclass, replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
 

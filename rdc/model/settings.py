@@ -7,11 +7,11 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from typing import TypeVar
 
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits import SETTINGS_BYTES
 from rdc.records import dataclass
+from rdc.typed import TypeVar
 
 __all__ = ["Table", "read_settings", "read_size"]
 

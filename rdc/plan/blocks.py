@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import mul, sub
-from typing import TYPE_CHECKING
 
-from rdc.kernel.pieces import tile_range
+from rdc.kernel.pieces import TILE_BYTES, tile_ranges
 from rdc.plan.descent import Fetch, Patch, Pieces, Repeat
-from rdc.plan.gaps import Gap, gaps_of
+from rdc.plan.gaps import Gap, first_parts, gaps_of
 from rdc.plan.open_ranges import OpenRanges
 from rdc.plan.questions import NOWHERE, ORDERED_COST, Ask, Find, fingerprint_width
 from rdc.plan.region_search import RegionQuestion, RegionSearch
 from rdc.plan.regions import REGION_BYTES, Window, sliced
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -211,7 +211,7 @@ class BlockSearch(GapSearch):
 
     def parts(self, *, single: bool = False) -> tuple[Part, ...]:
         """The recipe with what was found put in; `single`: but for chunks that repeat."""
-        return _patched(self._parts, 0, self.copies(), single=single)
+        return _patched(self._parts, 0, _pieces(self._parts, self.copies()), single=single)
 
     def _first_step(self, gap: Gap) -> int:
         return first_step(gap.end - gap.offset, len(self._sizes))
@@ -262,19 +262,36 @@ def _copies(base: int, pieces: array[int]) -> array[int]:
     return rows
 
 
-def _patched(parts: Sequence[Part], offset: int, copies: array[int], *, single: bool) -> tuple[Part, ...]:
-    """`copies`: the kernel's rows of all that was found."""
-    found: list[Part] = []
+def _pieces(parts: Sequence[Part], copies: array[int]) -> dict[int, Pieces]:
+    """What each chunk that no base has is put together from, by its offset; of those that repeat the first.
+    `copies`: the kernel's rows of all that was found."""
+    chunks = [(at, part.length) for at, part in first_parts(parts, 0) if isinstance(part, Fetch)]
+    tiles, tiled = tile_ranges(copies, array("Q", chain.from_iterable(chunks)))
+    numbers = iter(array("Q", tiled))
+    found = {}
+    first = 0
+    for (at, length), count, fetched in zip(chunks, numbers, numbers, strict=True):
+        stop = first + count * TILE_BYTES
+        if fetched < length:
+            found[at] = Pieces(tiles[first:stop], fetched)
+        first = stop
+    return found
+
+
+def _patched(
+    parts: Sequence[Part], offset: int, found: dict[int, Pieces], *, single: bool
+) -> tuple[Part, ...]:
+    """`found`: as above; `single`: of chunks that repeat none."""
+    made: list[Part] = []
     for part in parts:
         if single and (isinstance(part, Repeat) or part.count > 1):
-            found.append(part)
+            made.append(part)
         elif isinstance(part, Repeat):
-            inside = _patched(part.parts, offset, copies, single=single)
-            found.append(Repeat(inside, part.length, part.count))
-        elif isinstance(part, Fetch):
-            pieces = Pieces(tile_range(copies, offset, part.length))
-            found.append(Patch(part.reference, part.length, part.count, pieces) if pieces.copies else part)
+            inside = _patched(part.parts, offset, found, single=single)
+            made.append(Repeat(inside, part.length, part.count))
+        elif isinstance(part, Fetch) and offset in found:
+            made.append(Patch(part.reference, part.length, part.count, found[offset]))
         else:
-            found.append(part)
+            made.append(part)
         offset += part.length * part.count
-    return tuple(found)
+    return tuple(made)

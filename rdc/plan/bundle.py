@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from array import array
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from rdc.plan.blocks import FURTHER, GapSearch, first_step
 from rdc.plan.descent import ByteRange
@@ -19,6 +18,7 @@ from rdc.plan.regions import UNPLACED
 from rdc.protocol.comparison import SHORTEN
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import accumulate, islice
+from itertools import accumulate
 from operator import mul
-from typing import TYPE_CHECKING
 
 from rdc.kernel.naming import NAME_BYTES, name_parts
 from rdc.kernel.pieces import LITERAL
@@ -18,6 +17,7 @@ from rdc.limits import CELLS_PER_ANSWER, CELLS_PER_MESSAGE, RANGES_PER_MESSAGE, 
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -91,7 +91,7 @@ class _Tiles:
         """Of these bytes of the file, in which no part repeats anything."""
         first = bisect_right(self._starts, start) - 1
         tiles = array("Q")
-        for part in islice(self._parts, first, bisect_left(self._starts, stop)):
+        for part in self._parts[first : bisect_left(self._starts, stop)]:
             tiles.frombytes(self._part(part))
         _drop(tiles, start - self._starts[first], stop - start)
         return tiles.tobytes()
@@ -143,57 +143,77 @@ def cell_sizes(cells: Sequence[int], size: int) -> array[int]:
     return lengths
 
 
-def divided(
-    ranges: Sequence[tuple[int, int]], cells: Sequence[int]
-) -> Iterator[tuple[list[tuple[int, int]], list[int]]]:
-    """Ranges and cells as requests have them, each with a range if there are any.
+def divided(ranges: array[int], cells: Sequence[int]) -> Iterator[tuple[array[int], slice]]:
+    """Ranges, offset and length by turns, as requests have them, and which of the cells each has. If there
+    are ranges each request has some.
 
     No cell has ranges in two requests, since its digest is over what is in none; a range may be cut for that.
     Cells that find no place are left out.
     """
-    left, row, col = list(ranges), 0, 0
-    while not left and col < len(cells):
-        yield [], list(cells[col : col + CELLS_PER_MESSAGE])
-        col += CELLS_PER_MESSAGE
-    while row < len(left):
-        stop = left[-1][0] + left[-1][1] + CELL_BYTES * CELLS_PER_MESSAGE
-        if row + RANGES_PER_MESSAGE < len(left):
-            stop = left[row + RANGES_PER_MESSAGE][0] // CELL_BYTES * CELL_BYTES
-        here = [cell for cell in cells[col : col + CELLS_PER_MESSAGE] if cell * CELL_BYTES < stop]
-        if col + CELLS_PER_MESSAGE < len(cells):
-            stop = min(stop, cells[col + CELLS_PER_MESSAGE] * CELL_BYTES)
-        taken: list[tuple[int, int]] = []
-        while row < len(left) and left[row][0] < stop and len(taken) < RANGES_PER_MESSAGE:
-            offset, length = left[row]
-            taken.append((offset, min(length, stop - offset)))
-            if offset + length > stop:
-                left[row] = (stop, offset + length - stop)
-                break
-            row += 1
-        col += len(here)
-        if taken:
-            yield taken, here
+    left, first = _Ranges(ranges), 0
+    while not ranges and first < len(cells):
+        yield array("Q"), slice(first, min(first + CELLS_PER_MESSAGE, len(cells)))
+        first += CELLS_PER_MESSAGE
+    while left:
+        stop = min(left.stop, ranges[-2] + ranges[-1] + CELL_BYTES * CELLS_PER_MESSAGE)
+        last = _cells_before(stop, cells, first)
+        some = left.take(min(stop, _start_of(cells, first + CELLS_PER_MESSAGE)))
+        if some:
+            yield some, slice(first, last)
+        first = last
 
 
-def divided_wholly(
-    ranges: Sequence[tuple[int, int]], cells: Sequence[int]
-) -> Iterator[tuple[list[tuple[int, int]], list[int]]]:
+def divided_wholly(ranges: array[int], cells: Sequence[int]) -> Iterator[tuple[array[int], slice]]:
     """The same, but no cell is left out; requests may have no ranges."""
-    left, row, col = list(ranges), 0, 0
-    while row < len(left) or col < len(cells):
-        further = cells[col + CELLS_PER_MESSAGE : col + CELLS_PER_MESSAGE + 1]
-        stop = further[0] * CELL_BYTES if further else SIZE_LIMIT
-        if row + RANGES_PER_MESSAGE < len(left):
-            # So many ranges, which do not touch, are in more than one cell.
-            stop = min(stop, left[row + RANGES_PER_MESSAGE][0] // CELL_BYTES * CELL_BYTES)
-        here = [cell for cell in cells[col : col + CELLS_PER_MESSAGE] if cell * CELL_BYTES < stop]
-        col += len(here)
-        taken: list[tuple[int, int]] = []
-        while row < len(left) and left[row][0] < stop:
-            offset, length = left[row]
-            taken.append((offset, min(length, stop - offset)))
-            if offset + length > stop:
-                left[row] = (stop, offset + length - stop)
-                break
-            row += 1
-        yield taken, here
+    left, first = _Ranges(ranges), 0
+    while left or first < len(cells):
+        stop = min(left.stop, _start_of(cells, first + CELLS_PER_MESSAGE))
+        last = _cells_before(stop, cells, first)
+        yield left.take(stop), slice(first, last)
+        first = last
+
+
+def _start_of(cells: Sequence[int], row: int) -> int:
+    """Where in the file this one of them begins; behind all files for none."""
+    return cells[row] * CELL_BYTES if row < len(cells) else SIZE_LIMIT
+
+
+def _cells_before(stop: int, cells: Sequence[int], first: int) -> int:
+    """The first of the cells from `first` on that begins at `stop` or later, or that a request has no room
+    for."""
+    return bisect_left(cells, -(-stop // CELL_BYTES), first, min(first + CELLS_PER_MESSAGE, len(cells)))
+
+
+class _Ranges:
+    """Ranges that are in no request yet."""
+
+    __slots__ = ("_first", "_offsets", "_rows")
+
+    def __init__(self, rows: array[int]) -> None:
+        """`rows`: offset and length by turns; no two touch."""
+        self._rows = rows[:]
+        self._offsets = rows[0::2]
+        self._first = 0
+
+    def __bool__(self) -> bool:
+        return self._first < len(self._offsets)
+
+    @property
+    def stop(self) -> int:
+        """A cell's start by which a request has as many of them as it may."""
+        row = self._first + RANGES_PER_MESSAGE
+        # So many ranges, which do not touch, are in more than one cell.
+        return self._offsets[row] // CELL_BYTES * CELL_BYTES if row < len(self._offsets) else SIZE_LIMIT
+
+    def take(self, stop: int) -> array[int]:
+        """Those before offset `stop`; what goes on there is cut."""
+        last = bisect_left(self._offsets, stop, self._first)
+        some = self._rows[2 * self._first : 2 * last]
+        self._first = last
+        over = some[-2] + some[-1] - stop if some else 0
+        if over > 0:
+            some[-1] -= over
+            self._first -= 1
+            self._offsets[self._first] = self._rows[2 * self._first] = stop
+            self._rows[2 * self._first + 1] = over
+        return some

@@ -5,62 +5,55 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate, chain
 from operator import mul
-from typing import TYPE_CHECKING
 
-from rdc.kernel.pieces import around_ranges
+from rdc.kernel.pieces import LITERAL, around_ranges, tile_range
 from rdc.limits import PACKED_CONTEXT_BYTES
-from rdc.plan.descent import ByteRange, Copy, Patch, Repeat, Reuse, ReuseChunk
+from rdc.plan.descent import Copy, Patch, Repeat, Reuse, ReuseChunk
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rdc.plan.descent import Part
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["PlacedPiece", "context_ranges", "context_rows", "known_pieces", "placed_pieces"]
+__all__ = ["PlacedPiece", "context_rows", "known_pieces", "placed_pieces"]
 
 PlacedPiece = tuple[int, int, int, int]
 """(offset in the file, base, offset there, length), in bytes."""
 
 
-def context_ranges(ranges: Sequence[tuple[int, int]], size: int) -> tuple[ByteRange, ...]:
-    """The bytes of a file of `size` bytes next to `ranges`, (offset, length) in order, and in none of them.
+def context_rows(ranges: array[int], size: int) -> array[int]:
+    """The bytes of a file of `size` bytes next to `ranges`, at least one, and in none of them; both are rows
+    (offset, length) in order.
 
     To either side of each as many as make PACKED_CONTEXT_BYTES in all.
     """
-    rows = context_rows(array("Q", chain.from_iterable(ranges)), size)
-    return tuple(map(ByteRange, rows[0::2], rows[1::2]))
-
-
-def context_rows(ranges: array[int], size: int) -> array[int]:
-    """The same as rows (offset, length), of at least one."""
     return array("Q", around_ranges(ranges, PACKED_CONTEXT_BYTES // len(ranges), size))
 
 
 def known_pieces(
-    parts: Sequence[Part], trees: Sequence[SignatureTree], wanted: Sequence[ByteRange]
+    parts: Sequence[Part], trees: Sequence[SignatureTree], wanted: array[int]
 ) -> Iterator[PlacedPiece] | None:
-    """Where the bases have these bytes of the file that `parts` make; None where that is not simple: runs
-    that repeat, which literals are seldom near."""
+    """Where the bases have these bytes of the file that `parts` make, rows as above; None where that is not
+    simple: runs that repeat, which literals are seldom near."""
     if any(isinstance(part, Repeat) or part.count != 1 for part in parts):
         return None
     return placed_pieces(parts, trees, wanted)
 
 
 def placed_pieces(
-    parts: Sequence[Part], trees: Sequence[SignatureTree], wanted: Sequence[ByteRange]
+    parts: Sequence[Part], trees: Sequence[SignatureTree], wanted: array[int]
 ) -> Iterator[PlacedPiece]:
     """The same of all parts: of what repeats only the first time."""
-    row = 0
-    for at, base, offset, length in _copies(parts, trees):
-        while row < len(wanted) and wanted[row].offset + wanted[row].length <= at:
-            row += 1
-        here = row
-        while here < len(wanted) and wanted[here].offset < at + length:
-            start = max(at, wanted[here].offset)
-            stop = min(at + length, wanted[here].offset + wanted[here].length)
-            yield start, base, offset + start - at, stop - start
-            here += 1
+    copies = array("Q", chain.from_iterable(_copies(parts, trees)))
+    for offset, length in zip(wanted[0::2], wanted[1::2], strict=True):
+        at = offset
+        tiles = iter(array("Q", tile_range(copies, offset, length)))
+        for base, place, size in zip(tiles, tiles, tiles, strict=True):
+            if base != LITERAL:
+                yield at, base, place, size
+            at += size
 
 
 def _copies(parts: Sequence[Part], trees: Sequence[SignatureTree]) -> Iterator[PlacedPiece]:

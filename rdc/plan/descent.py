@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
 
 from rdc.errors import ProtocolError
 from rdc.kernel.pieces import LITERAL, fetched_ranges
 from rdc.limits import DESCENT_MAP_RECORDS
 from rdc.records import dataclass
 from rdc.signature.records import reference_column
+from rdc.typed import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import TypeAlias
@@ -30,7 +31,7 @@ __all__ = [
     "Repeat",
     "Reuse",
     "ReuseChunk",
-    "literal_ranges",
+    "literal_rows",
 ]
 
 
@@ -88,6 +89,8 @@ class Pieces:
 
     tiles: bytes
     """Rows of the kernel's."""
+    fetched: int
+    """Bytes of them that are literals."""
 
     @classmethod
     def of(cls, *pieces: Copy | Literal) -> Pieces:
@@ -95,13 +98,7 @@ class Pieces:
         for piece in pieces:
             place = (piece.base, piece.offset) if isinstance(piece, Copy) else (LITERAL, 0)
             numbers.extend((*place, piece.length))
-        return cls(numbers.tobytes())
-
-    @property
-    def copies(self) -> bool:
-        """Not all of it is to be fetched."""
-        bases = array("Q", self.tiles)[0::3]
-        return bases.count(LITERAL) < len(bases)
+        return cls(numbers.tobytes(), sum(piece.length for piece in pieces if isinstance(piece, Literal)))
 
     def __iter__(self) -> Iterator[Copy | Literal]:
         numbers = iter(array("Q", self.tiles))
@@ -310,32 +307,28 @@ def _merged(parts: Iterable[Part]) -> Iterator[Part]:
         yield held
 
 
-def literal_ranges(parts: Sequence[Part], start: int = 0) -> Iterator[ByteRange]:
-    """Every range of the wanted file to be fetched, in order, neighbours joined, of repeats the first only.
-
-    `start`: file offset of the first part, in bytes.
-    """
-    ranges = array("Q")
-    _add_ranges(ranges, parts, start)
-    return map(ByteRange._make, zip(ranges[0::2], ranges[1::2], strict=True))
+def literal_rows(parts: Sequence[Part]) -> array[int]:
+    """Every range of the wanted file to be fetched, offset and length by turns, in order, neighbours joined,
+    of repeats the first only."""
+    return array("Q", fetched_ranges(b"".join(_tiles(parts)), 0))
 
 
-def _add_ranges(ranges: array[int], parts: Sequence[Part], offset: int) -> None:
+def _tiles(parts: Sequence[Part]) -> Iterator[bytes]:
+    """What is to be fetched, between tiles that say no more than how much is not."""
     for part in parts:
-        if isinstance(part, Fetch):
-            _add_range(ranges, offset, part.length)
+        skipped = part.length * part.count
+        if isinstance(part, Patch):
+            yield part.pieces.tiles
+            skipped -= part.length
+        elif isinstance(part, Fetch):
+            yield _tile(LITERAL, part.length)
+            skipped -= part.length
         elif isinstance(part, Repeat):
-            _add_ranges(ranges, part.parts, offset)
-        elif isinstance(part, Patch):
-            fetched = array("Q", fetched_ranges(part.pieces.tiles, offset))
-            if fetched:
-                _add_range(ranges, fetched[0], fetched[1])
-                ranges += fetched[2:]
-        offset += part.length * part.count
+            yield from _tiles(part.parts)
+            skipped -= part.length
+        if skipped:
+            yield _tile(0, skipped)
 
 
-def _add_range(ranges: array[int], offset: int, length: int) -> None:
-    if ranges and ranges[-2] + ranges[-1] == offset:
-        ranges[-1] += length
-    else:
-        ranges.extend((offset, length))
+def _tile(base: int, length: int) -> bytes:
+    return array("Q", (base, 0, length)).tobytes()

@@ -9,11 +9,11 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 from operator import mul
-from typing import TYPE_CHECKING
 
 from rdc.plan.descent import ByteRange, Fetch, Repeat, Reuse, ReuseChunk
 from rdc.plan.regions import UNPLACED, Window
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rdc.plan.regions import Region
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["Gap", "gap_within", "gaps_of"]
+__all__ = ["Gap", "first_parts", "gap_within", "gaps_of"]
 
 MARGIN = 4 << 10
 """Bytes by which a window goes past the known neighbours."""
@@ -63,7 +63,7 @@ def gaps_of(parts: Sequence[Part], bases: Sequence[SignatureTree]) -> Iterator[G
 
     before = (0, 0)
     held: ByteRange | None = None
-    for at, part in _first_parts(parts, 0):
+    for at, part in first_parts(parts, 0):
         if isinstance(part, Fetch):
             if held is not None and held.offset + held.length == at:
                 held = ByteRange(held.offset, held.length + part.length)
@@ -112,11 +112,11 @@ def gap_within(
     return Gap(held.offset, held.length, tuple(windows), *around)
 
 
-def _first_parts(parts: Sequence[Part], offset: int) -> Iterator[tuple[int, Part]]:
+def first_parts(parts: Sequence[Part], offset: int) -> Iterator[tuple[int, Part]]:
     """The parts with their offsets in the file, of repeats the first time only."""
     for part in parts:
         if isinstance(part, Repeat):
-            yield from _first_parts(part.parts, offset)
+            yield from first_parts(part.parts, offset)
         else:
             yield offset, part
         offset += part.length * part.count

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
 
 from rdc.model.entries import Kind
 from rdc.plan.compare import Difference
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.plan.compare import Decision
 

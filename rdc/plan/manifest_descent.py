@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import accumulate, compress
-from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TIER_NODES
 from rdc.records import dataclass
 from rdc.tree.fold import GROUPS, Group
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

@@ -6,12 +6,11 @@ its place is never newer; and directories that both sides have are never left al
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Comparison, Decision, Difference
 from rdc.records import dataclass, replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

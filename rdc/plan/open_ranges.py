@@ -5,10 +5,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from itertools import accumulate, islice
-from typing import TYPE_CHECKING
 
 from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.model.entries import Kind, Listing
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.entries import PackedListing
 

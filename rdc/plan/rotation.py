@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING
-
 from rdc.limits import BASES_PER_FILE
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Difference
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.entries import Listing
     from rdc.model.kept import Kept
@@ -81,6 +79,8 @@ def _may_be_rotated(wanted: Listing, decision: Decision) -> bool:
 
 def _names_before(name: bytes) -> list[bytes]:
     """What a file of this name may have been called before it was numbered on."""
+    import re
+
     match = re.fullmatch(_NUMBERED, name, re.DOTALL)
     if match is None:
         return []

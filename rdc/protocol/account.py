@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from rdc.limits import ITEMS_BYTES, ITEMS_PER_MESSAGE
 from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import Code, Count, Line, Size
 from rdc.protocol.fields import Codes, Integer, Path, Strings, Word
 from rdc.records import dataclass
+from rdc.typed import Annotated
 
 __all__ = ["Done", "Items", "Notice", "Plan", "Progress"]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import ProtocolError
 from rdc.limits import BLOCK_BYTES, PIECE_BYTES, RAW_BLOCK_BYTES, WINDOW_LOG
 from rdc.protocol.byte_queue import ByteQueue
 from rdc.protocol.varint import decode_varint, encode_varint
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import zstandard
 
@@ -142,7 +141,7 @@ class BlockWriter:
             self._ready += (head, body)
 
     def _compress(self, piece: bytes) -> bytes:
-        import zstandard
+        from rdc.protocol.zstd import zstandard
 
         before = b""
         if self._stream is not None and (
@@ -236,7 +235,7 @@ class BlockReader:
         return content
 
     def _decompress(self, body: bytes | memoryview) -> bytes:
-        import zstandard
+        from rdc.protocol.zstd import zstandard
 
         if self._stream is None:
             # One byte more than a piece may have: zstd keeps what its output buffer has no room for until

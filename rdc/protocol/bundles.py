@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from rdc.limits import (
     BLOCK_SIZE_MAX,
     BUNDLE_BYTES,
@@ -17,6 +15,7 @@ from rdc.protocol.comparison import LEAF_WIDTH, SHORTEN
 from rdc.protocol.field_types import Digest, Ordinal
 from rdc.protocol.fields import Blob, Column, Gaps, Integer
 from rdc.records import dataclass
+from rdc.typed import Annotated
 
 __all__ = ["BUNDLE_BLOCK_MIN", "BundleAnswer", "BundleRequest"]
 

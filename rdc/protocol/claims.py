@@ -6,13 +6,15 @@ is over all of it, with zeros for what is in the ranges of the same request.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from bisect import bisect_right
 
 from rdc.limits import CELLS_PER_MESSAGE, SIZE_LIMIT
 from rdc.protocol.columns import pack_gaps, unpack_gaps
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Iterator, Sequence
 
 __all__ = ["CELL_BYTES", "CELL_DIGEST_BYTES", "NO_CLAIMS", "Claimed", "Claims", "rests"]
@@ -32,6 +34,12 @@ class Claims:
     cells: tuple[int, ...]
     """Their numbers, strictly increasing."""
     digests: bytes
+
+    def part(self, rows: slice) -> Claims:
+        """The claims about these of the cells."""
+        return Claims(
+            self.cells[rows], self.digests[rows.start * CELL_DIGEST_BYTES : rows.stop * CELL_DIGEST_BYTES]
+        )
 
 
 NO_CLAIMS = Claims((), b"")
@@ -60,20 +68,17 @@ class Claimed:
         return Claims(cells, raw[column:])
 
 
-def rests(
-    ranges: Sequence[tuple[int, int]], cells: Sequence[int], size: int
-) -> Iterator[tuple[int, int, int]]:
+def rests(ranges: array[int], cells: Sequence[int], size: int) -> Iterator[tuple[int, int, int]]:
     """(cell, offset in the file, length) of all that is in these cells of a file of `size` bytes and in none
-    of `ranges`, which are (offset, length) pairs; both are in order."""
-    row = 0
+    of `ranges`, which are offset and length by turns; both are in order."""
+    offsets, lengths = ranges[0::2], ranges[1::2]
     for cell in cells:
         at, end = cell * CELL_BYTES, min((cell + 1) * CELL_BYTES, size)
-        while row < len(ranges) and ranges[row][0] + ranges[row][1] <= at:
-            row += 1
-        inside = row
+        # The one before may go on in the cell.
+        row = max(0, bisect_right(offsets, at) - 1)
         while at < end:
-            offset, length = ranges[inside] if inside < len(ranges) else (end, 0)
+            offset, length = (offsets[row], lengths[row]) if row < len(offsets) else (end, 0)
             if offset > at:
                 yield cell, at, min(offset, end) - at
             at = max(at, offset + length)
-            inside += 1
+            row += 1

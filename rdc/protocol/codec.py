@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeVar
 
 import msgpack
 
@@ -15,7 +14,9 @@ from rdc.errors import ProtocolError
 from rdc.limits import FRAME_BYTES, MESSAGE_BYTES
 from rdc.protocol.fields import Codec, Content, Flag, Integer, Path, Word, of_type
 from rdc.protocol.varint import decode_varint, encode_varint
+from rdc.typed import TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar, NoReturn
 
@@ -84,11 +85,11 @@ class _Shape:
         """Read from the annotations when the first such message passes: most sessions see a third of them."""
         names = records.field_names(self.message)
         texts = (self.message.__annotations__[name] for name in names)
-        # As typing.get_type_hints would, which compiles each by itself.
-        hints: tuple[Any, ...] = eval(  # noqa: S307 - the source of this package
+        # All at once; what Annotated is here leaves the codec of each (rdc/typed.py).
+        codecs: tuple[Codec, ...] = eval(  # noqa: S307 - the source of this package
             "".join(f"{text}, " for text in texts).join("()"), vars(sys.modules[self.message.__module__])
         )
-        return tuple((name, hint.__metadata__[0]) for name, hint in zip(names, hints, strict=True))
+        return tuple((name, codec) for name, codec in zip(names, codecs, strict=True))
 
     @cached_property
     def content(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from array import array
+from itertools import chain
 
 from rdc.limits import (
     BLOCK_SIZE_MAX,
@@ -31,7 +32,9 @@ from rdc.protocol.field_types import (
 from rdc.protocol.fields import Blob, Column, Flag, Integer, Parts
 from rdc.protocol.ranges import Ranged, columns_of
 from rdc.records import dataclass
+from rdc.typed import Annotated
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -207,7 +210,7 @@ class BlockRequest(Ranged, WireMessage):
         cls, file: int, ranges: Sequence[tuple[int, int]], size: int, width: int, *, blank: bool = False
     ) -> BlockRequest:
         """From increasing, disjoint (offset, length) pairs."""
-        return cls(file, *columns_of(ranges), size, width, blank)
+        return cls(file, *columns_of(array("Q", chain.from_iterable(ranges))), size, width, blank)
 
     @property
     def blocks(self) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
 from rdc.limits import (
     CELLS_PER_ANSWER,
     DATA_BYTES,
@@ -20,9 +18,11 @@ from rdc.protocol.field_types import DIGEST_BYTES, Digest, Failure, Files, Line,
 from rdc.protocol.fields import Blob, Column, Content, Flag, Gaps, Integer
 from rdc.protocol.ranges import Ranged, columns_of
 from rdc.records import dataclass
+from rdc.typed import Annotated
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from array import array
 
 TABLE_WORD = 4
 """Bytes of a number of a table."""
@@ -63,14 +63,14 @@ class RangeRequest(Ranged, WireMessage):
     def of(
         cls,
         file: int,
-        ranges: Sequence[tuple[int, int]],
+        rows: array[int],
         *,
         pack: bool = False,
         claims: Claims = NO_CLAIMS,
         blank: bool = False,
     ) -> RangeRequest:
-        """From increasing, disjoint (offset, length) pairs."""
-        return cls(file, *columns_of(ranges), pack, claims, blank)
+        """From increasing, disjoint ranges, offset and length by turns (typecode 'Q')."""
+        return cls(file, *columns_of(rows), pack, claims, blank)
 
     def check(self) -> str | None:
         if self.pack and sum(self.lengths) > PACKED_BYTES:

@@ -8,10 +8,10 @@ belongs to no frame, preambles and signs of life, is a row of its own: the rows 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 from rdc.model.sync import MessageCost, Purpose
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

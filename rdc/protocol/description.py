@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from operator import le
-from typing import Annotated
 
 from rdc.limits import (
     ATTRIBUTE_MESSAGE_BYTES,
@@ -46,6 +45,7 @@ from rdc.protocol.fields import (
 from rdc.protocol.listings import ListingColumns
 from rdc.protocol.rows import RowColumns, Rows
 from rdc.records import dataclass
+from rdc.typed import Annotated
 
 __all__ = [
     "EntryAttributes",

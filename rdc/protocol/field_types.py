@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
 from rdc.errors import ExitCode
 from rdc.limits import (
     FILES_PER_MESSAGE,
@@ -17,7 +15,9 @@ from rdc.limits import (
 )
 from rdc.protocol.fields import Blob, Gaps, Integer, Member, Text
 from rdc.protocol.rows import ALL_GROUPS
+from rdc.typed import Annotated
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 

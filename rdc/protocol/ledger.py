@@ -10,7 +10,6 @@ from array import array
 from bisect import bisect_right
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
 
 from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
 from rdc.protocol.claims import CELL_BYTES
@@ -47,7 +46,9 @@ from rdc.protocol.messages import (
     TreeRequest,
 )
 from rdc.protocol.states import Illegal
+from rdc.typed import Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeAlias

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Annotated
 
 from rdc.limits import SOFTWARE_BYTES
 from rdc.model.kept import Kept
@@ -12,6 +11,7 @@ from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import Failure, Line
 from rdc.protocol.fields import Blob, Flag, Integer, KeptCode, Member, Options, Path, Text
 from rdc.records import dataclass
+from rdc.typed import Annotated
 
 __all__ = ["Describe", "Hello", "Open", "Opened", "PROTOCOL_VERSION", "Refused", "Role"]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from rdc.limits import FILES_PER_MESSAGE
 from rdc.protocol.codec import WireMessage, wire
 from rdc.protocol.field_types import Files, Root
 from rdc.protocol.fields import Blob, Column
 from rdc.records import dataclass
+from rdc.typed import Annotated
 
 __all__ = ["COARSE_BELOW", "COARSE_FROM", "DigestAnswer", "DigestRequest", "TraitsAnswer", "TraitsRequest"]
 

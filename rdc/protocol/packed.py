@@ -23,7 +23,7 @@ WINDOW_LOG = (PACKED_BYTES + PACKED_CONTEXT_BYTES - 1).bit_length()
 
 def pack(literals: bytes, context: bytes) -> bytes:
     """At most PACKED_BYTES of literals, with at most PACKED_CONTEXT_BYTES of context."""
-    import zstandard
+    from rdc.protocol.zstd import zstandard
 
     table_log = max(zstandard.HASHLOG_MIN, min((len(literals) + len(context)).bit_length(), TABLE_LOG))
     parameters = zstandard.ZstdCompressionParameters(
@@ -44,7 +44,7 @@ def pack(literals: bytes, context: bytes) -> bytes:
 def unpack(packed: bytes, context: bytes, size: int) -> bytes:
     """The `size` bytes that were packed with this context. ValueError when they are not as many: the context
     is another, or the sender lied."""
-    import zstandard
+    from rdc.protocol.zstd import zstandard
 
     prefix = zstandard.ZstdCompressionDict(context, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
     decompressor = zstandard.ZstdDecompressor(

@@ -5,13 +5,8 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate, chain
 from operator import add, sub
-from typing import TYPE_CHECKING
 
 from rdc.limits import SIZE_LIMIT
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 __all__ = ["Ranged", "columns_of"]
 
@@ -38,12 +33,6 @@ class Ranged:
         found[0::2] = array("Q", map(sub, accumulate(map(add, self.gaps, self.lengths)), lengths))
         return found
 
-    @property
-    def ranges(self) -> tuple[tuple[int, int], ...]:
-        """(offset, length) pairs."""
-        ends = accumulate(map(add, self.gaps, self.lengths))
-        return tuple(zip(map(sub, ends, self.lengths), self.lengths, strict=True))
-
     def check_ranges(self) -> str | None:
         if len(self.gaps) != len(self.lengths):
             return f"lengths: {len(self.lengths)} for {len(self.gaps)} offsets"
@@ -52,9 +41,7 @@ class Ranged:
         return None
 
 
-def columns_of(ranges: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Gaps and lengths of (offset, length) pairs. A rebuilt library has tens of thousands."""
-    if not ranges:
-        return (), ()
-    offsets, lengths = zip(*ranges, strict=True)
-    return tuple(map(sub, offsets, chain((0,), map(add, offsets, lengths)))), lengths
+def columns_of(rows: array[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Gaps and lengths of rows, as above. A rebuilt library has tens of thousands."""
+    offsets, lengths = rows[0::2], rows[1::2]
+    return tuple(map(sub, offsets, chain((0,), map(add, offsets, lengths)))), tuple(lengths)

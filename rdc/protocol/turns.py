@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Annotated
 
 from rdc.limits import GONE_BYTES, NAME_BYTES, ORDINAL_LIMIT, RESCAN_SECONDS
 from rdc.model.entries import Kind, Listing, Metadata, strings
@@ -13,6 +12,7 @@ from rdc.protocol.field_types import Count, Line, Ordinal, Size
 from rdc.protocol.fields import Blob, Flag, Gaps, Integer, Member, MetadataItems, Path
 from rdc.protocol.listings import ListingColumns
 from rdc.records import dataclass
+from rdc.typed import Annotated
 
 __all__ = ["Changed", "Condition", "Follow", "Renamed", "SourceState", "Turn", "TurnEnd", "Watch"]
 

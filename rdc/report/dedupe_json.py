@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.model.instances import DedupeReport, Instance
 from rdc.report.json_events import JsonEvents, Value, path_fields
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

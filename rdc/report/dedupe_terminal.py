@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError, printable
 from rdc.instances.events import DedupeEvent
@@ -12,6 +11,7 @@ from rdc.records import dataclass
 from rdc.report.sizes import counted, size_text
 from rdc.report.trouble import Trouble
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.report.progress_bar import ProgressBar
     from rdc.report.progress_lines import ProgressLines

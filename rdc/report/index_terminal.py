@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, worse
 from rdc.progress import Problem, Progressed
 from rdc.report.sizes import counted, size_text
 from rdc.report.trouble import Trouble
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.progress import Event
     from rdc.report.progress_bar import ProgressBar

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from rdc.progress import Event
 from rdc.report.progress_track import PHASES, ProgressTrack, Standing, detail_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TextIO
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import html
 import posixpath
-from typing import TYPE_CHECKING
 
 from rdc.errors import printable
 from rdc.model.scan import DirectorySummary
 from rdc.report.scan_headline import level_title, percent, saved_share
 from rdc.report.sizes import counted, size_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any

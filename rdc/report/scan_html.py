@@ -10,7 +10,6 @@ import html
 import os
 import string
 from importlib import resources
-from typing import TYPE_CHECKING
 
 from rdc.errors import UsageError
 from rdc.files.output import write_output
@@ -18,6 +17,7 @@ from rdc.report.scan_charts import directories_chart, label, levels_chart, overl
 from rdc.report.scan_headline import headline, level_title, percent, saved_share
 from rdc.report.sizes import counted, size_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from rdc.model.scan import Bin, LevelSummary, ScanReport
 from rdc.report.json_events import path_fields
 from rdc.report.scan_headline import headline
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 

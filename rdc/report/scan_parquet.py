@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.report.scan_csv import TABLES, table_rows
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.scan import ScanReport
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, printable
 from rdc.progress import Problem
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.progress import Event
     from rdc.report.progress_bar import ProgressBar

@@ -8,13 +8,13 @@ excluded his own from what he fetches.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError, printable
 from rdc.files.path import join
 from rdc.model.entries import Kind
 from rdc.protocol.messages import Start
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 

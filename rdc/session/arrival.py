@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from rdc.errors import RdcError, printable
 from rdc.session.mismatch import MismatchError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileChangedError, printable
 from rdc.files.source import HeldContent
@@ -12,6 +11,7 @@ from rdc.model.entries import Kind
 from rdc.records import dataclass
 from rdc.session.description import no_file
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.files.confined import Root

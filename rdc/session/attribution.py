@@ -8,7 +8,6 @@ next run finds.
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileChangedError, FileError, OutOfSpaceError, ProtocolError
 from rdc.files.durable import sync_file_systems
@@ -30,6 +29,7 @@ from rdc.records import dataclass
 from rdc.session.directories import writing_code
 from rdc.tree.walk import join
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 

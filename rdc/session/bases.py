@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import FileError
 from rdc.files.descriptors import share_of_descriptors
 from rdc.limits import HELD_CONTENT_BYTES, HELD_FILE_BYTES, KEPT_BASES
 from rdc.session.signed_file import SignedFile
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.session.commands import Conversation
     from rdc.session.descending_file import DescendingFile

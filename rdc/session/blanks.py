@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from array import array
+from itertools import accumulate
+from operator import add, sub
 
 from rdc.kernel import blank_targets, nonzero_bytes, target_mask
+from rdc.kernel.pieces import take_ranges
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.source import SourceFile
 
-__all__ = ["CLAIMED", "LOOK_AHEAD", "LOOK_BACK", "SOUGHT", "blanked", "is_code", "shown"]
+__all__ = ["CLAIMED", "LOOK_AHEAD", "LOOK_BACK", "SOUGHT", "blanked", "blanked_into", "is_code", "shown"]
 
 SOUGHT, CLAIMED = 0x80, 0x7F
 """What a target's bytes are, where blocks are looked for and where claims are made. A block may seem to be
@@ -41,12 +45,25 @@ def blanked(source: SourceFile, blank: int, offset: int, length: int) -> memoryv
     return content[offset - start : offset - start + length]
 
 
-def shown(source: SourceFile, offset: int, length: int) -> tuple[bytes, bytes]:
-    """These bytes as they are, and a mask, FF for each byte of a target."""
-    start, size = _surroundings(source, offset, length)
-    held = source.pread(start, size)
-    here = slice(offset - start, offset - start + length)
-    return held[here], target_mask(held)[here]
+def blanked_into(buffer: memoryview, source: SourceFile, blank: int, rows: array[int]) -> array[int]:
+    """Ranges of the file, offset and length by turns, as above, one behind another in memory that is there.
+    What surrounds them lies between them: where each begins in it."""
+    reads, starts, sizes = _reads(source, rows)
+    held = buffer[: sum(sizes)]
+    source.read_ranges_into(held, reads)
+    blank_targets(held, blank, sizes)
+    return starts
+
+
+def shown(source: SourceFile, rows: array[int]) -> tuple[bytes, bytes]:
+    """Ranges of the file, offset and length by turns, one behind another as they are, and a mask, FF for each
+    byte of a target."""
+    reads, starts, sizes = _reads(source, rows)
+    held = source.read_ranges(reads)
+    mask = target_mask(held, sizes)
+    here = array("Q", rows)
+    here[0::2] = starts
+    return take_ranges(here, 0, held), take_ranges(here, 0, mask)
 
 
 def is_code(source: SourceFile) -> bool:
@@ -64,6 +81,18 @@ def is_code(source: SourceFile) -> bool:
         blank_targets(sample, 0)
         told -= nonzero_bytes(sample)
     return told * TARGETS_ONE_IN >= len(places) * SAMPLE_BYTES * TARGET_BYTES
+
+
+def _reads(source: SourceFile, rows: array[int]) -> tuple[array[int], array[int], array[int]]:
+    """What is to be read for these ranges, where in that they begin, and how long each part of it is."""
+    ends = map(add, rows[0::2], rows[1::2])
+    offsets = array("Q", [at - LOOK_BACK if at > LOOK_BACK else 0 for at in rows[0::2]])
+    most = source.size
+    sizes = array("Q", [min(end + LOOK_AHEAD, most) - at for at, end in zip(offsets, ends, strict=True)])
+    reads = array("Q", rows)
+    reads[0::2], reads[1::2] = offsets, sizes
+    before = map(sub, rows[0::2], offsets)
+    return reads, array("Q", map(add, accumulate(sizes, initial=0), before)), sizes
 
 
 def _surroundings(source: SourceFile, offset: int, length: int) -> tuple[int, int]:

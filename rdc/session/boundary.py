@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import FileError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.confined import Root
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from operator import or_
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -30,6 +29,7 @@ from rdc.session.mismatch import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.short import sign_short
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -83,9 +83,10 @@ class Bundle:
         """The kernel's rows of chunks that the base has, then of everything."""
         self._corrections: Corrections | None = None
         self._places: Places | None = None
-        self._ranges: list[tuple[int, int]] = []
+        self._ranges = array("Q")
+        """What is asked for: rows (offset, length)."""
         self._context = array("Q")
-        """What is known around these: rows (offset, length)."""
+        """What is known around these, the same."""
         self._sources = array("Q")
         """What to put it together from, as the kernel says it, once its literals are asked for."""
         self._literals = bytearray()
@@ -164,9 +165,8 @@ class Bundle:
         size = self.layout.size
         copies = _joined(self._copies, found)
         tiles = tile_range(copies, 0, size)
-        numbers = array("Q", fetched_ranges(tiles, 0))
-        self._ranges = list(zip(numbers[0::2], numbers[1::2], strict=True))
-        wanted = sum(numbers[1::2])
+        self._ranges = array("Q", fetched_ranges(tiles, 0))
+        wanted = sum(self._ranges[1::2])
         self._sources = _sources(tiles)
         self._search = self._gaps = None
         self._copies = array("Q")
@@ -177,7 +177,7 @@ class Bundle:
             return None
         digests = self._digests(cells, copies)
         if self._ranges:
-            self._context = context_rows(numbers, size)
+            self._context = context_rows(self._ranges, size)
         known = sum(self._context[1::2])
         packs = pack and bool(self._ranges) and wanted <= PACKED_BYTES and known >= KNOWN_PER_PACKED * wanted
         request = RangeRequest.of(
@@ -210,7 +210,7 @@ class Bundle:
 
     def unpack(self, packed: bytes) -> None:
         """All literals. MismatchError where they cannot be unpacked: what is known around them is wrong."""
-        wanted = sum(length for _, length in self._ranges)
+        wanted = sum(self._ranges[1::2])
         image, _ = self._put_together(bytes(wanted))
         context = take_ranges(self._context, 0, image)
         try:
@@ -223,9 +223,9 @@ class Bundle:
         content, corrected = self._put_together(bytes(self._literals))
         if blake3(content).digest() != self.digest:
             raise MismatchError(b"", "the bundle put together does not have the announced digest")
-        return Rebuilt(self.layout.order, self.layout.sizes, content, len(self._literals) + corrected)
+        return Rebuilt(self.layout.order, self.layout.sizes, bytes(content), len(self._literals) + corrected)
 
-    def _put_together(self, literals: bytes) -> tuple[bytes, int]:
+    def _put_together(self, literals: bytes) -> tuple[bytes | bytearray, int]:
         """With these literals, and how much of the rest was corrected, in bytes."""
         content = put_tiles(self._sources, self._content(), literals)
         return (content, 0) if self._corrections is None else self._corrections.amend(0, content)

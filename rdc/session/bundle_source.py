@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -19,6 +18,7 @@ from rdc.session.range_answers import end_of
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.short import sign_short
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams
     from rdc.files.confined import Root

@@ -7,7 +7,6 @@ changed meanwhile, and those of a bundle that turns out wrong.
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, ProtocolError
 from rdc.files.replacement import Replacement
@@ -42,6 +41,7 @@ from rdc.session.gaps import BLANK_BYTES
 from rdc.session.rounds import rounds_left
 from rdc.signature.records import SHORT_REFERENCE_BYTES, reference_width
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

@@ -7,26 +7,28 @@ import select
 import time
 from collections import deque
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError, StreamError
 from rdc.limits import INBOUND_BYTES
 from rdc.protocol.messages import Refused
-from rdc.session.heartbeat import BEATS
-from rdc.transport.base import Exchange, Waitable, timed_out
+from rdc.transport.base import Exchange, timed_out, waitable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.protocol.connection import Connection
     from rdc.session.bandwidth import TokenBucket
     from rdc.session.commands import Idle
     from rdc.transport.base import Transport
 
-__all__ = ["ByteLink"]
+__all__ = ["BEATS", "ByteLink"]
 
 NOTHING = memoryview(b"")
 
 LONG_BYTES = 32 << 10
 """Pieces on their way out that are shorter are copied together: less work than a write for each."""
+
+BEATS = 4
+"""Signs of life in a far side's time limit: one that comes late does no harm."""
 
 BEAT_BYTES = 64
 """Bytes that a sign of life may move of what waits: no more than a bandwidth limit can overlook."""
@@ -78,8 +80,8 @@ class ByteLink:
         self.drain(1)
         if self._connection.bytes_received != before:
             return False  # it came while the last words left: perhaps all that there is to wait for
-        transport = self._transport
-        if not isinstance(transport, Waitable):
+        transport = waitable(self._transport)
+        if transport is None:
             if idle.bell is None:
                 return self.ended or (self.step(wait=True) and self.ended)
             raise RdcError("this kind of connection cannot be kept open", code=ExitCode.USAGE)

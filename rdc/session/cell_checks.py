@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 from operator import add
-from typing import TYPE_CHECKING
 
 from rdc.kernel import hide, take_targets
 from rdc.kernel.pieces import put_tiles, tile_range, tile_reads
@@ -16,6 +15,7 @@ from rdc.protocol.messages import Correction, Targets
 from rdc.records import dataclass
 from rdc.session.blanks import CLAIMED, shown
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -82,16 +82,14 @@ def _images(source: SourceFile, message: RangeRequest) -> Iterator[_Images]:
             tile_range(known, start, min(stop, source.size) - start) for start, stop in stretches(cells)
         )
         wanted, reads, sources = tile_reads(tiles, CELL_BYTES)
-        numbers = array("Q", reads)
-        where = list(zip(numbers[1::3], numbers[2::3], strict=True))
+        rows = array("Q", reads)
+        del rows[0::3]  # all of one base, the file itself
         zeros = bytes(wanted)
         if not message.blank:
-            held = b"".join([source.peek(*place) for place in where])
-            yield _Images(cells, put_tiles(sources, held, zeros))
+            yield _Images(cells, put_tiles(sources, source.read_ranges(rows), zeros))
             continue
-        looks = [shown(source, *place) for place in where]
-        content = put_tiles(sources, b"".join([held for held, _ in looks]), zeros)
-        mask = put_tiles(sources, b"".join([hidden for _, hidden in looks]), zeros)
+        held, hidden = shown(source, rows)
+        content, mask = put_tiles(sources, held, zeros), put_tiles(sources, hidden, zeros)
         offsets = array("Q", [cell * CELL_BYTES for cell in cells])
         targets, counts = take_targets(content, mask, CELL_BYTES, offsets)
         yield _Images(cells, hide(content, mask, CLAIMED), targets, counts)
@@ -99,7 +97,7 @@ def _images(source: SourceFile, message: RangeRequest) -> Iterator[_Images]:
 
 def _correction(source: SourceFile, message: RangeRequest, wrong: list[int]) -> Iterator[Correction]:
     """One, or none where nothing is to be corrected."""
-    found = list(rests(message.ranges, wrong, source.size))
+    found = list(rests(message.rows, wrong, source.size))
     cells = tuple(sorted({cell for cell, _, _ in found}))
     if cells:
         payload = b"".join(source.pread(offset, length) for _, offset, length in found)

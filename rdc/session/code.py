@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import accumulate, chain
-from typing import TYPE_CHECKING
+from itertools import accumulate
 
 from rdc.kernel import absolute_targets, relative_targets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 __all__ = ["Places", "has_code", "restored"]
 
@@ -24,10 +20,10 @@ class Places:
     """Where in a file lies what goes by of its ranges, which come one behind the other in messages of any
     length. 24 bytes a range."""
 
-    def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """`ranges`: (offset, length) in bytes."""
-        self._ranges = array("Q", chain.from_iterable(ranges))
-        self._ends = array("Q", accumulate(self._ranges[1::2]))
+    def __init__(self, ranges: array[int]) -> None:
+        """`ranges`: offset and length by turns, in bytes."""
+        self._ranges = ranges
+        self._ends = array("Q", accumulate(ranges[1::2]))
         self._at = 0
 
     def skip(self, size: int) -> None:

@@ -7,11 +7,12 @@ same one runs over ssh, between two threads, or against a script in a test.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, TypeVar
 
 from rdc.protocol.connection import Received
 from rdc.records import dataclass
+from rdc.typed import TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 

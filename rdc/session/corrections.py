@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
-from itertools import chain
-from typing import TYPE_CHECKING
+from itertools import accumulate, chain
 
 from rdc.errors import ProtocolError
-from rdc.kernel import nonzero_bytes, overlay, place_targets
+from rdc.kernel import bit_counts, put_targets
 from rdc.limits import SIZE_LIMIT
-from rdc.plan.cells import stretches
 from rdc.protocol.claims import CELL_BYTES, rests
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -21,40 +20,50 @@ if TYPE_CHECKING:
 
 __all__ = ["Corrections"]
 
+MASK_BYTES = CELL_BYTES // 8
+"""Of a cell's mask, a bit for each of its bytes."""
 
-class _Image:
-    """The targets of cells that follow each other where they belong, and the mask that says where."""
 
-    __slots__ = ("_content", "_mask", "start", "stop")
+class _CellTargets:
+    """The targets of some cells, as they came, and bits that say where they belong."""
 
-    def __init__(self, start: int, content: bytes, mask: bytes) -> None:
-        self.start = start
-        self.stop = start + len(content)
-        self._content = content
-        self._mask = mask
+    __slots__ = ("_bits", "_ends", "_offsets", "_targets", "start", "stop")
+
+    def __init__(self, cells: tuple[int, ...], bits: bytes, targets: bytes, ends: array[int]) -> None:
+        """`ends`: how many of the targets precede each cell's, and how many there are."""
+        self.start = cells[0] * CELL_BYTES
+        self.stop = (cells[-1] + 1) * CELL_BYTES
+        self._bits = bits
+        self._targets = targets
+        self._ends = ends
+        self._offsets = array("Q", [cell * CELL_BYTES for cell in cells])
 
     def put(self, content: bytearray, start: int) -> int:
         """Into what is at `start` of the file; of how many bytes."""
-        first, last = max(self.start, start), min(self.stop, start + len(content))
-        here = slice(first - self.start, last - self.start)
-        mask = self._mask[here]
-        with memoryview(content)[first - start : last - start] as view:
-            overlay(view, self._content[here], mask)
-        return nonzero_bytes(mask)
+        first = bisect_right(self._offsets, start - CELL_BYTES)
+        last = bisect_left(self._offsets, start + len(content))
+        return put_targets(
+            content,
+            start,
+            self._bits[first * MASK_BYTES : last * MASK_BYTES],
+            self._targets[self._ends[first] : self._ends[last]],
+            CELL_BYTES,
+            self._offsets[first:last],
+        )
 
 
 class Corrections:
     """Of one file, of the requests for its ranges, which are answered in order.
 
     Blocks before `settled` are right, or their right bytes are here: an answer's ranges come after all that
-    is corrected. What is kept is at most what two requests make claims about, and twice as much where targets
+    is corrected. What is kept is at most what two requests make claims about, an eighth more where targets
     were left out.
     """
 
     __slots__ = (
         "_answering",
         "_asked",
-        "_images",
+        "_cell_targets",
         "_masks",
         "_offsets",
         "_pieces",
@@ -66,14 +75,14 @@ class Corrections:
 
     def __init__(self, size: int, masks: Iterator[tuple[tuple[int, ...], bytes]] | None = None) -> None:
         """`masks`: where targets were left out: all the cells that requests are going to claim, in order,
-        some at a time, and FF for the targets' bytes in these."""
+        some at a time, and for each byte of these, one behind the other, a bit, set for the targets'."""
         self._size = size
         self._masks = iter(()) if masks is None else masks
         self._targets = bytearray()
         """As they came, in answer to the oldest request."""
         self._wrong: set[int] = set()
         """Cells of it that were corrected."""
-        self._images: deque[_Image] = deque()
+        self._cell_targets: deque[_CellTargets] = deque()
         """In order."""
         self._asked: deque[RangeRequest] = deque()
         self._answering = False
@@ -89,7 +98,7 @@ class Corrections:
 
     def take(self, message: Correction) -> None:
         """ProtocolError where it is not as long as what it corrects."""
-        found = list(rests(self._asked[0].ranges, message.cells, self._size))
+        found = list(rests(self._asked[0].rows, message.cells, self._size))
         expected = sum(length for _, _, length in found)
         if expected != len(message.payload):
             raise ProtocolError(
@@ -125,11 +134,11 @@ class Corrections:
         while gone < len(self._pieces) and self._offsets[gone] + len(self._pieces[gone]) <= written:
             gone += 1
         del self._offsets[:gone], self._pieces[:gone]
-        while self._images and self._images[0].stop <= written:
-            self._images.popleft()
+        while self._cell_targets and self._cell_targets[0].stop <= written:
+            self._cell_targets.popleft()
         self._settle()
 
-    def amend(self, start: int, content: bytes) -> tuple[bytes, int]:
+    def amend(self, start: int, content: bytes) -> tuple[bytes | bytearray, int]:
         """`content`, which blocks make at offset `start`, with what was corrected; of how many bytes."""
         row = max(0, bisect_right(self._offsets, start) - 1)
         end = start + len(content)
@@ -145,13 +154,13 @@ class Corrections:
                 ]
                 count += stop - begin
             row += 1
-        for image in self._images:
-            if image.start >= end:
+        for targets in self._cell_targets:
+            if targets.start >= end:
                 break
-            if image.stop > start:
+            if targets.stop > start:
                 amended = amended or bytearray(content)
-                count += image.put(amended, start)
-        return (bytes(amended), count) if amended else (content, 0)
+                count += targets.put(amended, start)
+        return amended or content, count
 
     def _place_targets(self) -> None:
         """Those of the oldest request. Should there be more or fewer than where they belong, which takes a
@@ -159,36 +168,30 @@ class Corrections:
         request = self._asked[0] if self._asked else None
         if request is None or not request.blank:
             return
-        at = row = 0
+        came, at, row = bytes(self._targets), 0, 0
         cells = request.claims.cells
         while row < len(cells):
-            some, mask = self._next_masks(len(cells) - row)
+            some, bits = self._next_masks(len(cells) - row)
             row += len(some)
             for wrong in self._wrong.intersection(some):
-                place = some.index(wrong) * CELL_BYTES
-                mask[place : place + CELL_BYTES] = bytes(len(mask[place : place + CELL_BYTES]))
-            count = nonzero_bytes(mask)
-            if not count:
-                continue
-            here = bytes(self._targets[at : at + count])
-            at += count
-            offsets = array("Q", [cell * CELL_BYTES for cell in some])
-            image = place_targets(mask, here + bytes(count - len(here)), CELL_BYTES, offsets)
-            place = 0
-            for start, stop in stretches(some):
-                shown = slice(place, place + stop - start)
-                self._images.append(_Image(start, image[shown], bytes(mask[shown])))
-                place += stop - start
+                place = some.index(wrong) * MASK_BYTES
+                none = bytes(len(bits[place : place + MASK_BYTES]))
+                bits = bits[:place] + none + bits[place + MASK_BYTES :]
+            ends = array("Q", accumulate(array("Q", bit_counts(bits, MASK_BYTES)), initial=0))
+            here = came[at : at + ends[-1]].ljust(ends[-1], b"\0")
+            at += ends[-1]
+            if here:
+                self._cell_targets.append(_CellTargets(some, bits, here, ends))
         self._targets.clear()
         self._wrong.clear()
 
-    def _next_masks(self, most: int) -> tuple[tuple[int, ...], bytearray]:
+    def _next_masks(self, most: int) -> tuple[tuple[int, ...], bytes]:
         """Of so many cells, or fewer."""
-        cells, mask = next(self._masks)
+        cells, bits = next(self._masks)
         if len(cells) > most:
-            self._masks = chain([(cells[most:], mask[most * CELL_BYTES :])], self._masks)
-            cells, mask = cells[:most], mask[: most * CELL_BYTES]
-        return cells, bytearray(mask)
+            self._masks = chain([(cells[most:], bits[most * MASK_BYTES :])], self._masks)
+            cells, bits = cells[:most], bits[: most * MASK_BYTES]
+        return cells, bits
 
     def _settle(self) -> None:
         self.settled = SIZE_LIMIT

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.sweep import sweep
 from rdc.model.entries import Kind
@@ -12,6 +10,7 @@ from rdc.progress import ItemChanged, Problem
 from rdc.session.rights import lend_rights
 from rdc.tree.walk import join
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

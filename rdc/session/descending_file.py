@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.session.file_comparison import FileComparison
@@ -11,6 +10,7 @@ from rdc.session.file_fetch import FileFetch
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import SHORT_REFERENCE_BYTES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

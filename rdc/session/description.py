@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.limits import (
@@ -44,6 +43,7 @@ from rdc.tree.fold import GROUPS, Fold, Group
 from rdc.tree.manifest import Manifest, covering_root, further_digest
 from rdc.tree.walk import PackedWalk
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 

@@ -8,7 +8,6 @@ every directory that was touched, deepest first.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.model.entries import Kind, Listing, Metadata
@@ -22,6 +21,7 @@ from rdc.session.rights import lend_rights
 from rdc.tree.filters import FilterList
 from rdc.tree.walk import join
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence, Set
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import ProtocolError
 from rdc.protocol.messages import RowsPart, RowsRequest, TierAnswer, TierRequest, TopTier
 from rdc.session.commands import Receive, Send
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.kept import Kept
     from rdc.protocol.connection import Received

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
-
 from rdc.errors import RdcError, StreamError
-from rdc.session.bandwidth import TokenBucket
 from rdc.session.byte_link import ByteLink
-from rdc.session.heartbeat import Heartbeat
 from rdc.session.runner import Runner, unknown_there
+from rdc.typed import TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
@@ -86,11 +84,17 @@ def _set_pace(runner: Runner[Any], link: ByteLink) -> None:
     pace, runner.pace = runner.pace, None
     if pace is None:
         return
-    link.bucket = TokenBucket(pace.bandwidth) if pace.bandwidth else None
+    link.bucket = None
+    if pace.bandwidth:
+        from rdc.session.bandwidth import TokenBucket
+
+        link.bucket = TokenBucket(pace.bandwidth)
     runner.pressure.limit(pace.bandwidth)
     if pace.timeout:
         link.timeout = pace.timeout
         if runner.heartbeat is None:
+            from rdc.session.heartbeat import Heartbeat
+
             runner.heartbeat = Heartbeat(link.beat, pace.timeout)
 
 

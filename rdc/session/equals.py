@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import FileError
 from rdc.limits import EQUAL_ROOTS
 from rdc.records import dataclass
 from rdc.session.signed_file import SignedFile
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.session.commands import Conversation
     from rdc.session.transfer_context import TransferContext

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import ExitCode, FileError
 from rdc.limits import VANISHED_FILES
 from rdc.model.entries import Kind
 from rdc.progress import Problem
 from rdc.tree.walk import join
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

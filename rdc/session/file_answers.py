@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from blake3 import blake3
 
 from rdc.errors import FileChangedError, FileError, ProtocolError, printable
@@ -34,6 +32,7 @@ from rdc.session.commands import Send
 from rdc.session.file_roots import FileRoots
 from rdc.signature.records import SHORT_REFERENCE_BYTES, encode_records, group_references, root_reference
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -116,7 +115,7 @@ class FileAnswers:
     def _send_digest(self, message: DigestRequest, round_: int) -> Conversation[None]:
         found = yield from self._roots.find(message.files, round_, keep=True)
         if found.files:
-            yield Send(DigestAnswer(blake3(b"".join(found.roots)).digest()), round_)
+            yield Send(DigestAnswer(blake3(found.roots).digest()), round_)
 
     def _send_traits(self, message: TraitsRequest, round_: int) -> Conversation[None]:
         from rdc.similarity.coarse import coarse_traits

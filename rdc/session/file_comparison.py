@@ -7,11 +7,10 @@ blocks, as long as those pay. What is left is the recipe: what to take from wher
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.limits import NODES_PER_MESSAGE
-from rdc.plan.descent import Descent, Fetch, literal_ranges
+from rdc.plan.descent import Descent, Fetch, literal_rows
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import NodeRequest, TreeRequest
 from rdc.session.commands import Send
@@ -19,6 +18,7 @@ from rdc.session.gaps import FileGaps
 from rdc.session.rounds import FEW_BYTES, rounds_left, rounds_left_for_few
 from rdc.signature.records import SHORT_REFERENCE_BYTES, decode_records
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -111,7 +111,7 @@ class FileComparison:
 
     def begin_blocks(self, round_: int, *, few_files: bool) -> None:
         """Goes below the chunks that no base has. FileError when a base has changed or gone."""
-        few = few_files and sum(found.length for found in literal_ranges(self.parts)) <= FEW_BYTES
+        few = few_files and sum(literal_rows(self.parts)[1::2]) <= FEW_BYTES
         rounds = rounds_left_for_few(round_) if few else rounds_left(round_)
         context = self._context
         gaps = FileGaps(self._file, context.root, context.secret, self.parts, self._held, rounds)

@@ -6,7 +6,6 @@ What goes wrong on this short way is repeated once with whole digests, then once
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, ProtocolError
 from rdc.limits import FILES_PER_MESSAGE, TREES_IN_FLIGHT, TREES_IN_FLIGHT_BYTES
@@ -24,6 +23,7 @@ from rdc.session.signed_file import ChangedBaseError
 from rdc.session.stale_answers import StaleAnswers
 from rdc.signature.records import reference_width
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from array import array
 
 from rdc.files.replace import Replacement
 from rdc.files.source import HeldContent
 from rdc.files.spool import Spool
 from rdc.kernel import short_references
 from rdc.limits import HELD_FILE_BYTES
-from rdc.plan.descent import literal_ranges
+from rdc.plan.descent import literal_rows
 from rdc.session.code import Places
 from rdc.session.literal_requests import literal_requests, range_requests, unpacked
 from rdc.session.literals import literals_of
@@ -17,11 +17,12 @@ from rdc.session.open_base import OpenBase
 from rdc.session.rebuild import Rebuild
 from rdc.signature.digests import DIGEST_BYTES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rdc.files.source import SourceFile
-    from rdc.plan.descent import ByteRange, Part
+    from rdc.plan.descent import Part
     from rdc.protocol.messages import Code, Correction, Data, Literals, RangeRequest, Table, Targets
     from rdc.session.corrections import Corrections
     from rdc.session.signed_file import SignedFile
@@ -84,8 +85,8 @@ class FileFetch:
         self._root = root
         self._width = width
         self.blank = blank
-        self.known: tuple[ByteRange, ...] = ()
-        """What literals that are on their way are packed with."""
+        self.known = array("Q")
+        """What literals that are on their way are packed with: offset and length by turns."""
         self.places: Places | None = None
         """Where literals that are on their way belong."""
         self.corrections: Corrections | None = None
@@ -105,7 +106,7 @@ class FileFetch:
         """Asks for the ranges that no base has, and whether what blocks were found for is right; for the
         latter alone only if that is `doubted`. None: there is nothing to ask. `room`: bytes that may be kept
         in memory until the answers come. FileError when a base has changed or gone."""
-        ranges = [(found.offset, found.length) for found in literal_ranges(self.parts)]
+        ranges = literal_rows(self.parts)
         if not (ranges or self.blank or doubted):
             return []
         asked = literal_requests(self, ranges, self._context, room)
@@ -124,7 +125,7 @@ class FileFetch:
     def mending(self) -> list[RangeRequest]:
         """Asks for chunks that are wrong after all, now that everything is written. None: all is well, or
         they were asked for before."""
-        wrong = [(found.offset, found.length) for found in self._started().mend()]
+        wrong = self._started().mend()
         if wrong:
             self.places = Places(wrong)
         return range_requests(self.file, wrong)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from blake3 import blake3
 
 from rdc.errors import FileError
@@ -16,6 +14,7 @@ from rdc.session.description import no_file
 from rdc.session.pressure import Content
 from rdc.session.sent_contents import SentContents, SentFile, sample_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

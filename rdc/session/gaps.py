@@ -5,7 +5,8 @@ from __future__ import annotations
 import mmap
 from array import array
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import accumulate
+from operator import sub
 
 from rdc.errors import FileError
 from rdc.kernel import blank_targets, match_blocks, match_runs
@@ -15,11 +16,12 @@ from rdc.limits import BLOCK_SIZE_MAX
 from rdc.plan.blocks import NOWHERE, BlockSearch
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import BlockRequest
-from rdc.session.blanks import LOOK_AHEAD, LOOK_BACK, SOUGHT, blanked, is_code
+from rdc.session.blanks import LOOK_AHEAD, LOOK_BACK, SOUGHT, blanked, blanked_into, is_code
 from rdc.session.commands import Send
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile
@@ -147,31 +149,67 @@ class Gaps:
             return memoryview(source.pread(at, length))
         return self._held(source, at, length)
 
+    def _windows(self, source: SourceFile, rows: array[int]) -> tuple[memoryview, array[int]]:
+        """Ranges of a base, offset and length by turns and SPAN_BYTES in all, as they are compared, until the
+        next call: somewhere in memory, and where each begins in it."""
+        memory = self._room()
+        if self.blank:
+            places = blanked_into(memory, source, SOUGHT, rows)
+            return memory[: places[-1] + rows[-1]], places
+        held = memory[: sum(rows[1::2])]
+        source.read_ranges_into(held, rows)
+        return held, array("Q", accumulate(rows[1:-1:2], initial=0))
+
     def _held(self, source: SourceFile, at: int, length: int) -> memoryview:
         """Bytes of a base, to be changed as one likes, until the next call."""
+        held = self._room()[:length]
+        source.read_into(held, at)
+        return held
+
+    def _room(self) -> memoryview:
         if self._memory is None:
             # Pages are there once they are written to: as many as the longest window has.
             flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
             self._memory = memoryview(mmap.mmap(-1, SEARCH_BYTES + BLOCK_SIZE_MAX, flags=flags))
-        source.read_into(self._memory[:length], at)
-        return self._memory[:length]
+        return self._memory
 
     def _near(
         self, source: SourceFile, step: Step, width: int, runs: array[int], wanted: bytes
     ) -> array[int]:
         """Runs whose surroundings in the base are close to each other are looked for together."""
         found = array("Q")
+        spans = array("Q", run_spans(runs, step.size, step.reach, CLOSE_BYTES, SPAN_BYTES))
+        # What a run may need beyond the base's end is in no base; and where its neighbours are further apart
+        # than there is memory, what is near the second one is not found.
+        starts = array("Q", [min(start, source.size) for start in spans[1::4]])
+        stops = [min(stop, source.size) for stop in spans[2::4]]
+        lengths = array("Q", [min(max(0, length), SEARCH_BYTES) for length in map(sub, stops, starts)])
         first = at = 0
-        numbers = iter(array("Q", run_spans(runs, step.size, step.reach, CLOSE_BYTES, SPAN_BYTES)))
-        for count, start, stop, blocks in zip(numbers, numbers, numbers, numbers, strict=True):
-            stop = min(stop, source.size)  # noqa: PLW2901 - what a run may need beyond is in no base
-            data: memoryview | bytes = self._window(source, start, stop - start) if start < stop else b""
-            part = runs[4 * first : 4 * (first + count)]
-            prints = wanted[at : at + blocks * width]
-            found.frombytes(match_runs(self._secret, data, start, step.size, width, step.reach, part, prints))
-            first += count
-            at += blocks * width
+        for row, stop in _batches(lengths, SPAN_BYTES):
+            ranges = array("Q", bytes(16 * (stop - row)))
+            ranges[0::2], ranges[1::2] = starts[row:stop], lengths[row:stop]
+            held, places = self._windows(source, ranges)
+            windows = spans[4 * row : 4 * stop]
+            last, end = first + sum(windows[0::4]), at + width * sum(windows[3::4])
+            windows[1::4], windows[2::4], windows[3::4] = ranges[0::2], places, ranges[1::2]
+            part, prints = runs[4 * first : 4 * last], wanted[at:end]
+            found.frombytes(
+                match_runs(self._secret, held, windows, step.size, width, step.reach, part, prints)
+            )
+            first, at = last, end
         return found
+
+
+def _batches(lengths: array[int], most: int) -> Iterator[tuple[int, int]]:
+    """Rows from and to which lengths follow each other that are `most` together, or a longer one alone."""
+    row = total = 0
+    for stop, length in enumerate(lengths):
+        if stop > row and total + length > most:
+            yield row, stop
+            row, total = stop, 0
+        total += length
+    if row < len(lengths):
+        yield row, len(lengths)
 
 
 class FileGaps(Gaps):

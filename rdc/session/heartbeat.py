@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
 
 from rdc.errors import RdcError
+from rdc.session.byte_link import BEATS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = ["Heartbeat"]
-
-BEATS = 4
-"""Beats in a far side's time limit: one that comes late does no harm."""
 
 
 class Heartbeat:

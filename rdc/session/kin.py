@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from rdc.catalog.similar import SoughtFile
 from rdc.errors import FileError
@@ -14,6 +13,7 @@ from rdc.similarity.coarse import coarse_traits
 from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.traits import Traits
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.session.commands import Conversation
     from rdc.session.transfer_context import TransferContext

@@ -6,10 +6,9 @@ linked to: the names of its file that are not left alone are linked among themse
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.tree.hard_links import LinkTable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

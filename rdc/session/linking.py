@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.linked import Linked, link_file
@@ -22,6 +21,7 @@ from rdc.session.directories import writing_code
 from rdc.session.joined import Joined
 from rdc.session.transfer import WHOLE_BYTES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.model.entries import Identity

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import ProtocolError, printable
 from rdc.model.entries import EMPTY_LISTING
 from rdc.protocol.listings import join_listing
 from rdc.session.announcement import check_announced
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.entries import Listing
     from rdc.protocol.messages import ListingPart

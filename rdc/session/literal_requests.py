@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from array import array
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from rdc.errors import printable
-from rdc.kernel import hide, pack_mask, unpack_mask
+from rdc.kernel import hide, pack_mask
 from rdc.kernel.pieces import put_tiles, tile_reads
 from rdc.limits import CELLS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
+from rdc.plan.base_reads import by_base
 from rdc.plan.cells import cell_digests, cell_sizes, divided, divided_wholly, doubtful
-from rdc.plan.context import context_ranges, known_pieces
-from rdc.plan.descent import literal_ranges
-from rdc.protocol.claims import CELL_DIGEST_BYTES, Claims
+from rdc.plan.context import context_rows, known_pieces
+from rdc.plan.descent import literal_rows
+from rdc.protocol.claims import Claims
 from rdc.protocol.messages import RangeRequest
 from rdc.protocol.packed import unpack
 from rdc.records import dataclass
@@ -22,11 +22,12 @@ from rdc.session.code import Places
 from rdc.session.corrections import Corrections
 from rdc.session.mismatch import MismatchError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeAlias
 
     from rdc.files.source import SourceFile
-    from rdc.plan.descent import ByteRange
     from rdc.session.file_fetch import FileFetch
     from rdc.session.transfer_context import TransferContext
 
@@ -50,53 +51,45 @@ class Asked:
     """None where there is nothing to ask."""
     places: Places
     """Where the literals belong."""
-    known: tuple[ByteRange, ...]
-    """What they are packed with, where they are."""
+    known: array[int]
+    """What they are packed with, where they are: offset and length by turns."""
     corrections: Corrections
     """What the source is going to say of what was found."""
     mask_bytes: int
     """Kept in memory until it has."""
 
 
-def literal_requests(
-    fetch: FileFetch, ranges: list[tuple[int, int]], context: TransferContext, room: int
-) -> Asked:
-    """Asks for these ranges, (offset, length) in bytes, and whether what blocks were found for is right.
-    `room`: bytes that may be kept until the answers come. FileError when a base has changed."""
+def literal_requests(fetch: FileFetch, ranges: array[int], context: TransferContext, room: int) -> Asked:
+    """Asks for these ranges, offset and length by turns, in bytes, and whether what blocks were found for is
+    right. `room`: bytes that may be kept until the answers come. FileError when a base has changed."""
     claims, masks = _claims(fetch, context, room)
     corrections = Corrections(fetch.size, _masks(fetch, masks))
-    known = () if fetch.blank or not context.pack else _worth_packing_with(fetch, ranges, len(claims))
-    divided_ranges = list((divided_wholly if fetch.blank else divided)(ranges, tuple(claims)))
-    requests = []
-    for some, cells in divided_ranges:
-        claimed = Claims(tuple(cells), b"".join(claims[cell] for cell in cells))
-        blank = fetch.blank and bool(cells)
-        requests.append(RangeRequest.of(fetch.file, some, pack=bool(known), claims=claimed, blank=blank))
+    known = array("Q")
+    if context.pack and not fetch.blank:
+        known = _worth_packing_with(fetch, ranges, len(claims.cells))
+    requests, asked = [], array("Q")
+    for some, rows in (divided_wholly if fetch.blank else divided)(ranges, claims.cells):
+        part = claims.part(rows)
+        blank = fetch.blank and bool(part.cells)
+        requests.append(RangeRequest.of(fetch.file, some, pack=bool(known), claims=part, blank=blank))
         corrections.ask(requests[-1])
-    places = Places([one for some, _ in divided_ranges for one in some])
-    return Asked(requests, places, known, corrections, sum(len(mask.bits) for mask in masks))
+        asked += some
+    return Asked(requests, Places(asked), known, corrections, sum(len(bits) for _, bits in masks))
 
 
-def range_requests(file: int, ranges: Sequence[tuple[int, int]]) -> list[RangeRequest]:
+def range_requests(file: int, ranges: array[int]) -> list[RangeRequest]:
     """These ranges alone."""
-    return [
-        RangeRequest.of(file, tuple(ranges[at : at + RANGES_PER_MESSAGE]))
-        for at in range(0, len(ranges), RANGES_PER_MESSAGE)
-    ]
+    most = 2 * RANGES_PER_MESSAGE
+    return [RangeRequest.of(file, ranges[at : at + most]) for at in range(0, len(ranges), most)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Mask:
-    """Where targets are to come in some cells, packed."""
-
-    cells: tuple[int, ...]
-    size: int
-    bits: bytes
+_Mask: TypeAlias = "tuple[tuple[int, ...], bytes]"
+"""Some cells, and where targets are to come in these, packed."""
 
 
-def _claims(fetch: FileFetch, context: TransferContext, room: int) -> tuple[dict[int, bytes], list[_Mask]]:
-    """Digests of what was put together from blocks, by cell, and the first masks, as many as there is room
-    for. FileError when a base has changed."""
+def _claims(fetch: FileFetch, context: TransferContext, room: int) -> tuple[Claims, list[_Mask]]:
+    """What was put together from blocks, and the first masks, as many as there is room for. FileError when a
+    base has changed."""
     opened: dict[int, SourceFile] = {}
 
     def source(base: int) -> SourceFile:
@@ -104,31 +97,30 @@ def _claims(fetch: FileFetch, context: TransferContext, room: int) -> tuple[dict
             opened[base] = fetch.held[base].open(context.root)
         return opened[base]
 
-    claims: dict[int, bytes] = {}
+    claimed: list[int] = []
+    digests: list[bytes] = []
     masks: list[_Mask] = []
     try:
         for cells, tiles in _doubtful(fetch):
             images, mask = _put_together(fetch, tiles, source)
             if fetch.blank and len(mask) <= 8 * room:
-                masks.append(_Mask(cells, len(mask), pack_mask(mask)))
-                room -= len(masks[-1].bits)
+                masks.append((cells, pack_mask(mask)))
+                room -= len(masks[-1][1])
             else:
                 room = 0
-            digests = cell_digests(context.secret, images, cell_sizes(cells, fetch.size))
-            for row, cell in enumerate(cells):
-                claims[cell] = digests[row * CELL_DIGEST_BYTES : (row + 1) * CELL_DIGEST_BYTES]
+            claimed += cells
+            digests.append(cell_digests(context.secret, images, cell_sizes(cells, fetch.size)))
     finally:
         for held in opened.values():
             held.close()
-    return claims, masks
+    return Claims(tuple(claimed), b"".join(digests)), masks
 
 
-def _masks(fetch: FileFetch, kept: Sequence[_Mask]) -> Iterator[tuple[tuple[int, ...], bytes]]:
+def _masks(fetch: FileFetch, kept: Sequence[_Mask]) -> Iterator[_Mask]:
     """Where targets are to come. What there was no room for is found once more."""
-    for mask in kept:
-        yield mask.cells, unpack_mask(mask.bits, mask.size)
+    yield from kept
     for cells, tiles in islice(_doubtful(fetch), len(kept), None):
-        yield cells, _put_together(fetch, tiles, fetch.sources.__getitem__)[1]
+        yield cells, pack_mask(_put_together(fetch, tiles, fetch.sources.__getitem__)[1])
 
 
 def _doubtful(fetch: FileFetch) -> Iterator[tuple[tuple[int, ...], bytes]]:
@@ -139,28 +131,28 @@ def _put_together(fetch: FileFetch, tiles: bytes, source: Callable[[int], Source
     """What `tiles` say, with zeros for what is to be fetched, and its mask, with blanks for targets; if these
     are left out: if not, no mask. `source`: gives a base."""
     wanted, reads, sources = tile_reads(tiles, CLOSE_BYTES)
-    numbers, zeros = iter(array("Q", reads)), bytes(wanted)
-    where = zip(numbers, numbers, numbers, strict=True)
+    zeros = bytes(wanted)
     if not fetch.blank:
-        held = b"".join([source(base).pread(offset, length) for base, offset, length in where])
+        held = b"".join([source(base).read_ranges(rows) for base, rows in by_base(array("Q", reads))])
         return put_tiles(sources, held, zeros), b""
-    looks = [shown(source(base), offset, length) for base, offset, length in where]
+    looks = [shown(source(base), rows) for base, rows in by_base(array("Q", reads))]
     images = put_tiles(sources, b"".join([held for held, _ in looks]), zeros)
     mask = put_tiles(sources, b"".join([hidden for _, hidden in looks]), zeros)
     return hide(images, mask, CLAIMED), mask
 
 
-def _worth_packing_with(fetch: FileFetch, ranges: list[tuple[int, int]], cells: int) -> tuple[ByteRange, ...]:
+def _worth_packing_with(fetch: FileFetch, ranges: array[int], cells: int) -> array[int]:
     """What is known around these ranges; nothing where they are not to be packed with it."""
-    if not ranges or len(ranges) > RANGES_PER_MESSAGE or cells > CELLS_PER_MESSAGE:
-        return ()
-    unknown = sum(length for _, length in ranges)
+    none = array("Q")
+    if not ranges or len(ranges) > 2 * RANGES_PER_MESSAGE or cells > CELLS_PER_MESSAGE:
+        return none
+    unknown = sum(ranges[1::2])
     if unknown > PACKED_BYTES:
-        return ()
-    known = context_ranges(ranges, fetch.size)
-    if sum(found.length for found in known) < KNOWN_PER_PACKED * unknown:
-        return ()
-    return known if known_pieces(fetch.parts, [held.tree for held in fetch.held], known) is not None else ()
+        return none
+    known = context_rows(ranges, fetch.size)
+    if sum(known[1::2]) < KNOWN_PER_PACKED * unknown:
+        return none
+    return known if known_pieces(fetch.parts, [held.tree for held in fetch.held], known) is not None else none
 
 
 def unpacked(fetch: FileFetch, packed: bytes) -> bytes:
@@ -171,12 +163,12 @@ def unpacked(fetch: FileFetch, packed: bytes) -> bytes:
     context = b"".join(
         _amended(fetch, at, fetch.sources[base].pread(offset, length)) for at, base, offset, length in pieces
     )
-    size = sum(found.length for found in literal_ranges(fetch.parts))
+    size = sum(literal_rows(fetch.parts)[1::2])
     try:
         return unpack(packed, context, size)
     except ValueError as error:
         raise MismatchError(fetch.path, f"{printable(fetch.path)}: {error}") from error
 
 
-def _amended(fetch: FileFetch, at: int, content: bytes) -> bytes:
+def _amended(fetch: FileFetch, at: int, content: bytes) -> bytes | bytearray:
     return content if fetch.corrections is None else fetch.corrections.amend(at, content)[0]

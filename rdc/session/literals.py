@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import ProtocolError
 from rdc.protocol.messages import Code, Table
 from rdc.session.code import restored
 from rdc.session.tables import untabled
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.protocol.messages import Data
     from rdc.session.code import Places

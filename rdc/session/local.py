@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rdc.errors import RdcError, StreamError
 from rdc.limits import INBOUND_BYTES
@@ -22,12 +21,14 @@ from rdc.protocol.connection import Received
 from rdc.protocol.costs import cost_of, dearest_first
 from rdc.protocol.frames import frame_head
 from rdc.protocol.messages import Data, FileBatch, decode, encode
-from rdc.session.bandwidth import TokenBucket
 from rdc.session.commands import Pace, Receive, Send
+from rdc.typed import Generic, TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.sync import MessageCost
     from rdc.protocol.messages import Message
+    from rdc.session.bandwidth import TokenBucket
     from rdc.session.commands import Command, Conversation
 
 __all__ = ["LocalLink"]
@@ -129,7 +130,11 @@ class LocalLink(Generic[T]):
             return self._receive(inward, wait=command.wait)
         elif isinstance(command, Pace):
             # No time limit: here nothing is silent but what works, and a file system that hangs, hangs us.
-            outward.bucket = TokenBucket(command.bandwidth) if command.bandwidth else None
+            outward.bucket = None
+            if command.bandwidth:
+                from rdc.session.bandwidth import TokenBucket
+
+                outward.bucket = TokenBucket(command.bandwidth)
         return None
 
     def _send(self, message: Message, round_: int, outward: _Direction, inward: _Direction) -> None:

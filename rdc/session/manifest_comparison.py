@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import ProtocolError, printable
 from rdc.model.entries import EMPTY_LISTING, Kind
 from rdc.protocol.columns import increasing
 from rdc.session.directories import Announced
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 

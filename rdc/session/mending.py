@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
-from typing import TYPE_CHECKING
 
-from rdc.plan.descent import ByteRange
 from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -42,9 +42,9 @@ class Mending:
         """This chunk, behind all that were doubted before."""
         self.wrong.append(WrongChunk(offset, length, reference))
 
-    def ranges(self) -> tuple[ByteRange, ...]:
-        """What is to be asked for."""
-        return tuple(ByteRange(wrong.offset, wrong.length) for wrong in self.wrong)
+    def rows(self) -> array[int]:
+        """What is to be asked for: offset and length by turns."""
+        return array("Q", (number for wrong in self.wrong for number in (wrong.offset, wrong.length)))
 
     def put(self, wrong: WrongChunk, digest: bytes) -> None:
         """It was written again, and has this digest."""

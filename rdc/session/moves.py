@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.files.move import Moved, make_durable, move_file
 from rdc.records import dataclass
 from rdc.session.identities import Identities
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, printable
 from rdc.limits import ITEMS_BYTES, ITEMS_PER_MESSAGE
@@ -11,6 +10,7 @@ from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.protocol.messages import Items, Notice, Plan, Progress
 from rdc.session.commands import Send
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

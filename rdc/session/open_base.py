@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 from operator import mul
-from typing import TYPE_CHECKING, NamedTuple
 
 from blake3 import blake3
 
@@ -13,7 +12,9 @@ from rdc.errors import printable
 from rdc.kernel.naming import name_parts
 from rdc.session.mismatch import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
+from rdc.typed import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.protocol.messages import DigestRequest, TraitsRequest
@@ -20,6 +19,7 @@ from rdc.session.kin import Kin
 from rdc.session.moves import Move, Moves
 from rdc.session.vanished_contents import VanishedContents
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

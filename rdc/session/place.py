@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Protocol
 
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.confined import Root
@@ -12,7 +11,9 @@ from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind
 from rdc.model.kept import Kept
 from rdc.records import dataclass, replace
+from rdc.typed import Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start

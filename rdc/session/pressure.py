@@ -4,17 +4,18 @@ where the link is slow enough."""
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from rdc.protocol.pressing import HARD, PLAIN, QUICK
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.protocol.pressing import Pressing
 
 __all__ = ["Content", "Pressure"]
 
-HARD_FIRST = 2 << 20
-"""Bytes of code that are compressed hard in a session whatever the link: 20 ms."""
+HARD_FIRST = 512 << 10
+"""Bytes of code that are compressed hard in a session whatever the link: 4 ms for some 10 KB less. Of the
+next 1.5 MiB 12 to 50 KB would be saved in 14 ms (measured)."""
 
 SLOW = 4 << 20
 """Bytes a second. Of 25 MB that a descent could not find in libraries, pressing harder makes 0.5 MB less in

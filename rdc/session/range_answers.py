@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rdc.kernel import blank_targets, block_fingerprints
 from rdc.kernel.pieces import range_reads, take_ranges
@@ -20,6 +19,7 @@ from rdc.session.commands import Press, Send
 from rdc.session.pressure import Content
 from rdc.session.tables import tabled
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -100,7 +100,7 @@ def ranges(
         yield Press(Content.CODE, total)
     elif total >= HARD_BYTES:
         yield Press(Content.TEXT)
-    places = Places(message.ranges) if code else None
+    places = Places(message.rows) if code else None
     for correction in corrections(source, message, secret):
         yield Send(correction, round_)
         yield from listen()

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from rdc.errors import printable
 from rdc.kernel.naming import name_parts
-from rdc.kernel.pieces import LITERAL, fetched_ranges, put_tiles, tile_reads
+from rdc.kernel.pieces import LITERAL, put_tiles, tile_reads
 from rdc.limits import SIZE_LIMIT
+from rdc.plan.base_reads import by_base
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse, ReuseChunk
 from rdc.session.mending import Mending
 from rdc.session.mismatch import MismatchError
 from rdc.signature.build import TreeBuilder
 from rdc.signature.digests import DIGEST_BYTES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
     from rdc.chunking.params import ChunkParams
     from rdc.files.replace import Replacement
-    from rdc.plan.descent import ByteRange, Part
+    from rdc.plan.descent import Part
     from rdc.session.corrections import Corrections
     from rdc.session.open_base import OpenBase
     from rdc.signature.build import Column
@@ -103,14 +104,14 @@ class Rebuild:
         builder.repeat(*self._unnamed, 1)
         return builder.finish().root != root
 
-    def mend(self) -> tuple[ByteRange, ...]:
-        """The ranges of the chunks that are wrong, once everything is written; their bytes are to be pushed,
-        in order. None: all is well, or was mended before."""
+    def mend(self) -> array[int]:
+        """The ranges of the chunks that are wrong, offset and length by turns, once everything is written;
+        their bytes are to be pushed, in order. None: all is well, or was mended before."""
         if self._run is not None or not self._mending.wrong or self._asked_again:
-            return ()
+            return array("Q")
         self._asked_again = True
         self._run = self._mend()
-        return self._mending.ranges()
+        return self._mending.rows()
 
     def _mend(self) -> Generator[None]:
         for wrong in self._mending.wrong:
@@ -152,15 +153,20 @@ class Rebuild:
         several times is alone."""
         settled = SIZE_LIMIT if self._corrections is None else self._corrections.settled
         ready: list[Fetch | Patch] = []
-        end, wanted = self.temporary.size, 0
+        end, wanted, here = self.temporary.size, 0, len(self._inbox)
         last = end + BATCH_BYTES
         for row in range(first, len(parts)):
             part = parts[row]
-            if not isinstance(part, Fetch | Patch):
-                break
             end += part.length
-            wanted += _literals(part)
-            if wanted > len(self._inbox) or (isinstance(part, Patch) and end > settled):
+            if isinstance(part, Patch):
+                wanted += part.pieces.fetched
+                if end > settled:
+                    break
+            elif isinstance(part, Fetch):
+                wanted += part.length
+            else:
+                break
+            if wanted > here:
                 break
             if ready and (part.count > 1 or end > last):
                 break
@@ -173,7 +179,9 @@ class Rebuild:
         """Makes them of what is here, checks them, and writes them; a single one as often as it comes."""
         at, count = self.temporary.size, chunks[0].count
         wanted, reads, sources = tile_reads(b"".join(map(_tiles, chunks)), CLOSE_BYTES)
-        held = self._read(array("Q", reads))
+        bases = by_base(array("Q", reads))
+        held = b"".join([self._bases[base].source.read_ranges(rows) for base, rows in bases])
+        content: bytes | bytearray
         with memoryview(self._inbox) as inbox, inbox[:wanted] as literals:
             content = put_tiles(sources, held, literals)
         del self._inbox[:wanted]
@@ -217,16 +225,6 @@ class Rebuild:
             raise self._mismatch("a chunk that arrived is not the one its reference names")
         return digest
 
-    def _read(self, reads: array[int]) -> bytes:
-        """Bytes of the bases, one read behind the other: of rebuilt code one for hundreds of copies."""
-        numbers = iter(reads)
-        return b"".join(
-            [
-                self._bases[base].source.pread(offset, length)
-                for base, offset, length in zip(numbers, numbers, numbers, strict=True)
-            ]
-        )
-
     def _repeat(self, part: Repeat) -> Generator[None]:
         start, outside = self.temporary.size, self._repeating
         self._repeating = True
@@ -252,7 +250,7 @@ class Rebuild:
                 else:
                     yield part.length
 
-    def _put(self, chunk: bytes, digest: bytes, count: int) -> None:
+    def _put(self, chunk: bytes | bytearray, digest: bytes, count: int) -> None:
         self._builder.repeat(digest, len(chunk), count)
         for _ in range(count):
             self.temporary.write(chunk)
@@ -274,13 +272,6 @@ class Rebuild:
 
     def _mismatch(self, why: str) -> MismatchError:
         return MismatchError(self.path, f"{printable(self.path)}: {why}")
-
-
-def _literals(chunk: Fetch | Patch) -> int:
-    """How much of it is to come, in bytes."""
-    if isinstance(chunk, Fetch):
-        return chunk.length
-    return sum(array("Q", fetched_ranges(chunk.pieces.tiles, 0))[1::2])
 
 
 def _tiles(chunk: Fetch | Patch) -> bytes:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rdc.errors import ProtocolError, RdcError, StreamError
 from rdc.protocol.messages import Refused
 from rdc.session.commands import Flush, Idle, Pace, Press, Receive, Send
 from rdc.session.pressure import Pressure
+from rdc.typed import Generic, TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 

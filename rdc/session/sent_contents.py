@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from blake3 import blake3
 
 from rdc.limits import EQUAL_FILES
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.source import SourceFile
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from rdc import __version__
 from rdc.catalog.location import user_catalog
@@ -18,6 +17,7 @@ from rdc.session.news import News
 from rdc.session.place import ANYWHERE, asked_attributes, keeps, open_destination, wants_listing
 from rdc.tree.filters import FilterList
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias

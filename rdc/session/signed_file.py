@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import printable
 from rdc.files.source import HeldContent
 from rdc.records import dataclass
 from rdc.session.mismatch import MismatchError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile

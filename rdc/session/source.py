@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 from rdc.errors import ProtocolError
 from rdc.model.attributes import AttributeKinds
@@ -19,14 +18,15 @@ from rdc.protocol.messages import (
 )
 from rdc.session.commands import Flush, Receive, Send
 from rdc.session.description import Description
-from rdc.session.file_sender import FileSender
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.protocol.connection import Received
     from rdc.session.boundary import Boundary
     from rdc.session.commands import Conversation
     from rdc.session.file_answers import FileAnswers
+    from rdc.session.file_sender import FileSender
     from rdc.session.news import News
     from rdc.session.source_tree import SourceTree
     from rdc.tree.filters import FilterList
@@ -59,12 +59,12 @@ class Source:
         self._tree = tree
         self._news = news
         self._description = Description(tree, filters, secret, news, boundary, hard_links=hard_links)
-        self._sender = FileSender(tree.root, self._description, self._listen)
         self._heard: deque[Received] = deque()
         self._signer = signer
         self._secret = secret
         self._pack = pack
         self._answers: FileAnswers | None = None
+        self._sender: FileSender | None = None
 
     def run(self, heard: Received | None = None) -> Conversation[Done]:
         """Describes the tree as it is asked to, answers, and ends with the destination's account. `heard`: a
@@ -154,12 +154,20 @@ class Source:
         elif isinstance(message, Describe) and message.whole:
             yield from self._description.send_listing(round_, self._poll)
         elif isinstance(message, FileRequest):
-            yield from self._sender.send(message.files, round_)
+            yield from self._whole_files().send(message.files, round_)
         else:
             yield from self._about_files().answer(message, round_)
 
+    # Loaded and made when the destination first asks: most of what it has is the same.
+
+    def _whole_files(self) -> FileSender:
+        if self._sender is None:
+            from rdc.session.file_sender import FileSender
+
+            self._sender = FileSender(self._tree.root, self._description, self._listen)
+        return self._sender
+
     def _about_files(self) -> FileAnswers:
-        """Loaded and made when the destination first asks about one: most of what it has is the same."""
         if self._answers is None:
             from rdc.session.file_answers import FileAnswers
 

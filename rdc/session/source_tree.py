@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.keeping import kept_by
@@ -13,6 +12,7 @@ from rdc.records import dataclass, replace
 from rdc.session.announcement import entry_of
 from rdc.session.place import ANYWHERE
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.confined import Root
     from rdc.model.sync import SyncOptions

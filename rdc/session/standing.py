@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
 from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.protocol.messages import Describe, TopTier, Turn
 from rdc.session.announcement import announced
@@ -12,7 +10,9 @@ from rdc.session.commands import Idle, Receive, Send
 from rdc.session.destination import Destination
 from rdc.session.news import News
 from rdc.session.place import keeps, open_destination, wants_listing
+from rdc.typed import Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.model.kept import Kept

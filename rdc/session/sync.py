@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.catalog.signer import FileSigner
@@ -28,11 +27,12 @@ from rdc.records import replace
 from rdc.session.announcement import announced, entry_of
 from rdc.session.commands import Pace, Receive, Send
 from rdc.session.news import News
-from rdc.session.overlap import check_overlap
 from rdc.session.place import asked_attributes, keeps, keeps_owner, open_destination, wants_listing
 from rdc.session.serve import answer, greeting
 from rdc.tree.filters import FilterList
+from rdc.typed import TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -138,6 +138,7 @@ class _Run:
         """Both ends in this process: the source answers from a thread of its own, so that both sides read
         and hash at the same time."""
         from rdc.session.local import LocalLink
+        from rdc.session.overlap import check_overlap
         from rdc.session.source_tree import SourceTree
 
         # A mistake in SRC is this side's to tell, not the far side's.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.kernel import difference_words, nonzero_bytes, sum_words
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.progress import Progressed
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.session.news import News
 

@@ -7,8 +7,6 @@ rebuilt.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
-
 from rdc.errors import ProtocolError, printable
 from rdc.files.replacement import KEEP_BYTES
 from rdc.progress import Problem
@@ -29,7 +27,9 @@ from rdc.protocol.messages import (
     TraitsAnswer,
     TreeAnswer,
 )
+from rdc.typed import Generic, TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import ExitCode, FileError
 from rdc.progress import Problem
 from rdc.records import dataclass, replace
 from rdc.session.commands import Flush
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.files.confined import Root

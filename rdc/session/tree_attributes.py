@@ -3,8 +3,6 @@ one digest over all of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from blake3 import blake3
 
 from rdc.errors import ExitCode, FileChangedError, FileError, printable
@@ -16,6 +14,7 @@ from rdc.progress import Problem
 from rdc.records import dataclass
 from rdc.tree.walk import join
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

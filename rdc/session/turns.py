@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.limits import GONE_BYTES
 from rdc.model.entries import EMPTY_LISTING
 from rdc.protocol.listings import slice_listing
@@ -12,6 +10,7 @@ from rdc.records import dataclass
 from rdc.session.commands import Receive, Send
 from rdc.session.source import Source
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_left
-from typing import TYPE_CHECKING
 from zlib import crc32
 
 from rdc.errors import FileError
@@ -18,6 +17,7 @@ from rdc.progress import silent
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 

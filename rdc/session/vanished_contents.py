@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import FileError
 from rdc.limits import SIGNED_KIN
 from rdc.records import dataclass
 from rdc.session.signed_file import SignedFile
 from rdc.signature.records import SHORT_REFERENCE_BYTES, root_reference
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.entries import Identity
     from rdc.session.commands import Conversation

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
 from rdc.limits import ATTRIBUTES_HELD_BYTES
@@ -12,6 +11,7 @@ from rdc.model.attributes import ACCESS_ACL, UNREADABLE, group_bits, unpack_attr
 from rdc.model.entries import Kind, Listing
 from rdc.records import replace
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

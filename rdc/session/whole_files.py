@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -17,6 +16,7 @@ from rdc.session.commands import Send
 from rdc.session.file_queue import FileQueue
 from rdc.session.mismatch import MismatchError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor, ThreadPoolExecutor

@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate, pairwise
 from operator import eq, mul
-from typing import TYPE_CHECKING, Protocol
 
 from blake3 import blake3
 
@@ -16,7 +15,9 @@ from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
 from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES, node_digest, root_digest
 from rdc.signature.tree import Level, SignatureTree
+from rdc.typed import Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

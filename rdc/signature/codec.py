@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.chunking.params import ChunkParams
 from rdc.errors import RdcError, UsageError
@@ -12,6 +11,7 @@ from rdc.signature.build import MemoryColumn, TreeBuilder, one_chunk_tree
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.trait_column import TRAITS_BYTES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

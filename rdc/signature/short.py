@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from array import array
 from itertools import accumulate
-from operator import eq
-from typing import TYPE_CHECKING
 
-from rdc.kernel import cut_many
+from rdc.kernel import cut_many, root_messages
 from rdc.kernel.naming import name_parts
 from rdc.limits import NODE_RECORDS_MAX
 from rdc.records import dataclass
@@ -15,6 +13,7 @@ from rdc.signature.build import TreeBuilder, one_chunk_tree
 from rdc.signature.digests import DIGEST_BYTES, ROOT_KEY
 from rdc.signature.trait_column import TRAITS_BYTES, traits_at
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from rdc.signature.tree import SignatureTree
 
 __all__ = ["ShortSignatures", "root_column", "sign_short"]
-
-_ONE = (1).to_bytes(8, "little")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,32 +98,19 @@ def root_column(
 ) -> bytes:
     """The root of each stream, DIGEST_BYTES, from columns as ShortSignatures has them."""
     # A stream of few chunks has a single level, whose root is the digest of one short message: FORMAT.md.
-    head, packed, columns = params.id, sizes.tobytes(), lengths.tobytes()
-    ranks = array("Q", digests)[:: DIGEST_BYTES // 8]
-    messages, built = [], []
-    at = 0
-    for row, count in enumerate(counts):
-        end = at + count
-        if count == 1:
-            size = packed[8 * row : 8 * row + 8]
-            digest = digests[at * DIGEST_BYTES : end * DIGEST_BYTES]
-            messages.append(b"".join((head, size, b"\0", digest, size, _ONE)))
-        elif count > NODE_RECORDS_MAX or any(map(eq, ranks[at:end], ranks[at + 1 : end])):
-            messages.append(b"")
-            built.append((row, at, end))
-        else:
-            size, lasting = packed[8 * row : 8 * row + 8], columns[8 * at : 8 * end]
-            digest = digests[at * DIGEST_BYTES : end * DIGEST_BYTES]
-            messages.append(b"".join((head, size, b"\0", digest, lasting, _ONE * count)))
-        at = end
-    roots = name_parts(b"".join(messages), array("Q", map(len, messages)), ROOT_KEY)
-    if not built:
+    messages, column = root_messages(params.id, sizes, counts, lengths, digests, NODE_RECORDS_MAX)
+    told = array("Q", column)
+    roots = name_parts(messages, told, ROOT_KEY)
+    if 0 not in told:
         return roots
-    column = bytearray(roots)
-    for row, at, end in built:
-        tree = _tree(params, lengths[at:end].tolist(), digests[at * DIGEST_BYTES : end * DIGEST_BYTES], b"")
-        column[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES] = tree.root
-    return bytes(column)
+    found, firsts = bytearray(roots), array("Q", accumulate(counts, initial=0))
+    for row, length in enumerate(told):
+        if not length:
+            at, end = firsts[row], firsts[row + 1]
+            own = digests[at * DIGEST_BYTES : end * DIGEST_BYTES]
+            tree = _tree(params, lengths[at:end].tolist(), own, b"")
+            found[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES] = tree.root
+    return bytes(found)
 
 
 def _tree(params: ChunkParams, lengths: list[int], digests: bytes, traits: bytes) -> SignatureTree:

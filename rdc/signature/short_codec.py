@@ -5,13 +5,13 @@ from __future__ import annotations
 import struct
 from array import array
 from operator import eq
-from typing import TYPE_CHECKING
 
 from rdc.signature.codec import MAGIC, VERSION, encode_signature
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.short import ShortSignatures, root_column
 from rdc.signature.trait_column import NO_TRAITS, TRAITS_BYTES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

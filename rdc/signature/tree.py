@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams
 

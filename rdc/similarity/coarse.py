@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.kernel import Cutter
 from rdc.kernel.constants import FEW_FEATURES_BELOW
 from rdc.limits import CHUNK_MIN_LIMIT
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
 from rdc.kernel import TraitIndex
 from rdc.limits import SIMILAR_BATCH, SIZE_LIMIT
@@ -14,6 +13,7 @@ from rdc.similarity.pairs import SimilarPairs
 from rdc.similarity.saved import read_index, write_index
 from rdc.similarity.traits import Traits, estimate_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import BinaryIO

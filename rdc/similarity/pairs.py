@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.kernel import TraitPairs
 from rdc.limits import SIMILAR_WINDOW, SPANNING_WINDOW
 from rdc.records import dataclass
 from rdc.similarity.traits import estimate_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
 from rdc.errors import RdcError
 from rdc.limits import SIMILAR_FILES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
 

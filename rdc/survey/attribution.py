@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.limits import SCAN_DIRECTORIES
 from rdc.model.scan import DirectorySummary, TypeSummary
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.survey.places import Places
     from rdc.survey.references import References

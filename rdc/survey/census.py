@@ -7,7 +7,6 @@ from bisect import bisect_right
 from functools import partial
 from itertools import accumulate, chain, repeat
 from operator import sub
-from typing import TYPE_CHECKING
 
 from rdc.kernel.survey import Folder
 from rdc.records import dataclass
@@ -27,6 +26,7 @@ from rdc.survey.references import References
 from rdc.survey.resembling_files import ResemblingFiles
 from rdc.survey.tally import STRATA, Tally
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -15,6 +14,7 @@ from rdc.model.similar import Resemblance
 from rdc.progress import Problem
 from rdc.survey.content import SPAN_BYTES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.progress import Reporter
     from rdc.survey.file_columns import FileColumns

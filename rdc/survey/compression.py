@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from array import array
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from rdc.kernel.survey import select_chunks
 from rdc.records import dataclass
 from rdc.survey.tally import Z95
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing_extensions import Buffer
     from zstandard import ZstdCompressor

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -15,6 +14,7 @@ from rdc.progress import Problem, Progressed
 from rdc.records import dataclass
 from rdc.survey.workers import in_order
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeAlias

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.limits import SIZE_LIMIT
 from rdc.model.duplicates import (
@@ -29,6 +28,7 @@ from rdc.survey.gathering import gather
 from rdc.survey.hard_links import OtherNames, split_names
 from rdc.survey.workers import usable_workers
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.files.confined import Root
@@ -14,6 +13,7 @@ from rdc.survey.unique_walk import UniqueWalk
 from rdc.tree.filters import FilterList
 from rdc.tree.walk import join
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -15,6 +14,7 @@ from rdc.survey.content import BATCHED_BYTES, DIGEST_BYTES, Keyed
 from rdc.survey.equality import equal_groups
 from rdc.survey.hard_links import OtherNames
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 from rdc.limits import FOLDER_PAIRS
 from rdc.model.similar import SimilarFolders
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

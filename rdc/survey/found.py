@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError
 from rdc.model.entries import Kind, little_endian_integers, strings
 from rdc.records import dataclass
 from rdc.tree.walk import join
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator

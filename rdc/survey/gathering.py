@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
 
 from rdc.errors import FileError, RdcError
 from rdc.files.confined import Root
@@ -16,6 +15,7 @@ from rdc.survey.listed_tree import ListedTree
 from rdc.survey.unique_walk import UniqueWalk
 from rdc.tree.filters import FilterList
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

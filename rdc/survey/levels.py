@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 from sys import byteorder
-from typing import TYPE_CHECKING
 
 from rdc.chunking.params import ChunkParams
 from rdc.errors import UsageError
 from rdc.model.scan import FIXED_LEVELS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 

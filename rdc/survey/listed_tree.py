@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from typing import TYPE_CHECKING
 
 from rdc.model.entries import Kind, little_endian_integers, strings
 from rdc.survey.file_columns import FileColumns, ListedDirectory
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence

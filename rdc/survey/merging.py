@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from array import array
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, UsageError, printable
 from rdc.limits import SCAN_PROBLEMS
@@ -18,6 +17,7 @@ from rdc.survey.part import COUNTERS, METHOD
 from rdc.survey.resembling_files import Candidate
 from rdc.survey.sections import PartError, number, read_sections, unpacked, unpacked_names
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import BinaryIO

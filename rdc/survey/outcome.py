@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import ExitCode, worse
 from rdc.limits import SCAN_PROBLEMS
 from rdc.model.scan import ScanProblem
 from rdc.survey.census import Census
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.scan import ScanOptions
     from rdc.progress import Problem

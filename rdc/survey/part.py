@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.files.output import write_output
 from rdc.survey.levels import FINE_PARAMS, FOLD_MAX, FOLD_MIN, FOLDED, FOLLOWED
 from rdc.survey.sections import MAGIC, encode_section, packed, packed_names
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

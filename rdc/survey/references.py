@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from array import array
 from itertools import compress, pairwise
-from typing import TYPE_CHECKING
 
 from rdc.kernel.survey import select_chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

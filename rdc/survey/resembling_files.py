@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from rdc.model.scan import SimilarGroup
 from rdc.records import dataclass
@@ -12,6 +11,7 @@ from rdc.similarity.index import SimilarityIndex
 from rdc.similarity.traits import estimate_of
 from rdc.survey.disjoint_sets import DisjointSets
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from array import array
     from collections.abc import Sequence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
 
 from rdc.catalog.location import USER_CATALOG, opened_catalog
 from rdc.errors import UsageError
@@ -14,6 +13,7 @@ from rdc.progress import silent
 from rdc.survey.scanner import Scanner
 from rdc.survey.thrift import ThriftyStore
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

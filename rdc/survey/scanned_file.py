@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from rdc.files.extents import holes, shared_bytes
 from rdc.limits import SCAN_HOLES
 from rdc.survey.holes import NO_HOLES, Holes
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity

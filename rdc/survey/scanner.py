@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from functools import partial
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -30,6 +29,7 @@ from rdc.survey.small_batch import BATCH_BYTES, BATCH_FILES, SmallBatch, counted
 from rdc.survey.stream import FileStream
 from rdc.survey.workers import in_order
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from array import array
-from typing import TYPE_CHECKING
 
 import zstandard
 from blake3 import blake3
@@ -13,6 +12,7 @@ from rdc.errors import ExitCode, RdcError
 from rdc.limits import PART_SECTION_BYTES, SIZE_LIMIT
 from rdc.model.entries import little_endian, little_endian_integers
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO

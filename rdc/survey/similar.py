@@ -9,7 +9,6 @@ comparisons, and one of files that only seem similar a bounded number for each.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.kernel.constants import TRAIT_COUNT
 from rdc.limits import SIMILAR_PAIRS
@@ -29,6 +28,7 @@ from rdc.survey.gathering import gather
 from rdc.survey.hard_links import split_names
 from rdc.survey.workers import usable_workers
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

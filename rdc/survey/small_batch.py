@@ -7,14 +7,15 @@ from bisect import bisect_right
 from functools import cached_property
 from itertools import accumulate
 from operator import lt
-from typing import TYPE_CHECKING, TypeVar
 
 from rdc.catalog.small_files import SmallFiles, sign_small
 from rdc.errors import FileError
 from rdc.files.extents import holes, shared_bytes
 from rdc.records import dataclass
 from rdc.survey.census import CountedFiles
+from rdc.typed import TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

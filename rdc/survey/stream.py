@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from array import array
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from rdc.kernel.survey import Folder
 from rdc.survey.levels import FILE_LEVEL, FOLD_MAX, FOLD_MIN, FOLDED, FOLLOWED, keys_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

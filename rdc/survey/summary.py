@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import ExitCode
 from rdc.model.scan import Attribution, Coverage, LevelSummary, ScanReport
 from rdc.survey.attribution import directories, duplicate_shares, types
 from rdc.survey.levels import FILE_LEVEL, FOLLOWED
 from rdc.survey.overlap import overlaps
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.survey.census import Census
     from rdc.survey.outcome import Outcome

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.kernel.survey import ChunkTable
 from rdc.model.scan import Bin
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
 from rdc.tree.inode_walk import InodeWalk
 from rdc.tree.walk import join
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

@@ -8,8 +8,10 @@ from _thread import allocate_lock
 from collections import deque
 from itertools import chain, islice
 from threading import Thread
-from typing import TYPE_CHECKING, Generic, TypeVar
 
+from rdc.typed import Generic, TypeVar
+
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
-
 from rdc.errors import ExitCode, RdcError
 from rdc.records import dataclass
+from rdc.typed import Protocol
 
-__all__ = ["Exchange", "Transport", "Waitable", "timed_out"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Exchange", "Transport", "Waitable", "timed_out", "waitable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,6 @@ class Transport(Protocol):
         """Give everything back; idempotent."""
 
 
-@runtime_checkable
 class Waitable(Protocol):
     """A transport that can be waited for together with other things."""
 
@@ -50,6 +52,13 @@ class Waitable(Protocol):
     def events(self) -> int:
         """What `fileno()` has to be polled for now, POLLIN, POLLOUT or both. When one of them comes, an
         `exchange` that wants input gets on: a wait neither misses bytes nor turns in vain."""
+
+
+def waitable(transport: Transport) -> Waitable | None:
+    """The transport itself, if it can be waited for."""
+    asked: Any = transport
+    able: Waitable | None = asked if hasattr(asked, "fileno") and hasattr(asked, "events") else None
+    return able
 
 
 def timed_out(timeout: float) -> RdcError:

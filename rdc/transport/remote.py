@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import shlex
-from typing import TYPE_CHECKING
-
 from rdc.errors import UsageError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.location import RemoteShell
 
-__all__ = ["remote_argv"]
+__all__ = ["remote_argv", "shell_words"]
+
+
+def shell_words(command: str) -> list[str]:
+    """The words of a command line with a shell's quoting; nothing is expanded. ValueError: no such words."""
+    if command.isascii() and command.isprintable() and not any(mark in command for mark in "'\"\\"):
+        return command.split()  # the same; shlex and the regular expressions it needs take 2.5 ms to load
+    import shlex
+
+    return shlex.split(command)
 
 
 def remote_argv(host: str, shell: RemoteShell) -> list[str]:
@@ -23,7 +30,7 @@ def remote_argv(host: str, shell: RemoteShell) -> list[str]:
     if not host or host.startswith("-"):
         raise UsageError(f"'{host}' is not a host name")
     try:
-        program = shlex.split(shell.program)
+        program = shell_words(shell.program)
     except ValueError as error:
         raise UsageError(f"--remote-path '{shell.program}': {error}") from error
     words = [*shell.command, host, *program, "serve", "--stdio"]

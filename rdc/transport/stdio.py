@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import select
 import sys
-from collections.abc import Sequence
 
 from rdc.errors import CommandMissingError, printable
 from rdc.transport.pipes import PipeTransport
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["ChildTransport", "StdioTransport"]
 
@@ -52,22 +53,14 @@ class ChildTransport(PipeTransport):
     """
 
     def __init__(self, argv: Sequence[str]) -> None:
-        import subprocess  # the far side is nobody's parent, and need not load it
+        from rdc.transport.child import Child  # the far side is nobody's parent, and need not load it
 
         try:
-            self._child = subprocess.Popen(
-                list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
-            )
+            self._child = Child(argv)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise CommandMissingError(f"cannot start {printable(argv[0])}: {reason}") from error
-        # Duplicates, because Popen's file objects close theirs when they are collected.
-        stdin, stdout = self._child.stdin, self._child.stdout
-        if stdin is None or stdout is None:
-            raise RuntimeError("Popen made no pipes")
-        with stdin, stdout:
-            read_fd, write_fd = os.dup(stdout.fileno()), os.dup(stdin.fileno())
-        super().__init__(read_fd, write_fd)
+        super().__init__(self._child.stdout, self._child.stdin)
 
     @property
     def returncode(self) -> int | None:
@@ -77,28 +70,7 @@ class ChildTransport(PipeTransport):
     def wait(self, timeout: float | None = None) -> int | None:
         """The exit status, after up to `timeout` seconds (EXIT_SECONDS by default); None when it still runs.
         After an end of the stream this tells why."""
-        import subprocess
-
-        timeout = EXIT_SECONDS if timeout is None else timeout
-        if not self._ends_within(timeout):
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._child.wait(timeout)
-        return self._child.poll()
-
-    def _ends_within(self, timeout: float) -> bool:
-        """Waits on a descriptor of the child: Popen.wait looks, sleeps and looks again, up to 50 ms too late.
-        False where the system has no such descriptors."""
-        try:
-            fd = os.pidfd_open(self._child.pid)
-        except (AttributeError, OSError):
-            return False
-        try:
-            poll = select.poll()
-            poll.register(fd, select.POLLIN)
-            poll.poll(timeout * 1000)
-        finally:
-            os.close(fd)
-        return True
+        return self._child.wait(EXIT_SECONDS if timeout is None else timeout)
 
     def close(self) -> None:
         """Ends the stream both ways, gives the child EXIT_SECONDS to follow, then terminates it."""

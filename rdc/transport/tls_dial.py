@@ -5,13 +5,13 @@ from __future__ import annotations
 import select
 import socket
 import time
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, RdcError, StreamError, TrustError, printable
 from rdc.limits import CONNECT_SECONDS
 from rdc.transport.tls import TlsTransport
 from rdc.transport.tls_trust import dialling_context
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 import ssl
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from rdc.errors import RdcError, StreamError, TrustError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.transport.keys import Certificate, KeyRing
 

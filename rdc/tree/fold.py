@@ -10,7 +10,6 @@ from __future__ import annotations
 from array import array
 from enum import IntFlag
 from operator import sub
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -18,6 +17,7 @@ from rdc.kernel import Winnower, name_ranks, node_columns, node_names, short_ref
 from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, NamedTuple
 
 from rdc.errors import ExitCode, FileError, printable
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
 from rdc.records import dataclass
+from rdc.typed import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 

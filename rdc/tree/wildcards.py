@@ -19,17 +19,11 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["compile_wildcards", "is_wild"]
+__all__ = ["compile_wildcards"]
 
 _ANY = b"[^/]"
 # Zero or more whole components; '/' delimits them, so there is only one way to match each number of them.
 _COMPONENTS = rb"(?:[^/]*/)*?"
-
-
-def is_wild(pattern: bytes) -> bool:
-    """Whether rsync treats `pattern` as wildcards; without one of these, even a backslash stands for
-    itself."""
-    return any(ch in pattern for ch in (b"*", b"?", b"["))
 
 
 def compile_wildcards(pattern: bytes, *, floating: bool = False) -> re.Pattern[bytes]:

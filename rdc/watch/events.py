@@ -13,7 +13,6 @@ import errno
 import os
 import threading
 import time
-from typing import TYPE_CHECKING
 
 from watchdog.observers.inotify_c import InotifyConstants as Inotify
 from watchdog.observers.inotify_c import InotifyFD, inotify_add_watch
@@ -24,6 +23,7 @@ from rdc.records import dataclass
 from rdc.tree.walk import join
 from rdc.watch.mounts import MountBell
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.model.watch import WatchOptions
 from rdc.tree.filters import FilterList
 from rdc.watch.follower import Follower, Meter
 from rdc.watch.listeners import FarUser
 from rdc.watch.origin import Origin
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.session.commands import Conversation
     from rdc.session.serve import FollowedTree

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, TypeVar
 
 from rdc.errors import ExitCode, FileError, ProtocolError
 from rdc.model.entries import Kind
@@ -14,6 +13,7 @@ from rdc.session.changes import UNEXPECTED
 from rdc.session.commands import Idle
 from rdc.session.turns import TurnSource
 from rdc.tree.walk import PackedWalk
+from rdc.typed import TypeVar
 from rdc.watch.events import TreeEvents
 from rdc.watch.listeners import HeardNews
 from rdc.watch.record import Record
@@ -22,6 +22,7 @@ from rdc.watch.schedule import LIMITED_SECONDS, Schedule
 from rdc.watch.stamps import Stamps
 from rdc.watch.troubles import Troubles
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Protocol
 
 from rdc.errors import RdcError, StreamError, TrustError
 from rdc.model.location import DEFAULT_PORT
 from rdc.records import dataclass
 from rdc.session.runner import RefusedError
+from rdc.typed import Protocol
 from rdc.watch.follower import Meter
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
 from rdc.errors import ExitCode, printable
 from rdc.limits import UNTOLD_EVENTS
 from rdc.model.watch import Halted, Limited, Resumed
@@ -11,7 +9,9 @@ from rdc.progress import Problem
 from rdc.protocol.messages import Condition, Notice, SourceState
 from rdc.session.commands import Send
 from rdc.session.news import News
+from rdc.typed import Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

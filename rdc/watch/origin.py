@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from blake3 import blake3
 
@@ -14,6 +13,7 @@ from rdc.session.place import ANYWHERE
 from rdc.session.source_tree import SourceTree
 from rdc.watch.mounts import Mounts
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
     from rdc.session.place import Site

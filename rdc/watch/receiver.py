@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, ProtocolError, StreamError, printable
 from rdc.model.watch import Halted, InStep, Limited, Resumed
@@ -16,6 +15,7 @@ from rdc.session.standing import Standing
 from rdc.watch.follower import Meter
 from rdc.watch.troubles import Troubles
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.model.entries import EMPTY_LISTING, Kind, Listing, Metadata, strings
 from rdc.tree.walk import join
 from rdc.watch.stamps import Stamps
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING
 
 from rdc.errors import ExitCode, FileError
 from rdc.limits import RETRIED_FILES
@@ -17,6 +16,7 @@ from rdc.tree.walk import PackedWalk, join
 from rdc.watch.record import difference
 from rdc.watch.stamps import Stamps, doubtful
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
 
 from rdc.model.entries import Kind, strings
 from rdc.records import dataclass
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 

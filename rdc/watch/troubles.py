@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rdc.errors import ExitCode
 from rdc.progress import Problem
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.progress import Event
 

@@ -28,13 +28,22 @@ static void *must(void *memory)
     return memory;
 }
 
+static result taken(rdc_cutter *c)
+{
+    result r = {must(malloc(c->ends.count * sizeof *r.end + 1)), c->ends.count, {0}, rdc_cutter_traits(c, r.traits)};
+
+    if (r.count)
+        memcpy(r.end, c->ends.end, r.count * sizeof *r.end);
+    rdc_cutter_end(c);
+    return r;
+}
+
 /* Feed `data` in one span (split = 0) or in spans of lengths drawn from `split`. */
 static result run(const rdc_form *form, const uint8_t *data, size_t n, uint64_t min, uint64_t max, uint64_t split)
 {
     static const size_t spans[] = {1, 2, 15, 16, 17, 63, 64, 65, 100, 127, 128, 1000, 4095, 4096, 4097, 20000};
     generator g = {split};
     rdc_cutter c;
-    result r = {NULL, 0, {0}, 0};
 
     rdc_cutter_start(&c, form, min, max);
     for (size_t at = 0; at < n;) {
@@ -48,13 +57,22 @@ static result run(const rdc_form *form, const uint8_t *data, size_t n, uint64_t 
         free(copy);
         at += span;
     }
-    r.count = c.ends.count;
-    r.end = must(malloc(r.count * sizeof *r.end + 1));
-    if (r.count)
-        memcpy(r.end, c.ends.end, r.count * sizeof *r.end);
-    r.traits_length = rdc_cutter_traits(&c, r.traits);
-    rdc_cutter_end(&c);
-    return r;
+    return taken(&c);
+}
+
+/* All of `data` at once, for its cuts alone. */
+static result run_whole(const rdc_form *form, const uint8_t *data, size_t n, uint64_t min, uint64_t max)
+{
+    rdc_cutter c;
+
+    rdc_cutter_start(&c, form, min, max);
+    c.plain = 1;
+    uint8_t *copy = must(malloc(n + 1));
+    memcpy(copy + 1, data, n);
+    if (rdc_cutter_whole(&c, copy + 1, n))
+        must(NULL);
+    free(copy);
+    return taken(&c);
 }
 
 /* Chunk lengths in (min, max], and n - c <= max at the end. */
@@ -75,6 +93,14 @@ static void compare(const uint8_t *data, size_t n, uint64_t min, uint64_t max, u
     for (const rdc_form *const *form = rdc_forms; *form; form++) {
         if (!(*form)->usable())
             continue;
+        result whole = run_whole(*form, data, n, min, max);
+        if (whole.count != plain.count || memcmp(whole.end, plain.end, whole.count * sizeof *whole.end) ||
+            whole.traits_length) {
+            fprintf(stderr, "%s differs for the cuts alone: %s, %zu bytes, sizes %llu to %llu\n", (*form)->name, what, n,
+                    (unsigned long long)min, (unsigned long long)max);
+            abort();
+        }
+        free(whole.end);
         for (int way = 0; way < 2; way++) {
             result r = run(*form, data, n, min, max, way ? split : 0);
             if (r.count != plain.count || memcmp(r.end, plain.end, r.count * sizeof *r.end) ||
@@ -117,7 +143,7 @@ static void count_slide(const uint8_t *p, size_t n, uint64_t *low)
 }
 
 /* Linear on every stream: a quarter of the positions is scanned again at most, each is hashed once, in the first 64 KiB
- * twice, and one more for each constant run. */
+ * twice, and one more for each constant run. Where the cuts alone are asked for, a stream of one chunk costs nothing. */
 static void check_cost(const uint8_t *data, size_t n, uint64_t min, uint64_t max, const char *what)
 {
     const rdc_form counting = {"counting", rdc_plain.sparse, count_usable,     count_scan,
@@ -127,6 +153,12 @@ static void check_cost(const uint8_t *data, size_t n, uint64_t min, uint64_t max
     free(run(&counting, data, n, min, max, 0).end);
     if (scanned > n + n / 4 + n / 64 + 64 || hashed > n + early + n / 64 + 64) {
         fprintf(stderr, "%s costs %zu scans and %zu hashes for %zu bytes\n", what, scanned, hashed, n);
+        abort();
+    }
+    scanned = hashed = 0;
+    free(run_whole(&counting, data, n, min, max).end);
+    if (scanned > n + n / 4 + n / 64 + 64 || hashed > n + n / 64 + 64 || (n <= max && scanned)) {
+        fprintf(stderr, "%s costs %zu scans and %zu hashes for the cuts of %zu bytes\n", what, scanned, hashed, n);
         abort();
     }
 }

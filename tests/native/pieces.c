@@ -91,7 +91,15 @@ static int chunk(generator *g)
     rdc_tile *tiles = exactly((size_t)tiled, sizeof *tiles), *reads = exactly((size_t)tiled, sizeof *reads);
     rdc_range *ranges = exactly((size_t)tiled, sizeof *ranges), *sources = exactly((size_t)tiled, sizeof *sources);
     uint64_t literals = 0, held = 0;
-    int agrees = rdc_tile_range((rdc_copy *)copies, count, offset, length, tiles) == tiled;
+    const rdc_range twice[] = {{offset, length}, {offset, length}};
+    rdc_tile *both = exactly(2 * (size_t)tiled, sizeof *both);
+    rdc_tiled *counts = exactly(2, sizeof *counts);
+    int agrees = rdc_tile_range((rdc_copy *)copies, count, offset, length, tiles) == tiled &&
+                 rdc_tile_ranges((rdc_copy *)copies, count, twice, 2, NULL, NULL) == 2 * tiled &&
+                 rdc_tile_ranges((rdc_copy *)copies, count, twice, 2, both, counts) == 2 * tiled &&
+                 counts[1].tiles == (uint64_t)tiled &&
+                 !memcmp(both + tiled, tiles, (size_t)tiled * sizeof *tiles);
+    free(both), free(counts);
 
     rdc_fetched_ranges(tiles, (size_t)tiled, offset, ranges);
     const int64_t read = rdc_tile_reads(tiles, (size_t)tiled, below(g, 100), reads, sources, &literals);

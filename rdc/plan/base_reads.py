@@ -1,0 +1,27 @@
+"""What is to be read of several bases, base by base."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Iterator
+
+__all__ = ["by_base"]
+
+
+def by_base(reads: array[int]) -> Iterator[tuple[int, array[int]]]:
+    """The kernel's rows (base, offset, length), which are in the order of bases: each base's number, and its
+    offsets and lengths by turns."""
+    bases = reads[0::3]
+    first = 0
+    while first < len(bases):
+        base = bases[first]
+        stop = bisect_right(bases, base, first)
+        rows = reads[3 * first : 3 * stop]
+        del rows[0::3]
+        yield base, rows
+        first = stop

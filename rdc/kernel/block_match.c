@@ -104,21 +104,9 @@ static target *find(const search *s, uint64_t value)
     return (low < end) & (s->targets[low].value == value) ? &s->targets[low] : NULL;
 }
 
-/* What some hits need of a long table is fetched at once: each would wait for a cache twice. Many have the same few
- * values. */
-#define FETCHED_MIN 8
-#define FETCHED_MAX 128
-#define LONG_BITS 9
-
 static void note(void *context, const block_hit *hits, size_t count)
 {
     search *s = context;
-    if (count >= FETCHED_MIN && count <= FETCHED_MAX && s->shift < 64 - LONG_BITS) {
-        for (size_t i = 0; i < count; i++)
-            __builtin_prefetch(&s->start[bucket_of(s, hits[i].value & s->mask)]);
-        for (size_t i = 0; i < count; i++)
-            __builtin_prefetch(&s->targets[s->start[bucket_of(s, hits[i].value & s->mask)]]);
-    }
     uint64_t last_value = s->last_value;
     target *last = s->last;
     for (size_t i = 0; i < count; i++) {

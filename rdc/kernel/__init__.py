@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         node_names,
         nonzero_bytes,
         pack_mask,
+        pack_varints,
         put_targets,
         relative_targets,
         root_messages,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         sum_words,
         take_targets,
         target_mask,
+        unpack_varints,
     )
 else:
     _module = chosen_module()
@@ -60,6 +62,7 @@ else:
     node_names = _module.node_names
     nonzero_bytes = _module.nonzero_bytes
     pack_mask = _module.pack_mask
+    pack_varints = _module.pack_varints
     put_targets = _module.put_targets
     relative_targets = _module.relative_targets
     root_messages = _module.root_messages
@@ -67,6 +70,7 @@ else:
     sum_words = _module.sum_words
     take_targets = _module.take_targets
     target_mask = _module.target_mask
+    unpack_varints = _module.unpack_varints
 
 __all__ = [
     "Cutter",
@@ -89,6 +93,7 @@ __all__ = [
     "node_names",
     "nonzero_bytes",
     "pack_mask",
+    "pack_varints",
     "put_targets",
     "relative_targets",
     "root_messages",
@@ -96,4 +101,5 @@ __all__ = [
     "sum_words",
     "take_targets",
     "target_mask",
+    "unpack_varints",
 ]

@@ -43,6 +43,7 @@ from rdc.kernel.pure_manifest_nodes import node_columns, node_names
 from rdc.kernel.pure_root_messages import root_messages
 from rdc.kernel.pure_similarity import TraitIndex, TraitPairs
 from rdc.kernel.pure_siphash import siphash
+from rdc.kernel.pure_varints import pack_varints, unpack_varints
 from rdc.kernel.pure_word_differences import difference_words, nonzero_bytes, sum_words
 from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINNOW_MAX_LIMIT
 
@@ -71,6 +72,7 @@ __all__ = [
     "nonzero_bytes",
     "hide",
     "pack_mask",
+    "pack_varints",
     "put_targets",
     "relative_targets",
     "root_messages",
@@ -78,6 +80,7 @@ __all__ = [
     "sum_words",
     "take_targets",
     "target_mask",
+    "unpack_varints",
 ]
 
 _MASK = (1 << 64) - 1

@@ -74,21 +74,54 @@ def _dataclass(
 ) -> Callable[[type], type]:
     """As dataclasses.dataclass; annotations are text, as `from __future__ import annotations` leaves them."""
 
+    shared = _shared_methods(frozen, slots, eq, repr)
+
     def make(cls: type) -> type:
-        fields: dict[str, _Field] = {}
-        for base in cls.__mro__[-2:0:-1]:
-            fields |= base.__dict__.get("__record_fields__", {})
-        inherited = frozenset(fields)
+        given = cls.__dict__
         own = _own_fields(cls)
-        fields |= own
+        inherited: dict[str, _Field] = {}
+        for base in cls.__mro__[-2:0:-1]:
+            inherited |= base.__dict__.get("__record_fields__", {})
+        fields = inherited | own
         _check_order(cls, fields)
         initializer = _Initializer(frozen)
-        methods: dict[str, Any] = {
-            "__record_fields__": fields,
-            "__dataclass_fields__": _STANDARD,
-            "__init__": initializer,
+        # As in dataclasses: what the class says itself goes, and a given __eq__ decides about __hash__, which
+        # Python sets to None in a class that has an __eq__.
+        body = {
+            **shared,
             "__match_args__": tuple([name for name, each in fields.items() if each.init]),
+            **given,
+            "__record_fields__": fields,
+            "__init__": initializer,
         }
+        if "__hash__" in shared and body["__hash__"] is None:
+            body["__hash__"] = shared["__hash__"]
+        if slots:
+            # Python lays a class out once, so it is made anew.
+            for name in (*own, "__dict__", "__weakref__"):
+                body.pop(name, None)
+            body["__slots__"] = tuple([name for name in own if name not in inherited])
+            body["__qualname__"] = cls.__qualname__
+            cls = type(cls)(cls.__name__, cls.__bases__, body)
+        else:
+            _leave_defaults(cls, own)
+            for name, value in body.items():
+                if name not in own and given.get(name, body) is not value:
+                    setattr(cls, name, value)
+        initializer.cls = cls
+        return cls
+
+    return make
+
+
+_SHARED: dict[tuple[bool, bool, bool, bool], dict[str, Any]] = {}
+
+
+def _shared_methods(frozen: bool, slots: bool, eq: bool, repr: bool) -> dict[str, Any]:  # noqa: A002
+    """What classes of these options have in common."""
+    methods = _SHARED.get((frozen, slots, eq, repr))
+    if methods is None:
+        methods = _SHARED[frozen, slots, eq, repr] = {"__dataclass_fields__": _STANDARD}
         if repr:
             methods["__repr__"] = _represented
         if eq:
@@ -101,31 +134,7 @@ def _dataclass(
             methods |= {"__setattr__": _frozen, "__delattr__": _frozen}
             if slots:
                 methods |= {"__getstate__": _state, "__setstate__": _set_state}
-        # As in dataclasses: what the class says itself goes, and a given __eq__ decides about __hash__, which
-        # Python sets to None in a class that has an __eq__.
-        given = cls.__dict__
-        added = {
-            name: method
-            for name, method in methods.items()
-            if name not in given or name == "__init__" or (name == "__hash__" and given[name] is None)
-        }
-        if slots:
-            # Python lays a class out once, so it is made anew.
-            left = {name: value for name, value in given.items() if name not in own and name not in _PLACES}
-            names = tuple([name for name in own if name not in inherited])
-            body = left | added | {"__slots__": names, "__qualname__": cls.__qualname__}
-            cls = type(cls)(cls.__name__, cls.__bases__, body)
-        else:
-            _leave_defaults(cls, own)
-            for name, method in added.items():
-                setattr(cls, name, method)
-        initializer.cls = cls
-        return cls
-
-    return make
-
-
-_PLACES = frozenset(("__dict__", "__weakref__"))
+    return methods
 
 
 def _own_fields(cls: type) -> dict[str, _Field]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import rdc.session.driver
+import rdc.session.bandwidth
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import RdcError
 from rdc.model.sync import SyncOptions
@@ -151,7 +151,7 @@ class Client:
             try:
                 if halt_after is not None:
                     _HaltingBucket.halt_after = halt_after
-                    setattr(rdc.session.driver, "TokenBucket", _HaltingBucket)  # noqa: B010 - a class
+                    setattr(rdc.session.bandwidth, "TokenBucket", _HaltingBucket)  # noqa: B010 - a class
                 ended = daemon.sync(*words, who=who)
                 os.write(writer, pickle.dumps(ended))
             finally:

@@ -89,6 +89,55 @@ def test_only_regular_files_below_the_root_are_opened(tmp_path: Path, root: Root
     assert open_descriptors() == before
 
 
+def test_paths_of_any_directories_in_any_order(tmp_path: Path, root: Root) -> None:
+    """Names of one directory in a row are looked up in it; those of others, or of none, are not."""
+    long = "/".join(["n" * 250] * 8)
+    names = [
+        "a",
+        "d/a",
+        "d/b",
+        "d/e/a",
+        "d/e/b",
+        "d/c",
+        "d2/a",
+        "d2/b",
+        "b",
+        f"{long}/a",
+        f"{long}/b",
+        "d/e/c",
+    ]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(name.encode())
+    (tmp_path / "aside").symlink_to("d")
+    (tmp_path / "gone").mkdir()
+    more = ["aside/a", "aside/b", "gone/a", "gone/b", "d", "d/e", "a/b", "a/c"]
+    rng = random.Random(5)
+    before = open_descriptors()
+    for _ in range(50):
+        asked = rng.choices(names + more, k=rng.randrange(1, 40))
+        asked = sorted(asked) if rng.random() < 0.5 else asked
+        with OpenedFiles(root, paths_of(*asked)) as files:
+            assert files.failed == [row for row, name in enumerate(asked) if name in more]
+            there = [row for row, name in enumerate(asked) if name in names]
+            content = "".join(asked[row] for row in there).encode()
+            assert files.read(there) == (content, bytes([1]) * len(there))
+            assert [files.inodes[row] for row in there] == [
+                (tmp_path / asked[row]).stat().st_ino for row in there
+            ]
+        assert open_descriptors() == before
+
+
+def test_a_directory_that_is_replaced_by_a_link_is_not_left(tmp_path: Path, root: Root) -> None:
+    """Its names are those of the directory that had the path when the first of them was opened, or none."""
+    (tmp_path.parent / "outside").mkdir(exist_ok=True)
+    (tmp_path.parent / "outside" / "a").write_bytes(b"secret")
+    (tmp_path / "d" / "e").rmdir()
+    (tmp_path / "d" / "e").symlink_to(tmp_path.parent / "outside")
+    with OpenedFiles(root, paths_of("d/e/a", "d/e/a", "d/e/a")) as files:
+        assert files.failed == [0, 1, 2]
+
+
 def test_what_changes_meanwhile_is_left_out(tmp_path: Path, root: Root) -> None:
     names = ["d/grown", "d/kept", "d/shorter", "d/touched", "d/written"]
     for name in names:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+from array import array
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,8 +23,9 @@ from rdc.chunking.params import SYNC_PARAMS, ChunkParams
 from rdc.files.confined import Root
 from rdc.files.opened import OpenedFiles
 from rdc.model.entries import Identity
-from rdc.session.many_roots import many_roots
+from rdc.session.many_roots import TOGETHER_BYTES, many_roots
 from rdc.signature.build import sign
+from rdc.signature.digests import DIGEST_BYTES
 from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
@@ -45,9 +48,17 @@ def write(top: Path, contents: dict[str, bytes]) -> Root:
 def roots_of(
     root: Root, contents: dict[str, bytes], params: ChunkParams, store: SignatureStore, *, keep: bool = True
 ) -> list[bytes]:
-    paths, sizes = [os.fsencode(name) for name in contents], [len(content) for content in contents.values()]
+    paths = b"".join(os.fsencode(name) + b"\0" for name in contents)
+    sizes = array("Q", map(len, contents.values()))
     with small_roots(root, paths, sizes, params, store, keep=keep) as found:
-        return found.roots
+        return split(found.roots, found.missing)
+
+
+def split(column: bytes, missing: Sequence[int]) -> list[bytes]:
+    """One a file, b"" of those without."""
+    roots = [column[at : at + DIGEST_BYTES] for at in range(0, len(column), DIGEST_BYTES)]
+    assert [row for row, root in enumerate(roots) if not any(root)] == list(missing)
+    return [root if any(root) else b"" for root in roots]
 
 
 @pytest.mark.parametrize("params", [PARAMS, SYNC_PARAMS], ids=["small chunks", "of a sync"])
@@ -198,7 +209,7 @@ def test_stamps_of_many_are_those_of_each(
 def test_of_listed_files_the_large_ones_are_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: bool
 ) -> None:
-    sizes = {"a": 5, "b/c": SMALL_BYTES + 1, "b/d": 0, "b/e": SMALL_BYTES}
+    sizes = {"a": 5, "b/c": READ_BYTES + 1, "b/d": 0, "b/e": SMALL_BYTES}
     contents = {name: os.urandom(size) for name, size in sizes.items()}
     root = write(tmp_path, contents)
     manifest = Manifest()
@@ -209,11 +220,29 @@ def test_of_listed_files_the_large_ones_are_left(
         monkeypatch.setattr("rdc.session.many_roots.can_open", lambda: False)
     with many_roots(root, manifest, files, FileSigner(SYNC_PARAMS, NoCatalog()), keep=True) as found:
         assert found.sizes == list(sizes.values())
-        assert found.roots == [
-            sign(content, SYNC_PARAMS).root if built and len(content) <= SMALL_BYTES else b""
+        assert split(found.roots, found.missing) == [
+            sign(content, SYNC_PARAMS).root if built and len(content) <= READ_BYTES else b""
             for content in contents.values()
         ]
-        assert found.rows == ([0, 2, 3] if built else [])
+        assert list(found.rows) == ([0, 2, 3] if built else [])
+
+
+def test_larger_ones_are_taken_too_where_there_are_few(tmp_path: Path) -> None:
+    """Up to what is read at a time; next to many bytes of others each is left to be looked at singly."""
+    sizes = [READ_BYTES, READ_BYTES + 1, SMALL_BYTES, SMALL_BYTES + 1, *[SMALL_BYTES] * 300]
+    contents = {f"{row:03}": bytes([row % 251]) * size for row, size in enumerate(sizes)}
+    root, manifest = write(tmp_path, contents), Manifest()
+    for path, listing in PackedWalk(root, FilterList(()), lambda _: None):
+        manifest.add(path, listing)
+    signer = FileSigner(SYNC_PARAMS, NoCatalog())
+    for count, missing in ((4, [1]), (len(sizes), [0, 1, 3])):
+        assert (sum(sizes[:count]) > TOGETHER_BYTES) == (count > 4)
+        files = range(count)
+        with many_roots(root, manifest, files, signer, keep=True) as found:
+            assert list(found.missing) == missing
+            assert split(found.roots, found.missing) == [
+                b"" if row in missing else sign(contents[f"{row:03}"], SYNC_PARAMS).root for row in files
+            ]
 
 
 def test_an_interruption_closes_what_was_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from rdc.plan.compare import Change, Difference
 from rdc.progress import Event, ItemChanged, Problem
 from rdc.protocol.messages import RootAnswer, RootRequest
 from rdc.session import content_checks as module
+from rdc.session import many_roots
 from rdc.session.commands import Conversation, Send
 from rdc.session.content_checks import ContentChecks
 from rdc.session.landing import Landing
@@ -139,7 +140,7 @@ class Case:
 
     def root_answer(self, request: RootRequest, files: Sequence[int]) -> RootAnswer:
         contents = [self.files[file].theirs for file in files]
-        roots = [sign(content, SYNC_PARAMS).root for content in contents]
+        roots = b"".join(sign(content, SYNC_PARAMS).root for content in contents)
         references = group_references(roots, SECRET, request.width, request.group)
         whole = request.width == DIGEST_BYTES and request.group == 1
         sizes = tuple(map(len, contents)) if whole else ()
@@ -181,6 +182,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         patch.setattr(module, "FILES_PER_CHECK", 7)
         patch.setattr(module, "OPENED_FILES_LEAST", 2)
         patch.setattr(module, "most_opened", lambda: 4)
+        patch.setattr(many_roots, "READ_BYTES", SMALL_BYTES)
         yield
 
 
@@ -258,9 +260,9 @@ def test_what_is_written_to_after_it_was_read_is_compared_again(
     case = Case(tmp_path, [File(theirs=b"x" * size, listed=size)] * 6)
     groups = iter(range(2))
 
-    def references(roots: Sequence[bytes], *more: Any) -> bytes:
+    def references(roots: bytes, *more: Any) -> bytes:
         # Everything of the group was read by now, and nothing was done about it.
-        if len(roots) == 3 and next(groups) == row // 3:
+        if len(roots) == 3 * DIGEST_BYTES and next(groups) == row // 3:
             write_to(case.paths[row])
         return group_references(roots, *more)
 

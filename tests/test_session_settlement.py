@@ -19,7 +19,7 @@ from rdc.model.kept import EVERYTHING
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import silent
 from rdc.protocol.messages import Start
-from rdc.session.settlement import Settlement
+from rdc.session.settled_tree import SettledTree
 from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest
 from rdc.tree.walk import PackedWalk
@@ -30,12 +30,12 @@ NAMES = ("a", "a-b", "a.b", "b", "c.o", "0")
 
 
 @contextmanager
-def opened(top: Path) -> Iterator[tuple[Root, Settlement]]:
+def opened(top: Path) -> Iterator[tuple[Root, SettledTree]]:
     """As in a run that deletes, which looks at what it left."""
     root = Root.open(os.fsencode(top))
     try:
         start = Start(b"", Kind.DIRECTORY, Metadata(0o755, 0, 0, 0))
-        yield root, Settlement(None, root, start, SyncOptions(delete=True), FILTERS, kept=EVERYTHING)
+        yield root, SettledTree(root, start, SyncOptions(delete=True), FILTERS, kept=EVERYTHING)
     finally:
         root.close()
 
@@ -93,10 +93,10 @@ def test_an_amended_tree_is_the_one_that_a_walk_finds(rng: random.Random, size: 
         changed = edit(rng, top)
         after = walked(top)
         changed = {path for path in changed if (top / os.fsdecode(path)).is_dir() and b".o" not in path}
-        with opened(top) as (_, settlement):
-            slow = settlement._walked_tree(after, before, changed)
-            quick = settlement._amended_tree(after, before, changed)
-            whole = settlement._settled_tree(after, before, changed)
+        with opened(top) as (_, tree):
+            slow = tree._walked_tree(after, before, changed)
+            quick = tree._amended_tree(after, before, changed)
+            whole = tree.read(after, before, changed)
         assert slow is not None
         assert whole is not None
         assert columns(whole) == columns(slow)
@@ -120,10 +120,10 @@ def test_what_still_differs_is_not_settled(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"1")
     before = walked(tmp_path)
-    with opened(tmp_path) as (_, settlement):
-        assert settlement._settled_tree(before, before, {b"b/c"}) is not None
+    with opened(tmp_path) as (_, tree):
+        assert tree.read(before, before, {b"b/c"}) is not None
         (tmp_path / "b/c/file").write_bytes(b"another size")
-        assert settlement._settled_tree(before, before, {b"b/c"}) is None
+        assert tree.read(before, before, {b"b/c"}) is None
         # It is not looked for where nothing was done.
-        assert settlement._settled_tree(before, before, {b"a"}) is not None
-        assert settlement._settled_tree(before, before, {b"gone"}) is None
+        assert tree.read(before, before, {b"a"}) is not None
+        assert tree.read(before, before, {b"gone"}) is None

@@ -98,10 +98,10 @@ def test_what_somebody_meddles_with_is_not_settled(
     source = write_tree(tmp_path / "source", many(entries))
     destination = write_tree(tmp_path / "destination", many(entries) | tree({"extra": b""}))
     (source / "directory-0000" / "file-00007").write_bytes(b"new text")
-    victim, finish = destination / "directory-0000" / "file-00007", Destination.run
+    victim, begin = destination / "directory-0000" / "file-00007", Destination._begin
 
-    def meddled(self: Destination, round_: int) -> object:
-        conversation = finish(self, round_)
+    def meddled(self: Destination) -> None:
+        begin(self)
         directories = self._directories
         last = directories.finish
 
@@ -111,13 +111,12 @@ def test_what_somebody_meddles_with_is_not_settled(
                 victim.write_bytes(b"meddled!")
 
         directories.finish = after  # type: ignore[method-assign]
-        return conversation
 
     catalog = Remembering()
-    monkeypatch.setattr(Destination, "run", meddled)
+    monkeypatch.setattr(Destination, "_begin", meddled)
     sync_in_turns(source, destination, catalog=catalog)
     assert victim.read_bytes() == b"meddled!"
-    monkeypatch.setattr(Destination, "run", finish)
+    monkeypatch.setattr(Destination, "_begin", begin)
     for changed in (1, 0):
         run = sync_in_turns(source, destination, catalog=catalog)
         assert victim.read_bytes() == b"new text"

@@ -111,6 +111,7 @@ class Catalog:
         self._lock = RLock()
         self._file_systems: dict[int, FileSystem] = {}
         self._pending: dict[Place, Entry] = {}
+        self._pending_inodes: set[int] = set()
         self._pending_bytes = 0
         self._pending_since = 0.0
         self._used: set[int] = set()
@@ -182,6 +183,7 @@ class Catalog:
                 before = self._pending.pop(place, None)
                 self._pending_bytes += len(entry.value) - (len(before.value) if before else 0)
                 self._pending[place] = entry
+                self._pending_inodes.add(place[1])
             if (
                 len(self._pending) >= CATALOG_BATCH_ENTRIES
                 or self._pending_bytes >= CATALOG_BATCH_BYTES
@@ -257,15 +259,18 @@ class Catalog:
                 system = self._system_of(device, files)
                 if system is None or system.change_times.proves_nothing:
                     continue
-                rows = [row for row, other in enumerate(files.devices) if other == device]
+                rows: Sequence[int] = range(len(files))
+                own = files.inodes
+                if files.devices.count(device) < len(files):
+                    rows = [row for row, other in enumerate(files.devices) if other == device]
+                    own = array("Q", [files.inodes[row] for row in rows])
                 where, _, which = place_of(system.id, 0, params.id)
-                inodes = array("q", array("Q", [files.inodes[row] for row in rows]).tobytes())
-                places = [(where, inode, which) for inode in inodes]
-                kept = self.database.read(partial(_selected, statement=statement, places=places)) or {}
-                if not kept and not self._pending:
+                inodes = array("q", own.tobytes())
+                kept = self.database.read(partial(_selected, statement, where, which, inodes)) or {}
+                if not kept and self._pending_inodes.isdisjoint(inodes):
                     continue
-                for row, place in zip(rows, places, strict=True):
-                    waiting, known = self._pending.get(place), kept.get(place[1])
+                for row, inode in zip(rows, inodes, strict=True):
+                    waiting, known = self._pending.get((where, inode, which)), kept.get(inode)
                     if waiting is None and known is None:
                         continue
                     state = FileState(system.id, files.identity(row), params.id)
@@ -322,6 +327,7 @@ class Catalog:
     def flush(self) -> None:
         with self._lock:
             entries, self._pending, self._pending_bytes = self._pending, {}, 0
+            self._pending_inodes = set()
             used, self._used = self._used, set()
             settled, self._settled = self._settled, {}
             if not (entries or used or settled):
@@ -417,13 +423,13 @@ class Catalog:
         return self._clock() // DAY_NS
 
 
-def _selected(connection: sqlite3.Connection, statement: str, places: list[Place]) -> dict[int, _Known]:
-    """By inode, what is known of files of one file system."""
+def _selected(
+    statement: str, where: int, which: int, inodes: array[int], connection: sqlite3.Connection
+) -> dict[int, _Known]:
+    """By inode, what is known of files of the file system `where`, signed with the parameters `which`."""
     found = {}
-    ((where, which),) = {(place[0], place[2]) for place in places}
-    inodes = [place[1] for place in places]
     for at in range(0, len(inodes), _FOUND_AT_ONCE):
-        part = inodes[at : at + _FOUND_AT_ONCE]
+        part = inodes[at : at + _FOUND_AT_ONCE].tolist()
         part += part[-1:] * (_FOUND_AT_ONCE - len(part))
         rows = connection.execute(statement, (where, which, CATALOG_ENTRY_BYTES * 2, *part))
         for inode, id_, used, root, stamp, value in rows:

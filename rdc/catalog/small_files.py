@@ -28,7 +28,7 @@ less than reading and hashing it takes."""
 
 @dataclass(frozen=True, slots=True)
 class SmallFiles:
-    """Files of one tree, each of at most SMALL_BYTES, as they were listed."""
+    """Files of one tree, as they were listed; for `sign_small` each has at most SMALL_BYTES."""
 
     root: Root
     paths: bytes

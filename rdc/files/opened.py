@@ -113,10 +113,7 @@ class OpenedFiles:
         if _extension is None:
             raise RuntimeError("nothing can have been opened")
         columns = (self._fds, self.sizes, self.mtimes, self.ctimes)
-        fds, sizes, mtimes, ctimes = (
-            columns if len(rows) == len(self) else (_chosen(c, rows) for c in columns)
-        )
-        content, good = _extension.read_files(fds, sizes, mtimes, ctimes)
+        content, good = _extension.read_files(*(_chosen(column, rows) for column in columns))
         return content, good
 
     def settle(
@@ -127,10 +124,7 @@ class OpenedFiles:
         SETTLED or CHANGED for each."""
         if _extension is None:
             raise RuntimeError("nothing can have been opened")
-        fds, ctimes = self._fds, self.ctimes
-        if len(rows) < len(self):
-            fds = array("i", [fds[row] for row in rows])
-            ctimes = array("q", [ctimes[row] for row in rows])
+        fds, ctimes = _chosen(self._fds, rows), _chosen(self.ctimes, rows)
         outcomes: bytes = _extension.settle_files(
             fds, ctimes, array("Q", entries), wanted.modes, wanted.mtimes, wanted.uids, wanted.gids, owner
         )
@@ -152,4 +146,7 @@ class OpenedFiles:
 
 
 def _chosen(column: array[int], rows: Sequence[int]) -> array[int]:
+    """Increasing rows; those that follow each other cost nothing for each."""
+    if rows and rows[-1] - rows[0] == len(rows) - 1:
+        return column[rows[0] : rows[-1] + 1]
     return array(column.typecode, [column[row] for row in rows])

@@ -20,10 +20,10 @@ static int misfit(const char *what)
     return 0;
 }
 
-/* Columns of this machine's integers: aligned, and of `count` items. */
+/* Columns of this machine's integers: aligned, which an empty one need not be, and of `count` items. */
 static int fits(const Py_buffer *column, size_t count, size_t width)
 {
-    return (size_t)column->len == count * width && (uintptr_t)column->buf % width == 0;
+    return (size_t)column->len == count * width && (!count || (uintptr_t)column->buf % width == 0);
 }
 
 static PyObject *open_files(PyObject *module, PyObject *args)

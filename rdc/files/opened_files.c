@@ -22,14 +22,51 @@
 #include "open_beneath.h"
 #include "tick.h"
 
+#define PARENT_MOST 4000 /* bytes of a directory's path; names in one with a longer path are opened by their own */
+
 /* O_NONBLOCK: opening a fifo that took the file's place must not wait for a writer. */
 #define READ_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
+/* A directory that several paths in a row have: in it a name is found without a walk from the top. */
+typedef struct {
+    char path[PARENT_MOST + 1];
+    size_t length;
+    int fd; /* -1: there is none */
+} parent;
+
+/* Whether `path` is a name in the directory whose path has `length` bytes. */
+static int is_in(const char *path, const char *directory, size_t length)
+{
+    return !strncmp(path, directory, length) && path[length] == '/' && !strchr(path + length + 1, '/');
+}
+
+/* Where that cannot be opened, the whole path is left to fail or not. */
+static void open_parent(parent *above, int directory, const char *path, const char *next)
+{
+    const char *const slash = strrchr(path, '/');
+    const size_t length = slash ? (size_t)(slash - path) : 0;
+
+    if (above->fd >= 0)
+        close(above->fd);
+    above->fd = -1;
+    if (!length || length > PARENT_MOST || !next || !is_in(next, path, length))
+        return;
+    memcpy(above->path, path, length);
+    above->path[length] = 0;
+    above->length = length;
+    above->fd = rdc_open_beneath(directory, above->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 void rdc_open_files(int directory, const char *paths, size_t count, int32_t *fds, const rdc_opened_facts *facts)
 {
+    parent above = {.fd = -1};
+
     for (size_t i = 0; i < count; i++, paths += strlen(paths) + 1) {
         struct stat found;
-        int fd = rdc_open_beneath(directory, paths, READ_FLAGS);
+        if (above.fd < 0 || !is_in(paths, above.path, above.length))
+            open_parent(&above, directory, paths, i + 1 < count ? paths + strlen(paths) + 1 : NULL);
+        int fd = above.fd < 0 ? rdc_open_beneath(directory, paths, READ_FLAGS)
+                              : rdc_open_beneath(above.fd, paths + above.length + 1, READ_FLAGS);
 
         if (fd >= 0 && (fstat(fd, &found) || !S_ISREG(found.st_mode))) {
             close(fd);
@@ -46,6 +83,8 @@ void rdc_open_files(int directory, const char *paths, size_t count, int32_t *fds
         facts->mtimes[i] = rdc_nanoseconds(found.st_mtim);
         facts->ctimes[i] = rdc_nanoseconds(found.st_ctim);
     }
+    if (above.fd >= 0)
+        close(above.fd);
 }
 
 static int read_whole(int fd, uint8_t *to, uint64_t size)

@@ -31,11 +31,14 @@ if TYPE_CHECKING:
         nonzero_bytes,
         pack_mask,
         pack_varints,
+        put_rows,
         put_targets,
         relative_targets,
         root_messages,
+        row_paths,
         short_references,
         sum_words,
+        take_rows,
         take_targets,
         target_mask,
         unpack_varints,
@@ -63,11 +66,14 @@ else:
     nonzero_bytes = _module.nonzero_bytes
     pack_mask = _module.pack_mask
     pack_varints = _module.pack_varints
+    put_rows = _module.put_rows
     put_targets = _module.put_targets
     relative_targets = _module.relative_targets
     root_messages = _module.root_messages
+    row_paths = _module.row_paths
     short_references = _module.short_references
     sum_words = _module.sum_words
+    take_rows = _module.take_rows
     take_targets = _module.take_targets
     target_mask = _module.target_mask
     unpack_varints = _module.unpack_varints
@@ -94,11 +100,14 @@ __all__ = [
     "nonzero_bytes",
     "pack_mask",
     "pack_varints",
+    "put_rows",
     "put_targets",
     "relative_targets",
     "root_messages",
+    "row_paths",
     "short_references",
     "sum_words",
+    "take_rows",
     "take_targets",
     "target_mask",
     "unpack_varints",

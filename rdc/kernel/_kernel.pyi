@@ -54,6 +54,13 @@ def node_names(
     place: tuple[int, int, int],
     /,
 ) -> tuple[bytes, bytes, tuple[int, int, int]]: ...
+def put_rows(
+    column: WriteableBuffer, width: int, rows: ReadableBuffer, values: ReadableBuffer, /
+) -> None: ...
+def row_paths(
+    text: ReadableBuffer, texts: ReadableBuffer, firsts: ReadableBuffer, rows: ReadableBuffer, /
+) -> bytes: ...
+def take_rows(column: ReadableBuffer, width: int, rows: ReadableBuffer, /) -> bytes: ...
 def root_messages(
     head: ReadableBuffer,
     sizes: ReadableBuffer,

@@ -29,6 +29,7 @@ from rdc.kernel.constants import (
     trait_mix,
 )
 from rdc.kernel.pure_blocks import block_fingerprints, match_blocks, match_runs
+from rdc.kernel.pure_chosen_rows import put_rows, take_rows
 from rdc.kernel.pure_code_blanks import (
     bit_counts,
     blank_targets,
@@ -41,6 +42,7 @@ from rdc.kernel.pure_code_blanks import (
 from rdc.kernel.pure_code_targets import absolute_targets, relative_targets
 from rdc.kernel.pure_manifest_nodes import node_columns, node_names
 from rdc.kernel.pure_root_messages import root_messages
+from rdc.kernel.pure_row_paths import row_paths
 from rdc.kernel.pure_similarity import TraitIndex, TraitPairs
 from rdc.kernel.pure_siphash import siphash
 from rdc.kernel.pure_varints import pack_varints, unpack_varints
@@ -73,11 +75,14 @@ __all__ = [
     "hide",
     "pack_mask",
     "pack_varints",
+    "put_rows",
     "put_targets",
     "relative_targets",
     "root_messages",
+    "row_paths",
     "short_references",
     "sum_words",
+    "take_rows",
     "take_targets",
     "target_mask",
     "unpack_varints",

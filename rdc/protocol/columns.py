@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
-from operator import lt
+from itertools import accumulate
+from itertools import count as numbers
+from operator import add, lt, sub
 
 __all__ = [
     "decode_fixed",
@@ -73,8 +74,9 @@ def pack_gaps(values: Sequence[int]) -> bytes:
     """Strictly increasing integers >= 0 as a column: the first, then each difference less one."""
     if not values:
         return b""
-    gaps = [values[0]]
-    gaps += [after - before - 1 for before, after in pairwise(values)]
+    # Less one each: what is left between two is their difference less one.
+    packed = list(map(sub, values, numbers()))
+    gaps = [values[0], *map(sub, packed[1:], packed)]
     if min(gaps) < 0:
         raise ValueError("not strictly increasing")
     return pack_column(gaps)
@@ -86,7 +88,7 @@ def unpack_gaps(data: bytes, count: int, limit: int) -> tuple[int, ...]:
     if not gaps:
         raise ValueError("empty")
     # Python integers do not wrap, so the last sum is the largest and the one to check.
-    values = tuple(accumulate(gaps, lambda total, gap: total + gap + 1))
+    values = tuple(map(add, accumulate(gaps), numbers()))
     if values[-1] > limit:
         raise ValueError(f"ordinal {values[-1]} past {limit}")
     return values

@@ -16,6 +16,7 @@ from rdc.records import replace
 from rdc.session.announcement import check_announced, check_path
 from rdc.session.commands import Receive, Send
 from rdc.session.directories import Announced, writing_code
+from rdc.session.leftovers import Leftovers
 from rdc.session.receiving import Receiving
 from rdc.session.vanished import Vanished
 
@@ -60,12 +61,12 @@ class ChangesTurn:
         self._filters = filters
         self._options = options
         self._news = news
+        self._leftovers = Leftovers(place.root)
         self._receiving = Receiving(
-            place, start, options, filters, secret, signer, news, kept=kept, seeks=True
+            place, start, options, filters, secret, signer, self._leftovers, news, kept=kept, seeks=True
         )
         self._wanted = self._receiving.wanted
         self._landing = self._receiving.landing
-        self._leftovers = self._receiving.leftovers
         self._transfers = self._receiving.transfers
         self._deletion = self._receiving.deletion
         self._directories = self._receiving.directories

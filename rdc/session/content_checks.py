@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
+from itertools import compress
 from math import isqrt
 
 from rdc.errors import FileError
 from rdc.files.opened import most_opened
+from rdc.kernel import put_rows, take_rows
 from rdc.limits import FILES_PER_GROUP, FILES_PER_MESSAGE, OPENED_FILES_LEAST
 from rdc.protocol.messages import RootRequest
 from rdc.session.commands import Send
 from rdc.session.file_queue import FileQueue
+from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.records import group_references
 from rdc.typed import NamedTuple
 
@@ -45,6 +49,15 @@ FILES_PER_CHECK = 1024
 
 _ASKED, _TOUCHED = 1, 2
 """Marks of a file: its root was asked for; only its mtime says that it differs."""
+
+_MARKS = range(1 << 2)
+"""All there can be of a file."""
+
+_WITH = [bytes([known | mark for known in _MARKS]).ljust(256, b"\0") for mark in _MARKS]
+_WITHOUT = [bytes([known & ~mark for known in _MARKS]).ljust(256, b"\0") for mark in _MARKS]
+_HAS = [bytes([known & mark > 0 for known in _MARKS]).ljust(256, b"\0") for mark in _MARKS]
+"""By mark: what it makes of all those of a file, and its absence; whether it is among them. For
+bytes.translate."""
 
 
 class _Root(NamedTuple):
@@ -109,18 +122,21 @@ class ContentChecks:
     def _ask(self, files: Sequence[int], marks: int) -> None:
         if files[-1] >= len(self._marks):
             self._marks += bytes(files[-1] + 1 - len(self._marks))
-        known = self._marks
-        for file in files:
-            known[file] |= marks
+        rows = array("Q", files)
+        known = take_rows(self._marks, 1, rows)
+        put_rows(self._marks, 1, rows, known.translate(_WITH[marks]))
         self._asked += len(files)
 
     def _answered(self, files: Sequence[int]) -> None:
         """Takes _ASKED from all of these."""
-        marks = self._marks
-        for file in files:
-            if marks[file] & _ASKED:
-                marks[file] ^= _ASKED
-                self._asked -= 1
+        self._asked -= sum(self._unmarked(files, _ASKED))
+
+    def _unmarked(self, files: Sequence[int], mark: int) -> bytes:
+        """A byte for each of these: 1 where it had the mark, which it has no more."""
+        rows = array("Q", files)
+        marks = take_rows(self._marks, 1, rows)
+        put_rows(self._marks, 1, rows, marks.translate(_WITHOUT[mark]))
+        return marks.translate(_HAS[mark])
 
     def _take_mark(self, file: int, mark: int) -> bool:
         """Whether the file had it; then it has it no more."""
@@ -150,25 +166,33 @@ class ContentChecks:
         context, group = self._context, message.group
         self._answered(files)
         with self._many_roots(files) as many:
-            roots: list[bytes | None] = []
-            singly: dict[int, _Root] = {}
-            for row, file in enumerate(files):
-                size = message.sizes[first + row] if message.sizes else None
-                if many.roots[row] and size in {None, many.sizes[row]}:
-                    roots.append(many.roots[row])
-                    continue
+            roots, singly, without = bytearray(many.roots), dict[int, _Root](), set[int]()
+            sizes = message.sizes[first : first + len(files)]
+            missing = many.missing
+            if sizes and sizes != tuple(many.sizes):
+                others = [row for row, size in enumerate(sizes) if size != many.sizes[row]]
+                missing = sorted({*missing, *others})
+            for row in missing:
+                file, size = files[row], sizes[row] if sizes else None
                 found = self._roots.pop(file, None) or (yield from self._root(file, size, round_))
-                roots.append(None if found is None else found.root)
-                if found is not None:
+                if found is None:
+                    without.add(row)
+                else:
                     singly[row] = found
+                    roots[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES] = found.root
+            width, begin = message.width, first // group * message.width
+            held = group_references(roots, context.secret, width, group)
+            told = message.roots[begin : begin + len(held)]
+            if held == told and not without:
+                self._same(files, range(len(files)), many, singly)
+                return
             same: list[int] = []
-            for at in range(0, len(files), group):
-                rows = range(at, min(at + group, len(files)))
-                held = [root for row in rows if (root := roots[row]) is not None]
-                reference = None
-                if len(held) == len(rows):
-                    reference = group_references(held, context.secret, message.width, group)
-                if reference == message.root((first + at) // group):
+            for number, at in enumerate(range(0, len(files), group)):
+                rows, here = (
+                    range(at, min(at + group, len(files))),
+                    slice(number * width, (number + 1) * width),
+                )
+                if held[here] == told[here] and without.isdisjoint(rows):
                     same += rows
                 elif group > 1:
                     self._suspect(files, rows, many, singly)
@@ -181,9 +205,11 @@ class ContentChecks:
         from rdc.session.many_roots import ManyRoots, many_roots
 
         context = self._context
-        known = not (self._roots.keys().isdisjoint(files) and self._restless.isdisjoint(files))
+        known = any(
+            singly and not singly.isdisjoint(files) for singly in (self._roots.keys(), self._restless)
+        )
         if known or not OPENED_FILES_LEAST <= len(files) <= most_opened():
-            return ManyRoots([b""] * len(files), [0] * len(files), [], None)
+            return ManyRoots.none(len(files), [0] * len(files))
         # A file that turns out to be the same gets another ctime with its mtime: what the catalog was told of
         # it would be worth nothing.
         keep = not self._marks[files[0]] & _TOUCHED
@@ -194,10 +220,12 @@ class ContentChecks:
     ) -> None:
         """The files of a group that differs, these rows of `files`, are asked about one by one."""
         self._suspects.extend(files[rows[0] : rows[-1] + 1])
+        missing = set(many.missing)
         for row in rows:
             found = singly.get(row)
-            if found is None and many.small is not None and many.roots[row]:
-                found = _Root(many.roots[row], many.small.opened.identity(bisect_left(many.rows, row)))
+            if found is None and many.small is not None and row not in missing:
+                root = many.roots[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES]
+                found = _Root(root, many.small.opened.identity(bisect_left(many.rows, row)))
             if found is not None:
                 self._roots[files[row]] = found
 
@@ -238,29 +266,26 @@ class ContentChecks:
         context = self._context
         restless: Sequence[int] = ()
         if many.small is not None:
-            number_of = {row: number for number, row in enumerate(many.rows)}
-            rows = [row for row in same if row not in singly]
-            numbers = [number_of[row] for row in rows]
-            restless = context.landing.settle_many([files[row] for row in rows], many.small.opened, numbers)
+            rows = same if not singly else [row for row in same if row not in singly]
+            numbers = rows
+            if len(many.rows) < len(files):
+                number_of = {row: number for number, row in enumerate(many.rows)}
+                numbers = [number_of[row] for row in rows]
+            chosen = files if len(rows) == len(files) else [files[row] for row in rows]
+            restless = context.landing.settle_many(chosen, many.small.opened, numbers)
             self._restless.update(restless)
             self._suspects.extend(restless)
-        compared = advanced = 0
+        for row in singly.keys() & same if singly else ():
+            context.landing.same(files[row], None, singly[row].held)
         sizes = many.sizes if many.small is not None else context.entries.sizes_of(files)
-        marks, unsettled = self._marks, self._restless
-        for row in same:
-            file, size = files[row], sizes[row]
-            if row in singly:
-                context.landing.same(file, None, singly[row].held)
-            elif restless and file in unsettled:
-                continue
-            if unsettled:
-                unsettled.discard(file)
-            compared += size
-            if marks[file] & _TOUCHED:
-                marks[file] ^= _TOUCHED
-                advanced += size
-        context.tally.compared(compared)
-        context.tally.advance(advanced)
+        if restless or len(same) < len(files):
+            unsettled = set(restless)
+            same = [row for row in same if files[row] not in unsettled]
+            files, sizes = [files[row] for row in same], [sizes[row] for row in same]
+        if self._restless:
+            self._restless.difference_update(files)
+        context.tally.compared(sum(sizes))
+        context.tally.advance(sum(compress(sizes, self._unmarked(files, _TOUCHED))))
 
     def take_failure(self, file: int) -> bool:
         """The source could not read this file; False when its root was not asked for."""

@@ -26,10 +26,9 @@ from rdc.records import dataclass
 from rdc.session.announcement import check_announced
 from rdc.session.commands import Flush, Receive, Send
 from rdc.session.discovery import discover, next_message
-from rdc.session.listing_intake import ListingIntake
+from rdc.session.leftovers import Leftovers
 from rdc.session.own_tree import OwnTree
 from rdc.session.place import unkept_attributes
-from rdc.session.receiving import Receiving
 from rdc.session.settlement import Settlement
 from rdc.tree.manifest import Manifest, covering_root
 
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from rdc.session.commands import Conversation
     from rdc.session.news import News
     from rdc.session.place import Place
+    from rdc.session.receiving import Receiving
     from rdc.session.settlement import Settlements
     from rdc.session.vanished import Vanished
     from rdc.session.wanted_attributes import WantedAttributes
@@ -95,14 +95,17 @@ class Destination:
             from rdc.tree.filters import FilterList
 
             filters = FilterList(())
+        self._place = place
         self._root = place.root
         self._name = place.name
         self._start = start
         self._options = options
         self._filters = filters
         self._secret = secret
+        self._signer = signer
         self._news = news
         self._whole = whole
+        self._pack = pack
         self._described = kept
         self._kept = kept = kept.both(start.kept)
         self._settlement = Settlement(settlements, place.root, start, options, filters, kept=kept)
@@ -123,35 +126,10 @@ class Destination:
         if unkept is not None:
             self._news.report(Problem(ExitCode.OK, b"", unkept))
         self._own: Manifest | None = None
-        self._equal = False
-        """The manifests' roots were enough."""
         self._adopted = False
         """Extended attributes are those that were here before."""
         self._boundary = self._own_boundary()
-        self._receiving = Receiving(
-            place,
-            start,
-            options,
-            filters,
-            secret,
-            signer,
-            news,
-            kept=kept,
-            seeks=not place.new and (options.checksum or not whole),
-            new=place.new,
-            pack=pack,
-            boundary=self._boundary,
-            links=self._links,
-            attributes=self._attributes,
-        )
-        self._wanted = self._receiving.wanted
-        self._landing = self._receiving.landing
-        self._leftovers = self._receiving.leftovers
-        self._tally = self._receiving.tally
-        self._transfers = self._receiving.transfers
-        self._deletion = self._receiving.deletion
-        self._directories = self._receiving.directories
-        self._extras = self._receiving.extras
+        self._leftovers = Leftovers(place.root)
         self._own_tree = OwnTree(
             place.root,
             filters,
@@ -163,15 +141,48 @@ class Destination:
             kinds=kept.attributes,
             dry=options.dry_run,
         )
+        self._totals: _Totals | None = None
+        self._receiving: Receiving | None = None
+        """None: the manifests' roots were enough."""
+
+    def _begin(self) -> None:
+        """Makes what brings the tree up. Many runs find that nothing is to be done, and load none of it."""
+        from rdc.session.listing_intake import ListingIntake
+        from rdc.session.receiving import Receiving
+
+        place, options = self._place, self._options
+        self._receiving = receiving = Receiving(
+            place,
+            self._start,
+            options,
+            self._filters,
+            self._secret,
+            self._signer,
+            self._leftovers,
+            self._news,
+            kept=self._kept,
+            seeks=not place.new and (options.checksum or not self._whole),
+            new=place.new,
+            pack=self._pack,
+            boundary=self._boundary,
+            links=self._links,
+            attributes=self._attributes,
+        )
+        self._wanted = receiving.wanted
+        self._landing = receiving.landing
+        self._tally = receiving.tally
+        self._transfers = receiving.transfers
+        self._deletion = receiving.deletion
+        self._directories = receiving.directories
+        self._extras = receiving.extras
         self._intake = ListingIntake(
             self._wanted,
             self._directories,
             self._own_tree,
-            only=start.only,
+            only=self._start.only,
             name=place.name,
             attributes=self._attributes,
         )
-        self._totals: _Totals | None = None
 
     def _own_boundary(self) -> Boundary | None:
         """Beyond which nothing is to be deleted."""
@@ -195,50 +206,59 @@ class Destination:
         """Compares, fetches what differs, deletes, and ends with its account."""
         try:
             if self._whole:
+                self._begin()
                 round_ = yield from self._serve(round_)
             else:
                 round_ = yield from self._meet(round_)
             if self._totals is None:
                 raise ProtocolError("the source did not describe its tree")
-            self._landing.flush()
-            yield from self._transfers.move(self._deletion.spare, round_)
-            if not self._transfers.idle:
-                yield from self._transfers.pump(round_)
-                round_ = yield from self._serve(round_)
-            self._landing.flush()
-            if self._options.delete:
-                self._extras.delete(self._totals.entries, self._totals.read_errors)
-            self._directories.unblock(self._totals.read_errors)
-            self._deletion.finish()
-            if not self._transfers.idle:
-                yield from self._transfers.pump(round_)
-                round_ = yield from self._serve(round_)
-                self._landing.flush()
-            if self._links:
-                round_ = yield from self._link(self._links, self._totals.read_errors, round_)
+            receiving = self._receiving
+            if receiving is not None:
+                round_ = yield from self._complete(receiving, self._totals, round_)
             if not self._options.dry_run:
                 self._leftovers.sweep()
-            self._directories.finish()
-            if self._attributes is not None and not self._equal:
-                top = None if self._start.only else self._start.metadata
-                self._receiving.attribute(self._attributes, top, adopted=self._adopted)
+            if receiving is not None:
+                self._directories.finish()
+                if self._attributes is not None:
+                    top = None if self._start.only else self._start.metadata
+                    receiving.attribute(self._attributes, top, adopted=self._adopted)
         except BaseException:
-            self._receiving.wind_down()
+            if self._receiving is not None:
+                self._receiving.wind_down()
             raise
         if self._may_settle:
             self._settlement.settle(self._wanted, self._own, self._directories.changed)
         yield from self._news.tell(round_)
-        done = self._receiving.account(ExitCode.OK)
+        if receiving is None:
+            done = Done(0, 0, 0, 0, self._news.errors, ExitCode.OK)
+        else:
+            done = receiving.account(ExitCode.OK)
         yield Send(done, round_)
         return done
 
-    def _link(self, links: LinkTable, read_errors: int, round_: int) -> Conversation[int]:
-        """Gives files their further names, now that all else is in place."""
-        self._receiving.link(links, read_errors)
+    def _complete(self, receiving: Receiving, totals: _Totals, round_: int) -> Conversation[int]:
+        """Everything was compared: fetches what is not here yet, and deletes."""
+        self._landing.flush()
+        yield from self._transfers.move(self._deletion.spare, round_)
+        if not self._transfers.idle:
+            yield from self._transfers.pump(round_)
+            round_ = yield from self._serve(round_)
+        self._landing.flush()
+        if self._options.delete:
+            self._extras.delete(totals.entries, totals.read_errors)
+        self._directories.unblock(totals.read_errors)
+        self._deletion.finish()
         if not self._transfers.idle:
             yield from self._transfers.pump(round_)
             round_ = yield from self._serve(round_)
             self._landing.flush()
+        if self._links:
+            # Files get their further names now that all else is in place.
+            receiving.link(self._links, totals.read_errors)
+            if not self._transfers.idle:
+                yield from self._transfers.pump(round_)
+                round_ = yield from self._serve(round_)
+                self._landing.flush()
         return round_
 
     # By listing: everything the source has, directory by directory
@@ -276,8 +296,9 @@ class Destination:
         """Everything was compared."""
         self._totals = totals
         self._directories.give_up()
-        if self._links is not None and self._receiving.left is not None:
-            self._links = self._receiving.left.remaining(self._links)
+        left = None if self._receiving is None else self._receiving.left
+        if self._links is not None and left is not None:
+            self._links = left.remaining(self._links)
         deletes = len(self._extras.found) if self._options.delete else 0
         extra = self._extras.found
 
@@ -307,17 +328,18 @@ class Destination:
         offered = yield from self._offered()
         offer, round_ = offered.manifest, offered.round
         totals = _Totals(offer.entries, offer.files, offer.bytes, offer.read_errors)
+        if self._name is None:
+            own_root = self._own_tree.digest(own, self._kept)
+            equal = own_root == offer.root and not (self._own_tree.unreadable and self._options.delete)
+            if equal or self._settlement.is_settled(offer.root, own_root):
+                self._settlement.again(offer.root, own_root)
+                self._totals = totals
+                self._news.report(PlanKnown(0, 0, 0))
+                return round_
+        self._begin()
         if self._name is not None:
             # One file under another name: a manifest cannot tell.
             return (yield from self._list_all(round_))
-        own_root = self._own_tree.digest(own, self._kept)
-        equal = own_root == offer.root and not (self._own_tree.unreadable and self._options.delete)
-        if equal or self._settlement.is_settled(offer.root, own_root):
-            self._equal = True
-            self._settlement.again(offer.root, own_root)
-            self._directories.expected.clear()
-            self._conclude(totals)
-            return round_
         if offer.entries <= SMALL_MANIFEST or offer.further != self._own_tree.further[:FURTHER_BYTES]:
             return (yield from self._list_all(round_))
         round_ = yield from discover(
@@ -396,9 +418,9 @@ class Destination:
         """Whether the run was clean, and left two trees that may differ all the same: entries of ours that
         the source does not have, special files of the source's."""
         return (
-            not (
-                self._equal
-                or self._options.hard_links
+            self._receiving is not None
+            and not (
+                self._options.hard_links
                 or self._attributes is not None
                 or self._news.codes
                 or self._options.dry_run

@@ -115,7 +115,7 @@ class FileAnswers:
     def _send_digest(self, message: DigestRequest, round_: int) -> Conversation[None]:
         found = yield from self._roots.find(message.files, round_, keep=True)
         if found.files:
-            yield Send(DigestAnswer(blake3(b"".join(found.roots)).digest()), round_)
+            yield Send(DigestAnswer(blake3(found.roots).digest()), round_)
 
     def _send_traits(self, message: TraitsRequest, round_: int) -> Conversation[None]:
         from rdc.similarity.coarse import coarse_traits

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
+
 from rdc.errors import FileError, RdcError
 from rdc.files.commit import CommitGroup
 from rdc.files.small import NewVersions
+from rdc.kernel import put_rows, take_rows
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Decision, Difference
 from rdc.plan.itemize import RENAMING, itemize
@@ -32,6 +35,10 @@ NEW_FILE = itemize(Kind.FILE, Decision(Change.CREATE, -1, -1, Difference.NONE), 
 
 DIFFERENCES = tuple(map(Difference, range(1 << len(Difference))))
 """Every set of differences, by its bits."""
+
+
+_DIFFERS = bytes(code > 0 and (code - 1) % len(DIFFERENCES) > 0 for code in range(256))
+"""Whether a decision's byte says that metadata differ."""
 
 
 class Landing:
@@ -109,10 +116,10 @@ class Landing:
         those that were changed since, of which nothing is said and nothing was done."""
         from rdc.files.opened import CHANGED, SETTLED
 
-        decisions = self._decisions.pop_many(files)
-        known = [number for number, found in enumerate(decisions) if found is not None and found.difference]
-        if len(known) < len(files):
-            decisions = [decisions[number] for number in known]
+        codes = self._decisions.take(files)
+        if 0 in codes.translate(_DIFFERS):
+            known = [number for number, code in enumerate(codes) if _DIFFERS[code]]
+            codes = bytes([codes[number] for number in known])
             files, rows = [files[number] for number in known], [rows[number] for number in known]
         if not files:
             return []
@@ -125,9 +132,8 @@ class Landing:
             return []
         changed = []
         paths = self._entries.paths(files)
-        for file, row, path, decision, outcome in zip(files, rows, paths, decisions, outcomes, strict=True):
-            if decision is None:
-                continue
+        for file, row, path, code, outcome in zip(files, rows, paths, codes, outcomes, strict=True):
+            decision = self._decisions.decision(code)
             if outcome == SETTLED:
                 self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=False, new=False), path))
                 continue
@@ -178,12 +184,12 @@ class Landing:
         """Takes over verified contents, one after the other, of these files; each replaces exactly what is
         expected. The rows where something else is by now, and those to be tried one by one: nothing is there
         of either."""
-        entries = self._entries
+        entries, rows = self._entries, array("Q", files)
         versions = NewVersions(
             paths,
             expected,
             *(
-                b"".join([column[width * file : width * file + width] for file in files])
+                take_rows(column, width, rows)
                 for column, width in (
                     (entries.modes, 2),
                     (entries.sizes, 8),
@@ -276,20 +282,22 @@ class _Decisions:
 
     def pop(self, file: int) -> Decision | None:
         """What was put for a file, the once; None for one that was not there."""
-        return self.pop_many((file,))[0]
-
-    def pop_many(self, files: Sequence[int]) -> list[Decision | None]:
-        """The same for some increasing ones."""
-        codes, end = self._codes, len(self._codes)
-        found = [self._decision(codes[file]) if file < end else None for file in files]
-        for file in files:
-            if file < end:
-                codes[file] = 0
-        return found
-
-    def _decision(self, code: int) -> Decision | None:
-        if not code:
+        if not self.has(file):
             return None
+        code, self._codes[file] = self._codes[file], 0
+        return self.decision(code)
+
+    def take(self, files: Sequence[int]) -> bytes:
+        """The same for some increasing ones: what `decision` makes one of, a byte each, 0 for none."""
+        if files and files[-1] >= len(self._codes):
+            self._codes += bytes(files[-1] + 1 - len(self._codes))
+        rows = array("Q", files)
+        codes = take_rows(self._codes, 1, rows)
+        put_rows(self._codes, 1, rows, bytes(len(rows)))
+        return codes
+
+    def decision(self, code: int) -> Decision:
+        """The one that this byte, not 0, stands for."""
         made = self._made.get(code)
         if made is None:
             change, difference = divmod(code - 1, len(DIFFERENCES))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from rdc.errors import ExitCode, FileError
 from rdc.model.attributes import AttributeKinds
 from rdc.progress import Problem
-from rdc.session.directories import writing_code
-from rdc.session.rights import lend_rights
 from rdc.tree.manifest import Manifest, covering_root, further_digest
 from rdc.tree.walk import PackedWalk
 
@@ -144,6 +142,8 @@ class OwnTree:
         try:
             listing = self._listing(path, stale, on_lent)
         except FileError as error:
+            from rdc.session.directories import writing_code
+
             self._news.report(Problem(writing_code(error), path, str(error)))
             return None
         if stale:
@@ -154,6 +154,8 @@ class OwnTree:
         try:
             return self._root.list(path, on_temporary=stale.append)
         except FileError as error:
+            from rdc.session.rights import lend_rights
+
             closed = isinstance(error.__cause__, PermissionError) and not self._dry
             if not (closed and lend_rights(self._root, path)):
                 raise

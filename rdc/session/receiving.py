@@ -10,7 +10,6 @@ from rdc.session.deletion import Deletion
 from rdc.session.directories import Directories
 from rdc.session.extras import Extras
 from rdc.session.landing import Landing
-from rdc.session.leftovers import Leftovers
 from rdc.session.tally import Tally
 from rdc.session.transfer import Transfers
 from rdc.session.transfer_context import TransferContext
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from rdc.protocol.messages import Start
     from rdc.session.boundary import Boundary
     from rdc.session.left_alone import LeftAlone
+    from rdc.session.leftovers import Leftovers
     from rdc.session.news import News
     from rdc.session.place import Place
     from rdc.session.wanted_attributes import WantedAttributes
@@ -45,6 +45,7 @@ class Receiving:
         filters: FilterList,
         secret: bytes,
         signer: FileSigner,
+        leftovers: Leftovers,
         news: News,
         *,
         kept: Kept,
@@ -55,9 +56,9 @@ class Receiving:
         links: LinkTable | None = None,
         attributes: WantedAttributes | None = None,
     ) -> None:
-        """`kept`: what both sides keep. `seeks`, `pack`: as TransferContext has them. `new`: nothing is at
-        the place yet. `boundary`: beyond which nothing is deleted. `links`, `attributes`: as Directories has
-        them."""
+        """`leftovers`: of earlier runs, as they are met. `kept`: what both sides keep. `seeks`, `pack`: as
+        TransferContext has them. `new`: nothing is at the place yet. `boundary`: beyond which nothing is
+        deleted. `links`, `attributes`: as Directories has them."""
         self._place = place
         self._options = options
         self._kept = kept
@@ -67,13 +68,12 @@ class Receiving:
             place.root, self.wanted, news, fsync=options.fsync, owner=kept.owner, dry=options.dry_run
         )
         self.landing.attributes = attributes
-        self.leftovers = Leftovers(place.root)
         self.tally = Tally(news)
         context = TransferContext(
             place.root,
             self.wanted,
             self.landing,
-            self.leftovers,
+            leftovers,
             secret,
             signer,
             news,

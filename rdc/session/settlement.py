@@ -6,17 +6,9 @@ such a pair again would cost a descent each time.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
 from blake3 import blake3
 
-from rdc.errors import FileError
-from rdc.model.entries import EMPTY_LISTING, Kind, strings
-from rdc.plan.compare import compare, difference
-from rdc.plan.outcome import outcome
-from rdc.progress import silent
-from rdc.tree.manifest import Manifest
-from rdc.tree.walk import PackedWalk, join
+from rdc.model.entries import Kind
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
@@ -24,19 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from rdc.files.confined import Root
-    from rdc.model.entries import Listing, PackedListing
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
     from rdc.protocol.messages import Start
     from rdc.tree.filters import FilterList
+    from rdc.tree.manifest import Manifest
 
 __all__ = ["Settlement", "Settlements"]
-
-_NOTHING = EMPTY_LISTING.packed()
-
-
-class _UnsettledError(Exception):
-    """A directory still differs."""
 
 
 class Settlements(Protocol):
@@ -92,7 +78,11 @@ class Settlement:
         """
         if self._settlements is None:
             return
-        own = self._settled_tree(wanted, before, changed)
+        from rdc.plan.compare import difference
+        from rdc.session.settled_tree import SettledTree
+
+        tree = SettledTree(self._root, self._start, self._options, self._filters, kept=self._kept)
+        own = tree.read(wanted, before, changed)
         if own is None:
             return
         top = None if self._start.only else self._root.metadata(b"")
@@ -103,85 +93,6 @@ class Settlement:
         own_root = own.root(top, self._kept)
         if source_root != own_root:
             self._settlements.settle(self._key(source_root, own_root))
-
-    def _settled_tree(
-        self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]
-    ) -> Manifest | None:
-        """Our tree as the run left it; None when something in it is still to be done, or it is unreadable."""
-        try:
-            own = None if before is None else self._amended_tree(wanted, before, changed)
-            return self._walked_tree(wanted, before, changed) if own is None else own
-        except (FileError, _UnsettledError):
-            return None
-
-    def _amended_tree(
-        self, wanted: Manifest, before: Manifest, changed: AbstractSet[bytes]
-    ) -> Manifest | None:
-        """`before` with its directories in `changed` as they are now; None where others came or went, which
-        takes a walk.
-
-        Where the options say what was done they are not read again, which of a tree with changes all over
-        would be half of a walk: this manifest and `wanted` differ in nothing that is to be done, and should
-        somebody have meddled, then no tree has it.
-        """
-        own, row = Manifest(), 0
-        for path in sorted(changed, key=_walk_order):
-            number = before.number(path)
-            known = _NOTHING if number is None else before.packed(number)
-            if self._options.delete or self._options.narrows:
-                listing = self._read(path)
-                self._demand_settled(wanted, path, listing)
-            else:
-                theirs = wanted.number(path)
-                listing = outcome(_NOTHING if theirs is None else wanted.packed(theirs), known)
-            held, found = _directories_in(known), _directories_in(listing)
-            if held - found or any(join(path, name) not in changed for name in found - held):
-                return None
-            if number is None:
-                at = bisect_left(before.directories, _walk_order(path), key=_walk_order)
-                first = end = before.firsts[at] if at < len(before.firsts) else len(before)
-            else:
-                first, end = before.firsts[number], before.end(number)
-            own.take(before, row, first)
-            own.add(path, listing)
-            row = end
-        own.take(before, row, len(before))
-        return own
-
-    def _read(self, path: bytes) -> PackedListing:
-        """What a walk finds in one directory."""
-        only = self._start.only or None
-        walk = PackedWalk(self._root, self._filters, silent, only=only, start=path)
-        return next(iter(walk)).listing
-
-    def _walked_tree(
-        self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]
-    ) -> Manifest | None:
-        def unchanged(path: bytes) -> PackedListing | None:
-            number = None if before is None or path in changed else before.number(path)
-            return None if before is None or number is None else before.packed(number)
-
-        walk = PackedWalk(self._root, self._filters, silent, only=self._start.only or None, known=unchanged)
-        own = Manifest()
-        for path, listing in walk:
-            own.add(path, listing)
-            if before is None or path in changed or before.number(path) is None:
-                self._demand_settled(wanted, path, listing)
-        return None if walk.read_errors else own
-
-    def _demand_settled(self, wanted: Manifest, path: bytes, listing: PackedListing) -> None:
-        number = wanted.number(path)
-        there = EMPTY_LISTING if number is None else wanted.listing(number)
-        if self._differs(there, listing.unpacked()):
-            raise _UnsettledError
-
-    def _differs(self, wanted: Listing, held: Listing) -> bool:
-        comparison = compare(wanted, held, kept=self._kept, checksum=False)
-        if self._options.narrows:
-            from rdc.plan.narrowing import narrow
-
-            comparison = narrow(comparison, wanted, held, options=self._options, kept=self._kept).comparison
-        return bool(comparison)
 
     def _key(self, source_root: bytes, own_root: bytes) -> bytes:
         """What is compared depends on the options named here; what the filter rules leave is in the roots."""
@@ -194,13 +105,3 @@ class Settlement:
         if asked.one_file_system:
             options += repr(sorted(self.mount_points)).encode()
         return blake3(b"rdc settled 1" + source_root + own_root + options).digest()
-
-
-def _walk_order(path: bytes) -> bytes:
-    """Sorts directories as a walk finds them: no name has a byte as low as NUL."""
-    return path.replace(b"/", b"\0")
-
-
-def _directories_in(listing: PackedListing) -> set[bytes]:
-    names = strings(listing.names)
-    return {names[row] for row in listing.rows_of(Kind.DIRECTORY)}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from array import array
 
-from blake3 import blake3
-
 from rdc.errors import ProtocolError
 from rdc.kernel import pack_varints, short_references, unpack_varints
+from rdc.kernel.naming import name_parts
 from rdc.limits import NODE_RECORDS_MAX
 from rdc.protocol.varint import encode_varint
 from rdc.records import dataclass
@@ -15,8 +14,6 @@ from rdc.signature.digests import DIGEST_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rdc.signature.tree import Level
 
 __all__ = [
@@ -75,12 +72,17 @@ def root_reference(root: bytes, key: bytes, width: int) -> bytes:
     return root[:width] if width > SHORT_REFERENCE_BYTES else short_references(key, root, DIGEST_BYTES, width)
 
 
-def group_references(roots: Sequence[bytes], key: bytes, width: int, group: int) -> bytes:
-    """References of these roots; of more than one in a `group`, of BLAKE3 of that group's, in order."""
+def group_references(roots: bytes | bytearray, key: bytes, width: int, group: int) -> bytes:
+    """References of these roots, DIGEST_BYTES each; of more than one in a `group`, of BLAKE3 of that group's,
+    in order."""
+    digests = bytes(roots)
     if group > 1:
-        groups = [b"".join(roots[at : at + group]) for at in range(0, len(roots), group)]
-        roots = [blake3(joined).digest() for joined in groups]
-    return b"".join(root_reference(root, key, width) for root in roots)
+        whole, rest = divmod(len(digests), group * DIGEST_BYTES)
+        sizes = array("Q", [group * DIGEST_BYTES]) * whole + array("Q", [rest] if rest else [])
+        digests = name_parts(digests, sizes)
+    if width <= SHORT_REFERENCE_BYTES:
+        return short_references(key, digests, DIGEST_BYTES, width)
+    return b"".join([digests[at : at + width] for at in range(0, len(digests), DIGEST_BYTES)])
 
 
 def encode_records(level: Level, rows: range, key: bytes, width: int) -> bytes:

@@ -9,7 +9,6 @@ About 30 bytes an entry besides its name; a million entries stay below 100 MB.
 from __future__ import annotations
 
 import struct
-import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
@@ -17,6 +16,7 @@ from itertools import accumulate
 
 from blake3 import blake3
 
+from rdc.kernel import row_paths, take_rows
 from rdc.model.entries import Kind, Listing, Metadata, PackedListing, little_endian_integers, strings
 from rdc.records import dataclass
 from rdc.tree.walk import join
@@ -343,14 +343,13 @@ class Manifest:
 
     def paths(self, rows: Sequence[int]) -> list[bytes]:
         """Of increasing rows. Raises IndexError for rows that do not exist."""
-        paths: list[bytes] = []
-        for directory, part in self.runs(rows):
-            opened = self._opened.get(directory)
-            names = strings(self.names(directory)) if opened is None else opened.names
-            first, above = self.firsts[directory], self.directories[directory]
-            start = above + b"/" if above else b""
-            paths += [start + names[row - first] for row in part]
-        return paths
+        return strings(self.joined_paths(rows))
+
+    def joined_paths(self, rows: Sequence[int]) -> bytes:
+        """The same, each followed by NUL."""
+        if rows and not 0 <= rows[-1] < len(self.kinds):
+            raise IndexError(rows[-1])
+        return row_paths(self.text, self.texts, self.firsts, array("Q", rows))
 
     def sizes_of(self, rows: Sequence[int]) -> list[int]:
         """Bytes of the files in rows that exist, which increase."""
@@ -450,7 +449,4 @@ class _Marks:
 
 def _chosen(typecode: str, column: bytearray, rows: Sequence[int]) -> list[int]:
     """The numbers of 8 bytes in these rows of a packed column."""
-    if sys.byteorder == "little":
-        with memoryview(column) as packed, packed.cast(typecode) as numbers:  # type: ignore[call-overload] # of no literal
-            return [numbers[row] for row in rows]
-    return [int.from_bytes(column[8 * row : 8 * row + 8], "little", signed=typecode == "q") for row in rows]
+    return little_endian_integers(typecode, take_rows(column, 8, array("Q", rows))).tolist()

@@ -1,0 +1,52 @@
+"""Paths of rows of a manifest, put together from its columns: the truth for row_paths.c."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+__all__ = ["row_paths"]
+
+
+def row_paths(
+    text: ReadableBuffer, texts: ReadableBuffer, firsts: ReadableBuffer, rows: ReadableBuffer, /
+) -> bytes:
+    """The paths of these rows, each followed by NUL.
+
+    Columns as in rdc.tree.manifest, numbers as native u64; `rows` increase. ValueError where these do not fit
+    together; which rows exist the caller knows: one past the end may take what follows for its name.
+    """
+    packed = bytes(text)
+    try:
+        starts, begins, wanted = array("Q", bytes(texts)), array("Q", bytes(firsts)), array("Q", bytes(rows))
+    except ValueError:
+        raise _misfit() from None
+    if len(starts) != len(begins) or (wanted and (not begins or begins[0])):
+        raise _misfit()
+    paths = []
+    before = -1
+    for row in wanted:
+        directory = bisect_right(begins, row) - 1
+        at = starts[directory]
+        head = packed.rfind(b"\0", 0, at - 1) if 2 <= at <= len(packed) and not packed[at - 1] else -1
+        if row <= before or head < 0:
+            raise _misfit()
+        for _ in range(begins[directory], row):
+            at = packed.find(b"\0", at) + 1
+            if not at:
+                raise _misfit()
+        end = packed.find(b"\0", at)
+        if end < 0:
+            raise _misfit()
+        above = packed[head + 1 : starts[directory] - 1]
+        paths.append((above + b"/" if above else b"") + packed[at : end + 1])
+        before = row
+    return b"".join(paths)
+
+
+def _misfit() -> ValueError:
+    return ValueError("paths of rows: columns of a manifest, and increasing rows that it has")

@@ -222,7 +222,7 @@ def test_targets_go_back_where_they_were(code: bytes, data: st.DataObject) -> No
     for length in lengths:
         where.append(end + data.draw(st.sampled_from([0, 0, 1, 30])))
         end = where[-1] + length
-    first = where[0] if where else 0
+    first = where[0] if where else end
     start = max(0, first + data.draw(st.integers(-20, end - first + 20)))
     length = data.draw(st.integers(0, end - first + 40))
     for mask in masks_of(code, data):

@@ -5,72 +5,74 @@
  *
  *     FN signs NAME(telling)(const uint8_t *code)
  *
- * what each of 64 bytes is the first of; AHEAD bytes behind them are readable.
+ * what each of 64 bytes is the first of; AHEAD bytes behind them are readable; and
+ *
+ *     FN void NAME(put)(uint8_t *bytes, uint64_t which, uint8_t with)
+ *     FN void NAME(show)(uint8_t *bytes, uint64_t which)
+ *
+ * which overwrite some of 64 bytes; and some of them with FF, the others with 00.
  */
 
-/* The next that has its fields; whether there is one. */
-FN inline __attribute__((always_inline)) int NAME(next_site)(search *s, const uint8_t *code, size_t size, site *found)
+/* Writes `with` over the fields' bytes in the code itself, or a mask of them to what has as many bytes; how many these were. */
+FN inline __attribute__((always_inline)) size_t NAME(cover)(const uint8_t *code, size_t size, uint8_t *to, uint8_t with,
+                                                            int masked)
 {
-    for (;;) {
-        size_t i;
-        if (s->bits) {
-            const unsigned bit = (unsigned)__builtin_ctzll(s->bits);
-            s->bits &= s->bits - 1;
-            i = s->at - STEP + bit;
-            if (!begins_seen(s, code, size, bit, found))
-                continue;
-        } else if (s->at + STEP + AHEAD <= size) {
-            s->seen = NAME(telling)(code + s->at);
-            s->bits = s->seen.jumps | s->seen.data | s->seen.entries;
-            s->at += STEP;
-            continue;
-        } else if (s->at < size) {
-            i = s->at++;
-            if (!begins(code, size, i, found))
-                continue;
-        } else {
-            return 0;
-        }
-        const int alone = i >= s->end;
-        if (s->end < i + found->length)
-            s->end = i + found->length;
-        if (alone)
-            return 1;
+    uint64_t fields = 0, taken = 0; /* of the next 64 bytes, by what began earlier */
+    size_t at = 0, count = 0;
+    for (; at + STEP + AHEAD <= size; at += STEP) {
+        const signs seen = NAME(telling)(code + at);
+        const uint64_t j = seen.jumps, d = seen.data;
+        found_bytes found = {
+            j << 1 | j << 2 | j << 3 | j << 4 | d << 2 | d << 3 | d << 4 | d << 5,
+            j >> 63 | j >> 62 | j >> 61 | j >> 60 | d >> 62 | d >> 61 | d >> 60 | d >> 59,
+            0,
+        };
+        found.taken_behind = found.fields_behind | d >> 63;
+        /* Mostly nothing begins in what something else takes up, and there is no entry. */
+        if (__builtin_expect(seen.entries || (j | d) & (taken | found.fields | d << 1), 0))
+            found = found_singly(code, size, at, &seen, taken);
+        fields |= found.fields;
+        count += (size_t)__builtin_popcountll(fields);
+        /* All that is still to be looked at is further on. */
+        if (masked)
+            NAME(show)(to + at, fields);
+        else
+            NAME(put)(to + at, fields, with);
+        fields = found.fields_behind;
+        taken = found.taken_behind;
     }
-}
-
-static inline void fill(uint8_t *bytes, const site *where, uint8_t with)
-{
-    if (!where->fields)
-        return;
-    memset(bytes + where->field, with, FIELD);
-    if (where->fields > 1)
-        memset(bytes + where->field + FIELD, with, FIELD);
-    if (where->fields > 2)
-        memset(bytes + where->third, with, FIELD);
+    uint8_t rest[STEP + AHEAD];
+    const size_t left = size - at;
+    size_t end = (size_t)__builtin_ctzll(~taken);
+    memcpy(rest, code + at, left);
+    if (masked)
+        memset(to + at, 0, left);
+    for (; fields; fields &= fields - 1, count++)
+        to[at + (size_t)__builtin_ctzll(fields)] = with;
+    for (size_t i = 0; i < left; i++) {
+        site here;
+        if (!begins(rest, left, i, &here))
+            continue;
+        if (i >= end) {
+            memset(to + at + here.field, with, FIELD);
+            if (here.fields > 1)
+                memset(to + at + here.field + FIELD, with, FIELD);
+            if (here.fields > 2)
+                memset(to + at + here.third, with, FIELD);
+            count += FIELD * here.fields;
+        }
+        if (end < i + here.length)
+            end = i + here.length;
+    }
+    return count;
 }
 
 FN void NAME(mask)(const uint8_t *code, size_t size, uint8_t *mask)
 {
-    search s = {0};
-    site found;
-    memset(mask, 0, size);
-    while (NAME(next_site)(&s, code, size, &found))
-        fill(mask, &found, 0xff);
+    NAME(cover)(code, size, mask, 0xff, 1);
 }
 
 FN size_t NAME(blank)(uint8_t *code, size_t size, uint8_t blank)
 {
-    search s = {0};
-    site found, last = {.fields = 0};
-    size_t count = 0;
-    /* What the search still looks at is no earlier than what it found last: of that the fields go later. */
-    while (NAME(next_site)(&s, code, size, &found)) {
-        fill(code, &last, blank);
-        last = found;
-        count += found.fields;
-    }
-    fill(code, &last, blank);
-    return count;
+    return NAME(cover)(code, size, code, blank, 0) / FIELD;
 }
-

@@ -81,7 +81,7 @@ static inline int instruction(const uint8_t *code, size_t size, size_t i, site *
 /* A bit for each of 64 bytes, lowest first: what they may be the first of. */
 typedef struct {
     uint64_t jumps;   /* a call or a jump, before what is near: one that has its field */
-    uint64_t data;    /* something before a byte that says "at a distance", before what is near */
+    uint64_t data;    /* what names data, before what is near: it has its field, too */
     uint64_t entries; /* an entry, by its length and three bytes more */
 } signs;
 
@@ -98,29 +98,55 @@ extern const rdc_code_form rdc_code_avx512, rdc_code_plain;
 #define STEP 64
 #define AHEAD 15 /* bytes behind these that are read */
 
-typedef struct {
-    size_t at;     /* the first of the next 64 places */
-    signs seen;    /* of those before */
-    uint64_t bits; /* of these, the ones still to be looked at */
-    size_t end;    /* of all that seemed to have fields */
-} search;
-
 /* What begins at place `i`, of which nothing is known but what it may be; whether it has fields. */
 static inline int begins(const uint8_t *code, size_t size, size_t i, site *found)
 {
     return entry(code, size, i, found) || instruction(code, size, i, found);
 }
 
-/* The same at bit `bit` of what was seen. */
-static inline int begins_seen(const search *s, const uint8_t *code, size_t size, unsigned bit, site *found)
+/* Among 64 bytes and those behind them, a bit for each: bytes of fields, and what is taken up. */
+typedef struct {
+    uint64_t fields;
+    uint64_t fields_behind;
+    uint64_t taken_behind; /* all from the first on up to one */
+} found_bytes;
+
+/* Fields that begin at so many bytes from the first. */
+static inline void add_field(found_bytes *found, size_t offset)
 {
-    const size_t i = s->at - STEP + bit;
-    if (__builtin_expect(s->seen.entries >> bit & 1, 0))
-        return begins(code, size, i, found);
-    const unsigned jump = s->seen.jumps >> bit & 1, before = 2 - jump;
-    *found = (site){i + before, 1, 0, before + FIELD};
-    return jump | rdc_names_data[code[i]];
+    const uint64_t field = 0xf;
+    if (offset < STEP)
+        found->fields |= field << offset;
+    if (offset >= STEP)
+        found->fields_behind |= field << (offset - STEP);
+    else if (offset > STEP - FIELD)
+        found->fields_behind |= field >> (STEP - offset);
+}
+
+/* Of the 64 bytes at `at`, one sign after the other: where some may be overlapped by others or are entries. `taken`: what
+ * began earlier takes up so much of them, from the first on. */
+static found_bytes found_singly(const uint8_t *code, size_t size, size_t at, const signs *seen, uint64_t taken)
+{
+    found_bytes found = {0, 0, 0};
+    size_t end = at + (size_t)__builtin_ctzll(~taken);
+    for (uint64_t bits = seen->jumps | seen->data | seen->entries; bits; bits &= bits - 1) {
+        const size_t i = at + (size_t)__builtin_ctzll(bits);
+        site here;
+        if (!begins(code, size, i, &here))
+            continue;
+        if (i >= end) {
+            add_field(&found, here.field - at);
+            if (here.fields > 1)
+                add_field(&found, here.field + FIELD - at);
+            if (here.fields > 2)
+                add_field(&found, here.third - at);
+        }
+        if (end < i + here.length)
+            end = i + here.length;
+    }
+    if (end > at + STEP)
+        found.taken_behind = ~(UINT64_MAX << (end - at - STEP));
+    return found;
 }
 
 #endif
-

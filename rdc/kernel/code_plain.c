@@ -7,6 +7,15 @@
 #ifdef __SSE2__
 #include <emmintrin.h>
 
+/* Those of the marked ones of 64 bytes that are opcodes which name data. */
+static inline uint64_t named(const uint8_t *code, uint64_t marked)
+{
+    uint64_t found = 0;
+    for (; marked; marked &= marked - 1)
+        found |= (uint64_t)rdc_names_data[code[__builtin_ctzll(marked)]] << __builtin_ctzll(marked);
+    return found;
+}
+
 /* Which of these bytes are 00 to 03 or FC to FF. */
 static inline __m128i highest_of_near(const uint8_t *bytes)
 {
@@ -35,6 +44,7 @@ static inline signs plain_telling(const uint8_t *code)
         s.data |= (uint64_t)_mm_movemask_epi8(_mm_and_si128(data, highest_of_near(code + 5))) << at;
         s.entries |= (uint64_t)_mm_movemask_epi8(entries) << at;
     }
+    s.data = named(code - STEP, s.data);
     return s;
 }
 #else
@@ -42,7 +52,8 @@ static inline signs plain_telling(const uint8_t *code)
 {
     signs s = {0, 0, 0};
     for (unsigned at = 0; at < STEP; at++, code++) {
-        const uint64_t jump = (code[0] & 0xfe) == 0xe8 && near(code + 1), data = (code[1] & 0xc7) == 0x05 && near(code + 2);
+        const uint64_t jump = (code[0] & 0xfe) == 0xe8 && near(code + 1);
+        const uint64_t data = (code[1] & 0xc7) == 0x05 && near(code + 2) && rdc_names_data[code[0]];
         s.jumps |= jump << at;
         s.data |= data << at;
         const uint64_t length = !(code[0] & 3) && !(code[1] & 0xf0) && !code[2] && !code[3] && (code[0] || code[1]);
@@ -51,6 +62,25 @@ static inline signs plain_telling(const uint8_t *code)
     return s;
 }
 #endif
+
+static inline void plain_put(uint8_t *bytes, uint64_t which, uint8_t with)
+{
+    while (which) {
+        /* Whole fields, but where they are cut. */
+        const unsigned at = (unsigned)__builtin_ctzll(which), whole = (which >> at & 0xf) == 0xf;
+        if (whole)
+            memset(bytes + at, with, FIELD);
+        else
+            bytes[at] = with;
+        which &= ~((whole ? UINT64_C(0xf) : 1) << at);
+    }
+}
+
+static inline void plain_show(uint8_t *bytes, uint64_t which)
+{
+    memset(bytes, 0, STEP);
+    plain_put(bytes, which, 0xff);
+}
 
 #include "code_body.h"
 

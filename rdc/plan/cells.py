@@ -94,12 +94,17 @@ class _Tiles:
         return tile_ranges(copies, ranges)[0]
 
     def _part(self, part: Part) -> bytes:
-        if isinstance(part, Patch):
-            return part.pieces.tiles
+        """Of all of it, as if what repeats were to be fetched."""
         if isinstance(part, Fetch | Repeat):
             return array("Q", (LITERAL, 0, part.length * part.count)).tobytes()
-        row = part.first if isinstance(part, Reuse) else part.row
-        return array("Q", (part.base, self._offset(part.base, row), part.length)).tobytes()
+        if isinstance(part, Patch):
+            tiles = part.pieces.tiles
+        else:
+            row = part.first if isinstance(part, Reuse) else part.row
+            tiles = array("Q", (part.base, self._offset(part.base, row), part.length)).tobytes()
+        if part.count > 1:
+            tiles += array("Q", (LITERAL, 0, part.length * (part.count - 1))).tobytes()
+        return tiles
 
     def _offset(self, base: int, row: int) -> int:
         if base not in self._offsets:

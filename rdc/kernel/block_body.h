@@ -180,6 +180,7 @@ FN void NAME(scan)(const block_hash *hash, const uint8_t *base, size_t size, siz
         part = offsets - begin < most + W * TILE ? offsets - begin : most;
         const size_t a_lane = NAME(lane)(part);
         NAME(begin)(&maps, base + begin, size, part, a_lane, row, v, &ring);
+        int goes_on = 0; /* something passed in the step before the tile */
         size_t newest = 0, oldest = ring.rows ? ring.rows - (size - 1) : 0; /* rows of the ring */
         for (size_t at = 0; at < a_lane; at += TILE) {
             /* The next part, in the order it lies. */
@@ -202,12 +203,14 @@ FN void NAME(scan)(const block_hash *hash, const uint8_t *base, size_t size, siz
                 NAME(tile_by_sieve)(&maps, v, (const uint8_t(*)[W])in, (const uint8_t(*)[W])first, filter, &tile);
             else
                 NAME(tile_by_bits)(&maps, v, (const uint8_t(*)[W])in, (const uint8_t(*)[W])first, filter, &tile);
-            size_t count = NAME(passed)(&tile, at > 0, filter->kept, number);
+            size_t count = NAME(passed)(&tile, goes_on, filter->kept, number);
             /* A sieve lets few others pass, and where nearly all pass they are what is sought. */
             if (!filter->planes && count < TILE * W / 8 * 7)
                 count = LOOK_AGAIN(&tile, filter, number, count);
             holds += NAME(hits_of)(&tile, filter->kept, number, count, row, at, base, held + holds);
-            memcpy(tile.before, tile.plane[TILE - 1], sizeof tile.before);
+            goes_on = tile.hits[TILE - 1] != 0;
+            if (goes_on)
+                memcpy(tile.before, tile.plane[TILE - 1], sizeof tile.before);
             if (holds >= TOGETHER) {
                 take(search, held, holds);
                 holds = 0;

@@ -108,10 +108,15 @@ FN void NAME(tile_by_sieve)(const NAME(maps) * maps, V v[8], const uint8_t (*in)
     }
 }
 
-/* The numbers of what passed in the tile: step * W + lane. It may be the first of its lanes, or go on after another. */
+/* The numbers of what passed in the tile: step * W + lane. `goes_on`: `before` is that of the step before. */
 FN size_t NAME(passed)(const NAME(tile) * tile, int goes_on, unsigned kept, uint16_t number[TILE * W + W])
 {
     size_t count = 0;
+    uint64_t any = 0;
+    for (int i = 0; i < TILE; i++)
+        any |= tile->hits[i];
+    if (!any)
+        return 0;
     for (int i = 0; i < TILE; i++) {
         uint64_t left = tile->hits[i];
         /* In runs of one byte all windows pass; only the first says anything. */

@@ -110,6 +110,15 @@ def test_the_version(tmp_path: Path) -> None:
     check(start, modules=30, own=15, compiled=1, heavy=SLOW | {"msgpack", "blake3", "ctypes"})
 
 
+def test_the_installed_script_adds_nothing() -> None:
+    script = Path(sys.executable).with_name("rdc")
+    command = [sys.executable, "-I", "-X", "importtime", str(script), "--version"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    loaded = {line.rpartition("|")[2].strip() for line in told.splitlines()}
+    assert "rdc.cli.main" in loaded
+    assert not SLOW & loaded
+
+
 def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -> None:
     source, destination = places
     start = started(tmp_path, "sync", f"{source}/", f"{destination}/")

@@ -18,7 +18,7 @@ from rdc.tree import fold as fold_module
 from rdc.tree.fold import Fold, Group
 from rdc.tree.manifest import Entry
 from tests.manifest_source import KEY, Driven, SourceModel, descend, feed, found, request, start
-from tests.manifests import Rows, build, columns, entry, flat_tree, pairs, randoms, touched
+from tests.manifests import NOW, Rows, build, columns, entry, flat_tree, pairs, randoms, touched
 
 AnyRows = dict[bytes, Entry]
 
@@ -98,6 +98,17 @@ def test_only_the_columns_that_differ_travel(pair: tuple[Rows, Rows], rng: rando
         owned = {path: replace(e, metadata=replace(e.metadata, uid=7)) for path, e in wanted.items()}
         assert discover(wanted, owned, owner=False).groups == 0
         assert discover(wanted, owned, owner=True).groups in (Group.ATTRIBUTES, 0)
+
+
+@pytest.mark.parametrize("mtime", [0, 1], ids=["the same", "touched"])
+def test_what_only_we_have_is_not_taken_with_what_surrounds_it(mtime: int) -> None:
+    """Nodes of ours on both sides of some are the source's, or differ from them in their mtimes."""
+    held = Rows({b"%03d" % row: entry(b"%03d" % row, mtime_ns=NOW - mtime) for row in range(600)})
+    fold = Fold(build(held), Kept(True))
+    for number in range(1, len(fold.tiers[0]) - 2):
+        ours = fold.tiers[0].span(number)
+        wanted = {path: entry(path) for row, path in enumerate(sorted(held)) if row not in ours}
+        discover(wanted, held)
 
 
 @SLOW

@@ -14,16 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.files.confined import Root
-from rdc.model.entries import Kind, Metadata
+from rdc.model.entries import EMPTY_LISTING, Kind, Metadata, PackedListing
 from rdc.model.kept import EVERYTHING
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.plan.outcome import outcome
 from rdc.progress import silent
 from rdc.protocol.messages import Start
 from rdc.session.settled_tree import SettledTree
 from rdc.tree.filters import FilterList
 from rdc.tree.manifest import Manifest
-from rdc.tree.walk import PackedWalk
-from tests.manifests import columns
+from rdc.tree.walk import PackedWalk, join
+from tests.manifests import Rows, build, columns, entry, pairs, randoms
 
 FILTERS = FilterList((FilterRule(RuleAction.EXCLUDE, b"*.o"),))
 NAMES = ("a", "a-b", "a.b", "b", "c.o", "0")
@@ -127,3 +128,88 @@ def test_what_still_differs_is_not_settled(tmp_path: Path) -> None:
         # It is not looked for where nothing was done.
         assert tree.read(before, before, {b"a"}) is not None
         assert tree.read(before, before, {b"gone"}) is None
+
+
+def settled_by_rule(wanted: Manifest, before: Manifest, changed: set[bytes]) -> Manifest | None:
+    """Directory by directory, of a run that deletes nothing; None where others came or went."""
+    nothing = EMPTY_LISTING.packed()
+
+    def told(manifest: Manifest, path: bytes) -> PackedListing:
+        number = manifest.number(path)
+        return nothing if number is None else manifest.packed(number)
+
+    def below(path: bytes, listing: PackedListing) -> set[bytes]:
+        unpacked = listing.unpacked()
+        return {join(path, unpacked.names[row]) for row in unpacked.rows_of(Kind.DIRECTORY)}
+
+    own = Manifest()
+    for path in sorted({*before.directories, *changed}, key=lambda one: one.split(b"/")):
+        held = told(before, path)
+        listing = outcome(told(wanted, path), held) if path in changed else held
+        if below(path, held) - below(path, listing) or below(path, listing) - below(path, held) - changed:
+            return None
+        own.add(path, listing)
+    return own
+
+
+@settings(deadline=None, max_examples=200)
+@given(pairs(), randoms, st.sampled_from((0, 0.5, 1)))
+def test_what_a_run_without_deletions_did_is_known_without_a_look(
+    pair: tuple[Rows, Rows], rng: random.Random, more: float
+) -> None:
+    """Whatever of the directories it says were changed, and in whatever they differ."""
+    wanted, before = build(pair[0]), build(pair[1])
+    everywhere = {*wanted.directories, *before.directories}
+    changed = {
+        path
+        for path in everywhere
+        if rng.random() < more
+        or (here := before.number(path)) is None
+        or (there := wanted.number(path)) is None
+        or wanted.packed(there) != before.packed(here)
+    }
+    if rng.random() < 0.3:
+        changed = {path for path in changed if rng.random() < 0.9}
+    with tempfile.TemporaryDirectory() as place:
+        root = Root.open(os.fsencode(place))
+        start = Start(b"", Kind.DIRECTORY, Metadata(0o755, 0, 0, 0))
+        tree = SettledTree(root, start, SyncOptions(), FILTERS, kept=EVERYTHING)
+        found = tree._amended_tree(wanted, before, changed)
+        root.close()
+    expected = settled_by_rule(wanted, before, changed)
+    assert (found is None) == (expected is None)
+    if found is not None and expected is not None:
+        assert columns(found) == columns(expected)
+        assert found.directories == expected.directories
+
+
+def test_what_is_only_here_stays_between_what_was_changed() -> None:
+    """Its directory is there too, and empty: the entries on both sides of it have new mtimes."""
+    told = {
+        b"a": Kind.DIRECTORY,
+        b"a/f": Kind.FILE,
+        b"x": Kind.DIRECTORY,
+        b"y": Kind.DIRECTORY,
+        b"y/g": Kind.FILE,
+    }
+    wanted = build(Rows({path: entry(path, kind) for path, kind in told.items()}))
+    held = Rows({path: entry(path, kind, mtime_ns=5) for path, kind in told.items()})
+    before = build(held | {b"x/old": entry(b"x/old")})
+    with tempfile.TemporaryDirectory() as place:
+        root = Root.open(os.fsencode(place))
+        start = Start(b"", Kind.DIRECTORY, Metadata(0o755, 0, 0, 0))
+        tree = SettledTree(root, start, SyncOptions(), FILTERS, kept=EVERYTHING)
+        found = tree._amended_tree(wanted, before, {b"", b"a", b"y"})
+        root.close()
+    assert found is not None
+    assert [found.entry(row).path for row in range(len(found))] == [
+        b"a",
+        b"x",
+        b"y",
+        b"a/f",
+        b"x/old",
+        b"y/g",
+    ]
+    assert columns(found) == columns(
+        build(Rows({p: wanted.entry(wanted.row(p) or 0) for p in told}) | {b"x/old": entry(b"x/old")})
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from enum import Enum, IntFlag
+from itertools import compress
+from operator import ne
 
 from rdc.model.entries import Kind
 from rdc.records import dataclass
@@ -89,6 +91,7 @@ def compare(
         return Comparison(tuple(Decision(Change.CREATE, i, -1, Difference.NONE) for i in rows), ())
     pairs: Sequence[tuple[int, int]]
     extra: list[int] = []
+    times: list[int] = []
     if wanted.names != held.names:
         places = {name: row for row, name in enumerate(held.names)}
         pairs = [(row, places.pop(name, -1)) for row, name in enumerate(wanted.names)]
@@ -96,9 +99,15 @@ def compare(
     elif checksum:
         pairs = [(row, row) for row in range(len(wanted))]
     else:
-        differing = _differing_rows(wanted, held, kept)
-        pairs = [(row, row) for row in (sorted({*differing, *doubtful}) if doubtful else differing)]
+        differing, times = _differing_rows(wanted, held, kept), _differing(wanted.mtimes, held.mtimes)
+        if differing or doubtful or kept.granularity > 1:
+            differing, times = sorted({*differing, *times, *doubtful}), []
+        pairs = [(row, row) for row in differing]
     pairs, alike, touched = _files_apart(wanted, held, pairs, kept)
+    if times:
+        # All that differs: of a tree that was touched most files.
+        touched = [row for row in times if wanted.kinds[row] == Kind.FILE]
+        pairs = [(row, row) for row in times if wanted.kinds[row] != Kind.FILE]
     checked = alike if checksum else [row for row in alike if row in doubtful] if doubtful else []
     links, held_links = wanted.links(), held.links()
     decisions = []
@@ -159,21 +168,23 @@ def _files_apart(
 
 
 def _differing_rows(a: Listing, b: Listing, kept: Kept) -> list[int]:
-    """The rows in which two listings of the same names differ."""
+    """The rows in which two listings of the same names differ, mtimes aside."""
     rows: set[int] = set()
     columns: list[tuple[Sequence[int], Sequence[int]]] = [
         (a.kinds, b.kinds),
         (a.sizes, b.sizes),
-        (a.mtimes, b.mtimes),
         *([(a.modes, b.modes)] if kept.modes else []),
         *([(a.uids, b.uids), (a.gids, b.gids)] if kept.owner else []),
     ]
     for ours, theirs in columns:
-        if ours != theirs:
-            rows.update(row for row, (x, y) in enumerate(zip(ours, theirs, strict=True)) if x != y)
+        rows.update(_differing(ours, theirs))
     if a.targets != b.targets:
         rows.update(a.rows_of(Kind.SYMLINK))
     return sorted(rows)
+
+
+def _differing(ours: Sequence[int], theirs: Sequence[int]) -> list[int]:
+    return [] if ours == theirs else list(compress(range(len(ours)), map(ne, ours, theirs)))
 
 
 _CHECKSUM, _SIZE, _TIME = int(Difference.CHECKSUM), int(Difference.SIZE), int(Difference.TIME)

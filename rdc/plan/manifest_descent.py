@@ -30,6 +30,9 @@ COMPARED_GROUPS = (Group.ATTRIBUTES, Group.MTIMES)
 _AMENDED = ("modes", "sizes", "mtimes", "uids", "gids")
 """Columns that may come without names, for entries of ours."""
 
+RUN_NODES = 4096
+"""Of which the columns that came are joined at a time: half a megabyte of mtimes."""
+
 FIRST_NODES = 64
 """The descent starts at the finest tier with at most so many nodes: they cost about 700 bytes and save one or
 two round trips."""
@@ -232,36 +235,35 @@ class ManifestDescent:
 
     def assemble(self, into: Manifest) -> None:
         """Appends the source's manifest, from our rows where they are the same and from what came."""
-        # A run of nodes that are ours is taken at once.
-        held: range | None = None
+        # A run of nodes that are ours, or differ from ours in the same columns, is taken at once.
+        run: list[_Node] = []
+        span = range(0)
         for node, level in self._leaves(self._top, self._level + 1):
-            if node.own is not None and not node.differing:
-                span = self._own.tiers[level].span(node.own)
-                if held is not None and held.stop == span.start:
-                    held = range(held.start, span.stop)
-                    continue
-                self._copy(held, into)
-                held = span
-                continue
-            self._copy(held, into)
-            held = None
-            self._patch(node, level, into)
-        self._copy(held, into)
+            own = None if node.own is None else self._own.tiers[level].span(node.own)
+            goes_on = bool(run) and own is not None and span.stop == own.start
+            full = bool(node.differing) and len(run) >= RUN_NODES
+            if not goes_on or full or node.differing != run[0].differing:
+                self._take_run(run, span, into)
+                run, span = [], range(0) if own is None else own
+            if own is None:
+                for rows in node.rows:
+                    for segment, listing in zip(rows.segments, rows.listings(), strict=True):
+                        into.extend(segment.path, listing)
+            else:
+                run.append(node)
+                span = range(span.start, own.stop)
+        self._take_run(run, span, into)
 
-    def _copy(self, rows: range | None, into: Manifest) -> None:
-        if rows is not None:
-            into.take(self._own.manifest, rows.start, rows.stop)
-
-    def _patch(self, node: _Node, level: int, into: Manifest) -> None:
-        """A node whose rows came: whole, or only some columns over our own."""
-        if node.own is None:
-            for rows in node.rows:
-                for segment, listing in zip(rows.segments, rows.listings(), strict=True):
-                    into.extend(segment.path, listing)
-            return
-        span = self._own.tiers[level].span(node.own)
-        columns = {name: b"".join([getattr(rows, name) for rows in node.rows]) for name in _AMENDED}
-        into.take_amended(self._own.manifest, span.start, span.stop, columns)
+    def _take_run(self, nodes: Sequence[_Node], span: range, into: Manifest) -> None:
+        """Nodes with the names of our rows in `span`, of which nothing came, or the same columns of each."""
+        if nodes and not nodes[0].differing:
+            into.take(self._own.manifest, span.start, span.stop)
+        elif nodes:
+            columns = {
+                name: b"".join([getattr(rows, name) for node in nodes for rows in node.rows])
+                for name in _AMENDED
+            }
+            into.take_amended(self._own.manifest, span.start, span.stop, columns)
 
     def _leaves(self, node: _Node, level: int) -> Iterator[tuple[_Node, int]]:
         """The nodes without children in order, each with its tier. Recursion: as deep as there are tiers."""

@@ -61,8 +61,20 @@ class SettledTree:
         somebody have meddled, then no tree has it.
         """
         own, row = Manifest(), 0
+        # Directories whose entries have other attributes and nothing else: often all of a tree.
+        run = range(0)
         for path in sorted(changed, key=_walk_order):
             number = before.number(path)
+            same = self._same_names(wanted, before, path, number)
+            if same is not None and number is not None:
+                if row != before.firsts[number] or run.stop != same.start:
+                    own.take_amended(wanted, run.start, run.stop, {})
+                    own.take(before, row, before.firsts[number])
+                    run = same
+                run, row = range(run.start, same.stop), before.end(number)
+                continue
+            own.take_amended(wanted, run.start, run.stop, {})
+            run = range(0)
             known = _NOTHING if number is None else before.packed(number)
             if self._options.delete or self._options.narrows:
                 listing = self._read(path)
@@ -81,8 +93,22 @@ class SettledTree:
             own.take(before, row, first)
             own.add(path, listing)
             row = end
+        own.take_amended(wanted, run.start, run.stop, {})
         own.take(before, row, len(before))
         return own
+
+    def _same_names(
+        self, wanted: Manifest, before: Manifest, path: bytes, number: int | None
+    ) -> range | None:
+        """The rows that a directory, which we have as `number`, has in `wanted`, where these are what it has
+        now: names and kinds are those it had. None where that is not so, or not for sure."""
+        theirs = wanted.number(path)
+        if number is None or theirs is None or self._options.delete or self._options.narrows:
+            return None
+        rows, held = (range(one.firsts[at], one.end(at)) for one, at in ((wanted, theirs), (before, number)))
+        kinds = wanted.kinds[rows.start : rows.stop]
+        alike = kinds == before.kinds[held.start : held.stop] and Kind.SPECIAL not in kinds
+        return rows if alike and wanted.names(theirs) == before.names(number) else None
 
     def _read(self, path: bytes) -> PackedListing:
         """What a walk finds in one directory."""

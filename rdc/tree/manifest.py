@@ -372,12 +372,26 @@ class Manifest:
         """All entries of a directory, unpacked; the last few asked for are kept."""
         listing = self._opened.get(directory)
         if listing is None:
-            listing = self._opened[directory] = self.packed(directory).unpacked()
+            listing = self._opened[directory] = self._unpacked(directory)
             if len(self._opened) > OPENED_DIRECTORIES:
                 self._opened.popitem(last=False)
         else:
             self._opened.move_to_end(directory)
         return listing
+
+    def _unpacked(self, directory: int) -> Listing:
+        # Without a PackedListing between: of a tree that was touched all directories are unpacked.
+        first, end = self.firsts[directory], self.end(directory)
+        return Listing(
+            tuple(strings(self.names(directory))),
+            bytes(self.kinds[first:end]),
+            little_endian_integers("H", self.modes[2 * first : 2 * end]),
+            little_endian_integers("Q", self.sizes[8 * first : 8 * end]),
+            little_endian_integers("q", self.mtimes[8 * first : 8 * end]),
+            little_endian_integers("I", self.uids[4 * first : 4 * end]),
+            little_endian_integers("I", self.gids[4 * first : 4 * end]),
+            tuple(strings(self.links_of(directory))),
+        )
 
     def entry(self, row: int) -> Entry:
         """Raises IndexError for a row that does not exist."""

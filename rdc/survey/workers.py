@@ -6,7 +6,6 @@ import os
 from collections import deque
 from itertools import chain, islice
 
-from rdc.threads import Threads
 from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
@@ -49,6 +48,8 @@ def in_order(work: Callable[[T], R], tasks: Iterable[T], workers: int) -> Genera
     first = next(rest, None)
     if first is None:
         return
+    from rdc.threads import Threads
+
     threads = Threads(workers, "rdc survey")
     flying: deque[Task[R]] = deque()
     try:

@@ -208,7 +208,11 @@ def test_a_chunk_is_put_together_again(
     assert rows_of(tiled, 2) == [
         (len(one) // 24, sum(size for base, _, size in rows_of(one, 3) if base == LITERAL)) for one in alone
     ]
+    found = both("tiled_copies", tiles, offset)
+    assert both("tile_range", found, offset, length) == tiles
     ranges = rows_of(both("fetched_ranges", tiles, offset), 2)
+    covered = sorted([*ranges, *((at, size) for at, _, _, size in rows_of(found, 4))])
+    assert sum(size for _, size in covered) == length
     literals = b"".join(wanted[at : at + size] for at, size in ranges)
     assert literals == b"." * len(literals)
     assert all(first + size < at for (first, size), (at, _) in pairwise(ranges))
@@ -239,6 +243,7 @@ def test_tiles_of_any_rows(copies: bytes, offset: int, length: int, ranges: byte
 @given(hostile(3), numbers)
 def test_reads_of_any_rows(tiles: bytes, number: int) -> None:
     both("fetched_ranges", tiles, number)
+    both("tiled_copies", tiles, number)
     both("tile_reads", tiles, number)
 
 

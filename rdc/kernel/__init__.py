@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         node_names,
         nonzero_bytes,
         pack_mask,
+        pack_varints,
         put_rows,
         put_targets,
         relative_targets,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         take_rows,
         take_targets,
         target_mask,
+        unpack_varints,
     )
 else:
     _module = chosen_module()
@@ -63,6 +65,7 @@ else:
     node_names = _module.node_names
     nonzero_bytes = _module.nonzero_bytes
     pack_mask = _module.pack_mask
+    pack_varints = _module.pack_varints
     put_rows = _module.put_rows
     put_targets = _module.put_targets
     relative_targets = _module.relative_targets
@@ -73,6 +76,7 @@ else:
     take_rows = _module.take_rows
     take_targets = _module.take_targets
     target_mask = _module.target_mask
+    unpack_varints = _module.unpack_varints
 
 __all__ = [
     "Cutter",
@@ -95,6 +99,7 @@ __all__ = [
     "node_names",
     "nonzero_bytes",
     "pack_mask",
+    "pack_varints",
     "put_rows",
     "put_targets",
     "relative_targets",
@@ -105,4 +110,5 @@ __all__ = [
     "take_rows",
     "take_targets",
     "target_mask",
+    "unpack_varints",
 ]

@@ -98,7 +98,7 @@ PyMODINIT_FUNC PyInit__kernel(void)
          rdc_add_block_functions(module) || rdc_add_code_functions(module) || rdc_add_equal_functions(module) ||
          rdc_add_gap_functions(module) || rdc_add_keyed_functions(module) || rdc_add_node_functions(module) ||
          rdc_add_root_functions(module) || rdc_add_row_functions(module) || rdc_add_trait_types(module) ||
-         rdc_add_word_functions(module)))
+         rdc_add_varint_functions(module) || rdc_add_word_functions(module)))
         Py_CLEAR(module);
     return module;
 }

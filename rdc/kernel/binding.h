@@ -28,6 +28,7 @@ int rdc_add_node_functions(PyObject *module);
 int rdc_add_root_functions(PyObject *module);
 int rdc_add_row_functions(PyObject *module);
 int rdc_add_trait_types(PyObject *module);
+int rdc_add_varint_functions(PyObject *module);
 int rdc_add_winnower(PyObject *module);
 int rdc_add_word_functions(PyObject *module);
 

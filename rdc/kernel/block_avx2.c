@@ -7,6 +7,7 @@
 
 #define FN __attribute__((target("avx2,bmi,pclmul"))) static inline
 #define NAME(f) avx2_##f
+#define VALUE avx2_value
 #define V __m256i
 #define W 32
 #define PAYS_FROM 1024
@@ -87,6 +88,6 @@ static int usable(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("bmi");
 }
 
-const rdc_block_form rdc_blocks_avx2 = {"avx2", usable, avx2_value, avx2_scan, avx2_lows, avx2_find};
+const rdc_block_form rdc_blocks_avx2 = {"avx2", usable, 128, avx2_value, avx2_scan, avx2_lows, avx2_find};
 
 #endif

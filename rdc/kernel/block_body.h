@@ -6,12 +6,12 @@
  * products of one byte with a constant, of eight bytes: for the byte shifted out, the one that enters, the one that
  * leaves. Such a product is linear in the byte's bits: eight bit matrices, or eight pairs of tables by half a byte.
  *
- * Sixteen steps make a tile. Its bytes are turned, so that a vector has those of one step; its values' low halves are
- * turned back into words, by which the filter is looked at, a scalar load each: gathers are slower. All loads are in
- * bounds because a lane has a multiple of sixteen offsets, and the last one ends where the base does.
+ * Sixteen steps make a tile. Its bytes are turned, so that a vector has those of one step; block_tile.h says which lanes
+ * pass the filter. All loads are in bounds because a lane has a multiple of sixteen offsets, and the last one ends where the
+ * base does.
  *
  * V   a vector of W bytes, W a multiple of 16, W/16 independent groups of 16 lanes
- * FN  the attributes of a function, NAME(f) its name
+ * FN  the attributes of a function, NAME(f) its name, VALUE the form's function of one block
  * LOAD(p), STORE(p, v), XOR(a, b), ZERO
  * ROWS(row, i, at)    in group g the 16 bytes at row[16 g + i] + at
  * LOW(a, b), HIGH(a, b)    in each group the lower, the upper halves' bytes by turns
@@ -23,10 +23,20 @@
  * NIBBLE(table, v)    the table's byte (of 16) at each byte's low half
  * ANY(v)    a mask of the lanes that are not 0
  * SAME(v, mask, wanted)    that of the bytes of words of 32 bits that are `wanted` under a mask
+ *
+ * And where gathers are quick:
+ * GATHER(bits, place)    the bytes at the places of the lanes, as `words` has them
+ * LIST(mask, first, to)    writes first + the number of each lane in the mask, of 16 bits, and up to W more; how many
+ * LOOK_AGAIN(tile, filter, number, count)    what `look_again` does
  */
 
 #define TILE 16
 
+/* Bytes of a window up to which its lanes' bytes are kept turned: of longer ones they would fill the second-level cache. */
+#define RING_MAX 4096
+
+/* Offsets of a lane from which on that pays. */
+#define RING_MIN 512
 
 typedef struct {
     MAP out, in, gone; /* of the byte shifted out, that enters, that leaves */
@@ -73,35 +83,39 @@ FN void NAME(words)(const V v[4], V word[4])
 #define LANE_OF(m, group, e) (16 * (group) + 4 * (m) + (e))
 #define WORD_OF(m, group, e) ((m) * (W / 4) + 4 * (group) + (e))
 
-#define VALUE_OF(lane) ((lane) % 16 / 2 * (W / 8) + (lane) / 16 * 2 + (lane) % 2)
+/* The lanes' bytes, turned, from their entering to their leaving: turning them once more takes as long as both products.
+ * Row n has those that enter at offsets n, n + rows, ..; the first TILE rows are repeated behind the last, so that any TILE
+ * in a row lie behind each other. */
+typedef struct {
+    void *memory;
+    uint8_t (*row)[W];
+    size_t rows; /* a multiple of TILE; 0: longer windows are turned twice */
+} NAME(ring);
 
-/* Whole values of all lanes, that of a lane at VALUE_OF it. */
-FN void NAME(values)(const uint8_t plane[8][W], uint64_t value[W])
+static inline NAME(ring) NAME(ring_for)(size_t size, size_t offsets)
 {
-    V a[8], b[8];
-    for (int k = 0; k < 8; k++)
-        a[k] = LOAD(plane[k]);
-    for (int i = 0; i < 4; i++)
-        b[2 * i] = LOW(a[i], a[i + 4]), b[2 * i + 1] = HIGH(a[i], a[i + 4]);
-    for (int i = 0; i < 4; i++)
-        a[2 * i] = LOW(b[i], b[i + 4]), a[2 * i + 1] = HIGH(b[i], b[i + 4]);
-    for (int i = 0; i < 4; i++)
-        b[2 * i] = LOW(a[i], a[i + 4]), b[2 * i + 1] = HIGH(a[i], a[i + 4]);
-    for (int m = 0; m < 8; m++)
-        STORE(value + m * (W / 8), b[m]);
+    NAME(ring) ring = {NULL, NULL, (size + 2 * TILE - 2) / TILE * TILE};
+    if (size <= RING_MAX && offsets / W >= RING_MIN)
+        ring.memory = malloc((ring.rows + TILE) * W + W - 1);
+    if (ring.memory)
+        ring.row = (void *)(((uintptr_t)ring.memory + W - 1) / W * W);
+    else
+        ring.rows = 0;
+    return ring;
 }
 
-/* The lanes' first bytes, and their values of the size - 1 bytes from there on. */
+/* The lanes' first bytes, and their values of the size - 1 bytes from there on, which are kept in the ring. */
 FN void NAME(begin)(const NAME(maps) * maps, const uint8_t *base, size_t size, size_t offsets, size_t a_lane,
-                    const uint8_t *row[W], V v[8])
+                    const uint8_t *row[W], V v[8], const NAME(ring) * ring)
 {
-    uint8_t in[TILE][W];
+    uint8_t turned[TILE][W];
     for (size_t lane = 0; lane < W; lane++)
         row[lane] = base + (lane * a_lane < offsets - a_lane ? lane * a_lane : offsets - a_lane);
     for (int k = 0; k < 8; k++)
         v[k] = ZERO;
     for (size_t at = 0; at + 1 < size; at += TILE) {
         const size_t steps = size - 1 - at < TILE ? size - 1 - at : TILE;
+        uint8_t(*const in)[W] = ring->rows ? ring->row + (ring->rows - (size - 1) + at) : turned;
         NAME(turn)(row, at, in);
         for (size_t i = 0; i < steps; i++)
             NAME(step)(maps, v, LOAD(in[i]));
@@ -115,15 +129,6 @@ FN void NAME(make)(NAME(maps) * maps, const block_hash *hash)
     MAKE(maps->gone, hash->leaving);
 }
 
-/* A mask of the lanes whose values are the same in both. */
-FN uint64_t NAME(repeated)(const uint8_t before[8][W], const uint8_t now[8][W])
-{
-    V differ = XOR(LOAD(before[0]), LOAD(now[0]));
-    for (int k = 1; k < 8; k++)
-        differ = OR(differ, XOR(LOAD(before[k]), LOAD(now[k])));
-    return ~ANY(differ);
-}
-
 /* Whether the lanes' way is the faster one: what they cost besides, in offsets. There are at least W * TILE then, and a lane
  * has no more offsets than there are. */
 static inline int NAME(pays)(size_t size, size_t offsets)
@@ -135,7 +140,7 @@ static inline int NAME(pays)(size_t size, size_t offsets)
  * beginning. */
 static inline size_t NAME(part)(size_t size, size_t offsets)
 {
-    const size_t most = W * (size < 256 ? 1024 : 4 * size), parts = (offsets + most - 1) / most;
+    const size_t most = W * (size < 256 ? 1024 : 8 * size), parts = (offsets + most - 1) / most;
     return (offsets + parts - 1) / parts;
 }
 
@@ -147,99 +152,70 @@ static inline size_t NAME(lane)(size_t part)
     return (tiles < 16 ? tiles : tiles | 1) * TILE;
 }
 
-/* Through the bits: a scalar load for each lane and step. Places and bits first, so that no load waits for a store. */
-FN void NAME(tile_by_bits)(const NAME(maps) * maps, V v[8], const uint8_t in[TILE][W], const uint8_t first[TILE][W],
-                           const block_filter *filter, uint8_t plane[TILE][8][W], uint64_t hits[TILE])
-{
-    uint8_t bit[TILE][W], found[TILE][W];
-    uint32_t place[TILE][W];
-    V word[4];
-    const uint8_t *const bits = filter->bits;
-    const uint32_t mask = (uint32_t)filter->places;
-    for (int i = 0; i < TILE; i++) {
-        NAME(step)(maps, v, LOAD(in[i]));
-        for (int k = 0; k < 8; k++)
-            STORE(plane[i][k], v[k]);
-        STORE(bit[i], OR(BIT_OF(v[0]), BIT_OF(EIGHTHS(v[0]))));
-        NAME(words)(v, word);
-        for (int m = 0; m < 4; m++)
-            STORE(place[i] + m * (W / 4), PLACE(word[m], mask));
-        NAME(drop)(maps, v, LOAD(first[i]));
-    }
-    /* Volatile, because compilers like to put such bytes together in registers, which takes longer than storing them. */
-    for (int i = 0; i < TILE; i++)
-        for (int m = 0; m < 4; m++)
-            for (int group = 0; group < W / 16; group++)
-                for (int e = 0; e < 4; e++)
-                    ((volatile uint8_t *)found[i])[LANE_OF(m, group, e)] = bits[place[i][WORD_OF(m, group, e)]];
-    for (int i = 0; i < TILE; i++)
-        hits[i] = HAS(LOAD(found[i]), LOAD(bit[i]));
-}
+#include "block_tile.h"
 
-FN void NAME(tile_by_sieve)(const NAME(maps) * maps, V v[8], const uint8_t in[TILE][W], const uint8_t first[TILE][W],
-                            const block_filter *filter, uint8_t plane[TILE][8][W], uint64_t hits[TILE])
-{
-    for (int i = 0; i < TILE; i++) {
-        NAME(step)(maps, v, LOAD(in[i]));
-        for (int k = 0; k < 8; k++)
-            STORE(plane[i][k], v[k]);
-        V passed = AND(NIBBLE(filter->sieve[0], v[0]), BIT_OF(HALVED(v[0])));
-        for (unsigned k = 1; k < filter->planes; k++) {
-            const V byte = LOAD(plane[i][k]);
-            passed = MIN(passed, AND(NIBBLE(filter->sieve[k], byte), BIT_OF(HALVED(byte))));
-        }
-        hits[i] = ANY(passed);
-        NAME(drop)(maps, v, LOAD(first[i]));
-    }
-}
+/* Hits that are handed over together, and more from one tile. */
+#define TOGETHER 64
 
 FN void NAME(scan)(const block_hash *hash, const uint8_t *base, size_t size, size_t offsets, const block_filter *filter,
-                   block_hit hit, void *search)
+                   block_hits take, void *search)
 {
     NAME(maps) maps;
     const uint8_t *row[W];
     V v[8];
-    uint8_t in[TILE][W], first[TILE][W], plane[TILE][8][W];
-    uint64_t hits[TILE], value[W];
+    uint8_t entering[TILE][W], leaving[TILE][W];
+    NAME(tile) tile;
+    uint16_t number[TILE * W + W];
+    block_hit held[TOGETHER + TILE * W];
+    size_t holds = 0;
     if (!NAME(pays)(size, offsets)) {
-        rdc_scan_plain(NAME(value), hash, base, size, offsets, filter, hit, search);
+        rdc_scan_plain(VALUE, hash, base, size, offsets, filter, take, search);
         return;
     }
     NAME(make)(&maps, hash);
+    const NAME(ring) ring = NAME(ring_for)(size, offsets);
     const size_t most = NAME(part)(size, offsets);
     for (size_t begin = 0, part; begin < offsets; begin += part) {
         /* A rest too short for the lanes goes with the last part. */
         part = offsets - begin < most + W * TILE ? offsets - begin : most;
         const size_t a_lane = NAME(lane)(part);
-        NAME(begin)(&maps, base + begin, size, part, a_lane, row, v);
+        NAME(begin)(&maps, base + begin, size, part, a_lane, row, v, &ring);
+        size_t newest = 0, oldest = ring.rows ? ring.rows - (size - 1) : 0; /* rows of the ring */
         for (size_t at = 0; at < a_lane; at += TILE) {
             /* The next part, in the order it lies. */
             const size_t ahead = begin + part + size + W * at;
             for (size_t i = 0; i < W * TILE && ahead + i < offsets; i += 64)
                 __builtin_prefetch(base + ahead + i);
+            uint8_t(*in)[W] = entering, (*first)[W] = leaving;
+            if (ring.rows) {
+                in = ring.row + newest;
+                first = ring.row + oldest;
+                newest = newest + TILE < ring.rows ? newest + TILE : 0;
+                oldest = oldest + TILE < ring.rows ? oldest + TILE : oldest + TILE - ring.rows;
+            } else {
+                NAME(turn)(row, at, first);
+            }
             NAME(turn)(row, at + size - 1, in);
-            NAME(turn)(row, at, first);
+            if (in == ring.row)
+                memcpy(ring.row + ring.rows, in, sizeof *in * TILE);
             if (filter->planes)
-                NAME(tile_by_sieve)(&maps, v, in, first, filter, plane, hits);
+                NAME(tile_by_sieve)(&maps, v, (const uint8_t(*)[W])in, (const uint8_t(*)[W])first, filter, &tile);
             else
-                NAME(tile_by_bits)(&maps, v, in, first, filter, plane, hits);
-            for (int i = 0; i < TILE; i++) {
-                if (__builtin_expect(!hits[i], 1))
-                    continue;
-                uint64_t left = hits[i];
-                /* In runs of one byte all windows pass; only the first says anything. */
-                if (i && (left & (left - 1)))
-                    left &= ~NAME(repeated)(plane[i - 1], plane[i]);
-                if (!left)
-                    continue;
-                NAME(values)(plane[i], value);
-                for (; left; left &= left - 1) {
-                    const int lane = __builtin_ctzll(left);
-                    hit(search, value[VALUE_OF(lane)], (uint64_t)(row[lane] - base) + at + (size_t)i);
-                }
+                NAME(tile_by_bits)(&maps, v, (const uint8_t(*)[W])in, (const uint8_t(*)[W])first, filter, &tile);
+            size_t count = NAME(passed)(&tile, at > 0, filter->kept, number);
+            /* A sieve lets few others pass, and where nearly all pass they are what is sought. */
+            if (!filter->planes && count < TILE * W / 8 * 7)
+                count = LOOK_AGAIN(&tile, filter, number, count);
+            holds += NAME(hits_of)(&tile, filter->kept, number, count, row, at, base, held + holds);
+            memcpy(tile.before, tile.plane[TILE - 1], sizeof tile.before);
+            if (holds >= TOGETHER) {
+                take(search, held, holds);
+                holds = 0;
             }
         }
     }
+    free(ring.memory);
+    take(search, held, holds);
 }
 
 FN void NAME(lows)(const block_hash *hash, const uint8_t *base, size_t size, size_t offsets, uint32_t *low)
@@ -251,11 +227,11 @@ FN void NAME(lows)(const block_hash *hash, const uint8_t *base, size_t size, siz
     uint32_t part[TILE][W];
     const size_t a_lane = NAME(lane)(offsets);
     if (!NAME(pays)(size, offsets)) {
-        rdc_lows_plain(NAME(value), hash, base, size, offsets, low);
+        rdc_lows_plain(VALUE, hash, base, size, offsets, low);
         return;
     }
     NAME(make)(&maps, hash);
-    NAME(begin)(&maps, base, size, offsets, a_lane, row, v);
+    NAME(begin)(&maps, base, size, offsets, a_lane, row, v, &(const NAME(ring)){NULL, NULL, 0});
     for (size_t at = 0; at < a_lane; at += TILE) {
         NAME(turn)(row, at + size - 1, in);
         NAME(turn)(row, at, first);

@@ -5,7 +5,7 @@
 
 const rdc_block_form *const rdc_block_forms[] = {
 #if defined(__x86_64__)
-    &rdc_blocks_avx512, &rdc_blocks_avx2,
+    &rdc_blocks_gathering, &rdc_blocks_avx512, &rdc_blocks_avx2,
 #elif defined(__aarch64__)
     &rdc_blocks_neon,
 #endif
@@ -19,9 +19,10 @@ const rdc_block_form *rdc_blocks = &rdc_blocks_plain;
 #define CHECKED_SIZE 21
 #define OFFSETS (CHECKED - CHECKED_SIZE + 1)
 
-static void keep_hit(void *search, uint64_t value, uint64_t offset)
+static void keep_hits(void *search, const block_hit *hits, size_t count)
 {
-    ((uint64_t *)search)[offset] = value;
+    for (size_t i = 0; i < count; i++)
+        ((uint64_t *)search)[hits[i].offset] = hits[i].value;
 }
 
 /* Some windows' values are sought, through the bits alone or the sieve as well. */
@@ -29,13 +30,14 @@ static int finds(const rdc_block_form *form, unsigned planes, const block_hash *
                  const uint64_t value[OFFSETS])
 {
     enum { EVERY = 97 };
-    uint8_t bits[256] = {0};
+    uint8_t bits[256 + RDC_BEYOND] = {0};
+    uint32_t again[64] = {0};
     uint64_t found[OFFSETS] = {0};
-    block_filter filter = {bits, sizeof bits - 1, planes, {{0}}};
+    block_filter filter = {8, bits, 255, again, UINT32_MAX, 32 - 6, planes, {{0}}};
 
     for (size_t i = 0; i < OFFSETS; i += EVERY)
         filter_add(&filter, value[i]);
-    form->scan(hash, data, CHECKED_SIZE, OFFSETS, &filter, keep_hit, found);
+    form->scan(hash, data, CHECKED_SIZE, OFFSETS, &filter, keep_hits, found);
     for (size_t i = 0; i < OFFSETS; i++)
         if (found[i] != value[i] && (found[i] || i % EVERY == 0))
             return 0;

@@ -47,11 +47,13 @@ typedef struct {
     target *last;
 } search;
 
-/* Bytes of the filter's bits: three of a thousand offsets pass them by chance, up to the size that most second-level caches
- * have. With 65,536 fingerprints it is six of a thousand. */
+/* Bytes of the first look: up to the size that most second-level caches have. */
 #define FILTER_MIN 512
 #define FILTER_MAX (1 << 19)
-#define BYTES_A_TARGET 16
+
+/* Words of the second look, which one in sixty passes by chance, are about as many as fingerprints. */
+#define AGAIN_MIN_BITS 4
+#define AGAIN_MAX_BITS 18
 
 /* Fingerprints up to which a sieve lets fewer than one of a hundred offsets pass by chance: of 64 four in a thousand
  * pass six planes, of 24 nine in ten thousand four. */
@@ -83,30 +85,53 @@ static size_t bucket_of(const search *s, uint64_t value)
     return (size_t)(value * RDC_GOLDEN >> s->shift);
 }
 
+/* Of few, which are the rule, without a branch that depends on the values. */
 static target *find(const search *s, uint64_t value)
 {
     const size_t bucket = bucket_of(s, value);
-    size_t low = s->start[bucket], high = s->start[bucket + 1];
-    while (low < high) {
+    const size_t end = s->start[bucket + 1];
+    size_t low = s->start[bucket], high = end;
+    while (high - low > 2) {
         const size_t middle = low + (high - low) / 2;
         if (s->targets[middle].value < value)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < s->start[bucket + 1] && s->targets[low].value == value ? &s->targets[low] : NULL;
+    /* One more than there are can be read. */
+    low += (size_t)((low < high) & (s->targets[low].value < value));
+    low += (size_t)((low < high) & (s->targets[low].value < value));
+    return (low < end) & (s->targets[low].value == value) ? &s->targets[low] : NULL;
 }
 
-static void note(void *context, uint64_t full, uint64_t offset)
+/* What some hits need of a long table is fetched at once: each would wait for a cache twice. Many have the same few
+ * values. */
+#define FETCHED_MIN 8
+#define FETCHED_MAX 128
+#define LONG_BITS 9
+
+static void note(void *context, const block_hit *hits, size_t count)
 {
     search *s = context;
-    const uint64_t value = full & s->mask;
-    if (value != s->last_value) {
-        s->last_value = value;
-        s->last = find(s, value);
+    if (count >= FETCHED_MIN && count <= FETCHED_MAX && s->shift < 64 - LONG_BITS) {
+        for (size_t i = 0; i < count; i++)
+            __builtin_prefetch(&s->start[bucket_of(s, hits[i].value & s->mask)]);
+        for (size_t i = 0; i < count; i++)
+            __builtin_prefetch(&s->targets[s->start[bucket_of(s, hits[i].value & s->mask)]]);
     }
-    if (s->last && offset < s->last->first)
-        s->last->first = offset;
+    uint64_t last_value = s->last_value;
+    target *last = s->last;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t value = hits[i].value & s->mask;
+        if (value != last_value) {
+            last_value = value;
+            last = find(s, value);
+        }
+        if (last && hits[i].offset < last->first)
+            last->first = hits[i].offset;
+    }
+    s->last_value = last_value;
+    s->last = last;
 }
 
 static void sort(target *targets, size_t count)
@@ -147,25 +172,38 @@ static void deal(search *s, const uint8_t *fingerprints, size_t count, unsigned 
                 s->targets[kept++] = s->targets[begin];
     }
     s->start[buckets] = kept;
+    s->targets[kept] = (target){0, RDC_NOWHERE};
 }
 
 /* Everything that is allocated lies in one piece, the filter's bits. */
 static int search_start(search *s, const uint8_t *fingerprints, size_t count, unsigned width)
 {
     size_t bytes = FILTER_MIN, buckets = 2;
-    while (bytes < FILTER_MAX && bytes / BYTES_A_TARGET < count)
+    while (bytes < FILTER_MAX && 8 * bytes / rdc_blocks->first_look < count)
         bytes *= 2;
     s->shift = 63;
     for (; buckets < count; buckets *= 2)
         s->shift--;
     s->mask = fingerprint_mask(width);
-    const size_t cleared = bytes + (buckets + 1) * sizeof *s->start;
-    uint8_t *const memory = malloc(cleared + count * sizeof *s->targets);
-    s->filter = (block_filter){memory, (bytes - 1) & s->mask >> 6, planes_for(count, width), {{0}}};
+    unsigned again_bits = AGAIN_MIN_BITS;
+    while (again_bits < AGAIN_MAX_BITS && (size_t)1 << again_bits < count)
+        again_bits++;
+    const size_t again = sizeof *s->filter.again << again_bits;
+    /* By what lies behind them, the filter's bits can be read beyond. */
+    const size_t cleared = bytes + again + (buckets + 1) * sizeof *s->start;
+    uint8_t *const memory = malloc(cleared + (count + 1) * sizeof *s->targets);
     if (!memory)
         return -1;
     memset(memory, 0, cleared);
-    s->start = (size_t *)(void *)(memory + bytes);
+    s->filter = (block_filter){width < 4 ? 4 : width,
+                               memory,
+                               (bytes - 1) & s->mask >> 6,
+                               (uint32_t *)(void *)(memory + bytes),
+                               (uint32_t)s->mask,
+                               32 - again_bits,
+                               planes_for(count, width),
+                               {{0}}};
+    s->start = (size_t *)(void *)(memory + bytes + again);
     s->targets = (target *)(void *)(s->start + buckets + 1);
     deal(s, fingerprints, count, width, buckets);
     s->last_value = 0;
@@ -198,6 +236,7 @@ int rdc_match_blocks(const uint8_t *key, const uint8_t *base, size_t length, siz
             shifted = 1;
         }
     }
-    free(s.filter.bits);
+    if (!failed)
+        free(s.filter.bits);
     return failed;
 }

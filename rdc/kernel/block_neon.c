@@ -7,6 +7,7 @@
 
 #define FN static inline
 #define NAME(f) neon_##f
+#define VALUE neon_value
 #define V uint8x16_t
 #define W 16
 #define PAYS_FROM 1024
@@ -75,6 +76,6 @@ static int usable(void)
     return 1;
 }
 
-const rdc_block_form rdc_blocks_neon = {"neon", usable, neon_value, neon_scan, neon_lows, neon_find};
+const rdc_block_form rdc_blocks_neon = {"neon", usable, 128, neon_value, neon_scan, neon_lows, neon_find};
 
 #endif

@@ -28,8 +28,21 @@ static size_t lanes(block_value value, const block_hash *hash, const uint8_t *ba
     return a_lane;
 }
 
+/* Aside, because what it takes would cost the loop registers. Lanes lie behind each other: of equal values the first says
+ * all. */
+__attribute__((noinline)) static void hand_over(const block_filter *filter, const uint64_t now[LANES],
+                                                const size_t start[LANES], size_t at, block_hits take, void *search)
+{
+    block_hit hits[LANES];
+    size_t count = 0;
+    for (size_t lane = 0; lane < LANES; lane++)
+        if ((filter_look_twice(filter, now[lane]) & 1) && !(count && hits[count - 1].value == now[lane]))
+            hits[count++] = (block_hit){now[lane], start[lane] + at};
+    take(search, hits, count);
+}
+
 void rdc_scan_plain(block_value value, const block_hash *hash, const uint8_t *base, size_t size, size_t offsets,
-                    const block_filter *filter, block_hit hit, void *search)
+                    const block_filter *filter, block_hits take, void *search)
 {
     size_t start[LANES];
     uint64_t v[LANES];
@@ -50,9 +63,7 @@ void rdc_scan_plain(block_value value, const block_hash *hash, const uint8_t *ba
                                filter_look(filter, v3);
         if (__builtin_expect(looks & 1, 0)) {
             const uint64_t now[LANES] = {v0, v1, v2, v3};
-            for (size_t lane = 0; lane < LANES; lane++)
-                if (filter_look_twice(filter, now[lane]) & 1)
-                    hit(search, now[lane], start[lane] + i);
+            hand_over(filter, now, start, i, take, search);
         }
         v0 = leave(hash, v0, w0[i]);
         v1 = leave(hash, v1, w1[i]);
@@ -83,9 +94,9 @@ static int usable(void)
 }
 
 static void scan(const block_hash *hash, const uint8_t *base, size_t size, size_t offsets, const block_filter *filter,
-                 block_hit hit, void *search)
+                 block_hits take, void *search)
 {
-    rdc_scan_plain(value_plain, hash, base, size, offsets, filter, hit, search);
+    rdc_scan_plain(value_plain, hash, base, size, offsets, filter, take, search);
 }
 
 static void lows(const block_hash *hash, const uint8_t *base, size_t size, size_t offsets, uint32_t *low)
@@ -109,4 +120,4 @@ static size_t find(const uint32_t *number, size_t count, uint32_t mask, uint32_t
     return i;
 }
 
-const rdc_block_form rdc_blocks_plain = {"c", usable, value_plain, scan, lows, find};
+const rdc_block_form rdc_blocks_plain = {"c", usable, 128, value_plain, scan, lows, find};

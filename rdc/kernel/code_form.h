@@ -125,7 +125,7 @@ static inline void add_field(found_bytes *found, size_t offset)
 
 /* Of the 64 bytes at `at`, one sign after the other: where some may be overlapped by others or are entries. `taken`: what
  * began earlier takes up so much of them, from the first on. */
-static found_bytes found_singly(const uint8_t *code, size_t size, size_t at, const signs *seen, uint64_t taken)
+static inline found_bytes found_singly(const uint8_t *code, size_t size, size_t at, const signs *seen, uint64_t taken)
 {
     found_bytes found = {0, 0, 0};
     size_t end = at + (size_t)__builtin_ctzll(~taken);

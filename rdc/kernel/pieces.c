@@ -236,6 +236,19 @@ int64_t rdc_tile_ranges(const rdc_copy *copies, size_t count, const rdc_range *r
     return (int64_t)made;
 }
 
+int64_t rdc_tiled_copies(const rdc_tile *tiles, size_t count, uint64_t offset, rdc_copy *out)
+{
+    size_t made = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!fits(offset, tiles[i].length))
+            return -1;
+        if (tiles[i].base != RDC_LITERAL)
+            out[made++] = (rdc_copy){offset, tiles[i].base, tiles[i].place, tiles[i].length};
+        offset += tiles[i].length;
+    }
+    return (int64_t)made;
+}
+
 int64_t rdc_fetched_ranges(const rdc_tile *tiles, size_t count, uint64_t offset, rdc_range *out)
 {
     size_t made = 0;

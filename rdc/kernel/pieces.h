@@ -87,7 +87,8 @@ typedef struct {
 int64_t rdc_tile_ranges(const rdc_copy *copies, size_t count, const rdc_range *ranges, size_t number, rdc_tile *out,
                         rdc_tiled *tiled);
 
-/* `out` has room for `count` ranges. */
+/* `out` has room for `count` copies, or ranges. */
+int64_t rdc_tiled_copies(const rdc_tile *tiles, size_t count, uint64_t offset, rdc_copy *out);
 int64_t rdc_fetched_ranges(const rdc_tile *tiles, size_t count, uint64_t offset, rdc_range *out);
 
 /* `reads` (base, offset, length) and `sources` (a tile's bytes in what is read, or RDC_LITERAL) have room for `count`

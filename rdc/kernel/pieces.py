@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         tile_range,
         tile_ranges,
         tile_reads,
+        tiled_copies,
     )
 else:
     # The choice of the kernel decides here as well: a demand for "pure" is one for all of it.
@@ -40,6 +41,7 @@ else:
     tile_range = _module.tile_range
     tile_ranges = _module.tile_ranges
     tile_reads = _module.tile_reads
+    tiled_copies = _module.tiled_copies
 
 __all__ = [
     "LITERAL",
@@ -57,6 +59,7 @@ __all__ = [
     "tile_range",
     "tile_ranges",
     "tile_reads",
+    "tiled_copies",
 ]
 
 LITERAL = (1 << 64) - 1

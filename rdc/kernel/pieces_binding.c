@@ -201,6 +201,21 @@ done:
     return result;
 }
 
+static PyObject *tiled_copies(PyObject *module, PyObject *args)
+{
+    Py_buffer tiles;
+    uint64_t offset;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&:tiled_copies", &tiles, number, &offset))
+        return NULL;
+    const Py_ssize_t count = rows_of(&tiles, sizeof(rdc_tile));
+    if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_copy))))
+        result = filled(result, rdc_tiled_copies(tiles.buf, (size_t)count, offset, inside(result)), sizeof(rdc_copy));
+    PyBuffer_Release(&tiles);
+    return result;
+}
+
 static PyObject *fetched_ranges(PyObject *module, PyObject *args)
 {
     Py_buffer tiles;
@@ -326,6 +341,7 @@ static PyMethodDef functions[] = {
     {"tile_range", tile_range, METH_VARARGS, NULL},
     {"tile_ranges", tile_ranges, METH_VARARGS, NULL},
     {"tile_reads", tile_reads, METH_VARARGS, NULL},
+    {"tiled_copies", tiled_copies, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -45,6 +45,7 @@ from rdc.kernel.pure_root_messages import root_messages
 from rdc.kernel.pure_row_paths import row_paths
 from rdc.kernel.pure_similarity import TraitIndex, TraitPairs
 from rdc.kernel.pure_siphash import siphash
+from rdc.kernel.pure_varints import pack_varints, unpack_varints
 from rdc.kernel.pure_word_differences import difference_words, nonzero_bytes, sum_words
 from rdc.limits import CHUNK_MAX_LIMIT, CHUNK_MIN_LIMIT, CHUNK_RATIO_LIMIT, WINNOW_MAX_LIMIT
 
@@ -73,6 +74,7 @@ __all__ = [
     "nonzero_bytes",
     "hide",
     "pack_mask",
+    "pack_varints",
     "put_rows",
     "put_targets",
     "relative_targets",
@@ -83,6 +85,7 @@ __all__ = [
     "take_rows",
     "take_targets",
     "target_mask",
+    "unpack_varints",
 ]
 
 _MASK = (1 << 64) - 1

@@ -38,6 +38,7 @@ __all__ = [
     "tile_range",
     "tile_ranges",
     "tile_reads",
+    "tiled_copies",
 ]
 
 _UNPLACED = _LITERAL = (1 << 64) - 1
@@ -240,6 +241,18 @@ def tile_ranges(copies: ReadableBuffer, ranges: ReadableBuffer) -> tuple[bytes, 
         made.append(tiles)
         tiled.extend((len(rows), sum(size for base, _, size in rows if base == _LITERAL)))
     return b"".join(made), tiled.tobytes()
+
+
+def tiled_copies(tiles: ReadableBuffer, offset: int) -> bytes:
+    """The copies that these tiles of a file, from `offset` on, are."""
+    _numbers(offset)
+    copies: list[int] = []
+    for base, place, length in _rows(tiles, 3):
+        _check(offset + length <= _END)
+        if base != _LITERAL:
+            copies += (offset, base, place, length)
+        offset += length
+    return _packed(copies)
 
 
 def fetched_ranges(tiles: ReadableBuffer, offset: int) -> bytes:

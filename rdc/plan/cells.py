@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from itertools import accumulate
-from operator import mul
+from itertools import accumulate, chain, pairwise
+from operator import mul, sub
 
 from rdc.kernel.naming import NAME_BYTES, name_parts
-from rdc.kernel.pieces import LITERAL
+from rdc.kernel.pieces import LITERAL, tile_ranges, tiled_copies
 from rdc.limits import CELLS_PER_ANSWER, CELLS_PER_MESSAGE, RANGES_PER_MESSAGE, SIZE_LIMIT
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES
@@ -37,33 +37,32 @@ def doubtful(
     Left out are cells with bytes that are not there yet and are not asked for either, which happens in runs
     of equal chunks.
     """
-    starts = array("Q", accumulate((part.length * part.count for part in parts), initial=0))
+    starts = array("Q", accumulate([part.length * part.count for part in parts], initial=0))
     tiles = _Tiles(parts, starts, trees)
     torn = _torn(parts, starts)
-    cells = [cell for cell in _patched(parts) if cell not in torn]
+    cells = [cell for cell in _patched(parts, starts) if cell not in torn]
     for first in range(0, len(cells), CELLS_PER_ANSWER):
         some = tuple(cells[first : first + CELLS_PER_ANSWER])
-        yield some, b"".join(tiles.of(at, min(stop, size)) for at, stop in stretches(some))
+        wanted = array("Q", chain.from_iterable([(at, min(stop, size) - at) for at, stop in stretches(some)]))
+        yield some, tiles.of(wanted)
 
 
 def stretches(cells: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Offsets in the file between which cells lie that follow each other, the last one as long as all."""
-    first = 0
-    for row, cell in enumerate(cells, 1):
-        if row == len(cells) or cells[row] != cell + 1:
-            yield cells[first] * CELL_BYTES, (cell + 1) * CELL_BYTES
-            first = row
+    breaks = [row for row, step in enumerate(map(sub, cells[1:], cells), 1) if step != 1]
+    for first, stop in pairwise((0, *breaks, len(cells))) if cells else ():
+        yield cells[first] * CELL_BYTES, (cells[stop - 1] + 1) * CELL_BYTES
 
 
-def _patched(parts: Sequence[Part]) -> list[int]:
+def _patched(parts: Sequence[Part], starts: Sequence[int]) -> list[int]:
     """Cells into which blocks went."""
     cells: list[int] = []
-    at = 0
-    for part in parts:
+    behind = 0
+    for at, part in zip(starts, parts, strict=False):
         if isinstance(part, Patch):
-            first, last = at // CELL_BYTES, (at + part.length - 1) // CELL_BYTES
-            cells += range(max(first, cells[-1] + 1) if cells else first, last + 1)
-        at += part.length * part.count
+            first, stop = at // CELL_BYTES, (at + part.length - 1) // CELL_BYTES + 1
+            cells += range(max(behind, first), stop)
+            behind = stop
     return cells
 
 
@@ -87,45 +86,31 @@ class _Tiles:
         self._trees = trees
         self._offsets: dict[int, array[int]] = {}
 
-    def of(self, start: int, stop: int) -> bytes:
-        """Of these bytes of the file, in which no part repeats anything."""
-        first = bisect_right(self._starts, start) - 1
-        tiles = array("Q")
-        for part in self._parts[first : bisect_left(self._starts, stop)]:
-            tiles.frombytes(self._part(part))
-        _drop(tiles, start - self._starts[first], stop - start)
-        return tiles.tobytes()
+    def of(self, ranges: array[int]) -> bytes:
+        """Of these ranges of the file, rows (offset, length), in which no part repeats anything."""
+        first = bisect_right(self._starts, ranges[0]) - 1
+        parts = self._parts[first : bisect_left(self._starts, ranges[-2] + ranges[-1])]
+        copies = tiled_copies(b"".join(map(self._part, parts)), self._starts[first])
+        return tile_ranges(copies, ranges)[0]
 
     def _part(self, part: Part) -> bytes:
-        if isinstance(part, Patch):
-            return part.pieces.tiles
+        """Of all of it, as if what repeats were to be fetched."""
         if isinstance(part, Fetch | Repeat):
             return array("Q", (LITERAL, 0, part.length * part.count)).tobytes()
-        row = part.first if isinstance(part, Reuse) else part.row
-        return array("Q", (part.base, self._offset(part.base, row), part.length)).tobytes()
+        if isinstance(part, Patch):
+            tiles = part.pieces.tiles
+        else:
+            row = part.first if isinstance(part, Reuse) else part.row
+            tiles = array("Q", (part.base, self._offset(part.base, row), part.length)).tobytes()
+        if part.count > 1:
+            tiles += array("Q", (LITERAL, 0, part.length * (part.count - 1))).tobytes()
+        return tiles
 
     def _offset(self, base: int, row: int) -> int:
         if base not in self._offsets:
             level = self._trees[base].levels[0]
             self._offsets[base] = array("Q", accumulate(map(mul, level.lengths, level.counts), initial=0))
         return self._offsets[base][row]
-
-
-def _drop(tiles: array[int], before: int, length: int) -> None:
-    """Leaves of the tiles the `length` bytes behind the first `before` ones."""
-    row = 0
-    while before >= tiles[row + 2]:
-        before -= tiles[row + 2]
-        row += 3
-    del tiles[:row]
-    if tiles[0] != LITERAL:
-        tiles[1] += before
-    tiles[2] -= before
-    over = sum(tiles[2::3]) - length
-    while over >= tiles[-1]:
-        over -= tiles[-1]
-        del tiles[-3:]
-    tiles[-1] -= over
 
 
 def cell_digests(secret: bytes, images: bytes, sizes: array[int]) -> bytes:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from itertools import accumulate, chain
+from itertools import accumulate
 from operator import mul
 
-from rdc.kernel.pieces import LITERAL, around_ranges, tile_range
+from rdc.kernel.pieces import around_ranges, tile_range, tiled_copies
 from rdc.limits import PACKED_CONTEXT_BYTES
-from rdc.plan.descent import Copy, Patch, Repeat, Reuse, ReuseChunk
+from rdc.plan.descent import Patch, Repeat, Reuse, ReuseChunk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rdc.plan.descent import Part
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["PlacedPiece", "context_rows", "known_pieces", "placed_pieces"]
+__all__ = ["PlacedPiece", "context_rows", "known_pieces"]
 
 PlacedPiece = tuple[int, int, int, int]
 """(offset in the file, base, offset there, length), in bytes."""
@@ -39,25 +39,17 @@ def known_pieces(
     simple: runs that repeat, which literals are seldom near."""
     if any(isinstance(part, Repeat) or part.count != 1 for part in parts):
         return None
-    return placed_pieces(parts, trees, wanted)
+    return _placed(_copies(parts, trees), wanted)
 
 
-def placed_pieces(
-    parts: Sequence[Part], trees: Sequence[SignatureTree], wanted: array[int]
-) -> Iterator[PlacedPiece]:
-    """The same of all parts: of what repeats only the first time."""
-    copies = array("Q", chain.from_iterable(_copies(parts, trees)))
+def _placed(copies: array[int], wanted: array[int]) -> Iterator[PlacedPiece]:
     for offset, length in zip(wanted[0::2], wanted[1::2], strict=True):
-        at = offset
-        tiles = iter(array("Q", tile_range(copies, offset, length)))
-        for base, place, size in zip(tiles, tiles, tiles, strict=True):
-            if base != LITERAL:
-                yield at, base, place, size
-            at += size
+        found = iter(array("Q", tiled_copies(tile_range(copies, offset, length), offset)))
+        yield from zip(found, found, found, found, strict=True)
 
 
-def _copies(parts: Sequence[Part], trees: Sequence[SignatureTree]) -> Iterator[PlacedPiece]:
-    """All that is copied from bases, in order of the file."""
+def _copies(parts: Sequence[Part], trees: Sequence[SignatureTree]) -> array[int]:
+    """All that is copied from bases, in order of the file: the kernel's rows of copies."""
     starts: dict[int, array[int]] = {}
 
     def offset(base: int, row: int) -> int:
@@ -66,16 +58,14 @@ def _copies(parts: Sequence[Part], trees: Sequence[SignatureTree]) -> Iterator[P
             starts[base] = array("Q", accumulate(map(mul, level.lengths, level.counts), initial=0))
         return starts[base][row]
 
+    copies = array("Q")
     at = 0
     for part in parts:
         if isinstance(part, Reuse):
-            yield at, part.base, offset(part.base, part.first), part.length
+            copies.extend((at, part.base, offset(part.base, part.first), part.length))
         elif isinstance(part, ReuseChunk):
-            yield at, part.base, offset(part.base, part.row), part.length
+            copies.extend((at, part.base, offset(part.base, part.row), part.length))
         elif isinstance(part, Patch):
-            inside = at
-            for piece in part.pieces:
-                if isinstance(piece, Copy):
-                    yield inside, piece.base, piece.offset, piece.length
-                inside += piece.length
-        at += part.length * part.count
+            copies.frombytes(tiled_copies(part.pieces.tiles, at))
+        at += part.length
+    return copies

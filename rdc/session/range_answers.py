@@ -100,12 +100,13 @@ def ranges(
         yield Press(Content.CODE, total)
     elif total >= HARD_BYTES:
         yield Press(Content.TEXT)
-    places = Places(message.rows) if code else None
+    rows = message.rows
+    places = Places(rows) if code else None
     for correction in corrections(source, message, secret):
         yield Send(correction, round_)
         yield from listen()
     held = bytearray()
-    for piece, _ in _contents(source.peek, message.rows, DATA_BYTES):
+    for piece, _ in _contents(source.peek, rows, DATA_BYTES):
         held += piece
         if len(held) >= DATA_BYTES:
             yield Send(_data(message.file, held[:DATA_BYTES], places), round_)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from array import array
 
 from rdc.errors import ProtocolError
-from rdc.kernel import short_references
+from rdc.kernel import pack_varints, short_references, unpack_varints
 from rdc.kernel.naming import name_parts
-from rdc.limits import NODE_RECORDS_MAX, SIZE_LIMIT
-from rdc.protocol.varint import decode_varint, encode_varint
+from rdc.limits import NODE_RECORDS_MAX
+from rdc.protocol.varint import encode_varint
 from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
 
@@ -87,15 +87,15 @@ def group_references(roots: bytes | bytearray, key: bytes, width: int, group: in
 
 def encode_records(level: Level, rows: range, key: bytes, width: int) -> bytes:
     """The records `rows` of a level, at most 26, for the wire."""
-    counts = level.counts[rows.start : rows.stop].tolist()
-    plain = all(count == 1 for count in counts)
+    counts = level.counts[rows.start : rows.stop]
+    plain = counts.tolist().count(1) == len(rows)
     return b"".join(
         (
             bytes([len(rows) << 1 | (not plain)]),
             encode_varint(rows.start),
             reference_column(level, key, width, rows),
-            *(encode_varint(length) for length in level.lengths[rows.start : rows.stop]),
-            *(() if plain else (encode_varint(count) for count in counts)),
+            pack_varints(level.lengths[rows.start : rows.stop]),
+            b"" if plain else pack_varints(counts),
         )
     )
 
@@ -120,11 +120,8 @@ def decode_records(data: bytes, width: int) -> NodeRecords:
 
 
 def _varints(data: bytes, at: int, number: int) -> tuple[tuple[int, ...], int]:
-    values = []
-    for _ in range(number):
-        read = decode_varint(data, at, SIZE_LIMIT, "a node record")
-        if read is None:
-            raise ProtocolError(f"node records cut short: {len(data)} bytes")
-        value, at = read
-        values.append(value)
-    return tuple(values), at
+    try:
+        values, at = unpack_varints(data, at, number)
+    except ValueError as error:
+        raise ProtocolError(f"node records of {len(data)} bytes: {error}") from None
+    return tuple(array("Q", values)), at

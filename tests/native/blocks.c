@@ -34,10 +34,11 @@ typedef struct {
 
 static world drawn_world(generator *g)
 {
-    /* Some bases are long enough for every lane of every form, about the borders of its tiles too. */
-    const int longer = !below(g, 3);
-    world w = {.size = 1 + below(g, below(g, 3) || longer ? 64 : 1500),
-               .length = longer ? 1000 + below(g, 9000) : below(g, 6000),
+    /* Some bases are long enough for every lane of every form, about the borders of its tiles too; a few for lanes that
+     * keep their bytes turned. */
+    const int longer = !below(g, 3), longest = !below(g, 20);
+    world w = {.size = 1 + below(g, below(g, 3) || longer || longest ? 64 : 1500),
+               .length = longest ? 33000 + below(g, 9000) : longer ? 1000 + below(g, 9000) : below(g, 6000),
                .count = below(g, below(g, 8) ? 80 : 400),
                .width = 1 + (unsigned)below(g, 8)};
     block_hash hash;
@@ -221,14 +222,18 @@ static int round_agrees(generator *g, const char **part)
 {
     world w = drawn_world(g);
     const generator runs = {draw(g)};
+    const char *name = ""; /* of the form before */
     int agrees = 1;
     for (const rdc_block_form *const *form = rdc_block_forms; *form && agrees; form++) {
         generator same = runs;
         if (!(*form)->usable())
             continue;
         *part = (*form)->name;
-        if (!rdc_choose_blocks((*form)->name) || rdc_blocks != *form)
+        /* A name stands for the first usable form that has it; others that have it too are not chosen. */
+        if (!rdc_choose_blocks((*form)->name) || (rdc_blocks != *form && strcmp(rdc_blocks->name, name)))
             agrees = 0;
+        rdc_blocks = *form;
+        name = rdc_blocks->name;
         agrees = agrees && blocks_agree(&w) && lows_agree(&w) && runs_agree(&w, &same);
     }
     end_world(&w);

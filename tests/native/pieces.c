@@ -102,6 +102,9 @@ static int chunk(generator *g)
     free(both), free(counts);
 
     rdc_fetched_ranges(tiles, (size_t)tiled, offset, ranges);
+    rdc_copy *again = exactly((size_t)tiled, sizeof *again);
+    rdc_tiled_copies(tiles, (size_t)tiled, offset, again);
+    free(again);
     const int64_t read = rdc_tile_reads(tiles, (size_t)tiled, below(g, 100), reads, sources, &literals);
     agrees = agrees && (read >= 0 || !sound);
     if (sound && agrees) {

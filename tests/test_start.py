@@ -130,14 +130,14 @@ def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -
     idle |= {"rdc.session.receiving", "rdc.session.directories", "rdc.session.landing", "rdc.files.commit"}
     idle |= {"rdc.session.settled_tree", "rdc.plan.compare"}
     idle |= {"rdc.chunking.chunker", "rdc.plan.descent", "rdc.plan.blocks", "rdc.signature.build"}
-    check(start, modules=147, own=113, compiled=11, heavy=(SLOW | idle) - {"threading"})
+    check(start, modules=145, own=111, compiled=11, heavy=(SLOW | idle) - {"threading"})
 
 
 def test_the_far_side_of_a_sync_up_to_the_hello(tmp_path: Path) -> None:
     start = started(tmp_path, "serve", "--stdio")
     assert start.code == 12
     later = {"rdc.session.source", "rdc.session.destination", "rdc.tree.manifest", "rdc.kernel"}
-    check(start, modules=126, own=93, compiled=3, heavy=SLOW | later)
+    check(start, modules=124, own=91, compiled=3, heavy=SLOW | later)
 
 
 def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[Path, Path]) -> None:
@@ -145,7 +145,7 @@ def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[P
     assert start.code == 12
     later = {"rdc.session.destination", "rdc.session.local", "rdc.session.transfer"}
     later |= {"rdc.session.file_sender", "rdc.session.overlap", "rdc.session.heartbeat"}
-    check(start, modules=148, own=115, compiled=8, heavy=SLOW | later)
+    check(start, modules=146, own=113, compiled=7, heavy=SLOW | later)
 
 
 @pytest.mark.parametrize("verb", ["dupes", "similar"])
@@ -153,7 +153,7 @@ def test_a_search(tmp_path: Path, places: tuple[Path, Path], verb: str) -> None:
     start = started(tmp_path, verb, places[0])
     assert start.code == 0
     session = {"rdc.session", "rdc.protocol", "msgpack"}
-    check(start, modules=119, own=83, compiled=2, heavy=(SLOW | session) - {"json", "re", "threading"})
+    check(start, modules=118, own=82, compiled=2, heavy=(SLOW | session) - {"json", "re", "threading"})
 
 
 @pytest.mark.parametrize("module", ["rdc.cli.main", "rdc.errors"])

@@ -11,7 +11,6 @@ from contextlib import suppress
 from rdc.errors import ExitCode, FileError, RdcError
 from rdc.files.allowance import ENTRY_BYTES, Allowance
 from rdc.files.directory import Directory, DirectoryCache
-from rdc.files.exchange import directory_over_file, file_over_directory
 from rdc.files.failure import failure, refused
 from rdc.files.metadata import kind_of, set_on_name
 from rdc.files.packed import list_beneath, open_directory, read_packed, read_packed_inodes
@@ -259,6 +258,8 @@ class Root:
     def replace_with_directory(self, path: bytes, mode: int = 0o777) -> None:
         """Make a directory (mode less the umask) in place of the file, link or special file at `path`."""
         self.spend(path, 0, entries=1)
+        from rdc.files.exchange import directory_over_file
+
         self.perform(path, "make the directory", lambda name, parent: directory_over_file(name, parent, mode))
 
     def replace_symlink(
@@ -299,6 +300,8 @@ class Root:
                     try:
                         os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
                     except IsADirectoryError:
+                        from rdc.files.exchange import file_over_directory
+
                         file_over_directory(temporary, name, parent)
                     return
                 except FileNotFoundError:

@@ -7,7 +7,6 @@ import os
 import stat
 from enum import Enum
 
-from rdc.files.exchange import file_over_directory
 from rdc.files.metadata import kind_of
 from rdc.files.source import identity_of
 from rdc.files.syscalls import rename_no_replace
@@ -87,6 +86,8 @@ class Placing:
             if now != expected and not self.explains(lambda state: state == expected, now):
                 raise self._unexpected(path, "the file that was there", "that it was changed or replaced")
             if stat.S_ISDIR(found.st_mode):
+                from rdc.files.exchange import file_over_directory
+
                 file_over_directory(old, name, directory)
                 return
         if found is not None and found.st_nlink > 1:

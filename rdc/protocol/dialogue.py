@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rdc.protocol.census import Census
-from rdc.protocol.ledger import Ledger
 from rdc.protocol.messages import (
     BlockAnswer,
     BlockRequest,
@@ -58,6 +57,10 @@ from rdc.protocol.messages import (
 )
 from rdc.protocol.states import NEEDS, RECALLS, TRANSITIONS, Illegal, State
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.protocol.ledger import Ledger
+
 __all__ = ["Dialogue", "End"]
 
 _ANSWERS = (
@@ -95,7 +98,7 @@ class Dialogue:
         """Ours, once Open said it."""
         self.us = End(Role.SOURCE if dialler else Role.DESTINATION)
         self.them = End(self.us.role.other)
-        self._ledger = Ledger()
+        self._ledger: Ledger | None = None
         self._census = Census()
         self._stays = False
         """S watches: the session goes on after Done."""
@@ -105,7 +108,15 @@ class Dialogue:
     @property
     def outstanding(self) -> int:
         """Requests not wholly answered."""
-        return len(self._ledger)
+        return 0 if self._ledger is None else len(self._ledger)
+
+    def _requests(self) -> Ledger:
+        """Loaded with the first of them: of trees that are equal nothing is asked."""
+        if self._ledger is None:
+            from rdc.protocol.ledger import Ledger
+
+            self._ledger = Ledger()
+        return self._ledger
 
     def say(self, message: Message) -> None:
         """This side says it. Raises Illegal."""
@@ -158,9 +169,9 @@ class Dialogue:
                 after = sender.state
             case TierRequest() | RowsRequest():
                 self._census.look()
-                self._ledger.ask(message)
+                self._requests().ask(message)
             case TierAnswer() | RowsPart():
-                self._ledger.answer(message)
+                self._requests().answer(message)
             case TopTier():
                 self._census.top()
             case MountPoints():
@@ -186,16 +197,16 @@ class Dialogue:
         if isinstance(message, _FILE_REQUESTS):
             if isinstance(message, NodeRequest) or not self._census.is_bundle(message.file):
                 self._listed(message.file)
-            self._ledger.ask(message)
+            self._requests().ask(message)
         elif isinstance(message, _ANSWERS):
-            self._ledger.answer(message)
+            self._requests().answer(message)
         elif isinstance(message, _FILES_REQUESTS):
             self._listed(message.files[-1])
             if isinstance(message, BundleRequest):
                 if State.LISTING in (self.us.state, self.them.state):
                     raise Illegal("there may be more entries, whose ordinals a bundle must not have")
                 self._census.bundle(message.bundle)
-            self._ledger.ask(message)
+            self._requests().ask(message)
         else:
             return False
         return True

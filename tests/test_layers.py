@@ -17,6 +17,7 @@ RANKS: dict[str, float] = {
     "typed": -1,
     "errors": 0,
     "limits": 0,
+    "threads": 0,
     "model": 0.5,
     "progress": 0.5,
     "rabin": 1,

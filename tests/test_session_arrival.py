@@ -7,7 +7,6 @@ import os
 import random
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,26 +17,28 @@ from rdc.files.confined import Root
 from rdc.files.replace import Replacement
 from rdc.session.arrival import Arrival
 from rdc.session.mismatch import MismatchError
+from rdc.threads import Threads
 
 PARTS = [random.Random(i).randbytes(100_000 + i) for i in range(9)]
 WHOLE = b"".join(PARTS)
 
 
 @pytest.fixture(params=["writer", "no writer"])
-def writer(request: pytest.FixtureRequest) -> Iterator[Executor | None]:
+def writer(request: pytest.FixtureRequest) -> Iterator[Threads | None]:
     if request.param == "no writer":
         yield None
         return
-    with ThreadPoolExecutor(1) as pool:
-        yield pool
+    threads = Threads(1, "writer")
+    yield threads
+    threads.close()
 
 
-def arriving(place: Path, writer: Executor | None) -> Arrival:
+def arriving(place: Path, writer: Threads | None) -> Arrival:
     root = Root.open(os.fsencode(place))
     return Arrival(0, b"file", Replacement(root, b"file"), None, writer)
 
 
-def test_what_came_is_what_is_written(tmp_path: Path, writer: Executor | None) -> None:
+def test_what_came_is_what_is_written(tmp_path: Path, writer: Threads | None) -> None:
     arrival = arriving(tmp_path, writer)
     for part in PARTS:
         arrival.push(memoryview(part))
@@ -48,7 +49,7 @@ def test_what_came_is_what_is_written(tmp_path: Path, writer: Executor | None) -
     assert os.listdir(tmp_path) == []
 
 
-def test_another_digest_is_a_mismatch(tmp_path: Path, writer: Executor | None) -> None:
+def test_another_digest_is_a_mismatch(tmp_path: Path, writer: Threads | None) -> None:
     arrival = arriving(tmp_path, writer)
     for part in PARTS:
         arrival.push(part)
@@ -58,7 +59,7 @@ def test_another_digest_is_a_mismatch(tmp_path: Path, writer: Executor | None) -
     assert os.listdir(tmp_path) == []
 
 
-def test_all_that_came_is_kept(tmp_path: Path, writer: Executor | None) -> None:
+def test_all_that_came_is_kept(tmp_path: Path, writer: Threads | None) -> None:
     arrival = arriving(tmp_path, writer)
     for part in PARTS[:5]:
         arrival.push(part)
@@ -69,7 +70,7 @@ def test_all_that_came_is_kept(tmp_path: Path, writer: Executor | None) -> None:
 
 @pytest.mark.parametrize("failing", range(9))
 def test_a_full_disk_is_noticed_and_nothing_is_written_after(
-    tmp_path: Path, writer: Executor | None, monkeypatch: pytest.MonkeyPatch, failing: int
+    tmp_path: Path, writer: Threads | None, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
     """Its descriptor may be another file's by then."""
     arrival = arriving(tmp_path, writer)

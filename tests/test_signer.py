@@ -173,7 +173,7 @@ def test_who_stops_taking_stops_the_work(place: Root, tmp_path: Path, fine_grain
     go_on.set()
     taker.join()
     results.close()
-    signer.pool().shutdown(wait=True)
+    signer.close()
     begun = 2
     while opened.acquire(blocking=False):
         begun += 1
@@ -196,7 +196,7 @@ def test_what_is_no_files_fault_ends_it(
     with pytest.raises(kind):
         list(signer.sign_many([SignTask(i, 1, failing if i == 200 else good) for i in range(1000)]))
     before = time.monotonic()
-    signer.pool().shutdown(wait=True)
+    signer.close()
     assert time.monotonic() - before < 30
 
 

@@ -365,3 +365,22 @@ def test_thousands_of_entries_and_one_large_directory() -> None:
     assert manifest.piece(large, first + 19_990, first + 20_000).names == b"".join(
         b"%05d\0" % row for row in range(19_990, 20_000)
     )
+
+
+@given(trees(), randoms)
+def test_paths_are_those_of_the_entries(tree: Rows, rng: random.Random) -> None:
+    """Asked for in parts, in order or not, of directories unpacked or not, while the tree still grows."""
+    whole = build(tree)
+    paths = [whole.entry(row).path for row in range(len(whole))]
+    manifest, grown = Manifest(), 0
+    while grown < len(whole):
+        grown = min(len(whole), grown + rng.choice((1, 7, 100)))
+        for path, part in whole.parts(len(manifest), grown):
+            manifest.extend(path, part)
+        for _ in range(3):
+            rows = sorted(rng.sample(range(grown), rng.randint(0, min(grown, 9))))
+            if rows and rng.random() < 0.5:
+                manifest.listing(manifest.directory_of(rows[0]))
+            assert manifest.paths(rows) == [paths[row] for row in rows]
+    with pytest.raises(IndexError):
+        manifest.paths([len(whole)])

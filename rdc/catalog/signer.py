@@ -13,7 +13,6 @@ from rdc.typed import TypeVar
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
-    from concurrent.futures import Future, ThreadPoolExecutor
 
     from rdc.catalog.signing import Signed, SignTask
     from rdc.catalog.store import SignatureStore
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams
     from rdc.files.source import SourceFile
     from rdc.signature.tree import SignatureTree
+    from rdc.threads import Threads
 
 __all__ = ["FileSigner", "sign_file"]
 
@@ -62,7 +62,7 @@ class FileSigner:
         self.params = params
         self.catalog: SignatureStore = NoCatalog() if catalog is None else catalog
         self.workers = max(1, min(WORKERS_MAX, _usable_cpus()) if workers is None else workers)
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: Threads | None = None
         self._shareable_bytes = 0
 
     def sign(self, source: SourceFile, *, passing: bool = False) -> SignatureTree:
@@ -243,19 +243,19 @@ class FileSigner:
         self._shareable_bytes += size
         return self._pool is not None or self._shareable_bytes >= THREADS_WORTH
 
-    def pool(self) -> ThreadPoolExecutor:
+    def pool(self) -> Threads:
         """The threads beside the caller's; they end with `close`, or with this object."""
         if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor
+            from rdc.threads import Threads
 
-            self._pool = ThreadPoolExecutor(self.workers, thread_name_prefix="rdc signer")
+            self._pool = Threads(self.workers, "rdc signer")
         return self._pool
 
     def close(self) -> None:
         """Ends the threads, which are idle by then. A process that still has some takes itself apart object
         by object when it ends, which after a large sync costs 3 % of it."""
         if self._pool is not None:
-            self._pool.shutdown()
+            self._pool.close()
             self._pool = None
 
     def _chunking_shared(self, source: SourceFile, taker: ChunkTaker) -> Generator[int, None, bytes]:
@@ -264,26 +264,25 @@ class FileSigner:
         Cutting is sequential and takes a third of the time, so a second thread that only hashes would idle or
         hold up the first. When enough is handed out, this one hashes a span itself. In flight: `ahead` spans.
         """
-        from concurrent.futures import Future
-
         from rdc.chunking.chunker import Chunker, name_pieces
         from rdc.files.source import SPAN_BYTES
+        from rdc.threads import Task
 
         pool, ahead = self.pool(), 2 * self.workers
         chunker = Chunker(self.params)
-        flying: deque[Future[ChunkColumns] | ChunkColumns] = deque()
+        flying: deque[Task[ChunkColumns] | ChunkColumns] = deque()
         done = 0
 
         def land(most: int) -> None:
             while len(flying) > most:
                 first = flying.popleft()
-                columns = first.result() if isinstance(first, Future) else first
+                columns = first.result() if isinstance(first, Task) else first
                 taker.add(columns.digests, columns.lengths)
 
         try:
             for span in source.spans(SPAN_BYTES):
                 pieces = chunker.pieces(span)
-                waiting = sum(1 for one in flying if isinstance(one, Future) and not one.done())
+                waiting = sum(1 for one in flying if isinstance(one, Task) and not one.done())
                 flying.append(
                     pool.submit(name_pieces, pieces) if waiting < ahead - 1 else name_pieces(pieces)
                 )
@@ -293,7 +292,7 @@ class FileSigner:
             land(0)
         finally:
             for one in flying:
-                if isinstance(one, Future):
+                if isinstance(one, Task):
                     one.cancel()
         columns = chunker.finish_columns()
         taker.add(columns.digests, columns.lengths)

@@ -13,12 +13,12 @@ from rdc.typed import Generic, TypeVar
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
-    from concurrent.futures import Future
 
     from rdc.catalog.signer import FileSigner
     from rdc.files.source import SourceFile
     from rdc.model.entries import Identity
     from rdc.signature.tree import SignatureTree
+    from rdc.threads import Task
 
 __all__ = ["SignTask", "Signed", "sign_in_order"]
 
@@ -66,7 +66,7 @@ def sign_in_order(
             yield _sign(signer, task, roots_only)
         return
     stopped = threading.Event()
-    flying: deque[Future[list[Signed[K]]] | list[Signed[K]]] = deque()
+    flying: deque[Task[list[Signed[K]]] | list[Signed[K]]] = deque()
     try:
         for batch in _batches(tasks):
             # A large file is worked on by all threads at once, between the batches, not in one of them.
@@ -101,7 +101,7 @@ def _batches(tasks: Iterable[SignTask[K]]) -> Iterator[list[SignTask[K]]]:
         yield batch
 
 
-def _results(one: Future[list[Signed[K]]] | list[Signed[K]]) -> list[Signed[K]]:
+def _results(one: Task[list[Signed[K]]] | list[Signed[K]]) -> list[Signed[K]]:
     return one if isinstance(one, list) else one.result()
 
 

@@ -34,7 +34,6 @@ _PACKAGES = (
 _LATE = (
     "_strptime",
     "calendar",
-    "concurrent.futures.thread",
     "difflib",
     "mmap",
     "re",

@@ -58,8 +58,13 @@ def put_rows(
     column: WriteableBuffer, width: int, rows: ReadableBuffer, values: ReadableBuffer, /
 ) -> None: ...
 def row_paths(
-    text: ReadableBuffer, texts: ReadableBuffer, firsts: ReadableBuffer, rows: ReadableBuffer, /
-) -> bytes: ...
+    text: ReadableBuffer,
+    texts: ReadableBuffer,
+    firsts: ReadableBuffer,
+    rows: ReadableBuffer,
+    reached: tuple[int, int],
+    /,
+) -> tuple[bytes, tuple[int, int]]: ...
 def take_rows(column: ReadableBuffer, width: int, rows: ReadableBuffer, /) -> bytes: ...
 def root_messages(
     head: ReadableBuffer,

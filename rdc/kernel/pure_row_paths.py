@@ -13,12 +13,20 @@ __all__ = ["row_paths"]
 
 
 def row_paths(
-    text: ReadableBuffer, texts: ReadableBuffer, firsts: ReadableBuffer, rows: ReadableBuffer, /
-) -> bytes:
-    """The paths of these rows, each followed by NUL.
+    text: ReadableBuffer,
+    texts: ReadableBuffer,
+    firsts: ReadableBuffer,
+    rows: ReadableBuffer,
+    reached: tuple[int, int],
+    /,
+) -> tuple[bytes, tuple[int, int]]:
+    """The paths of these rows, each followed by NUL, and what was reached: the row after the last one, and
+    where its name lies in `text`.
 
-    Columns as in rdc.tree.manifest, numbers as native u64; `rows` increase. ValueError where these do not fit
-    together; which rows exist the caller knows: one past the end may take what follows for its name.
+    Columns as in rdc.tree.manifest, numbers as native u64; `rows` increase. `reached`: what an earlier call
+    for the same manifest gave, or zeros; from there a large directory is gone on with. ValueError where these
+    do not fit together; which rows exist the caller knows: one past the end may take what follows for its
+    name.
     """
     packed = bytes(text)
     try:
@@ -28,14 +36,19 @@ def row_paths(
     if len(starts) != len(begins) or (wanted and (not begins or begins[0])):
         raise _misfit()
     paths = []
-    before = -1
+    before, last, place = -1, -1, reached
     for row in wanted:
         directory = bisect_right(begins, row) - 1
         at = starts[directory]
         head = packed.rfind(b"\0", 0, at - 1) if 2 <= at <= len(packed) and not packed[at - 1] else -1
         if row <= before or head < 0:
             raise _misfit()
-        for _ in range(begins[directory], row):
+        first = begins[directory]
+        if directory == last:
+            first, at = reached
+        elif first < place[0] <= row and at < place[1] <= len(packed):
+            first, at = place
+        for _ in range(first, row):
             at = packed.find(b"\0", at) + 1
             if not at:
                 raise _misfit()
@@ -44,8 +57,8 @@ def row_paths(
             raise _misfit()
         above = packed[head + 1 : starts[directory] - 1]
         paths.append((above + b"/" if above else b"") + packed[at : end + 1])
-        before = row
-    return b"".join(paths)
+        before, last, reached = row, directory, (row + 1, end + 1)
+    return b"".join(paths), reached
 
 
 def _misfit() -> ValueError:

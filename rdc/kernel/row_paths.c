@@ -1,7 +1,9 @@
 /*
  * row_paths.c - paths of rows of a manifest, put together from its columns.
  *
- * Rows increase: of a directory names are passed over once, and the next directory is looked for from the last one on.
+ * Rows increase: of a directory names are passed over once, also by the next call where its rows come after, and the next
+ * directory is looked for from the last one on. A place that is after a directory's first row and not after the row that is
+ * looked for is in that directory.
  */
 #include "row_paths.h"
 
@@ -42,7 +44,8 @@ static int find_above(const rdc_path_columns *c, size_t directory, rdc_row_path 
     return 0;
 }
 
-int rdc_find_paths(const rdc_path_columns *c, const uint64_t *rows, size_t count, rdc_row_path *paths)
+int rdc_find_paths(const rdc_path_columns *c, const uint64_t *rows, size_t count, rdc_reached_row *place,
+                   rdc_row_path *paths)
 {
     const uint8_t *const end = c->text + c->text_size, *at = c->text;
     size_t directory = 0;
@@ -60,6 +63,11 @@ int rdc_find_paths(const rdc_path_columns *c, const uint64_t *rows, size_t count
             directory = own;
             reached = c->firsts[own];
             at = c->text + c->texts[own];
+            if (place->row > reached && place->row <= rows[i] && place->text > c->texts[own] &&
+                place->text <= c->text_size) {
+                reached = place->row;
+                at = c->text + place->text;
+            }
         } else {
             paths[i] = paths[i - 1];
         }
@@ -77,6 +85,8 @@ int rdc_find_paths(const rdc_path_columns *c, const uint64_t *rows, size_t count
         }
         reached++;
     }
+    if (count)
+        *place = (rdc_reached_row){reached, (uint64_t)(at - c->text)};
     return 0;
 }
 

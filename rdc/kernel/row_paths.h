@@ -19,11 +19,18 @@ typedef struct {
     size_t above_size, name_size;
 } rdc_row_path;
 
+/* A row, and where its name lies in the text: the row after the last one asked for, so that of a large directory names are
+ * passed over once by all who ask for its rows in order. Zeros to begin with. */
+typedef struct {
+    uint64_t row, text;
+} rdc_reached_row;
+
 /*
- * Finds the paths of `count` rows, which increase. Returns 0, or -1 where rows or columns do not fit together: nothing is
+ * Finds the paths of `count` rows, which increase; *reached is what an earlier call left. Returns 0, or -1 where rows or columns do not fit together: nothing is
  * read beyond any of them. Which rows exist the caller knows: one past the end may take what follows for its name.
  */
-int rdc_find_paths(const rdc_path_columns *columns, const uint64_t *rows, size_t count, rdc_row_path *paths);
+int rdc_find_paths(const rdc_path_columns *columns, const uint64_t *rows, size_t count, rdc_reached_row *reached,
+                   rdc_row_path *paths);
 
 /* Bytes of a path and of the NUL after it. */
 size_t rdc_path_size(const rdc_row_path *path);

@@ -65,11 +65,13 @@ static PyObject *row_paths(PyObject *module, PyObject *args)
 {
     Py_buffer text, texts, firsts, rows;
     rdc_row_path *paths = NULL;
-    PyObject *result = NULL;
+    PyObject *found, *result = NULL;
     size_t total = 0;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*:row_paths", &text, &texts, &firsts, &rows))
+    unsigned long long reached_row, reached_text;
+    if (!PyArg_ParseTuple(args, "y*y*y*y*(KK):row_paths", &text, &texts, &firsts, &rows, &reached_row, &reached_text))
         return NULL;
+    rdc_reached_row reached = {reached_row, reached_text};
     const size_t count = (size_t)rows.len / 8;
     const rdc_path_columns columns = {text.buf, (size_t)text.len, texts.buf, firsts.buf, (size_t)firsts.len / 8};
     paths = PyMem_Malloc(count * sizeof *paths + 1);
@@ -78,17 +80,18 @@ static PyObject *row_paths(PyObject *module, PyObject *args)
         goto done;
     }
     if (!is_column(&texts) || !is_column(&firsts) || !is_column(&rows) || texts.len != firsts.len ||
-        rdc_find_paths(&columns, rows.buf, count, paths)) {
+        rdc_find_paths(&columns, rows.buf, count, &reached, paths)) {
         PyErr_SetString(PyExc_ValueError, "paths of rows: columns of a manifest, and increasing rows that it has");
         goto done;
     }
     for (size_t i = 0; i < count; i++)
         total += rdc_path_size(paths + i);
-    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
-    if (result) {
-        uint8_t *out = (uint8_t *)PyBytes_AS_STRING(result);
+    found = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
+    if (found) {
+        uint8_t *out = (uint8_t *)PyBytes_AS_STRING(found);
         for (size_t i = 0; i < count; i++)
             out = rdc_put_path(paths + i, out);
+        result = Py_BuildValue("N(KK)", found, (unsigned long long)reached.row, (unsigned long long)reached.text);
     }
 done:
     PyMem_Free(paths);

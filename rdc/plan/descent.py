@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from operator import mul
 
 from rdc.errors import ProtocolError
 from rdc.kernel.pieces import LITERAL, fetched_ranges
@@ -230,7 +231,7 @@ class Descent:
                     self._map.setdefault(name, _Row(number, row))
 
     def _take(self, unknown: _Unknown, records: NodeRecords) -> None:
-        total = sum(length * count for length, count in zip(records.lengths, records.counts, strict=True))
+        total = sum(map(mul, records.lengths, records.counts))
         if total != unknown.length:
             raise ProtocolError(f"records of {total} bytes for a node of {unknown.length}")
         parts: list[Part | _Unknown] = []
@@ -277,14 +278,16 @@ def _chunk_rows(tree: SignatureTree, level: int, row: int) -> tuple[int, int]:
     return first, last + 1
 
 
-def _settled(parts: Iterable[Part | _Unknown]) -> Iterator[Part]:
+def _settled(parts: Iterable[Part | _Unknown]) -> list[Part]:
+    settled: list[Part] = []
     for part in parts:
         if not isinstance(part, _Unknown):
-            yield part
+            settled.append(part)
         elif part.count == 1:
-            yield from _settled(part.parts or ())
+            settled += _settled(part.parts or ())
         else:
-            yield Repeat(tuple(_merged(_settled(part.parts or ()))), part.length, part.count)
+            settled.append(Repeat(tuple(_merged(_settled(part.parts or ()))), part.length, part.count))
+    return settled
 
 
 def _merged(parts: Iterable[Part]) -> Iterator[Part]:

@@ -12,10 +12,9 @@ from rdc.session.mismatch import MismatchError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from concurrent.futures import Executor, Future
-
     from rdc.files.replace import Replacement
     from rdc.model.entries import Identity
+    from rdc.threads import Task, Threads
 
 __all__ = ["Arrival"]
 
@@ -33,7 +32,7 @@ class Arrival:
         path: bytes,
         temporary: Replacement,
         expected: Identity | None,
-        writer: Executor | None = None,
+        writer: Threads | None = None,
     ) -> None:
         """`writer`: a thread that writes while the caller receives and hashes what follows."""
         self.file = file
@@ -43,7 +42,7 @@ class Arrival:
         """What was at the path when the content began to come; None: nothing."""
         self._hasher = blake3()
         self._writer = writer
-        self._writing: deque[Future[None]] = deque()
+        self._writing: deque[Task[None]] = deque()
         self.size = 0
         """Bytes that came."""
 

@@ -19,11 +19,11 @@ from rdc.session.mismatch import MismatchError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from concurrent.futures import Executor, ThreadPoolExecutor
 
     from rdc.protocol.messages import Data, FileBatch, FileEnd
     from rdc.session.commands import Conversation
     from rdc.session.transfer_context import TransferContext
+    from rdc.threads import Threads
 
 __all__ = ["WholeFiles"]
 
@@ -50,7 +50,7 @@ class WholeFiles:
         """Files whose content is that of one of these."""
         self._arrival: Arrival | None = None
         self._skipping: int | None = None
-        self._writer: ThreadPoolExecutor | None = None
+        self._writer: Threads | None = None
 
     @property
     def idle(self) -> bool:
@@ -211,7 +211,7 @@ class WholeFiles:
             self._arrival.keep()
             self._arrival = None
         if self._writer is not None:
-            self._writer.shutdown()
+            self._writer.close()
 
     def _arriving(self, file: int) -> Arrival:
         if self._arrival is None:
@@ -226,11 +226,11 @@ class WholeFiles:
             raise ProtocolError(f"content of file {file} before file {self._arrival.file} ended")
         return self._arrival
 
-    def _background(self) -> Executor:
+    def _background(self) -> Threads:
         if self._writer is None:
-            from concurrent.futures import ThreadPoolExecutor
+            from rdc.threads import Threads
 
-            self._writer = ThreadPoolExecutor(1, thread_name_prefix="rdc writer")
+            self._writer = Threads(1, "rdc writer")
         return self._writer
 
     def _retry(self, file: int, why: str) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from _queue import SimpleQueue  # the C part of queue
-from _thread import allocate_lock
 from collections import deque
 from itertools import chain, islice
-from threading import Thread
 
-from rdc.typed import Generic, TypeVar
+from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
+
+    from rdc.threads import Task
 
 __all__ = ["in_order", "usable_workers"]
 
@@ -49,64 +48,18 @@ def in_order(work: Callable[[T], R], tasks: Iterable[T], workers: int) -> Genera
     first = next(rest, None)
     if first is None:
         return
-    jobs: SimpleQueue[_Job[T, R] | None] = SimpleQueue()
-    threads = [
-        Thread(target=_work_off, args=(work, jobs), name=f"rdc survey {number}", daemon=True)
-        for number in range(workers)
-    ]
-    flying: deque[_Job[T, R]] = deque()
+    from rdc.threads import Threads
+
+    threads = Threads(workers, "rdc survey")
+    flying: deque[Task[R]] = deque()
     try:
-        for thread in threads:
-            thread.start()
         for task in chain((first,), rest):
-            job: _Job[T, R] = _Job(task)
-            flying.append(job)
-            jobs.put(job)
+            flying.append(threads.submit(work, task))
             if len(flying) >= 2 * workers:
-                yield flying.popleft().outcome()
+                yield flying.popleft().result()
         while flying:
-            yield flying.popleft().outcome()
+            yield flying.popleft().result()
     finally:
-        for job in flying:
-            job.cancelled = True
-        for _ in threads:
-            jobs.put(None)
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join()
-
-
-class _Job(Generic[T, R]):
-    """A task and what becomes of it. concurrent.futures has the same, and takes 10 ms to load: with it comes
-    logging, and half as many modules again as a search needs."""
-
-    __slots__ = ("_done", "_error", "_result", "cancelled", "task")
-
-    def __init__(self, task: T) -> None:
-        self.task = task
-        self.cancelled = False
-        self._done = allocate_lock()
-        self._done.acquire()
-        self._error: BaseException | None = None
-
-    def run(self, work: Callable[[T], R]) -> None:
-        """In a thread. Raises nothing: that is the caller's to see."""
-        try:
-            self._result = work(self.task)
-        except BaseException as error:  # noqa: BLE001 - raised again by outcome()
-            self._error = error
-        finally:
-            self._done.release()
-
-    def outcome(self) -> R:
-        """Waits; what `work` returned, or raises what it raised."""
-        self._done.acquire()
-        if self._error is not None:
-            raise self._error
-        return self._result
-
-
-def _work_off(work: Callable[[T], R], jobs: SimpleQueue[_Job[T, R] | None]) -> None:
-    while (job := jobs.get()) is not None:
-        if not job.cancelled:
-            job.run(work)
+        for left in flying:
+            left.cancel()
+        threads.close()

@@ -106,6 +106,8 @@ class Manifest:
         """What was taken, in order, from the manifest that it was taken from: there is at most one."""
         self._opened: OrderedDict[int, Listing] = OrderedDict()
         self._numbers: dict[bytes, int] = {}
+        self._reached = (0, 0)
+        """The row after the last one whose path was asked for, and where its name is."""
         self._marks: _Marks | None = None
 
     def __len__(self) -> int:
@@ -349,7 +351,18 @@ class Manifest:
         """The same, each followed by NUL."""
         if rows and not 0 <= rows[-1] < len(self.kinds):
             raise IndexError(rows[-1])
-        return row_paths(self.text, self.texts, self.firsts, array("Q", rows))
+        if not rows:
+            return b""
+        directory = self.directory_of(rows[0])
+        opened = self._opened.get(directory)
+        if opened is not None and rows[-1] < self.end(directory):
+            # Rows of a large directory, in any order of calls.
+            first, above = self.firsts[directory], self.directories[directory]
+            start = above + b"/" if above else b""
+            return b"".join([start + opened.names[row - first] + b"\0" for row in rows])
+        wanted = array("Q", rows)
+        paths, self._reached = row_paths(self.text, self.texts, self.firsts, wanted, self._reached)
+        return paths
 
     def sizes_of(self, rows: Sequence[int]) -> list[int]:
         """Bytes of the files in rows that exist, which increase."""

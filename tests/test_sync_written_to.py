@@ -89,8 +89,8 @@ def test_equal_content_with_another_mtime(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Only the mtime is to be set, once the contents were found equal. (Those above 128 KiB go singly.)"""
-    wanted = {"f": WANTED * 30, **{f"g{number}": b"%d" % number for number in range(others)}}
+    """Only the mtime is to be set, once the contents were found equal. (Those above 1 MiB go singly.)"""
+    wanted = {"f": WANTED * 200, **{f"g{number}": b"%d" % number for number in range(others)}}
     source, destination = (
         write_tree(
             tmp_path / place, tree({name: File(content, mtime_ns=time) for name, content in wanted.items()})

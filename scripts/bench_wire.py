@@ -25,7 +25,8 @@ from statistics import median
 
 TOP = Path(__file__).resolve().parent.parent
 RELAY = TOP / "tests" / "relay_ssh.py"
-RDC = f"{sys.executable} -m rdc"
+RDC = str(Path(sys.executable).with_name("rdc"))
+"""As it was installed beside the Python that runs this."""
 FRESH_NS = 1_000_000_000 * 10**9
 """The mtime of every file where mtimes are fresh: equal to that of none of the new version."""
 

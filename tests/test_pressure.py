@@ -9,56 +9,61 @@ import pytest
 from rdc.limits import DATA_BYTES
 from rdc.protocol.connection import Connection
 from rdc.protocol.messages import Data
-from rdc.protocol.pressing import HARD, PLAIN, QUICK, Pressing
+from rdc.protocol.pressing import HARD, PLAIN, QUICK, QUICKEST, Pressing
 from rdc.session import pressure as pressure_module
 from rdc.session.commands import Press, Send
-from rdc.session.pressure import HARD_FIRST, SLOW, Content, Pressure
+from rdc.session.pressure import FAST, HARD_FIRST, SLOW, Content, Pressure
 from tests.driven_pairs import Talk, both_threads, pipes
 from tests.test_session_driver import destination, source
 
 
 def test_a_link_that_never_was_in_the_way_is_not_slow() -> None:
     pressure = Pressure()
-    assert not pressure.slow
+    assert pressure.fast and not pressure.slow
     assert pressure.pressing(Content.CODE, HARD_FIRST) is HARD
-    assert pressure.pressing(Content.CODE, 1) is QUICK
+    assert pressure.pressing(Content.CODE, 1) is QUICKEST
     assert pressure.pressing(Content.NEW) is PLAIN
     assert pressure.pressing(Content.TEXT) is HARD
 
 
 def test_few_bytes_are_pressed_hard_wherever_they_go() -> None:
     pressure = Pressure()
-    pressure.held_up(100 * SLOW, 1.0)
-    assert [pressure.pressing(Content.CODE, HARD_FIRST // 4) for _ in range(5)] == [
-        HARD,
-        HARD,
-        HARD,
-        HARD,
-        QUICK,
-    ]
+    pressure.held_up(2 * SLOW, 1.0)
+    pressed = [pressure.pressing(Content.CODE, HARD_FIRST // 4) for _ in range(5)]
+    assert pressed == [HARD, HARD, HARD, HARD, QUICK]
 
 
 @pytest.mark.parametrize(
-    ("carried", "seconds", "slow"), [(SLOW - 1, 1.0, True), (SLOW, 1.0, False), (0, 0.1, True)]
+    ("carried", "seconds", "code"),
+    [
+        (SLOW - 1, 1.0, HARD),
+        (SLOW, 1.0, QUICK),
+        (0, 0.1, HARD),
+        (FAST - 1, 1.0, QUICK),
+        (FAST, 1.0, QUICKEST),
+        (3, 2.0**-60, QUICKEST),
+    ],
 )
-def test_a_link_is_as_slow_as_it_showed(carried: int, seconds: float, slow: bool) -> None:
+def test_a_link_is_as_slow_as_it_showed(carried: int, seconds: float, code: Pressing) -> None:
     pressure = Pressure()
     pressure.held_up(carried // 2, seconds / 4)
     pressure.held_up(carried - carried // 2, 3 * seconds / 4)
-    assert pressure.slow == slow
-    assert pressure.pressing(Content.CODE, 100 * HARD_FIRST) is (HARD if slow else QUICK)
-    assert pressure.pressing(Content.NEW) is (HARD if slow else PLAIN)
+    assert pressure.pressing(Content.CODE, 100 * HARD_FIRST) is code
+    assert pressure.pressing(Content.NEW) is (HARD if code is HARD else PLAIN)
     assert pressure.pressing(Content.TEXT) is HARD
 
 
 def test_a_limit_is_a_slow_link() -> None:
     pressure = Pressure()
-    pressure.limit(SLOW)
-    assert not pressure.slow
-    pressure.limit(SLOW - 1)
-    assert pressure.slow
-    pressure.limit(0)
-    assert not pressure.slow
+    for limit, slow, fast in (
+        (SLOW, False, False),
+        (SLOW - 1, True, False),
+        (FAST - 1, False, False),
+        (FAST, False, True),
+        (0, False, True),
+    ):
+        pressure.limit(limit)
+        assert (pressure.slow, pressure.fast) == (slow, fast)
 
 
 NOISE = random.Random(5).randbytes(DATA_BYTES)
@@ -82,21 +87,23 @@ def pressed(conversation: Talk, press: Press) -> Talk:
 
 
 @pytest.mark.parametrize(
-    ("slow", "press", "pressing"),
+    ("slow", "fast", "press", "pressing"),
     [
-        (0, Press(Content.CODE, HARD_FIRST + 1), QUICK),
-        (10**15, Press(Content.CODE, HARD_FIRST + 1), HARD),
-        (0, Press(Content.CODE, 1), HARD),
-        (0, Press(Content.TEXT), HARD),
-        (0, Press(Content.NEW), PLAIN),
-        (10**15, Press(Content.NEW), HARD),
+        (0, 0, Press(Content.CODE, HARD_FIRST + 1), QUICKEST),
+        (0, 10**15, Press(Content.CODE, HARD_FIRST + 1), QUICK),
+        (10**15, 10**15, Press(Content.CODE, HARD_FIRST + 1), HARD),
+        (0, 0, Press(Content.CODE, 1), HARD),
+        (0, 0, Press(Content.TEXT), HARD),
+        (0, 0, Press(Content.NEW), PLAIN),
+        (10**15, 10**15, Press(Content.NEW), HARD),
     ],
 )
 def test_what_a_link_shows_says_how_hard_is_pressed(
-    slow: int, press: Press, pressing: Pressing, monkeypatch: pytest.MonkeyPatch
+    slow: int, fast: int, press: Press, pressing: Pressing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four megabytes through a pipe of one, so that its sender waits."""
     monkeypatch.setattr(pressure_module, "SLOW", slow)
+    monkeypatch.setattr(pressure_module, "FAST", fast)
     told: list[Pressing] = []
     say = Connection.press
 

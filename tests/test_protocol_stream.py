@@ -17,7 +17,7 @@ from rdc.errors import ProtocolError
 from rdc.limits import BLOCK_BYTES, FRAME_BYTES, PIECE_BYTES, RAW_BLOCK_BYTES, ROUND_LIMIT, WINDOW_LOG
 from rdc.protocol.blocks import BlockReader, BlockWriter
 from rdc.protocol.frames import Frame, FrameReader, frame_head
-from rdc.protocol.pressing import HARD, MAX_LEVEL, PLAIN, QUICK, RAW, Pressing
+from rdc.protocol.pressing import HARD, MAX_LEVEL, PLAIN, QUICK, QUICKEST, RAW, Pressing
 from rdc.protocol.varint import decode_varint, encode_varint
 
 Split = Callable[[bytes], Iterator[bytes]]
@@ -141,7 +141,7 @@ STREAMS = {
 }
 
 
-@pytest.mark.parametrize("pressing", [RAW, PLAIN, QUICK, HARD, Pressing(1), Pressing(9), Pressing(MAX_LEVEL)])
+@pytest.mark.parametrize("pressing", [RAW, PLAIN, QUICK, QUICKEST, HARD, Pressing(9), Pressing(MAX_LEVEL)])
 @pytest.mark.parametrize("name", STREAMS)
 def test_blocks_carry_any_stream(name: str, pressing: Pressing) -> None:
     stream = STREAMS[name]

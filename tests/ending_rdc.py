@@ -28,7 +28,7 @@ def _noted(thread: threading.Thread) -> None:
 
 if __name__ == "__main__":
     del sys.argv[0]
-    signer._usable_cpus = lambda: 2
+    signer._usable_cpus, signer.THREADS_WORTH = lambda: 2, 0
     threading.Thread.start = _noted  # type: ignore[method-assign, assignment]
     atexit.register(_note, APART)
     entry()

@@ -227,7 +227,8 @@ def steps_of(scene: Scene, *, fsync: bool, stop_at: int | None = None) -> int:
     with open(read_end, "rb") as pipe:
         made = len(pipe.read())
     _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status) if stop_at is not None and made == stop_at else status == 0
+    killed = stop_at is not None and made == stop_at
+    assert os.WIFSIGNALED(status) if killed else status == 0, f"status {status} after {made} steps"
     return made
 
 

@@ -66,8 +66,8 @@ third with JSON (measured)."""
 QUICK = Pressing(2, min_match=5, frame_log=22)
 """For as much of code, where time counts for more: what is looked back at lies in the caches. The literals of
 the same libraries take a fourth less time than at level 3, for 3.0, -0.1 and 2.2 % more bytes; with the
-level's own least match of 6 a tenth less again, for 2.2, 0.0 and 0.4 % (measured). In one long frame level 3
-takes 40 % more time. Text needs its far matches."""
+level's own least match of 6 up to a tenth less again, for 2.2, 0.0 and 0.4 % (measured). In one long frame
+level 3 takes 40 % more time. Text needs its far matches."""
 
 QUICKEST = Pressing(1, frame_log=22)
 """For as much of code on links that hardly cost anything. Another fourth less time, for 13, 4 and 6 % more

@@ -216,9 +216,18 @@ def test_a_chunk_is_put_together_again(
     literals = b"".join(wanted[at : at + size] for at, size in ranges)
     assert literals == b"." * len(literals)
     assert all(first + size < at for (first, size), (at, _) in pairwise(ranges))
+    back, ahead = data.draw(st.integers(0, 9)), data.draw(st.integers(0, 9))
+    sizes = array("Q", [end] * data.draw(st.integers(0, 2)))
     fetched, reads, sources = both("tile_reads", tiles, close)
     assert fetched == len(literals)
     held = b"".join(bases[base][at : at + size] for base, at, size in rows_of(reads, 3))
+    _, wider, moved = both("tile_reads", tiles, close, back, ahead, sizes)
+    for (base, at, size), (there, start, more) in zip(rows_of(reads, 3), rows_of(wider, 3), strict=True):
+        assert there == base
+        assert start == max(0, at - back)
+        assert start + more == (min(end, at + size + ahead) if base < len(sizes) else at + size)
+    seen = b"".join(bases[base][at : at + size] for base, at, size in rows_of(wider, 3))
+    assert both("put_tiles", moved, seen, literals) == wanted[offset:]
     # Nothing is read that no copy needs, but for what lies close between two.
     copied = [row for row in rows_of(tiles, 3) if row[0] != LITERAL]
     assert len(held) <= sum(size for *_, size in copied) + close * max(0, len(copied) - 1)
@@ -240,11 +249,12 @@ def test_tiles_of_any_rows(copies: bytes, offset: int, length: int, ranges: byte
 
 
 @settings(deadline=None)
-@given(hostile(3), numbers)
-def test_reads_of_any_rows(tiles: bytes, number: int) -> None:
+@given(hostile(3), numbers, numbers, numbers, hostile(1, most=3))
+def test_reads_of_any_rows(tiles: bytes, number: int, back: int, ahead: int, sizes: bytes) -> None:
     both("fetched_ranges", tiles, number)
     both("tiled_copies", tiles, number)
     both("tile_reads", tiles, number)
+    both("tile_reads", tiles, number, back, ahead, sizes)
 
 
 @settings(deadline=None)

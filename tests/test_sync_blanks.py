@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from rdc.files.source import SourceFile
 from rdc.kernel import blank_targets, block_fingerprints, hide, pack_mask, target_mask
+from rdc.kernel.pieces import put_tiles, tile_reads
 from rdc.limits import RANGES_PER_MESSAGE
 from rdc.model.sync import SyncOptions
 from rdc.plan import cells as cells_module
@@ -26,7 +27,17 @@ from rdc.session import cell_checks as cell_checks_module
 from rdc.session import file_fetch as file_fetch_module
 from rdc.session import gaps as gaps_module
 from rdc.session import range_answers as range_answers_module
-from rdc.session.blanks import CLAIMED, SOUGHT, blanked, blanked_into, is_code, shown
+from rdc.session.blanks import (
+    CLAIMED,
+    LOOK_AHEAD,
+    LOOK_BACK,
+    SOUGHT,
+    blanked,
+    blanked_into,
+    blanking,
+    is_code,
+    shown,
+)
 from rdc.session.cell_checks import corrections
 from rdc.session.corrections import Corrections
 from rdc.session.literal_requests import Asked, literal_requests
@@ -226,6 +237,17 @@ def test_cells_that_are_wrong_have_no_targets(tmp_path: Path, monkeypatch: pytes
     assert counts(run)["FileEnd"] == counts(run)["RangeRequest"] == 1
 
 
+def seen(code: bytes, rows: array[int]) -> tuple[bytes, bytes]:
+    """Ranges of the code and of its mask, as both sides of a claim come to see them."""
+    tiles = array("Q", [number for at, length in pairs_of(rows) for number in (0, at, length)])
+    sizes = array("Q", (len(code),))
+    _, reads, sources = tile_reads(tiles, 0, LOOK_BACK, LOOK_AHEAD, sizes)
+    wider = array("Q", reads)
+    del wider[0::3]
+    content, mask = shown(held(code), wider)
+    return put_tiles(sources, content, b""), put_tiles(sources, mask, b"")
+
+
 @given(codes, st.data())
 def test_a_part_is_blanked_as_the_whole_is(code: bytes, data: st.DataObject) -> None:
     offset = data.draw(st.integers(0, len(code)))
@@ -233,8 +255,11 @@ def test_a_part_is_blanked_as_the_whole_is(code: bytes, data: st.DataObject) -> 
     whole = bytearray(code)
     blank_targets(whole, CLAIMED)
     assert blanked(held(code), CLAIMED, offset, length) == whole[offset : offset + length]
+    read = blanking(held(code), CLAIMED)
+    for start in (0, offset, 0):
+        assert read(start, length) == whole[start : start + length]
     mask = target_mask(code)[offset : offset + length]
-    assert shown(held(code), array("Q", (offset, length))) == (code[offset : offset + length], mask)
+    assert seen(code, array("Q", (offset, length))) == (code[offset : offset + length], mask)
     assert hide(code[offset : offset + length], mask, CLAIMED) == whole[offset : offset + length]
 
 
@@ -249,7 +274,7 @@ def test_many_parts_are_blanked_as_the_whole_is(code: bytes, lengths: list[int])
     blank_targets(whole, SOUGHT)
     ranges = [slice(start, start + length) for start, length in zip(rows[0::2], rows[1::2], strict=True)]
     parts = b"".join(code[part] for part in ranges), b"".join(mask[part] for part in ranges)
-    assert shown(held(code), rows) == parts
+    assert seen(code, rows) == parts
     memory = memoryview(bytearray(1_000))
     places = blanked_into(memory, held(code), SOUGHT, rows)
     assert [memory[at : at + length] for at, length in zip(places, rows[1::2], strict=True)] == [

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "block_form.h"
+#include "fetch_ahead.h"
 
 static uint8_t *put(uint8_t *out, uint64_t value, unsigned width)
 {
@@ -24,6 +25,7 @@ void rdc_block_fingerprints(const uint8_t *key, const uint8_t *data, size_t leng
     block_hash_start(&hash, key, size);
     while (length) {
         const size_t part = length < size ? length : size;
+        rdc_fetch_all_ahead(data, part);
         out = put(out, rdc_blocks->value(hash.key, data, part), width);
         data += part;
         length -= part;

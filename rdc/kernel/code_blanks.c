@@ -69,6 +69,7 @@ size_t rdc_blank_targets(uint8_t *code, size_t size, uint8_t blank)
 /* Which of the next 64 bytes of `mask` are not 0; of those behind its end none is. */
 static inline uint64_t set_at(const uint8_t *mask, size_t size, size_t at)
 {
+    rdc_fetch_ahead(mask + at);
     if (size - at >= STEP)
         return set_bytes(mask + at);
     uint64_t set = 0;
@@ -151,6 +152,7 @@ size_t rdc_take_targets(const uint8_t *code, const uint8_t *mask, size_t size, u
     const uint8_t *const first = taken;
     runs r = {0, 0};
     for (size_t i, length; (length = next_run(&r, mask, size, set_at, &i)); taken += length) {
+        rdc_fetch_ahead(code + i);
         if (length == FIELD) {
             store(taken, load(code + i) + (uint32_t)(offset + i + FIELD));
             continue;
@@ -204,6 +206,13 @@ size_t rdc_put_targets(const uint8_t *bits, size_t length, uint64_t offset, cons
 
 void rdc_hide(uint8_t *restrict content, const uint8_t *restrict mask, size_t size, uint8_t blank)
 {
-    for (size_t i = 0; i < size; i++)
-        content[i] = mask[i] ? blank : content[i];
+    size_t at = 0;
+    for (; size - at >= RDC_CACHE_LINE; at += RDC_CACHE_LINE) {
+        rdc_fetch_ahead(content + at);
+        rdc_fetch_ahead(mask + at);
+        for (size_t i = at; i < at + RDC_CACHE_LINE; i++)
+            content[i] = mask[i] ? blank : content[i];
+    }
+    for (; at < size; at++)
+        content[at] = mask[at] ? blank : content[at];
 }

@@ -20,7 +20,7 @@ FN inline __attribute__((always_inline)) size_t NAME(cover)(const uint8_t *code,
     uint64_t fields = 0, taken = 0; /* of the next 64 bytes, by what began earlier */
     size_t at = 0, count = 0;
     for (; at + STEP + AHEAD <= size; at += STEP) {
-        __builtin_prefetch(code + at + FETCHED_AHEAD);
+        rdc_fetch_ahead(code + at);
         const signs seen = NAME(telling)(code + at);
         const uint64_t j = seen.jumps, d = seen.data;
         found_bytes found = {

@@ -11,6 +11,7 @@
 
 #include "code_blanks.h"
 #include "code_opcodes.h"
+#include "fetch_ahead.h"
 
 #define FIELD 4
 
@@ -97,11 +98,6 @@ extern const rdc_code_form rdc_code_avx512, rdc_code_plain;
 
 #define STEP 64
 #define AHEAD 15 /* bytes behind these that are read */
-
-/* Code is read in windows of megabytes, which are not in the second-level cache any more when they are looked through. On
- * virtual machines the CPU may fetch nothing ahead by itself: with this 32 MiB take a fourth of the time (measured). What lies
- * behind the end is asked for as well, which reads nothing. */
-#define FETCHED_AHEAD 2048
 
 /* What begins at place `i`, of which nothing is known but what it may be; whether it has fields. */
 static inline int begins(const uint8_t *code, size_t size, size_t i, site *found)

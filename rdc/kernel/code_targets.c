@@ -10,6 +10,7 @@
 #include "code_targets.h"
 
 #include "code_opcodes.h"
+#include "fetch_ahead.h"
 #include "form.h"
 
 #define CALL 0xe8
@@ -49,6 +50,7 @@ size_t rdc_move_targets(uint8_t *code, size_t size, uint64_t offset, rdc_directi
     for (size_t i = 0; i < last;) {
         size_t field;
         if (i + sizeof(uint64_t) < size) {
+            rdc_fetch_ahead(code + i);
             /* Eight places at a time: most are neither a call nor before a byte that says "at a distance". */
             const uint64_t telling = first_zero(rdc_load64(code + i) ^ EACH * CALL) |
                                      first_zero((rdc_load64(code + i + 1) & EACH * 0xc7) ^ EACH * 0x05);

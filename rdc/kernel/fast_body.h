@@ -20,6 +20,8 @@
  */
 #include <string.h>
 
+#include "fetch_ahead.h"
+
 /* Takes 64 positions; returns the bits of those whose lead is at most limit's. before[] holds F_2, F_4, F_8. */
 FN uint64_t NAME(step)(const uint8_t *p, V before[3], V limit, uint8_t *lead)
 {
@@ -84,6 +86,7 @@ FN size_t NAME(scan)(const uint8_t *p, size_t n, unsigned below, uint8_t *lead, 
 
     for (size_t i = 0; i < n; i += 64) {
         uint64_t bits;
+        rdc_fetch_ahead(p + i);
         if (n - i >= 64) {
             bits = NAME(step)(p + i, before, limit, lead + i);
         } else {

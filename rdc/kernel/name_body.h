@@ -140,7 +140,8 @@ FN void NAME(describe)(NAME(lanes) *lanes, const rdc_stream *streams, size_t cou
     lanes->high = NAME(column)(high);
 }
 
-FN void NAME(chunks)(const rdc_name_key *key, const rdc_stream *streams, size_t count)
+/* `next` more streams follow: their blocks are fetched meanwhile. */
+FN void NAME(chunks)(const rdc_name_key *key, const rdc_stream *streams, size_t count, size_t next)
 {
     const uint8_t *block[LANES];
     NAME(lanes) lanes;
@@ -160,6 +161,8 @@ FN void NAME(chunks)(const rdc_name_key *key, const rdc_stream *streams, size_t 
         const V is_last = (V)(lanes.blocks == (uint32_t)b + 1), live = (V)(lanes.blocks > (uint32_t)b);
         const V length = (lanes.tail & is_last) | (((V){0} + BLOCK) & ~is_last);
         const V flags = (lanes.end & is_last) | ((V){0} + (key->flags | (b ? 0 : CHUNK_START)));
+        for (size_t k = 0; k < next; k++)
+            __builtin_prefetch(streams[LANES + k].data + b * BLOCK);
         NAME(mix)(mixed, h, block, lanes.low, lanes.high, length, flags);
         for (unsigned i = 0; i < 8; i++)
             h[i] = (mixed[i] & live) | (h[i] & ~live);
@@ -174,7 +177,7 @@ FN void NAME(compress)(const rdc_name_key *key, const rdc_stream *streams, size_
         if (streams->is_parent)
             NAME(parents)(key, streams, some);
         else
-            NAME(chunks)(key, streams, some);
+            NAME(chunks)(key, streams, some, count - some < LANES ? count - some : LANES);
         streams += some;
         count -= some;
     }

@@ -281,8 +281,16 @@ static int by_place(const void *left, const void *right)
     return (l->row > r->row) - (l->row < r->row);
 }
 
-int64_t rdc_tile_reads(const rdc_tile *tiles, size_t count, uint64_t close, rdc_tile *reads, rdc_range *sources,
-                       uint64_t *literals)
+/* A read with what is asked for besides, as far as there is something. */
+static rdc_tile surrounded(rdc_tile read, const rdc_surroundings *around)
+{
+    const uint64_t back = read.place < around->back ? read.place : around->back, end = read.place + read.length;
+    const uint64_t left = read.base < around->bases && around->sizes[read.base] > end ? around->sizes[read.base] - end : 0;
+    return (rdc_tile){read.base, read.place - back, back + read.length + (left < around->ahead ? left : around->ahead)};
+}
+
+int64_t rdc_tile_reads(const rdc_tile *tiles, size_t count, uint64_t close, const rdc_surroundings *around,
+                       rdc_tile *reads, rdc_range *sources, uint64_t *literals)
 {
     placed *order = malloc((count + 1) * sizeof *order);
     size_t copies = 0, made = 0;
@@ -291,8 +299,11 @@ int64_t rdc_tile_reads(const rdc_tile *tiles, size_t count, uint64_t close, rdc_
     *literals = 0;
     if (!order)
         return -2;
-    if (close > RDC_END)
+    if (close > RDC_END || around->back > RDC_END || around->ahead > RDC_END)
         goto refused;
+    for (uint64_t base = 0; base < around->bases; base++)
+        if (around->sizes[base] > RDC_END)
+            goto refused;
     for (size_t i = 0; i < count; i++) {
         sources[i] = (rdc_range){RDC_LITERAL, tiles[i].length};
         if (tiles[i].base == RDC_LITERAL) {
@@ -316,15 +327,20 @@ int64_t rdc_tile_reads(const rdc_tile *tiles, size_t count, uint64_t close, rdc_
             const uint64_t length = tile->place + tile->length - last->place;
             last->length = length > last->length ? length : last->length;
         } else {
-            if (last)
+            if (last) {
+                *last = surrounded(*last, around);
                 read += last->length;
+            }
             last = reads + made++;
             *last = *tile;
         }
-        if (!fits(read, last->length))
+        const rdc_tile whole = surrounded(*last, around);
+        if (!fits(read, whole.length))
             goto refused;
-        sources[order[i].row].offset = read + (tile->place - last->place);
+        sources[order[i].row].offset = read + (tile->place - whole.place);
     }
+    if (made)
+        reads[made - 1] = surrounded(reads[made - 1], around);
     free(order);
     return (int64_t)made;
 refused:

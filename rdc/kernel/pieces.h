@@ -91,10 +91,18 @@ int64_t rdc_tile_ranges(const rdc_copy *copies, size_t count, const rdc_range *r
 int64_t rdc_tiled_copies(const rdc_tile *tiles, size_t count, uint64_t offset, rdc_copy *out);
 int64_t rdc_fetched_ranges(const rdc_tile *tiles, size_t count, uint64_t offset, rdc_range *out);
 
+/* What is to be read with each read: bytes before it, and behind it up to the end of its base, of so many of which the size
+ * is known. */
+typedef struct {
+    uint64_t back, ahead;
+    const uint64_t *sizes;
+    uint64_t bases;
+} rdc_surroundings;
+
 /* `reads` (base, offset, length) and `sources` (a tile's bytes in what is read, or RDC_LITERAL) have room for `count`
  * rows each. Sets *literals to the bytes of literals. How many reads; -2 for want of memory. */
-int64_t rdc_tile_reads(const rdc_tile *tiles, size_t count, uint64_t close, rdc_tile *reads, rdc_range *sources,
-                       uint64_t *literals);
+int64_t rdc_tile_reads(const rdc_tile *tiles, size_t count, uint64_t close, const rdc_surroundings *around,
+                       rdc_tile *reads, rdc_range *sources, uint64_t *literals);
 
 /* How many bytes `sources` make of `held` bytes and exactly `literals`, or -1. */
 int64_t rdc_tiled_bytes(const rdc_range *sources, size_t count, uint64_t held, uint64_t literals);

@@ -234,17 +234,24 @@ static PyObject *fetched_ranges(PyObject *module, PyObject *args)
 
 static PyObject *tile_reads(PyObject *module, PyObject *args)
 {
-    Py_buffer tiles;
+    Py_buffer tiles, sizes = {0};
+    rdc_surroundings around = {0};
     uint64_t close, literals = 0;
     PyObject *reads = NULL, *sources = NULL, *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*O&:tile_reads", &tiles, number, &close))
+    if (!PyArg_ParseTuple(args, "y*O&|O&O&y*:tile_reads", &tiles, number, &close, number, &around.back, number,
+                          &around.ahead, &sizes))
         return NULL;
-    const Py_ssize_t count = rows_of(&tiles, sizeof(rdc_tile));
-    if (count < 0 || !(sources = room((uint64_t)count, sizeof(rdc_range))) ||
+    const Py_ssize_t count = rows_of(&tiles, sizeof(rdc_tile)), bases = sizes.obj ? rows_of(&sizes, sizeof(uint64_t)) : 0;
+    if (count < 0 || bases < 0)
+        goto done;
+    around.sizes = sizes.buf;
+    around.bases = (uint64_t)bases;
+    if (!(sources = room((uint64_t)count, sizeof(rdc_range))) ||
         !(reads = room((uint64_t)count, sizeof(rdc_tile))))
         goto done;
-    reads = filled(reads, rdc_tile_reads(tiles.buf, (size_t)count, close, inside(reads), inside(sources), &literals),
+    reads = filled(reads,
+                   rdc_tile_reads(tiles.buf, (size_t)count, close, &around, inside(reads), inside(sources), &literals),
                    sizeof(rdc_tile));
     if (reads)
         result = Py_BuildValue("(KOO)", (unsigned long long)literals, reads, sources);
@@ -252,6 +259,8 @@ done:
     Py_XDECREF(reads);
     Py_XDECREF(sources);
     PyBuffer_Release(&tiles);
+    if (sizes.obj)
+        PyBuffer_Release(&sizes);
     return result;
 }
 

@@ -270,18 +270,28 @@ def fetched_ranges(tiles: ReadableBuffer, offset: int) -> bytes:
     return _packed(ranges)
 
 
-def tile_reads(tiles: ReadableBuffer, close: int) -> tuple[int, bytes, bytes]:
+def tile_reads(
+    tiles: ReadableBuffer, close: int, back: int = 0, ahead: int = 0, sizes: ReadableBuffer = b""
+) -> tuple[int, bytes, bytes]:
     """What to read of the bases for a chunk: (bytes that are fetched, rows (base, offset, length) of reads,
     a source in these, one behind another, for each tile). What `close` bytes or fewer lie between is read at
-    once."""
-    _numbers(close)
-    _check(close <= _END)
+    once. With each read come `back` bytes before it and `ahead` behind it, as far as its base, which has so
+    many bytes as `sizes` says, has them; where that says nothing, none behind."""
+    _numbers(close, back, ahead)
+    ends = [size for (size,) in _rows(sizes, 1)]
+    _check(max(close, back, ahead, *ends) <= _END)
     rows = list(_rows(tiles, 3))
     literals = sum(length for base, _, length in rows if base == _LITERAL)
     _check(literals <= _END)
     reads: list[list[int]] = []
     at = [_LITERAL] * len(rows)
     read = 0
+
+    def surrounded(base: int, place: int, length: int) -> list[int]:
+        before, end = min(back, place), place + length
+        behind = max(0, min(ahead, ends[base] - end)) if base < len(ends) else 0
+        return [base, place - before, before + length + behind]
+
     for base, place, length, row in sorted((*tile, row) for row, tile in enumerate(rows)):
         if base == _LITERAL:
             break
@@ -289,12 +299,13 @@ def tile_reads(tiles: ReadableBuffer, close: int) -> tuple[int, bytes, bytes]:
         if reads and reads[-1][0] == base and place <= reads[-1][1] + reads[-1][2] + close:
             reads[-1][2] = max(reads[-1][2], place + length - reads[-1][1])
         else:
-            read += reads[-1][2] if reads else 0
+            read += surrounded(*reads[-1])[2] if reads else 0
             reads.append([base, place, length])
-        _check(read + reads[-1][2] <= _END)
-        at[row] = read + place - reads[-1][1]
+        whole = surrounded(*reads[-1])
+        _check(read + whole[2] <= _END)
+        at[row] = read + place - whole[1]
     sources = [number for start, row in zip(at, rows, strict=True) for number in (start, row[2])]
-    return literals, _packed([number for row in reads for number in row]), _packed(sources)
+    return literals, _packed([number for row in reads for number in surrounded(*row)]), _packed(sources)
 
 
 def put_tiles(sources: ReadableBuffer, held: ReadableBuffer, literals: ReadableBuffer) -> bytes:

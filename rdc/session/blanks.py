@@ -7,13 +7,24 @@ from itertools import accumulate
 from operator import add, sub
 
 from rdc.kernel import blank_targets, nonzero_bytes, target_mask
-from rdc.kernel.pieces import take_ranges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rdc.files.source import SourceFile
 
-__all__ = ["CLAIMED", "LOOK_AHEAD", "LOOK_BACK", "SOUGHT", "blanked", "blanked_into", "is_code", "shown"]
+__all__ = [
+    "CLAIMED",
+    "LOOK_AHEAD",
+    "LOOK_BACK",
+    "SOUGHT",
+    "blanked",
+    "blanked_into",
+    "blanking",
+    "is_code",
+    "shown",
+]
 
 SOUGHT, CLAIMED = 0x80, 0x7F
 """What a target's bytes are, where blocks are looked for and where claims are made. A block may seem to be
@@ -38,11 +49,23 @@ compressed data in 500 to 4,000 (measured)."""
 
 def blanked(source: SourceFile, blank: int, offset: int, length: int) -> memoryview:
     """These bytes of the file, its targets overwritten, as a look at all of it would find them."""
-    start, size = _surroundings(source, offset, length)
-    content = memoryview(bytearray(size))
-    source.read_into(content, start)
-    blank_targets(content, blank)
-    return content[offset - start : offset - start + length]
+    return blanking(source, blank)(offset, length)
+
+
+def blanking(source: SourceFile, blank: int) -> Callable[[int, int], memoryview]:
+    """The same again and again, in the same memory: what one call gave is gone with the next."""
+    held = memoryview(bytearray())
+
+    def read(offset: int, length: int) -> memoryview:
+        nonlocal held
+        start, size = _surroundings(source, offset, length)
+        if len(held) < size:
+            held = memoryview(bytearray(size))
+        source.read_into(held[:size], start)
+        blank_targets(held[:size], blank)
+        return held[offset - start : offset - start + length]
+
+    return read
 
 
 def blanked_into(buffer: memoryview, source: SourceFile, blank: int, rows: array[int]) -> array[int]:
@@ -57,13 +80,9 @@ def blanked_into(buffer: memoryview, source: SourceFile, blank: int, rows: array
 
 def shown(source: SourceFile, rows: array[int]) -> tuple[bytes, bytes]:
     """Ranges of the file, offset and length by turns, one behind another as they are, and a mask, FF for each
-    byte of a target."""
-    reads, starts, sizes = _reads(source, rows)
-    held = source.read_ranges(reads)
-    mask = target_mask(held, sizes)
-    here = array("Q", rows)
-    here[0::2] = starts
-    return take_ranges(here, 0, held), take_ranges(here, 0, mask)
+    byte of a target. Right is what LOOK_BACK and LOOK_AHEAD bytes are around, or the file's start and end."""
+    held = source.read_ranges(rows)
+    return held, target_mask(held, rows[1::2])
 
 
 def is_code(source: SourceFile) -> bool:

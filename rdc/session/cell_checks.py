@@ -13,7 +13,7 @@ from rdc.plan.cells import cell_digests, cell_sizes, stretches
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES, rests
 from rdc.protocol.messages import Correction, Targets
 from rdc.records import dataclass
-from rdc.session.blanks import CLAIMED, shown
+from rdc.session.blanks import CLAIMED, LOOK_AHEAD, LOOK_BACK, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,12 +76,13 @@ def _images(source: SourceFile, message: RangeRequest) -> Iterator[_Images]:
     known = array("Q", bytes(32 * len(ends)))
     known[0::4] = known[2::4] = ends
     known[3::4] = array("Q", (*message.gaps, source.size - ends[-1]))
+    around = (LOOK_BACK, LOOK_AHEAD, array("Q", (source.size,))) if message.blank else ()
     for first in range(0, len(message.claims.cells), CELLS_PER_ANSWER):
         cells = message.claims.cells[first : first + CELLS_PER_ANSWER]
         tiles = b"".join(
             tile_range(known, start, min(stop, source.size) - start) for start, stop in stretches(cells)
         )
-        wanted, reads, sources = tile_reads(tiles, CELL_BYTES)
+        wanted, reads, sources = tile_reads(tiles, CELL_BYTES, *around)
         rows = array("Q", reads)
         del rows[0::3]  # all of one base, the file itself
         zeros = bytes(wanted)

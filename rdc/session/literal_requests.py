@@ -17,7 +17,7 @@ from rdc.protocol.claims import Claims
 from rdc.protocol.messages import RangeRequest
 from rdc.protocol.packed import unpack
 from rdc.records import dataclass
-from rdc.session.blanks import CLAIMED, shown
+from rdc.session.blanks import CLAIMED, LOOK_AHEAD, LOOK_BACK, shown
 from rdc.session.code import Places
 from rdc.session.corrections import Corrections
 from rdc.session.mismatch import MismatchError
@@ -130,7 +130,9 @@ def _doubtful(fetch: FileFetch) -> Iterator[tuple[tuple[int, ...], bytes]]:
 def _put_together(fetch: FileFetch, tiles: bytes, source: Callable[[int], SourceFile]) -> tuple[bytes, bytes]:
     """What `tiles` say, with zeros for what is to be fetched, and its mask, with blanks for targets; if these
     are left out: if not, no mask. `source`: gives a base."""
-    wanted, reads, sources = tile_reads(tiles, CLOSE_BYTES)
+    sizes = array("Q", [held.tree.size for held in fetch.held])
+    around = (LOOK_BACK, LOOK_AHEAD, sizes) if fetch.blank else ()
+    wanted, reads, sources = tile_reads(tiles, CLOSE_BYTES, *around)
     zeros = bytes(wanted)
     if not fetch.blank:
         held = b"".join([source(base).read_ranges(rows) for base, rows in by_base(array("Q", reads))])

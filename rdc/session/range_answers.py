@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from functools import partial
 
 from rdc.kernel import blank_targets, block_fingerprints
 from rdc.kernel.pieces import range_reads, take_ranges
@@ -12,7 +11,7 @@ from rdc.plan.context import context_rows
 from rdc.protocol.claims import CELL_BYTES
 from rdc.protocol.messages import Code, Data, FileEnd, Literals, RangeRequest, Table
 from rdc.protocol.packed import pack
-from rdc.session.blanks import SOUGHT, blanked
+from rdc.session.blanks import SOUGHT, blanking
 from rdc.session.cell_checks import corrections
 from rdc.session.code import Places, has_code
 from rdc.session.commands import Press, Send
@@ -62,7 +61,7 @@ def read_fingerprints(source: SourceFile, message: BlockRequest, secret: bytes) 
     fingerprints = bytearray()
     # A range that comes in parts comes in whole blocks, so that only its end has a shorter one.
     read: Callable[[int, int], bytes | memoryview]
-    read = partial(blanked, source, SOUGHT) if message.blank else source.peek
+    read = blanking(source, SOUGHT) if message.blank else source.peek
     for piece, lengths in _contents(read, message.rows, DATA_BYTES // size * size):
         fingerprints += block_fingerprints(secret, piece, size, width, lengths)
     source.check_unchanged()

@@ -111,7 +111,7 @@ def decode_records(data: bytes, width: int) -> NodeRecords:
     end = at + records * width
     if len(data) < end:
         raise ProtocolError(f"node records cut short: {len(data)} bytes, {records} references of {width}")
-    references = tuple(data[i : i + width] for i in range(at, end, width))
+    references = tuple([data[i : i + width] for i in range(at, end, width)])
     lengths, at = _varints(data, end, records)
     counts, at = ((1,) * records, at) if plain else _varints(data, at, records)
     if at != len(data) or not all(lengths) or not all(counts):

@@ -105,7 +105,9 @@ static int chunk(generator *g)
     rdc_copy *again = exactly((size_t)tiled, sizeof *again);
     rdc_tiled_copies(tiles, (size_t)tiled, offset, again);
     free(again);
-    const int64_t read = rdc_tile_reads(tiles, (size_t)tiled, below(g, 100), reads, sources, &literals);
+    const uint64_t sizes[] = {sound ? below(g, 900) : any(g), sound ? UINT64_C(1) << 40 : any(g)};
+    const rdc_surroundings around = {below(g, 50), below(g, 50), sizes, below(g, 3)};
+    const int64_t read = rdc_tile_reads(tiles, (size_t)tiled, below(g, 100), &around, reads, sources, &literals);
     agrees = agrees && (read >= 0 || !sound);
     if (sound && agrees) {
         for (int64_t i = 0; i < read; i++)

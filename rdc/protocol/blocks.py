@@ -68,12 +68,19 @@ class BlockWriter:
     def write(self, *parts: bytes | memoryview) -> None:
         pending = self._pending
         for part in parts:
-            pending += part
-        while len(pending) >= PIECE_BYTES:
-            with memoryview(pending) as view:
-                piece = bytes(view[:PIECE_BYTES])
-            del pending[:PIECE_BYTES]
-            self._emit(piece)
+            at = 0
+            if pending:
+                at = PIECE_BYTES - len(pending)
+                pending += part[:at]
+                if len(pending) < PIECE_BYTES:
+                    continue
+                piece = bytes(pending)
+                pending.clear()
+                self._emit(piece)
+            while len(part) - at >= PIECE_BYTES:
+                self._emit(part[at : at + PIECE_BYTES])
+                at += PIECE_BYTES
+            pending += part[at:]
 
     def write_content(self, head: bytes, content: bytes | memoryview) -> None:
         """As write(), for a frame that ends in the content of files: much of what files hold is compressed
@@ -123,9 +130,9 @@ class BlockWriter:
         """A block that goes raw whatever the level; an empty one is a mere sign of life."""
         self._append(encode_varint(len(piece) << 1 | 1), piece, len(piece))
 
-    def _emit(self, piece: bytes) -> None:
+    def _emit(self, piece: bytes | memoryview) -> None:
         if self.pressing.level == 0 or len(piece) < RAW_BELOW:
-            self.put_raw(piece)
+            self.put_raw(bytes(piece))
         else:
             compressed = self._compress(piece)
             self._append(encode_varint(len(compressed) << 1), compressed, len(piece))
@@ -140,7 +147,7 @@ class BlockWriter:
         else:
             self._ready += (head, body)
 
-    def _compress(self, piece: bytes) -> bytes:
+    def _compress(self, piece: bytes | memoryview) -> bytes:
         from rdc.protocol.zstd import zstandard
 
         before = b""

@@ -25,6 +25,8 @@ class Pressing:
     """Matches far apart are looked for as well."""
     min_match: int = 0
     """Bytes of the shortest match that is looked for; 0: as the level has it."""
+    hash_log: int = 0
+    """log2 of the places that are remembered; 0: as the level has it."""
     frame_log: int = 0
     """log2 of the bytes after which a frame ends and the next begins, with an empty window; 0: none ends.
 
@@ -39,7 +41,11 @@ class Pressing:
         """What makes such frames, one at a time."""
         from rdc.protocol.zstd import zstandard
 
-        changed = {"min_match": self.min_match} if self.min_match else {}
+        changed = {}
+        if self.min_match:
+            changed["min_match"] = self.min_match
+        if self.hash_log:
+            changed["hash_log"] = self.hash_log
         parameters = zstandard.ZstdCompressionParameters.from_level(
             self.level, window_log=self.frame_log or WINDOW_LOG, enable_ldm=self.far, **changed
         )
@@ -69,7 +75,7 @@ the same libraries take a fourth less time than at level 3, for 3.0, -0.1 and 2.
 level's own least match of 6 up to a tenth less again, for 2.2, 0.0 and 0.4 % (measured). In one long frame
 level 3 takes 40 % more time. Text needs its far matches."""
 
-QUICKEST = Pressing(1, frame_log=22)
-"""For as much of code on links that hardly cost anything. Another fourth less time, for 13, 4 and 6 % more
-bytes of these literals, which is 10, 3 and 5 % of all that is sent; a sync of OpenCV takes 5 % less CPU
-(measured)."""
+QUICKEST = Pressing(1, min_match=6, hash_log=15, frame_log=22)
+"""For as much of code on links that hardly cost anything. A tenth less time, both ends together, for 6, 0 and
+1 % more bytes of these literals. The level's own 2^14 places and matches of 7 bytes take 5 % less time again,
+for 8, 4 and 4 % more bytes (measured)."""

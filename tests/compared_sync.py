@@ -318,7 +318,11 @@ class ComparedSync:
             unread = taken_as_equal(before, held, by_size="--size-only" in both)
         if self._bound and "--delete" in both:
             # What could not be read keeps rsync from some deletions and rdc from all; what is closed, rsync.
-            for path in held.keys() - before.keys():
+            gone = held.keys() - before.keys()
+            if "--delete-excluded" in both:
+                # Of what both trees have, too, the rules decide what goes.
+                gone |= held.keys() - expected.keys()
+            for path in gone:
                 expected.pop(path, None)
                 if path in found:
                     # A directory is opened to be emptied; both leave it so where something in it stays.

@@ -2,7 +2,7 @@
 
 What differs from rsync by intention is not compared: special files of SRC (`--no-D`), mtimes closer than two
 seconds with `-u`, the time of directories that something was put into and that are not synced themselves, and
-names of one file at DST that are to get different metadata, which no run could give them.
+names of one file at DST that are to get different metadata, of those that are set in place.
 """
 
 from __future__ import annotations
@@ -267,7 +267,8 @@ class ComparedSync:
             _give(self._destination)
         # What a rule excludes agrees with nothing.
         ruled = any(word.startswith(("--exclude", "--include", "--filter")) for word in both)
-        _part(self._destination, {} if ruled else view(self._source))
+        timed = "-c" in both or "--size-only" in both
+        _part(self._destination, None if ruled else view(self._source), times=timed)
         held = view(self._destination) if os.path.lexists(self._destination) else {}
         theirs = os.fsencode(self.place) + b"/theirs"
         shutil.rmtree(theirs, ignore_errors=True)
@@ -317,7 +318,11 @@ class ComparedSync:
             unread = taken_as_equal(before, held, by_size="--size-only" in both)
         if self._bound and "--delete" in both:
             # What could not be read keeps rsync from some deletions and rdc from all; what is closed, rsync.
-            for path in held.keys() - before.keys():
+            gone = held.keys() - before.keys()
+            if "--delete-excluded" in both:
+                # Of what both trees have, too, the rules decide what goes.
+                gone |= held.keys() - expected.keys()
+            for path in gone:
                 expected.pop(path, None)
                 if path in found:
                     # A directory is opened to be emptied; both leave it so where something in it stays.
@@ -511,22 +516,16 @@ def _copy(old: bytes, new: bytes) -> None:
     subprocess.run(["cp", "-a", "--", old, new], check=True)
 
 
-def _part(top: bytes, source: View) -> None:
-    """Names of one file become files, but where their files in `source` agree in what they share."""
+def _part(top: bytes, source: View | None, *, times: bool) -> None:
+    """Names of one file become files, but where what they are to have agrees in what is set in place: with
+    `times` mtimes, too. What `source` does not have is to stay; without it nothing agrees."""
     found = view(top) if os.path.lexists(top) else {}
     for names in linked(found):
-        wanted = [source.get(name) for name in names]
-        if (
-            None in wanted
-            or len(
-                {
-                    (here.kind, here.mode, here.mtime_ns, here.owners, here.attributes, here.access)
-                    for here in wanted
-                    if here
-                }
-            )
-            > 1
-        ):
+        wanted = {
+            (here.kind, here.mode, here.mtime_ns if times else 0, here.owners, here.attributes, here.access)
+            for here in ((source or {}).get(name, found[name]) for name in names)
+        }
+        if source is None or len(wanted) > 1:
             for path in (os.path.join(top, name) for name in sorted(names)):
                 _copy(path, top + b"~")
                 os.rename(top + b"~", path)

@@ -8,6 +8,7 @@ import resource
 import shutil
 import signal
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -96,6 +97,8 @@ class Scene:
         self.source = write_tree(place / "source", WANTED)
         self.destination = place / "destination"
         self.pid_file = place / "far.pid"
+        self.said = place / "said"
+        """What the last child wrote to its stderr: the traceback, where it failed."""
         # As ssh, and the far side's pid is known.
         self.remote_shell = ("sh", "-c", 'echo $$ >"$0"; shift; exec "$@"', str(self.pid_file))
         self.renew()
@@ -157,18 +160,21 @@ class Tally:
         self.ways[name] = self.ways.get(name, 0) + 1
 
 
-def _forked(work: Callable[[], None]) -> int:
-    """Pid of a process that does `work`, quietly."""
+def _forked(work: Callable[[], None], said: Path) -> int:
+    """Pid of a process that does `work`, and writes to `said` what it has to say."""
     child = os.fork()
     if child:
         return child
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
-        null = os.open(os.devnull, os.O_RDWR)
-        for fd in (1, 2):
-            os.dup2(null, fd)
+        os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
         work()
         os._exit(0)
+    except BaseException:
+        # By its number: pytest has put something else in sys.stderr's place.
+        os.write(2, traceback.format_exc().encode(errors="replace"))
+        raise
     finally:
         os._exit(1)
 
@@ -222,13 +228,14 @@ def steps_of(scene: Scene, *, fsync: bool, stop_at: int | None = None) -> int:
                 setattr(module, name, counted(getattr(module, name)))
         scene.sync(fsync=fsync)
 
-    child = _forked(work)
+    child = _forked(work, scene.said)
     os.close(write_end)
     with open(read_end, "rb") as pipe:
         made = len(pipe.read())
     _, status = os.waitpid(child, 0)
     killed = stop_at is not None and made == stop_at
-    assert os.WIFSIGNALED(status) if killed else status == 0, f"status {status} after {made} steps"
+    ended = os.WIFSIGNALED(status) if killed else status == 0
+    assert ended, f"status {status} after {made} steps\n{scene.said.read_text(errors='replace')}"
     return made
 
 
@@ -249,7 +256,7 @@ class Killer:
         for _ in range(2):
             self._scene.renew()
             began = time.monotonic()
-            os.waitpid(_forked(lambda: self._scene.sync(way)), 0)
+            os.waitpid(_forked(lambda: self._scene.sync(way), self._scene.said), 0)
             spans.append(time.monotonic() - began)
         self._scene.renew()
         return min(spans)
@@ -274,7 +281,7 @@ class Killer:
     def _run_killed(self, way: Way, victim: Victim, delay: float, *, fsync: bool) -> bool:
         """False when it had ended before."""
         self._scene.pid_file.unlink(missing_ok=True)
-        near = _forked(lambda: self._scene.sync(way, fsync=fsync))
+        near = _forked(lambda: self._scene.sync(way, fsync=fsync), self._scene.said)
         time.sleep(delay)
         target = near if victim is Victim.NEAR else self._scene.far_pid()
         if target is not None:

@@ -192,6 +192,22 @@ def test_a_file_that_changed_since_is_not_settled(tmp_path: Path, root: Root) ->
     assert (tmp_path / "d" / "c").stat().st_mtime_ns not in MTIMES
 
 
+def test_a_file_with_other_names_gets_no_other_mtime(tmp_path: Path, root: Root) -> None:
+    """Whether those are to have it as well is not known here."""
+    for name in ("a", "b"):
+        (tmp_path / "d" / name).write_bytes(b"x")
+        os.chmod(tmp_path / "d" / name, 0o600)
+        os.link(tmp_path / "d" / name, tmp_path / "d" / f"{name}.more")
+    listing = wanted(2)
+    mode, mtime = listing.unpacked().modes[1], listing.unpacked().mtimes[1]
+    os.utime(tmp_path / "d" / "b", ns=(mtime, mtime))
+    before = (tmp_path / "d" / "a").stat()
+    with OpenedFiles(root, paths_of("d/a", "d/b")) as files:
+        assert files.settle(range(2), [0, 1], listing, owner=False) == bytes([FAILED, SETTLED])
+    assert (tmp_path / "d" / "a").stat() == before
+    assert (tmp_path / "d" / "b.more").stat().st_mode & 0o7777 == mode
+
+
 def test_what_may_not_be_opened_or_set_fails_alone() -> None:
     with place_of_nobody() as place:
 

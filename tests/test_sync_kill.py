@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,14 @@ def test_a_kill_before_every_step(fsync: bool, tmp_path: Path, monkeypatch: pyte
         if at % 3 == 0:
             scene.finish()
     assert between > 20
+
+
+def test_a_run_that_fails_by_itself_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one in hundreds does: who sees it once must not have to wait for the next."""
+    scene = Scene(tmp_path)
+    monkeypatch.setattr(scene, "sync", lambda *, fsync: os.rename(tmp_path / "none", tmp_path / "other"))
+    with pytest.raises(AssertionError, match=r"(?s)after 1 steps.*Traceback.*No such file.*none"):
+        steps_of(scene, fsync=False)
 
 
 def test_kills_at_random_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

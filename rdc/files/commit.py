@@ -136,6 +136,13 @@ class CommitGroup:
 
         settle_file(self._root, self._placing, path, metadata, owner=owner, is_meant=is_meant)
 
+    def part(self, path: bytes, metadata: Metadata, owner: bool, held: Identity) -> None:
+        """The same for one name of a file that keeps its metadata under all others: this one gets a copy,
+        which is staged. OutOfSpaceError where that has no room."""
+        from rdc.files.settle import copy_file
+
+        self.add(copy_file(self._root, self._placing, path, held), path, metadata, owner, held)
+
     def add_small(self, directory: bytes, listing: PackedListing, content: Buffer, owner: bool) -> list[int]:
         """Write and stage small files of one directory, where nothing was at their paths; flushes as often as
         the group is full.

@@ -120,8 +120,8 @@ class OpenedFiles:
         self, rows: Sequence[int], entries: Sequence[int], wanted: MetadataColumns, *, owner: bool
     ) -> bytes:
         """Gives these open rows the metadata that `entries`, one a row, have in `wanted`: as
-        Root.set_metadata does, but on the files that were read. FAILED,
-        SETTLED or CHANGED for each."""
+        Root.set_metadata does, but on the files that were read. FAILED, as where a file with several names is
+        to get another mtime, SETTLED or CHANGED for each."""
         if _extension is None:
             raise RuntimeError("nothing can have been opened")
         fds, ctimes = _chosen(self._fds, rows), _chosen(self.ctimes, rows)

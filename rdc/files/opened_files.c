@@ -134,7 +134,7 @@ static int set_metadata(int fd, const struct stat *now, const rdc_wanted_metadat
         times[1].tv_sec--;
         times[1].tv_nsec += 1000000000;
     }
-    if (rdc_nanoseconds(now->st_mtim) != mtime && futimens(fd, times))
+    if (rdc_nanoseconds(now->st_mtim) != mtime && (now->st_nlink > 1 || futimens(fd, times)))
         return 0;
     if (wanted->owner && (now->st_uid != uid || now->st_gid != gid)) {
         if (fchown(fd, uid, gid))

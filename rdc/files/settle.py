@@ -1,7 +1,7 @@
 """Gives a file whose content was looked at the metadata it is to have, if it is that file still.
 
 An mtime says which content a file has: set on a file that was written to since the look, it would hide that
-from every later comparison by size and time.
+from every later comparison by size and time. Set on a file that has other names, it would be theirs as well.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import partial
 from rdc.errors import FileChangedError, FileError
 from rdc.files.lease import take_lease
 from rdc.files.metadata import set_on_found, set_on_name
+from rdc.files.replacement import Replacement
 from rdc.files.source import identity_of
 
 TYPE_CHECKING = False
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from rdc.files.placing import Placing
     from rdc.model.entries import Identity, Metadata
 
-__all__ = ["settle_file"]
+__all__ = ["copy_file", "settle_file"]
 
 _DOING = "set its metadata"
 
@@ -90,6 +91,25 @@ def settle_file(
                 note(now, os.fstat(source.fileno()))
         except OSError as error:
             raise root.failure(error, path, _DOING) from error
+
+
+def copy_file(root: Root, placing: Placing, path: bytes, held: Identity) -> Replacement:
+    """A copy of the regular file at `path`, if that is `held` but for what was done here under another of its
+    names, as `placing` knows: to be put into its place, if it is so then, too. FileError, and nothing is
+    left, where it is not, or cannot be copied; OutOfSpaceError."""
+    try:
+        source = root.open_read(path)
+    except FileChangedError as error:
+        raise _another(root, path) from error
+    with source:
+        if source.identity != held and not placing.explains(lambda state: state == held, source.identity):
+            raise _another(root, path)
+        source.rest()
+        copy = Replacement(root, path, expected_size=source.size)
+        if copy.copy_from(source.fileno(), 0, source.size) != source.size:
+            copy.abandon()
+            raise _another(root, path)
+    return copy
 
 
 def _another(root: Root, path: bytes) -> FileError:

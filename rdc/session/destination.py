@@ -34,6 +34,8 @@ from rdc.tree.manifest import Manifest, covering_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rdc.catalog.signer import FileSigner
     from rdc.model.kept import Kept
     from rdc.model.sync import SyncOptions
@@ -299,6 +301,8 @@ class Destination:
         left = None if self._receiving is None else self._receiving.left
         if self._links is not None and left is not None:
             self._links = left.remaining(self._links)
+        if self._links:
+            self._landing.further = self._further
         deletes = len(self._extras.found) if self._options.delete else 0
         extra = self._extras.found
 
@@ -313,6 +317,10 @@ class Destination:
             names=self._names_here if self._links else None,
         )
         self._news.report(PlanKnown(self._landing.planned, self._tally.total_bytes, deletes))
+
+    def _further(self, file: int) -> Iterator[bytes]:
+        if self._links is not None:
+            yield from (self._wanted.entry(name).path for name in self._links.names(file))
 
     def _names_here(self, file: int) -> tuple[bytes, ...]:
         from rdc.session.linking import names_here

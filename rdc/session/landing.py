@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from contextlib import suppress
 
 from rdc.errors import FileError, RdcError
 from rdc.files.commit import CommitGroup
@@ -16,7 +17,7 @@ from rdc.records import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from typing_extensions import Buffer
 
@@ -63,6 +64,10 @@ class Landing:
         self.planned = 0
         self.attributes: WantedAttributes | None = None
         """Where extended attributes are kept: is told which files differ."""
+        self.further: Callable[[int], Iterator[bytes]] | None = None
+        """Paths of the names that a file is going to have besides its own. None: none, or not known yet."""
+        self._copied: set[bytes] = set()
+        """Paths on their way whose content was here."""
 
     def decide(self, file: int, decision: Decision) -> None:
         """Counts a file to be fetched, and remembers for the report how it differs from what is there."""
@@ -100,7 +105,36 @@ class Landing:
         entry = self._entries.entry(file)
         wanted = entry.metadata if metadata is None else metadata
         self._note_landed(file, held.size, wanted)
-        self.settle(entry.path, wanted, decision, lambda now: now == held)
+        if decision.change is Change.CONTENT and not self._dry and self._stays_elsewhere(file, entry.path):
+            self._part(file, entry.path, wanted, decision, held)
+        else:
+            self.settle(entry.path, wanted, decision, lambda now: now == held)
+
+    def _stays_elsewhere(self, file: int, path: bytes) -> bool:
+        """Whether the file here has names that this run does not make the source's file: another mtime would
+        be one for them, too. What the quick check took for another file is made one, as rsync does; with
+        --checksum the user has said that content alone decides."""
+        try:
+            names = self._root.link_count(path)
+            if names < 2:
+                return False
+            held = self._root.identity(path)
+        except FileError:
+            return False  # whoever opens it says why
+        for further in self.further(file) if self.further is not None else ():
+            with suppress(FileError):
+                found = self._root.identity(further)
+                names -= (found.device, found.inode) == (held.device, held.inode)
+        return names > 1
+
+    def _part(self, file: int, path: bytes, metadata: Metadata, decision: Decision, held: Identity) -> None:
+        self._decisions.put(file, decision.change, decision.difference)
+        self._landing[path] = file
+        self._copied.add(path)
+        try:
+            self._group.part(path, metadata, self._owner, held)
+        except FileError as error:
+            self._failed(error)
 
     def _note_landed(self, file: int, size: int, metadata: Metadata) -> None:
         entry = self._entries.entry(file)
@@ -237,18 +271,22 @@ class Landing:
     def _committed(self, path: bytes) -> None:
         # What is not there was new, and came with many others.
         file = self._landing.pop(path, None)
-        self._account(path, None if file is None else self._decisions.pop(file))
+        copied = path in self._copied
+        if copied:
+            self._copied.remove(path)
+        self._account(path, None if file is None else self._decisions.pop(file), transferred=not copied)
 
-    def _account(self, path: bytes, decision: Decision | None) -> None:
+    def _account(self, path: bytes, decision: Decision | None, *, transferred: bool = True) -> None:
         if decision is None:
             self.report(ItemChanged(NEW_FILE, path))
             return
         new = decision.change in (Change.CREATE, Change.REPLACE)
-        self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=True, new=new), path))
+        self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=transferred, new=new), path))
 
     def _failed(self, error: RdcError) -> None:
         path = error.path if isinstance(error, FileError) else b""
         self._landing.pop(path, None)
+        self._copied.discard(path)
         self._news.report(Problem(error.code, path, str(error)))
 
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import ProtocolError
+from rdc.kernel import block_fingerprints
 from rdc.kernel.pieces import LITERAL
 from rdc.limits import CELLS_PER_ANSWER, CELLS_PER_MESSAGE, RANGES_PER_MESSAGE, SIZE_LIMIT
-from rdc.plan.cells import cell_digests, cell_sizes, divided, doubtful
+from rdc.plan.cells import cell_digests, divided, doubtful
 from rdc.plan.descent import Copy, Fetch, Literal, Part, Patch, Pieces, Repeat, Reuse, literal_rows
 from rdc.plan.questions import fingerprint_width
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES, Claims, rests
@@ -190,7 +191,7 @@ def test_exactly_the_cells_that_are_wrong_are_corrected(
     for offset, length in asked:
         true[offset : offset + length] = bytes(length)
     assert images == b"".join(bytes(true[cell * CELL_BYTES : (cell + 1) * CELL_BYTES]) for cell in cells)
-    claims = Claims(cells, cell_digests(SECRET, images, cell_sizes(cells, size)))
+    claims = Claims(cells, cell_digests(SECRET, images))
     if not claims.cells:
         return
     true = bytearray(content)
@@ -300,3 +301,21 @@ def test_no_other_width_costs_less(candidates: int, cost: int, blocks: int) -> N
     for other in range(2, 9):
         assert total(width) <= total(other) + blocks / 256
     assert CELL_DIGEST_BYTES == 2
+
+
+def test_a_block_taken_for_another_shows_where_it_ends_a_cell() -> None:
+    """Its fingerprint is that of the other: so would the cell's be, were it made with the same key."""
+    rng = random.Random(3)
+    seen: dict[bytes, bytes] = {}
+    for _ in range(20_000):
+        block = rng.randbytes(64)
+        fingerprint = block_fingerprints(SECRET, block, 64, 3)
+        other = seen.setdefault(fingerprint, block)
+        if other != block:
+            break
+    else:
+        raise AssertionError("no two blocks with one fingerprint")
+    rest = rng.randbytes(CELL_BYTES - 64)
+    assert cell_digests(SECRET, rest + block) != cell_digests(SECRET, rest + other)
+    # As it would be.
+    assert len({block_fingerprints(SECRET, rest + end, CELL_BYTES, 2) for end in (block, other)}) == 1

@@ -55,6 +55,13 @@ def test_both_make_the_same_fingerprints(key: bytes, data: bytes, size: int, wid
     assert made == b"".join(_kernel.block_fingerprints(key, block, size, width) for block in blocks)
 
 
+@pytest.mark.parametrize("length", [*range(240, 340), 500, 511, 512, 513, 575, 8191, 8192])
+def test_values_of_long_blocks(length: int, form: str) -> None:
+    """Those that a form may make in several chains, whatever is left beside these."""
+    block = random.Random(length).randbytes(length)
+    assert _kernel.block_fingerprints(KEY, block, length, 8) == pure.block_fingerprints(KEY, block, length, 8)
+
+
 @given(keys, st.lists(texts, max_size=5), sizes, widths, st.integers(0, 4))
 def test_parts_have_blocks_of_their_own(
     key: bytes, parts: list[bytes], size: int, width: int, wrong: int

@@ -15,7 +15,7 @@ from rdc import kernel
 from rdc.errors import ProtocolError
 from rdc.kernel import pure, pure_blocks, pure_gaps
 from rdc.model.sync import SyncOptions
-from rdc.protocol.claims import Claims
+from rdc.protocol.claims import CELL_BYTES, Claims
 from rdc.protocol.messages import (
     BlockAnswer,
     Correction,
@@ -201,7 +201,9 @@ def test_what_is_wrong_in_a_region_comes_with_the_literals(
 def blind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Digests of cells that say nothing, so that what is wrong slips through."""
     for module in (literal_requests_module, cell_checks_module):
-        monkeypatch.setattr(module, "cell_digests", lambda secret, images, sizes: bytes(2 * len(sizes)))
+        monkeypatch.setattr(
+            module, "cell_digests", lambda secret, images: bytes(2 * -(-len(images) // CELL_BYTES))
+        )
 
 
 @pytest.mark.usefixtures("blind")
@@ -412,7 +414,9 @@ def test_a_source_that_lies_about_a_region(lie: str, tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("name", ["small", "one chunk", "some chunks", "large"])
 def test_a_source_that_says_all_is_wrong(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its cells come, and are what they are."""
-    monkeypatch.setattr(cell_checks_module, "cell_digests", lambda secret, images, sizes: b"??" * len(sizes))
+    monkeypatch.setattr(
+        cell_checks_module, "cell_digests", lambda secret, images: b"??" * -(-len(images) // CELL_BYTES)
+    )
     source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
     run = synced(source, destination)
     assert counts(run)["RangeRequest"] == 1
@@ -432,7 +436,9 @@ def test_corrections_that_do_not_fit_end_the_session(
             changed = {"shorter": payload[1:], "longer": payload[1:] + b"ab", "empty": b""}[change]
             yield Correction(found.file, found.cells, changed)
 
-    monkeypatch.setattr(cell_checks_module, "cell_digests", lambda secret, images, sizes: b"??" * len(sizes))
+    monkeypatch.setattr(
+        cell_checks_module, "cell_digests", lambda secret, images: b"??" * -(-len(images) // CELL_BYTES)
+    )
     monkeypatch.setattr(range_answers_module, "corrections", fits_not)
     source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
     with pytest.raises(ProtocolError):
@@ -451,7 +457,9 @@ def test_corrections_that_lie_reach_no_file(
             assert isinstance(found, Correction)
             yield Correction(found.file, found.cells, bytes(len(found.payload)))
 
-    monkeypatch.setattr(cell_checks_module, "cell_digests", lambda secret, images, sizes: b"??" * len(sizes))
+    monkeypatch.setattr(
+        cell_checks_module, "cell_digests", lambda secret, images: b"??" * -(-len(images) // CELL_BYTES)
+    )
     monkeypatch.setattr(range_answers_module, "corrections", lies)
     source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
     synced(source, destination)

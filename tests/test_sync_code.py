@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rdc.kernel import absolute_targets, pure, pure_gaps
 from rdc.limits import DATA_BYTES
 from rdc.model.sync import SyncOptions
+from rdc.protocol.claims import CELL_BYTES
 from rdc.protocol.messages import Code, Data, Role
 from rdc.session import cell_checks as cell_checks_module
 from rdc.session import gaps as gaps_module
@@ -157,7 +158,9 @@ def test_chunks_that_were_wrong_are_mended_with_code(tmp_path: Path, monkeypatch
         return b"".join((bytes if row % 16 < 8 else b"\xff".__mul__)(8) for row in rows)
 
     for module in (literal_requests_module, cell_checks_module):
-        monkeypatch.setattr(module, "cell_digests", lambda secret, images, sizes: bytes(2 * len(sizes)))
+        monkeypatch.setattr(
+            module, "cell_digests", lambda secret, images: bytes(2 * -(-len(images) // CELL_BYTES))
+        )
     monkeypatch.setattr(pure, "match_blocks", found)
     monkeypatch.setattr(gaps_module, "match_blocks", found)
     monkeypatch.setattr(gaps_module, "search_gaps", pure_gaps.search_gaps)

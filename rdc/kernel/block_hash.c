@@ -117,6 +117,10 @@ static void make(rdc_block_key *made, const uint8_t *key)
     }
     made->x128 = high;
     made->x192 = by_bytes(made->reduce, high);
+    made->x512 = made->x192;
+    for (int power = 192; power < 512; power += 64)
+        made->x512 = by_bytes(made->reduce, made->x512);
+    made->x576 = by_bytes(made->reduce, made->x512);
     made->made = 1;
 }
 

@@ -22,7 +22,7 @@ typedef struct {
     uint64_t polynomial;      /* p without x^64 */
     uint64_t reduce[8][256];  /* [k][b]: b x^(64 + 8 k) mod p */
     uint64_t scaled[8][256];  /* [k][b]: a b x^(8 k) mod p */
-    uint64_t x128, x192;      /* mod p */
+    uint64_t x128, x192, x512, x576; /* mod p */
 } rdc_block_key;
 
 /* The same with the size of a window. */

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate, chain, pairwise
 from operator import mul, sub
 
-from rdc.kernel.naming import NAME_BYTES, name_parts
+from rdc.kernel import block_fingerprints
 from rdc.kernel.pieces import LITERAL, tile_ranges, tiled_copies
 from rdc.limits import CELLS_PER_ANSWER, CELLS_PER_MESSAGE, RANGES_PER_MESSAGE, SIZE_LIMIT
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rdc.plan.descent import Part
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["cell_digests", "cell_sizes", "divided", "divided_wholly", "doubtful", "stretches"]
+__all__ = ["cell_digests", "divided", "divided_wholly", "doubtful", "stretches"]
 
 
 def doubtful(
@@ -113,19 +113,13 @@ class _Tiles:
         return self._offsets[base][row]
 
 
-def cell_digests(secret: bytes, images: bytes, sizes: array[int]) -> bytes:
-    """CELL_DIGEST_BYTES for each of the cells, of so many bytes (typecode 'Q'), that `images` has one behind
-    the other. `secret`: the session's."""
-    # Two bytes are an item: the first of each name.
-    return array("H", name_parts(images, sizes, secret * 2))[:: NAME_BYTES // CELL_DIGEST_BYTES].tobytes()
+def cell_digests(secret: bytes, images: bytes) -> bytes:
+    """CELL_DIGEST_BYTES for each of the cells that `images` has one behind the other, by the session's key.
 
-
-def cell_sizes(cells: Sequence[int], size: int) -> array[int]:
-    """How long these cells of a file of `size` bytes are, in bytes (typecode 'Q')."""
-    lengths = array("Q", (CELL_BYTES,)) * len(cells)
-    if cells:
-        lengths[-1] = min(CELL_BYTES, size - cells[-1] * CELL_BYTES)
-    return lengths
+    They are fingerprints under another key than blocks have: of one polynomial, a block that was taken for
+    another of the same fingerprint would not show where it ends a cell.
+    """
+    return block_fingerprints(bytes([byte ^ 0xFF for byte in secret]), images, CELL_BYTES, CELL_DIGEST_BYTES)
 
 
 def divided(ranges: array[int], cells: Sequence[int]) -> Iterator[tuple[array[int], slice]]:

@@ -13,7 +13,7 @@ from rdc.kernel import short_references
 from rdc.kernel.pieces import LITERAL, fetched_ranges, put_tiles, take_ranges, tile_range
 from rdc.limits import PACKED_BYTES
 from rdc.plan.bundle import BundleLayout, BundleSearch, chunk_copies
-from rdc.plan.cells import cell_digests, cell_sizes, stretches
+from rdc.plan.cells import cell_digests, stretches
 from rdc.plan.context import context_rows
 from rdc.protocol.claims import CELL_BYTES, Claims
 from rdc.protocol.comparison import LEAF_WIDTH, SHORTEN
@@ -197,7 +197,7 @@ class Bundle:
             [length for at, length in zip(sources[0::2], sources[1::2], strict=True) if at == LITERAL]
         )
         content = put_tiles(sources, self._content(), bytes(missing))
-        return cell_digests(self._secret, content, cell_sizes(cells, size))
+        return cell_digests(self._secret, content)
 
     def take_correction(self, message: Correction) -> None:
         if self._corrections is None:

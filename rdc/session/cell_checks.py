@@ -9,7 +9,7 @@ from operator import add
 from rdc.kernel import hide, take_targets
 from rdc.kernel.pieces import put_tiles, tile_range, tile_reads
 from rdc.limits import CELLS_PER_ANSWER
-from rdc.plan.cells import cell_digests, cell_sizes, stretches
+from rdc.plan.cells import cell_digests, stretches
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES, rests
 from rdc.protocol.messages import Correction, Targets
 from rdc.records import dataclass
@@ -54,7 +54,7 @@ def corrections(source: SourceFile, message: RangeRequest, secret: bytes) -> Ite
     """
     claims, at = message.claims, 0
     for images in _images(source, message):
-        digests = cell_digests(secret, images.content, cell_sizes(images.cells, source.size))
+        digests = cell_digests(secret, images.content)
         told = claims.digests[at : at + len(digests)]
         at += len(digests)
         wrong = []

@@ -10,7 +10,7 @@ from rdc.kernel import hide, pack_mask
 from rdc.kernel.pieces import put_tiles, tile_reads
 from rdc.limits import CELLS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
 from rdc.plan.base_reads import by_base
-from rdc.plan.cells import cell_digests, cell_sizes, divided, divided_wholly, doubtful
+from rdc.plan.cells import cell_digests, divided, divided_wholly, doubtful
 from rdc.plan.context import context_rows, known_pieces
 from rdc.plan.descent import literal_rows
 from rdc.protocol.claims import Claims
@@ -109,7 +109,7 @@ def _claims(fetch: FileFetch, context: TransferContext, room: int) -> tuple[Clai
             else:
                 room = 0
             claimed += cells
-            digests.append(cell_digests(context.secret, images, cell_sizes(cells, fetch.size)))
+            digests.append(cell_digests(context.secret, images))
     finally:
         for held in opened.values():
             held.close()

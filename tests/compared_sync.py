@@ -326,6 +326,12 @@ class ComparedSync:
             if "--delete-excluded" in both:
                 # Of what both trees have, too, the rules decide what goes.
                 gone |= held.keys() - expected.keys()
+            # A directory that is in the way of something else goes as all that is in it does, or not at all.
+            gone |= {
+                path
+                for path in before.keys() & held.keys() & found.keys()
+                if before[path].kind != stat.S_IFDIR == held[path].kind == found[path].kind
+            }
             for path in gone:
                 expected.pop(path, None)
                 if path in found:

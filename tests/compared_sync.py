@@ -265,10 +265,14 @@ class ComparedSync:
         if self._bound:
             _give(self._source)
             _give(self._destination)
-        # What a rule excludes agrees with nothing.
+        # What a rule excludes agrees with nothing, nor does what rsync makes writable before it deletes it.
         ruled = any(word.startswith(("--exclude", "--include", "--filter")) for word in both)
-        timed = "-c" in both or "--size-only" in both
-        _part(self._destination, None if ruled else view(self._source), times=timed)
+        _part(
+            self._destination,
+            None if ruled else view(self._source),
+            times="-c" in both or "--size-only" in both,
+            stays=not (self._bound and "--delete" in both),
+        )
         held = view(self._destination) if os.path.lexists(self._destination) else {}
         theirs = os.fsencode(self.place) + b"/theirs"
         shutil.rmtree(theirs, ignore_errors=True)
@@ -322,6 +326,12 @@ class ComparedSync:
             if "--delete-excluded" in both:
                 # Of what both trees have, too, the rules decide what goes.
                 gone |= held.keys() - expected.keys()
+            # A directory that is in the way of something else goes as all that is in it does, or not at all.
+            gone |= {
+                path
+                for path in before.keys() & held.keys() & found.keys()
+                if before[path].kind != stat.S_IFDIR == held[path].kind == found[path].kind
+            }
             for path in gone:
                 expected.pop(path, None)
                 if path in found:
@@ -516,16 +526,18 @@ def _copy(old: bytes, new: bytes) -> None:
     subprocess.run(["cp", "-a", "--", old, new], check=True)
 
 
-def _part(top: bytes, source: View | None, *, times: bool) -> None:
+def _part(top: bytes, source: View | None, *, times: bool, stays: bool) -> None:
     """Names of one file become files, but where what they are to have agrees in what is set in place: with
-    `times` mtimes, too. What `source` does not have is to stay; without it nothing agrees."""
+    `times` mtimes, too. `stays`: what `source` does not have is to keep what it has; without `source`
+    nothing agrees."""
     found = view(top) if os.path.lexists(top) else {}
     for names in linked(found):
         wanted = {
             (here.kind, here.mode, here.mtime_ns if times else 0, here.owners, here.attributes, here.access)
             for here in ((source or {}).get(name, found[name]) for name in names)
         }
-        if source is None or len(wanted) > 1:
+        known = source is not None and (stays or names <= source.keys())
+        if not known or len(wanted) > 1:
             for path in (os.path.join(top, name) for name in sorted(names)):
                 _copy(path, top + b"~")
                 os.rename(top + b"~", path)

@@ -62,7 +62,7 @@ def sync_in_turns(
         try:
             done, _ = run_pair(here._send(tree), near, answer(signer), far)
         finally:
-            tree.root.close()
+            tree.root.release()
     run.report = here._report(done, near)
     return run
 

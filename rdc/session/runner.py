@@ -131,7 +131,11 @@ class Runner(Generic[T]):
             # A conversation that swallows the error has still lost its connection.
             with contextlib.suppress(StopIteration):
                 self._conversation.throw(error)
-        raise error
+        try:
+            raise error
+        finally:
+            # A frame that holds its own exception is a cycle, which would keep descriptors open.
+            del error
 
     def _reply(self, received: Received | None) -> None:
         try:

@@ -161,7 +161,7 @@ def answer(
         )
         yield from half.run(round_)
     finally:
-        place.root.close()
+        place.root.release()
 
 
 def serve_stdio(following: Following | None = None) -> ExitCode:

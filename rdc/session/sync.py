@@ -209,7 +209,7 @@ class _Run:
 
                 # Before anything is started: a typing error should not ask for a password.
                 tree = SourceTree.open(self._source.path)
-                stack.callback(tree.root.close)
+                stack.callback(tree.root.release)
                 conversation = self._send(tree)
             else:
                 conversation = self._fetch()
@@ -252,7 +252,7 @@ class _Run:
             )
             done = yield from half.run(round_)
         finally:
-            place.root.close()
+            place.root.release()
         self._files, self._bytes = half.source_files, half.source_bytes
         return done
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from array import array
+from contextlib import suppress
 from functools import partial
 from itertools import accumulate
 from operator import sub
@@ -170,7 +171,10 @@ class Gaps:
         if self._memory is None:
             # Pages are there once they are written to: as many as the longest window has.
             flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-            self._memory = memoryview(mmap.mmap(-1, SEARCH_BYTES + BLOCK_SIZE_MAX, flags=flags))
+            memory = mmap.mmap(-1, SEARCH_BYTES + BLOCK_SIZE_MAX, flags=flags)
+            with suppress(OSError):  # advice only: 32 MiB are there in 3 ms then, and take 13 by single pages
+                memory.madvise(mmap.MADV_HUGEPAGE)
+            self._memory = memoryview(memory)
         return self._memory
 
     def _near(

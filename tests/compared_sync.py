@@ -362,7 +362,12 @@ class ComparedSync:
             ]
             self._require(not full, f"no holes in {[(p, found[p], expected[p]) for p in full]}")
         if "-H" in both:
-            self._require(linked(expected) <= linked(found), f"{linked(expected) ^ linked(found)}")
+            # To what only DST has a name may stay linked or not, as the file is that it is linked to.
+            theirs_linked, ours_linked = (
+                linked({path: seen for path, seen in tree.items() if path in before})
+                for tree in (expected, found)
+            )
+            self._require(theirs_linked <= ours_linked, f"{theirs_linked ^ ours_linked}")
         # With -c two files that cannot be read are equal to rsync.
         failed = first["exit"] != 0
         alike = failed == bool(code) or (self._bound and "--delete" in both)

@@ -23,7 +23,7 @@ static inline void rdc_fetch_ahead(const uint8_t *bytes)
     __builtin_prefetch((const void *)((uintptr_t)bytes + RDC_AHEAD));
 }
 
-/* The same for each line of so many bytes, which are to be copied. */
+/* The same for each line of so many bytes, which are looked through in one go. */
 static inline void rdc_fetch_all_ahead(const uint8_t *bytes, size_t count)
 {
     for (size_t at = 0; at < count; at += RDC_CACHE_LINE)

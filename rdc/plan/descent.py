@@ -141,11 +141,6 @@ class _Place(NamedTuple):
     level: int
 
 
-class _Row(NamedTuple):
-    base: int
-    row: int
-
-
 class _Unknown:
     """A node no base has; its parts replace it once its records arrive."""
 
@@ -175,7 +170,8 @@ class Descent:
         self.level = 0
         self._asking: dict[int, _Unknown] = {}
         self._next: dict[int, _Unknown] = {}
-        self._map: dict[bytes, _Row] = {}
+        self._map: dict[bytes, int] = {}
+        """Of the level's references: the row times the number of bases, and the base."""
 
     def start(self, height: int, records: NodeRecords) -> None:
         """Takes the wanted file's top level."""
@@ -216,11 +212,12 @@ class Descent:
 
     def _index(self, number: int, level: int) -> None:
         base = self._bases[number]
-        held, width = base.levels[level], self._width
+        held, width, bases = base.levels[level], self._width, len(self._bases)
         if held.records <= DESCENT_MAP_RECORDS or level == base.height:
             references = reference_column(held, self._key, width)
-            for i in reversed(range(held.records)):
-                self._map[references[i * width : (i + 1) * width]] = _Row(number, i)
+            names = [references[at : at + width] for at in range(0, len(references), width)]
+            names.reverse()  # of equal ones the first row is what stays
+            self._map.update(zip(names, range((held.records - 1) * bases + number, -1, -bases), strict=True))
             return
         # A level too long to index whole: only what lies under nodes that did not match can be new here.
         above, matched = base.levels[level + 1], self._matched.get(_Place(number, level + 1), set())
@@ -228,37 +225,41 @@ class Descent:
             if parent not in matched and len(self._map) < DESCENT_MAP_RECORDS:
                 for row in above.children(parent):
                     name = reference_column(held, self._key, width, range(row, row + 1))
-                    self._map.setdefault(name, _Row(number, row))
+                    self._map.setdefault(name, row * bases + number)
 
     def _take(self, unknown: _Unknown, records: NodeRecords) -> None:
         total = sum(map(mul, records.lengths, records.counts))
         if total != unknown.length:
             raise ProtocolError(f"records of {total} bytes for a node of {unknown.length}")
         parts: list[Part | _Unknown] = []
+        find, level, bases = self._map.get, self.level, len(self._bases)
         for i, (reference, length, count) in enumerate(
             zip(records.references, records.lengths, records.counts, strict=True)
         ):
-            found = self._map.get(reference)
-            if found is not None and self._bases[found.base].levels[self.level].lengths[found.row] == length:
-                self._matched.setdefault(_Place(found.base, self.level), set()).add(found.row)
-                parts.append(self._reuse(found, length, count))
-            elif self.level == 0:
+            found = find(reference)
+            if found is not None:
+                row, base = divmod(found, bases)
+                if self._bases[base].levels[level].lengths[row] == length:
+                    parts.append(self._reuse(base, row, length, count))
+                    continue
+            if level == 0:
                 parts.append(Fetch(reference, length, count))
             else:
-                child = _Unknown(self.level, length, count)
+                child = _Unknown(level, length, count)
                 if self._next.setdefault(records.first + i, child) is not child:
-                    raise ProtocolError(f"record {records.first + i} of level {self.level} came twice")
+                    raise ProtocolError(f"record {records.first + i} of level {level} came twice")
                 parts.append(child)
         unknown.parts = parts
 
-    def _reuse(self, found: _Row, length: int, count: int) -> Part:
-        tree = self._bases[found.base]
+    def _reuse(self, base: int, row: int, length: int, count: int) -> Part:
+        tree = self._bases[base]
         if self.level == 0:
-            if tree.levels[0].counts[found.row] != count:
-                return ReuseChunk(found.base, found.row, length, count)
-            return Reuse(found.base, found.row, found.row + 1, length * count, 1)
-        first, stop = _chunk_rows(tree, self.level, found.row)
-        return Reuse(found.base, first, stop, length, count)
+            if tree.levels[0].counts[row] != count:
+                return ReuseChunk(base, row, length, count)
+            return Reuse(base, row, row + 1, length * count, 1)
+        self._matched.setdefault(_Place(base, self.level), set()).add(row)
+        first, stop = _chunk_rows(tree, self.level, row)
+        return Reuse(base, first, stop, length, count)
 
     def _advance(self) -> None:
         self._asking, self._next = self._next, {}

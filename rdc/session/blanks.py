@@ -80,7 +80,8 @@ def blanked_into(buffer: memoryview, source: SourceFile, blank: int, rows: array
 
 def shown(source: SourceFile, rows: array[int]) -> tuple[bytes, bytes]:
     """Ranges of the file, offset and length by turns, one behind another as they are, and a mask, FF for each
-    byte of a target. Right is what LOOK_BACK and LOOK_AHEAD bytes are around, or the file's start and end."""
+    byte of a target. Each range is looked at by itself: the mask is right for what LOOK_BACK and LOOK_AHEAD
+    bytes of it surround, or the file's start and end."""
     held = source.read_ranges(rows)
     return held, target_mask(held, rows[1::2])
 

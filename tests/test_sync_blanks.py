@@ -34,6 +34,7 @@ from rdc.session.blanks import (
     SOUGHT,
     blanked,
     blanked_into,
+    blanked_ranges,
     blanking,
     is_code,
     shown,
@@ -280,10 +281,16 @@ def test_many_parts_are_blanked_as_the_whole_is(code: bytes, lengths: list[int])
     assert [memory[at : at + length] for at, length in zip(places, rows[1::2], strict=True)] == [
         whole[part] for part in ranges
     ]
+    assert blanked_ranges(held(code), SOUGHT, rows) == b"".join(whole[part] for part in ranges)
 
 
-def test_fingerprints_are_of_the_blanked_file() -> None:
-    """Whether the content is at hand or read, and wherever a range begins."""
+@pytest.mark.parametrize(("most", "at_once"), [(1 << 19, 2_048), (1_024, 2_048), (128, 2), (64, 1)])
+def test_fingerprints_are_of_the_blanked_file(
+    most: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the content is at hand or read, wherever a range begins, and however many are read at once."""
+    monkeypatch.setattr(range_answers_module, "DATA_BYTES", most)
+    monkeypatch.setattr(range_answers_module, "RANGES_AT_ONCE", at_once)
     rows = ((3, 900), (1_000, 64), (5_000, 200_000), (OLD.find(b"\xe8", 300_000) + 3, 100))
     ranges = sorted(rows)
     whole = bytearray(OLD)

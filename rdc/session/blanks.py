@@ -7,6 +7,7 @@ from itertools import accumulate
 from operator import add, sub
 
 from rdc.kernel import blank_targets, nonzero_bytes, target_mask
+from rdc.kernel.pieces import put_tiles, tile_reads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ __all__ = [
     "SOUGHT",
     "blanked",
     "blanked_into",
+    "blanked_ranges",
     "blanking",
     "is_code",
     "shown",
@@ -34,6 +36,9 @@ Otherwise both sides take the same bytes for targets."""
 LOOK_BACK = 40
 LOOK_AHEAD = 19
 """Bytes before and behind a byte that say whether it is of a target: what is further away does not matter."""
+
+CLOSE_BYTES = 1 << 10
+"""Bytes between two ranges that cost less to read, and to look for targets in, than another read costs."""
 
 SAMPLE_BYTES = 4096
 SAMPLES = 64
@@ -66,6 +71,20 @@ def blanking(source: SourceFile, blank: int) -> Callable[[int, int], memoryview]
         return held[offset - start : offset - start + length]
 
     return read
+
+
+def blanked_ranges(source: SourceFile, blank: int, rows: array[int]) -> bytes:
+    """Ranges of the file, offset and length by turns, in order and none over another, as above, one behind
+    another."""
+    tiles = array("Q", bytes(12 * len(rows)))
+    tiles[1::3], tiles[2::3] = rows[0::2], rows[1::2]
+    _, reads, sources = tile_reads(tiles, CLOSE_BYTES, LOOK_BACK, LOOK_AHEAD, array("Q", (source.size,)))
+    wider = array("Q", reads)
+    del wider[0::3]  # all of one base
+    held = bytearray(sum(wider[1::2]))
+    source.read_ranges_into(memoryview(held), wider)
+    blank_targets(held, blank, wider[1::2])
+    return put_tiles(sources, held, b"")
 
 
 def blanked_into(buffer: memoryview, source: SourceFile, blank: int, rows: array[int]) -> array[int]:

@@ -20,7 +20,6 @@ __all__ = [
     "LOOK_AHEAD",
     "LOOK_BACK",
     "SOUGHT",
-    "blanked",
     "blanked_into",
     "blanked_ranges",
     "blanking",
@@ -52,13 +51,9 @@ different where it moved. Libraries have one in 30 to 110, kernel modules in 90 
 compressed data in 500 to 4,000 (measured)."""
 
 
-def blanked(source: SourceFile, blank: int, offset: int, length: int) -> memoryview:
-    """These bytes of the file, its targets overwritten, as a look at all of it would find them."""
-    return blanking(source, blank)(offset, length)
-
-
 def blanking(source: SourceFile, blank: int) -> Callable[[int, int], memoryview]:
-    """The same again and again, in the same memory: what one call gave is gone with the next."""
+    """Gives bytes of the file by offset and length, its targets overwritten, as a look at all of it would
+    find them; in the same memory: what one call gave is gone with the next."""
     held = memoryview(bytearray())
 
     def read(offset: int, length: int) -> memoryview:
@@ -74,8 +69,7 @@ def blanking(source: SourceFile, blank: int) -> Callable[[int, int], memoryview]
 
 
 def blanked_ranges(source: SourceFile, blank: int, rows: array[int]) -> bytes:
-    """Ranges of the file, offset and length by turns, in order and none over another, as above, one behind
-    another."""
+    """Ranges of the file, offset and length by turns, in any order, as above, one behind another."""
     tiles = array("Q", bytes(12 * len(rows)))
     tiles[1::3], tiles[2::3] = rows[0::2], rows[1::2]
     _, reads, sources = tile_reads(tiles, CLOSE_BYTES, LOOK_BACK, LOOK_AHEAD, array("Q", (source.size,)))

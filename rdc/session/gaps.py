@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 from array import array
 from contextlib import suppress
-from functools import partial
 from itertools import accumulate
 from operator import sub
 
@@ -17,7 +16,7 @@ from rdc.limits import BLOCK_SIZE_MAX
 from rdc.plan.blocks import NOWHERE, BlockSearch
 from rdc.protocol.comparison import LEAF_WIDTH
 from rdc.protocol.messages import BlockRequest
-from rdc.session.blanks import LOOK_AHEAD, LOOK_BACK, SOUGHT, blanked, blanked_into, is_code
+from rdc.session.blanks import LOOK_AHEAD, LOOK_BACK, SOUGHT, blanked_into, blanked_ranges, is_code
 from rdc.session.commands import Send
 
 TYPE_CHECKING = False
@@ -102,9 +101,12 @@ class Gaps:
             wanted: bytes,
         ) -> tuple[bytes, bytes, bytes]:
             held = source(base)
-            read: Callable[[int, int], bytes | memoryview]
-            read = held.peek if not self.blank else partial(blanked, held, SOUGHT)
-            windows = b"".join(map(read, gaps[0::4], gaps[1::4]))
+            if self.blank:
+                rows = array("Q", bytes(len(gaps) // 2 * 8))
+                rows[0::2], rows[1::2] = gaps[0::4], gaps[1::4]
+                windows = blanked_ranges(held, SOUGHT, rows)
+            else:
+                windows = b"".join(map(held.peek, gaps[0::4], gaps[1::4]))
             return search_gaps(self._secret, windows, size, width, smaller, gaps, ranges, pieces, wanted)
 
         def find(window: Window, size: int, width: int, wanted: bytes) -> Sequence[int]:

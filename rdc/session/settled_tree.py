@@ -143,7 +143,8 @@ class SettledTree:
             from rdc.plan.narrowing import narrow
 
             comparison = narrow(comparison, wanted, held, options=self._options, kept=self._kept).comparison
-        return bool(comparison)
+        # What came after its directory was looked at is still to be deleted.
+        return bool(comparison) or (self._options.delete and bool(comparison.extra))
 
 
 def _walk_order(path: bytes) -> bytes:

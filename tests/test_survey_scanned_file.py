@@ -18,8 +18,8 @@ from rdc.survey.fixed import FixedBlocks
 from rdc.survey.found import FoundFile
 from rdc.survey.scanned_file import ScannedFile, SharingDevices
 from tests.descriptors import open_descriptors
+from tests.sparse_files import BLOCK, write_sparse
 
-BLOCK = 4096
 CONTENT = bytes(range(1, 256)) * 100
 
 
@@ -33,15 +33,6 @@ def root(tmp_path: Path) -> Iterator[Root]:
 def found_file(root: Root, name: str) -> FoundFile:
     known = os.stat(name, dir_fd=root.fileno())
     return FoundFile(root, 0, name.encode(), known.st_size, (known.st_dev, known.st_ino))
-
-
-def sparse(path: Path, data: list[int], blocks: int) -> None:
-    """A file of so many blocks, of which these have data."""
-    with path.open("wb") as file:
-        file.truncate(blocks * BLOCK)
-        for block in data:
-            file.seek(block * BLOCK)
-            file.write(b"x" * BLOCK)
 
 
 def test_what_is_there_when_it_is_opened_counts(tmp_path: Path, root: Root) -> None:
@@ -63,7 +54,7 @@ def test_what_is_there_when_it_is_opened_counts(tmp_path: Path, root: Root) -> N
 
 
 def test_holes_are_known_where_less_is_allocated(tmp_path: Path, root: Root) -> None:
-    sparse(tmp_path / "f", [3, 4, 9], 12)
+    write_sparse(tmp_path / "f", [3, 4, 9], 12)
     file = ScannedFile(found_file(root, "f"), SharingDevices(), None)
     with file.open() as source:
         assert source.size == 12 * BLOCK
@@ -78,7 +69,7 @@ def test_no_more_holes_are_kept_than_the_bound(
 ) -> None:
     """Those beyond are zeros as any others; the first are those that are known."""
     monkeypatch.setattr(scanned_file, "SCAN_HOLES", 3)
-    sparse(tmp_path / "f", [1, 3, 5, 7, 9], 10)
+    write_sparse(tmp_path / "f", [1, 3, 5, 7, 9], 10)
     file = ScannedFile(found_file(root, "f"), SharingDevices(), None)
     file.open().close()
     assert file.holes.total(10 * BLOCK) == 3 * BLOCK
@@ -88,7 +79,7 @@ def test_no_more_holes_are_kept_than_the_bound(
 def test_fixed_blocks_take_what_is_read_but_of_files_with_holes(tmp_path: Path, root: Root) -> None:
     """Those are read again where they have data: a hole must not count as blocks."""
     (tmp_path / "full").write_bytes(CONTENT)
-    sparse(tmp_path / "hollow", [1], 3)
+    write_sparse(tmp_path / "hollow", [1], 3)
     offsets = {}
     for name in ("full", "hollow"):
         blocks = FixedBlocks((BLOCK,))
@@ -165,7 +156,7 @@ def test_a_file_that_cannot_be_looked_at_is_closed(
 
     monkeypatch.setattr(scanned_file, question, fail)
     monkeypatch.setattr(SharingDevices, "has", lambda self, source: True)
-    sparse(tmp_path / "f", [1], 3)
+    write_sparse(tmp_path / "f", [1], 3)
     file = ScannedFile(found_file(root, "f"), SharingDevices(), None)
     before = open_descriptors()
     with pytest.raises(OSError, match="odd"):

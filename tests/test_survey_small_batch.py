@@ -24,9 +24,8 @@ from rdc.survey.found import Found, Run
 from rdc.survey.levels import FINE_PARAMS
 from rdc.survey.scanned_file import SharingDevices
 from rdc.survey.small_batch import SignedBatch, SmallBatch, counted, named, reader, sign_batch
+from tests.sparse_files import BLOCK, write_sparse
 from tests.trees import tree, write_tree
-
-BLOCK = 4096
 
 FILES = {
     "a": b"one", "b.txt": b"", "d/c": b"three" * 2_000, "d/e/f.py": b"four" * 5_000, "d/e/g": b"five",
@@ -173,17 +172,9 @@ def test_what_is_not_as_it_was_listed_is_left_to_others(batch: SmallBatch, tmp_p
 # Holes and shared extents
 
 
-def sparse(path: Path, data: list[int], blocks: int) -> None:
-    with path.open("wb") as file:
-        file.truncate(blocks * BLOCK)
-        for block in data:
-            file.seek(block * BLOCK)
-            file.write(b"x" * BLOCK)
-
-
 def test_files_with_holes_are_told_apart(root: Root, tmp_path: Path) -> None:
     for number, data in enumerate(([], [0], [0, 1, 2], [1])):
-        sparse(tmp_path / f"t/d/hollow{number}", data, 3)
+        write_sparse(tmp_path / f"t/d/hollow{number}", data, 3)
     batch = batched(list(found_in(root, b"d", b"d/e").in_order()))
     result = sign_batch(batch, FINE_PARAMS, NoCatalog(), SharingDevices())
     assert [path_of(batch, row) for row in result.hollow] == ["d/hollow0", "d/hollow1", "d/hollow3"]
@@ -194,12 +185,12 @@ def test_files_with_holes_are_told_apart(root: Root, tmp_path: Path) -> None:
 
 def test_a_hole_in_a_file_that_is_gone_is_nobodys(root: Root, tmp_path: Path) -> None:
     """Whoever reads it says what is wrong."""
-    sparse(tmp_path / "t/d/one", [1], 3)
-    sparse(tmp_path / "t/d/two", [1], 3)
+    write_sparse(tmp_path / "t/d/one", [1], 3)
+    write_sparse(tmp_path / "t/d/two", [1], 3)
     batch = batched(list(found_in(root, b"d").in_order()))
     (tmp_path / "t/d/one").unlink()
     (tmp_path / "t/d/two").rename(tmp_path / "t/d/was")
-    sparse(tmp_path / "t/d/two", [1], 3)
+    write_sparse(tmp_path / "t/d/two", [1], 3)
     result = sign_batch(batch, FINE_PARAMS, NoCatalog(), SharingDevices())
     assert result.hollow == []
     assert {path_of(batch, row) for row, _ in result.outcome.failed} == {"d/one", "d/two"}

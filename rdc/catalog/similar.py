@@ -39,7 +39,7 @@ SIMILAR_LIMIT = SIMILAR_MATCHES - SPARE
 _TRAITS = f"substr(value, {TRAITS_LENGTH_AT + 2}, {TRAITS_BYTES})"
 # Nothing but numbers of this package goes into the statement; what a user names are its parameters.
 _BELOW = (
-    f"SELECT id, {_TRAITS}, size FROM signature WHERE path >= ? AND path < ? AND params = ?"  # noqa: S608
+    f"SELECT id, {_TRAITS}, size FROM signature WHERE path >= ? AND path < ? AND params = ?"  # noqa: S608 - see above
     f" AND typeof(value) = 'blob' AND substr(value, 1, {len(SIGNATURE_HEAD)}) = ?"
     f" AND substr(value, {TRAITS_LENGTH_AT + 1}, 1) = x'{TRAITS_BYTES:02x}'"
     f" AND length({_TRAITS}) = {TRAITS_BYTES}"

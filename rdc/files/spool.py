@@ -102,6 +102,6 @@ class Spool:
 
     @staticmethod
     def _failure(error: OSError, doing: str) -> RdcError:
-        # Only shown: where the file is made is tempfile's choice.
-        shown = b"temporary file in " + os.fsencode(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108
+        # Where the file is made is tempfile's choice.
+        shown = b"temporary file in " + os.fsencode(os.environ.get("TMPDIR", "/tmp"))  # noqa: S108 - only shown
         return failure(error, b"", shown, doing)

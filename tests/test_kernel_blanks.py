@@ -33,8 +33,29 @@ codes = st.lists(
 offsets = st.integers(0, (1 << 64) - 1)
 
 
-def shown(mask: bytes) -> str:
-    return "".join("x" if byte else "." for byte in mask)
+def marks_of(bits: bytes, size: int) -> bytes:
+    """01 for each of `size` bytes whose bit is set; those behind them are not."""
+    marks = bytes(bits[place // 8] >> place % 8 & 1 for place in range(8 * len(bits)))
+    assert len(bits) == (size + 7) // 8
+    assert not any(marks[size:])
+    return marks[:size]
+
+
+def bits_of(marks: bytes | bytearray) -> bytes:
+    number = sum(1 << place for place, mark in enumerate(marks) if mark)
+    return number.to_bytes((len(marks) + 7) // 8, "little")
+
+
+def fields_in(module: Any, code: bytes, *lengths: array[int]) -> bytes:
+    return marks_of(module.target_bits(code, *lengths), len(code))
+
+
+def hidden(code: bytes | bytearray, marks: bytes | bytearray, blank: int) -> bytes:
+    return bytes(blank if mark else byte for mark, byte in zip(marks, code, strict=True))
+
+
+def shown(marks: bytes) -> str:
+    return "".join("x" if byte else "." for byte in marks)
 
 
 @every_kernel
@@ -87,10 +108,10 @@ def shown(mask: bytes) -> str:
 )
 def test_what_counts_as_a_field(module: Any, code: str, fields: str) -> None:
     content = bytes.fromhex(code)
-    assert shown(module.target_mask(content)) == fields
+    assert shown(fields_in(module, content)) == fields
     blank = bytearray(content)
     assert module.blank_targets(blank, 0x80) == fields.count("x") // 4
-    assert blank == bytes(0x80 if mark == "x" else byte for mark, byte in zip(fields, content, strict=True))
+    assert blank == hidden(content, bytes(mark == "x" for mark in fields), 0x80)
 
 
 def number(code: bytes, at: int) -> int:
@@ -135,15 +156,15 @@ def fields_of(code: bytes) -> list[int]:
 def told(code: bytes, mask: bytes, offset: int) -> bytes:
     """What take_targets() says of one piece, run by run."""
     parts, at = [], 0
-    for hidden, marks in groupby(mask, bool):
+    for marked, marks in groupby(mask, bool):
         start, at = at, at + len(list(marks))
         part = code[start:at]
-        if hidden and len(part) == 4:
+        if marked and len(part) == 4:
             part = ((number(part, 0) + offset + at) % (1 << 32)).to_bytes(4, "little")
-        elif hidden and len(part) == 8:
+        elif marked and len(part) == 8:
             back, there = offset + start - number(part, 0), number(part, 4) + offset + at
             part = b"".join((value % (1 << 32)).to_bytes(4, "little") for value in (back, there))
-        if hidden:
+        if marked:
             parts.append(part)
     return b"".join(parts)
 
@@ -153,26 +174,26 @@ def test_fields_are_those_of_what_begins_in_no_other(code: bytes) -> None:
     mask = bytearray(len(code))
     for field in fields_of(code):
         mask[field : field + 4] = b"\xff" * 4
-    assert shown(pure.target_mask(code)) == shown(bytes(mask))
+    assert shown(fields_in(pure, code)) == shown(bytes(mask))
 
 
 @given(codes, st.integers(0, 255))
 def test_both_find_the_same(code: bytes, blank: int) -> None:
-    mask = pure.target_mask(code)
-    assert _kernel.target_mask(code) == mask
+    marks = fields_in(pure, code)
+    assert fields_in(_kernel, code) == marks
     slow, fast = bytearray(code), bytearray(code)
     assert pure.blank_targets(slow, blank) == _kernel.blank_targets(memoryview(fast), blank)
-    assert slow == fast == bytes(blank if hidden else byte for hidden, byte in zip(mask, code, strict=True))
+    assert slow == fast == hidden(code, marks, blank)
 
 
 @given(st.lists(codes, max_size=5), st.integers(0, 255))
 def test_parts_are_looked_at_by_themselves(parts: list[bytes], blank: int) -> None:
     code, lengths = b"".join(parts), array("Q", map(len, parts))
-    masks = b"".join(map(pure.target_mask, parts))
-    assert _kernel.target_mask(code, lengths) == pure.target_mask(code, lengths) == masks
+    marks = b"".join([fields_in(pure, part) for part in parts])
+    assert fields_in(_kernel, code, lengths) == fields_in(pure, code, lengths) == marks
     slow, fast = bytearray(code), bytearray(code)
     assert pure.blank_targets(slow, blank, lengths) == _kernel.blank_targets(fast, blank, lengths)
-    assert slow == fast == _kernel.hide(code, masks, blank)
+    assert slow == fast == hidden(code, marks, blank)
 
 
 @given(codes, st.data())
@@ -180,37 +201,59 @@ def test_what_is_further_away_does_not_matter(code: bytes, data: st.DataObject) 
     start = data.draw(st.integers(0, len(code)))
     stop = data.draw(st.integers(start, len(code)))
     first = max(0, start - LOOK_BACK)
-    part = _kernel.target_mask(code[first : stop + LOOK_AHEAD])[start - first : stop - first]
-    assert shown(part) == shown(_kernel.target_mask(code)[start:stop])
+    part = fields_in(_kernel, code[first : stop + LOOK_AHEAD])[start - first : stop - first]
+    assert shown(part) == shown(fields_in(_kernel, code)[start:stop])
 
 
 def masks_of(code: bytes, data: st.DataObject) -> tuple[bytes, ...]:
     """Whatever the mask: not all of it is fields."""
-    marks = data.draw(st.lists(st.sampled_from([0, 0, 1, 255]), min_size=len(code), max_size=len(code)))
-    return bytes(marks), _kernel.target_mask(code), b"\xff" * len(code)
+    marks = data.draw(st.lists(st.sampled_from([0, 0, 1]), min_size=len(code), max_size=len(code)))
+    return bytes(marks), fields_in(_kernel, code), b"\x01" * len(code)
+
+
+def taken_from(
+    module: Any, code: bytes, marks: bytes, size: int, where: array[int]
+) -> tuple[bytes, list[int]]:
+    """And blanks are in their stead."""
+    content = bytearray(code)
+    taken, counts = module.take_targets(content, bits_of(marks), size, where, 0x7F)
+    assert content == hidden(code, marks, 0x7F)
+    return taken, list(array("Q", counts))
 
 
 @given(codes, st.data())
 def test_targets_are_told_piece_by_piece(code: bytes, data: st.DataObject) -> None:
-    size = data.draw(st.integers(1, len(code) + 1))
+    size = 8 * data.draw(st.integers(1, len(code) // 8 + 1))
     starts = range(0, len(code), size)
     where = array("Q", data.draw(st.lists(offsets, min_size=len(starts), max_size=len(starts))))
-    for mask in masks_of(code, data):
-        taken, counts = pure.take_targets(code, mask, size, where)
-        assert _kernel.take_targets(code, mask, size, where) == (taken, counts)
-        alone = [
-            pure.take_targets(code[at : at + size], mask[at : at + size], size, where[row : row + 1])[0]
-            for row, at in enumerate(starts)
+    for marks in masks_of(code, data):
+        expected = [
+            told(code[at : at + size], marks[at : at + size], where[row]) for row, at in enumerate(starts)
         ]
-        assert alone == [
-            told(code[at : at + size], mask[at : at + size], where[row]) for row, at in enumerate(starts)
-        ]
-        assert taken == b"".join(alone)
-        assert list(array("Q", counts)) == [len(one) for one in alone]
         for module in (pure, _kernel):
-            assert module.hide(code, mask, 0x7F) == bytes(
-                0x7F if hidden else byte for hidden, byte in zip(mask, code, strict=True)
+            taken, counts = taken_from(module, code, marks, size, where)
+            assert taken == b"".join(expected)
+            assert counts == [len(one) for one in expected]
+
+
+@given(codes, st.integers(0, 255), st.data())
+def test_whatever_the_bits_select_is_hidden(code: bytes, blank: int, data: st.DataObject) -> None:
+    """Bits of no byte, behind those of the last one, select nothing."""
+    behind = data.draw(st.integers(0, 0xFF)) & -(1 << (len(code) - 1) % 8 + 1) if code else 0
+    for marks in masks_of(code, data):
+        bits = bytearray(bits_of(marks))
+        if bits:
+            bits[-1] |= behind & 0xFF
+        for module in (pure, _kernel):
+            content = bytearray(code)
+            module.hide(content, bits, blank)
+            assert content == hidden(code, marks, blank)
+            content[:] = code
+            taken, _ = module.take_targets(
+                content, bits, 8 * len(code) + 8, array("Q", [0] if code else []), blank
             )
+            assert len(taken) == sum(marks)
+            assert content == hidden(code, marks, blank)
 
 
 @given(codes, st.data())
@@ -226,7 +269,7 @@ def test_targets_go_back_where_they_were(code: bytes, data: st.DataObject) -> No
     start = max(0, first + data.draw(st.integers(-20, end - first + 20)))
     length = data.draw(st.integers(0, end - first + 40))
     for mask in masks_of(code, data):
-        taken, _ = pure.take_targets(code, mask, size, where)
+        taken, _ = taken_from(pure, code, mask, size, where)
         belong = {
             offset + i - start: code[row * size + i]
             for row, offset in enumerate(where)
@@ -235,23 +278,17 @@ def test_targets_go_back_where_they_were(code: bytes, data: st.DataObject) -> No
         }
         for module in (pure, _kernel):
             content = bytearray(b"\x55" * length)
-            put = module.put_targets(content, start, pure.pack_mask(mask), taken, size, where)
+            put = module.put_targets(content, start, bits_of(mask), taken, size, where)
             assert content == bytes(belong.get(place, 0x55) for place in range(length))
             assert put == len(belong)
 
 
-@given(st.lists(st.sampled_from([0, 0, 1, 255]), max_size=300).map(bytes))
-def test_a_mask_is_what_its_bits_were_made_of(mask: bytes) -> None:
-    bits = pure.pack_mask(mask)
-    assert _kernel.pack_mask(mask) == bits
-    assert len(bits) == (len(mask) + 7) // 8
-    assert [bits[at // 8] >> at % 8 & 1 for at in range(8 * len(bits))] == [
-        int(byte != 0) for byte in mask.ljust(8 * len(bits), b"\0")
-    ]
+@given(st.binary(max_size=60))
+def test_bits_are_counted_piece_by_piece(bits: bytes) -> None:
     for module in (pure, _kernel):
         for size in (1, 7, 8, 20, 99):
             assert list(array("Q", module.bit_counts(bits, size))) == [
-                sum(byte != 0 for byte in mask[at : at + 8 * size]) for at in range(0, len(mask), 8 * size)
+                sum(byte.bit_count() for byte in bits[at : at + size]) for at in range(0, len(bits), size)
             ]
 
 
@@ -259,16 +296,16 @@ def test_a_mask_is_what_its_bits_were_made_of(mask: bytes) -> None:
 def test_distances_are_told_as_places(module: Any) -> None:
     """Two calls of the function at 0x100: the same four bytes. What is cut off stays as it is."""
     code = bytes.fromhex("90 e8 fa000000 55 e8 f4000000 c3")
-    mask = module.target_mask(code)
+    marks = fields_in(module, code)
 
     def taken(start: int, size: int, *offsets: int) -> bytes:
-        return bytes(module.take_targets(code[start:], mask[start:], size, array("Q", offsets))[0])
+        return taken_from(module, code[start:], marks[start:], size, array("Q", offsets))[0]
 
-    assert taken(0, 99, 0) == bytes.fromhex("00010000 00010000")
-    assert taken(0, 99, 0xFFFF_FFF0) == bytes.fromhex("f0000000 f0000000")
-    assert taken(3, 99, 0) == bytes.fromhex("000000 fd000000")
-    assert taken(0, 7, 0, 0x1000) == bytes.fromhex("00010000 f9100000")
-    assert taken(0, 9, 0, 0) == bytes.fromhex("00010000 f4000000")
+    assert taken(0, 96, 0) == bytes.fromhex("00010000 00010000")
+    assert taken(0, 96, 0xFFFF_FFF0) == bytes.fromhex("f0000000 f0000000")
+    assert taken(3, 96, 0) == bytes.fromhex("000000 fd000000")
+    assert taken(0, 8, 0, 0x1000) == bytes.fromhex("00010000 f8100000")
+    assert taken(1, 8, 0x1001, 0) == bytes.fromhex("00110000 f4 000000")
 
 
 @pytest.mark.parametrize("form", ["c", *_kernel.usable()])
@@ -285,11 +322,18 @@ def test_every_form_finds_the_same_in_real_lengths(form: str) -> None:
     try:
         for start in range(0, 130, 7):
             some = code[start : len(code) - 3 * start]
-            mask = pure.target_mask(some)
-            assert _kernel.target_mask(some) == mask
+            bits = pure.target_bits(some)
+            assert _kernel.target_bits(some) == bits
+            marks = marks_of(bits, len(some))
             blank = bytearray(some)
-            assert _kernel.blank_targets(blank, 0x80) * 4 == _kernel.nonzero_bytes(mask) > 1_000
-            assert blank == bytes(0x80 if hidden else byte for hidden, byte in zip(mask, some, strict=True))
+            assert _kernel.blank_targets(blank, 0x80) * 4 == sum(marks) > 1_000
+            assert blank == hidden(some, marks, 0x80)
+            blank[:] = some
+            _kernel.hide(blank, bits, 0x80)
+            assert blank == hidden(some, marks, 0x80)
+            assert sum(array("Q", _kernel.bit_counts(bits, 1_000))) == sum(marks)
+            lengths = array("Q", [start, 1000 - start, len(some) - 1000])
+            assert _kernel.target_bits(some, lengths) == pure.target_bits(some, lengths)
     finally:
         _kernel.choose(before)
 
@@ -297,11 +341,15 @@ def test_every_form_finds_the_same_in_real_lengths(form: str) -> None:
 @every_kernel
 def test_what_does_not_fit_is_refused(module: Any) -> None:
     refusals: list[Callable[[], object]] = [
-        lambda: module.take_targets(b"abc", b"\xff\0", 3, bytes(8)),
-        lambda: module.take_targets(b"abc", b"\xff\0\0", 2, bytes(8)),
-        lambda: module.take_targets(b"abc", b"\xff\0\0", 3, bytes(7)),
-        lambda: module.take_targets(b"abc", b"\xff\0\0", 3, bytes(16)),
-        lambda: module.take_targets(b"abc", b"\xff\0\0", 0, bytes(8)),
+        lambda: module.take_targets(bytearray(3), b"\x01\0", 8, bytes(8), 1),
+        lambda: module.take_targets(bytearray(3), b"", 8, bytes(8), 1),
+        lambda: module.take_targets(bytearray(3), b"\x01", 3, bytes(8), 1),
+        lambda: module.take_targets(bytearray(9), b"\x01\0", 8, bytes(8), 1),
+        lambda: module.take_targets(bytearray(3), b"\x01", 8, bytes(7), 1),
+        lambda: module.take_targets(bytearray(3), b"\x01", 8, bytes(16), 1),
+        lambda: module.take_targets(bytearray(3), b"\x01", 0, bytes(8), 1),
+        lambda: module.take_targets(bytearray(3), b"\x01", -8, bytes(8), 1),
+        lambda: module.take_targets(bytearray(3), b"\x01", 8, bytes(8), 256),
         lambda: module.put_targets(bytearray(9), 0, b"\x05", b"abc", 8, bytes(8)),
         lambda: module.put_targets(bytearray(9), 0, b"\x05", b"a", 8, bytes(8)),
         lambda: module.put_targets(bytearray(9), 0, b"\x05\0", b"ab", 8, bytes(8)),
@@ -316,14 +364,15 @@ def test_what_does_not_fit_is_refused(module: Any) -> None:
         lambda: module.put_targets(bytearray(9), 0, b"\x05", b"ab", 8, b"\xff" * 8),
         lambda: module.bit_counts(b"a", 0),
         lambda: module.bit_counts(b"", -1),
-        lambda: module.hide(b"ab", b"\0", 1),
-        lambda: module.hide(b"ab", b"\0\0", 256),
-        lambda: module.hide(b"ab", b"\0\0", -1),
+        lambda: module.hide(bytearray(2), b"\0\0", 1),
+        lambda: module.hide(bytearray(9), b"\0", 1),
+        lambda: module.hide(bytearray(2), b"\0", 256),
+        lambda: module.hide(bytearray(2), b"\0", -1),
         lambda: module.blank_targets(bytearray(3), 256),
         lambda: module.blank_targets(bytearray(3), -1),
         *[
             partial(take, lengths)
-            for take in (partial(module.target_mask, b"abc"), partial(module.blank_targets, bytearray(3), 1))
+            for take in (partial(module.target_bits, b"abc"), partial(module.blank_targets, bytearray(3), 1))
             for lengths in (
                 b"",
                 bytes(7),
@@ -340,9 +389,15 @@ def test_what_does_not_fit_is_refused(module: Any) -> None:
         module.blank_targets(code, 1)
     with pytest.raises((TypeError, BufferError)):
         module.put_targets(b"abcdefgh", 0, b"\x05", b"ab", 8, bytes(8))
-    assert module.take_targets(b"", b"", 1, b"") == (b"", b"")
+    for refused in (
+        lambda: module.hide(code, b"\0", 1),
+        lambda: module.take_targets(code, b"\0", 8, bytes(8), 1),
+    ):
+        with pytest.raises((TypeError, BufferError)):
+            refused()
+    assert module.take_targets(bytearray(), b"", 8, b"", 1) == (b"", b"")
     assert module.put_targets(bytearray(), 0, b"", b"", 8, b"") == 0
     assert module.bit_counts(b"", 1) == b""
     assert (
-        module.target_mask(b"") == module.target_mask(b"", b"") == module.target_mask(b"", bytes(16)) == b""
+        module.target_bits(b"") == module.target_bits(b"", b"") == module.target_bits(b"", bytes(16)) == b""
     )

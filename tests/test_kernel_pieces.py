@@ -235,6 +235,16 @@ def test_a_chunk_is_put_together_again(
     assert both("put_tiles", sources, held, literals + b"?") is ValueError
     if held:
         assert both("put_tiles", sources, held[:-1], literals) is ValueError
+    marks = data.draw(st.binary(min_size=(len(seen) + 7) // 8, max_size=(len(seen) + 7) // 8))
+    images, bits = both("put_images", moved, seen, marks)
+    assert images == wanted[offset:].replace(b".", b"\0") == both("put_tiles", moved, seen, bytes(fetched))
+    marked = bytes(marks[place // 8] >> place % 8 & 1 for place in range(len(seen)))
+    expected = both("put_tiles", moved, marked, bytes(fetched))
+    number = sum(mark << place for place, mark in enumerate(expected))
+    assert bits == number.to_bytes((len(expected) + 7) // 8, "little")
+    assert both("put_images", moved, seen, marks + b"?") is ValueError
+    if marks:
+        assert both("put_images", moved, seen, marks[:-1]) is ValueError
 
 
 @settings(deadline=None)
@@ -314,6 +324,9 @@ def test_chunks_of_any_rows(sources: bytes, held: bytes, literals: bytes) -> Non
     made = both("put_tiles", sources, held, literals)
     if made is not ValueError:
         assert len(made) == sum(length for _, length in rows_of(sources, 2))
+    if len(sources) % 16 or all(length < 1_000 for _, length in rows_of(sources, 2)):
+        images = both("put_images", sources, held, bytes((len(held) + 7) // 8))
+        assert images is ValueError or len(images[0]) == sum(length for _, length in rows_of(sources, 2))
 
 
 @pytest.mark.parametrize("form", FORMS)

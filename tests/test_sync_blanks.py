@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rdc import kernel
 from rdc.files.source import SourceFile
-from rdc.kernel import blank_targets, block_fingerprints, hide, pack_mask, target_mask
-from rdc.kernel.pieces import put_tiles, tile_reads
+from rdc.kernel import blank_targets, block_fingerprints, hide, target_bits
+from rdc.kernel.pieces import put_images, tile_reads
 from rdc.limits import RANGES_PER_MESSAGE
 from rdc.model.sync import SyncOptions
 from rdc.plan import cells as cells_module
@@ -36,7 +37,6 @@ from rdc.session.blanks import (
     blanked_ranges,
     blanking,
     is_code,
-    shown,
 )
 from rdc.session.cell_checks import corrections
 from rdc.session.corrections import Corrections
@@ -46,7 +46,7 @@ from tests.paired_sync import kinds, sync_in_turns
 from tests.programs import functions, linked
 from tests.range_rows import pairs_of, rows_of
 from tests.syncing import Run
-from tests.test_kernel_blanks import codes
+from tests.test_kernel_blanks import bits_of, codes, fields_in, hidden
 from tests.trees import File, describe, litter, read_tree, tree, write_tree
 
 pytestmark = pytest.mark.usefixtures("same_secret")
@@ -139,8 +139,7 @@ def test_code_is_told_from_other_content() -> None:
     rng = random.Random(4)
     assert is_code(held(OLD))
     assert is_code(held(OLD[:8192] + bytes(16_000)))
-    mask = target_mask(OLD)
-    unlinked = bytes(0 if hidden else byte for hidden, byte in zip(mask, OLD, strict=True))
+    unlinked = hidden(OLD, fields_in(kernel, OLD), 0)
     for other in (unlinked, b"", OLD[:4000], bytes(300_000), rng.randbytes(300_000), b"\xe8 or e9 " * 40_000):
         assert not is_code(held(other))
 
@@ -207,15 +206,12 @@ def test_bytes_that_look_like_blanks_are_corrected(tmp_path: Path) -> None:
     """Some functions of the old version have in place of each target what blanks are made of: their blocks
     seem to be found, but the claims say otherwise."""
     old = bytearray(OLD)
-    mask = target_mask(OLD)
+    marks = fields_in(kernel, OLD)
     at = 0
     for number, function in PROGRAM:
         length = sum(4 if isinstance(part, int) else len(part) for part in function)
         if number % 50 == 0:
-            old[at : at + length] = bytes(
-                SOUGHT if hidden else byte
-                for hidden, byte in zip(mask[at : at + length], old[at : at + length], strict=True)
-            )
+            old[at : at + length] = hidden(old[at : at + length], marks[at : at + length], SOUGHT)
         at += length
     run = synced(*places(tmp_path, bytes(old)))
     assert {"Targets", "Correction"} <= kinds(run)
@@ -238,14 +234,15 @@ def test_cells_that_are_wrong_have_no_targets(tmp_path: Path, monkeypatch: pytes
 
 
 def seen(code: bytes, rows: array[int]) -> tuple[bytes, bytes]:
-    """Ranges of the code and of its mask, as both sides of a claim come to see them."""
+    """Ranges of the code and a bit for each byte, as both sides of a claim come to see them."""
     tiles = array("Q", [number for at, length in pairs_of(rows) for number in (0, at, length)])
     sizes = array("Q", (len(code),))
     _, reads, sources = tile_reads(tiles, 0, LOOK_BACK, LOOK_AHEAD, sizes)
     wider = array("Q", reads)
     del wider[0::3]
-    content, mask = shown(held(code), wider)
-    return put_tiles(sources, content, b""), put_tiles(sources, mask, b"")
+    content = held(code).read_ranges(wider)
+    images, bits = put_images(sources, content, target_bits(content, wider[1::2]))
+    return bytes(images), bits
 
 
 @given(codes, st.data())
@@ -257,9 +254,11 @@ def test_a_part_is_blanked_as_the_whole_is(code: bytes, data: st.DataObject) -> 
     read = blanking(held(code), CLAIMED)
     for start in (0, offset, 0):
         assert read(start, length) == whole[start : start + length]
-    mask = target_mask(code)[offset : offset + length]
-    assert seen(code, array("Q", (offset, length))) == (code[offset : offset + length], mask)
-    assert hide(code[offset : offset + length], mask, CLAIMED) == whole[offset : offset + length]
+    bits = bits_of(fields_in(kernel, code)[offset : offset + length])
+    part = bytearray(code[offset : offset + length])
+    assert seen(code, array("Q", (offset, length))) == (bytes(part), bits)
+    hide(part, bits, CLAIMED)
+    assert part == whole[offset : offset + length]
 
 
 @given(codes, st.lists(st.integers(0, 40), max_size=5))
@@ -269,11 +268,11 @@ def test_many_parts_are_blanked_as_the_whole_is(code: bytes, lengths: list[int])
         start = min(len(code), at + length // 3)
         at = min(len(code), start + length)
         rows.extend((start, at - start))
-    whole, mask = bytearray(code), target_mask(code)
+    whole, marks = bytearray(code), fields_in(kernel, code)
     blank_targets(whole, SOUGHT)
     ranges = [slice(start, start + length) for start, length in zip(rows[0::2], rows[1::2], strict=True)]
-    parts = b"".join(code[part] for part in ranges), b"".join(mask[part] for part in ranges)
-    assert seen(code, rows) == parts
+    marked = b"".join(marks[part] for part in ranges)
+    assert seen(code, rows) == (b"".join(code[part] for part in ranges), bits_of(marked))
     memory = memoryview(bytearray(1_000))
     places = blanked_into(memory, held(code), SOUGHT, rows)
     assert [memory[at : at + length] for at, length in zip(places, rows[1::2], strict=True)] == [
@@ -309,14 +308,14 @@ def test_fingerprints_are_of_the_blanked_file(
 def test_what_is_told_makes_the_file(offset: int, length: int, wrong: int) -> None:
     """Of a version with other targets, a range that is missing, and a cell that is wrong."""
     true = NEW[: 5 * CELL_BYTES - 9]
-    mask = bytearray(target_mask(true))
+    marks = bytearray(fields_in(kernel, true))
     length = min(length, len(true) - offset)
     ranges = [(offset, length)]
-    old = bytearray(byte ^ 3 if hidden else byte for hidden, byte in zip(mask, true, strict=True))
+    old = bytearray(byte ^ 3 if mark else byte for mark, byte in zip(marks, true, strict=True))
     old[offset : offset + length] = bytes(length)
-    mask[offset : offset + length] = bytes(length)
+    marks[offset : offset + length] = bytes(length)
     wrong_at = wrong * CELL_BYTES + 77
-    told = bytearray(CLAIMED if hidden else byte for hidden, byte in zip(mask, old, strict=True))
+    told = bytearray(hidden(old, marks, CLAIMED))
     inside = offset <= wrong_at < offset + length
     if not inside:
         told[wrong_at] ^= 1
@@ -328,7 +327,7 @@ def test_what_is_told_makes_the_file(offset: int, length: int, wrong: int) -> No
     request = RangeRequest.of(1, rows_of(ranges), claims=Claims(tuple(cells), digests), blank=True)
     taken = Corrections(
         len(true),
-        iter([((0, 1), pack_mask(mask[: 2 * CELL_BYTES])), ((2, 3, 4), pack_mask(mask[2 * CELL_BYTES :]))]),
+        iter([((0, 1), bits_of(marks[: 2 * CELL_BYTES])), ((2, 3, 4), bits_of(marks[2 * CELL_BYTES :]))]),
     )
     taken.ask(request)
     corrected: list[int] = []

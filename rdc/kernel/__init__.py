@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         node_columns,
         node_names,
         nonzero_bytes,
-        pack_mask,
         pack_varints,
         put_rows,
         put_targets,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
         sum_words,
         take_rows,
         take_targets,
-        target_mask,
+        target_bits,
         unpack_varints,
     )
 else:
@@ -64,7 +63,6 @@ else:
     node_columns = _module.node_columns
     node_names = _module.node_names
     nonzero_bytes = _module.nonzero_bytes
-    pack_mask = _module.pack_mask
     pack_varints = _module.pack_varints
     put_rows = _module.put_rows
     put_targets = _module.put_targets
@@ -75,7 +73,7 @@ else:
     sum_words = _module.sum_words
     take_rows = _module.take_rows
     take_targets = _module.take_targets
-    target_mask = _module.target_mask
+    target_bits = _module.target_bits
     unpack_varints = _module.unpack_varints
 
 __all__ = [
@@ -98,7 +96,6 @@ __all__ = [
     "node_columns",
     "node_names",
     "nonzero_bytes",
-    "pack_mask",
     "pack_varints",
     "put_rows",
     "put_targets",
@@ -109,6 +106,6 @@ __all__ = [
     "sum_words",
     "take_rows",
     "take_targets",
-    "target_mask",
+    "target_bits",
     "unpack_varints",
 ]

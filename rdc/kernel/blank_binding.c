@@ -2,12 +2,6 @@
 #include "binding.h"
 
 #include "code_blanks.h"
-#include "word_differences.h"
-
-static void uneven(Py_ssize_t expected, Py_ssize_t found)
-{
-    PyErr_Format(PyExc_ValueError, "code blanks: %zd bytes that do not fit a mask of %zd", found, expected);
-}
 
 /* The lengths of the parts that a content consists of, 64 bits each; without any it is one. */
 typedef struct {
@@ -45,44 +39,36 @@ static void release_parts(parts *p)
         PyBuffer_Release(&p->lengths);
 }
 
-static PyObject *target_mask(PyObject *module, PyObject *args)
+static Py_ssize_t bit_bytes(Py_ssize_t size)
+{
+    return size / 8 + (size % 8 != 0);
+}
+
+static PyObject *target_bits(PyObject *module, PyObject *args)
 {
     Py_buffer content;
     parts p = {0};
-    PyObject *mask = NULL;
+    PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*|y*:target_mask", &content, &p.lengths))
+    if (!PyArg_ParseTuple(args, "y*|y*:target_bits", &content, &p.lengths))
         return NULL;
     if (make_up(&p, content.len))
-        mask = PyBytes_FromStringAndSize(NULL, content.len);
-    if (mask) {
+        result = PyBytes_FromStringAndSize(NULL, bit_bytes(content.len));
+    if (result) {
         const uint8_t *from = content.buf;
-        uint8_t *to = (uint8_t *)PyBytes_AS_STRING(mask);
+        rdc_bits bits = {(uint8_t *)PyBytes_AS_STRING(result), 0, 0};
         Py_BEGIN_ALLOW_THREADS
         for (size_t row = 0; row < p.count; row++) {
             const size_t length = part_length(&p, row);
-            rdc_target_mask(from, length, to);
+            rdc_target_bits(from, length, &bits);
             from += length;
-            to += length;
         }
+        rdc_end_bits(&bits);
         Py_END_ALLOW_THREADS
     }
     PyBuffer_Release(&content);
     release_parts(&p);
-    return mask;
-}
-
-static PyObject *pack_mask(PyObject *module, PyObject *args)
-{
-    Py_buffer mask;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*:pack_mask", &mask))
-        return NULL;
-    PyObject *bits = PyBytes_FromStringAndSize(NULL, (mask.len + 7) / 8);
-    if (bits)
-        rdc_pack_mask(mask.buf, (size_t)mask.len, (uint8_t *)PyBytes_AS_STRING(bits));
-    PyBuffer_Release(&mask);
-    return bits;
+    return result;
 }
 
 static PyObject *bit_counts(PyObject *module, PyObject *args)
@@ -101,7 +87,7 @@ static PyObject *bit_counts(PyObject *module, PyObject *args)
         uint8_t *to = (uint8_t *)PyBytes_AS_STRING(counts);
         for (Py_ssize_t at = 0; at < bits.len; at += size, to += 8) {
             const Py_ssize_t left = bits.len - at;
-            const uint64_t count = rdc_count_bits((const uint8_t *)bits.buf + at, (size_t)(left < size ? left : size));
+            const uint64_t count = rdc_count_bits((const uint8_t *)bits.buf + at, 8 * (size_t)(left < size ? left : size));
             memcpy(to, &count, 8);
             if (left <= size)
                 break;
@@ -166,50 +152,58 @@ static uint64_t piece_offset(const pieces *p, size_t row)
     return offset;
 }
 
-static PyObject *hide(PyObject *module, PyObject *args)
+/* Whether there is a bit for each of these bytes, and `blank` is one; if not, an exception is set. */
+static int hidable(const Py_buffer *content, const Py_buffer *bits, long blank)
 {
-    Py_buffer content, mask;
-    long blank;
-    PyObject *hidden = NULL;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*l:hide", &content, &mask, &blank))
-        return NULL;
     if (blank < 0 || blank > UINT8_MAX)
         PyErr_Format(PyExc_ValueError, "code blanks: %ld is no byte", blank);
-    else if (content.len != mask.len)
-        uneven(mask.len, content.len);
+    else if (bits->len != bit_bytes(content->len))
+        PyErr_Format(PyExc_ValueError, "code blanks: %zd bytes of bits for %zd bytes", bits->len, content->len);
     else
-        hidden = PyBytes_FromStringAndSize(NULL, content.len); /* a copy of one byte would be everybody's */
-    if (hidden) {
-        memcpy(PyBytes_AS_STRING(hidden), content.buf, (size_t)content.len);
-        rdc_hide((uint8_t *)PyBytes_AS_STRING(hidden), mask.buf, (size_t)mask.len, (uint8_t)blank);
+        return 1;
+    return 0;
+}
+
+static PyObject *hide(PyObject *module, PyObject *args)
+{
+    Py_buffer content, bits;
+    long blank;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "w*y*l:hide", &content, &bits, &blank))
+        return NULL;
+    if (hidable(&content, &bits, blank)) {
+        rdc_hide(content.buf, bits.buf, (size_t)content.len, (uint8_t)blank);
+        result = Py_NewRef(Py_None);
     }
     PyBuffer_Release(&content);
-    PyBuffer_Release(&mask);
-    return hidden;
+    PyBuffer_Release(&bits);
+    return result;
 }
 
 static PyObject *take_targets(PyObject *module, PyObject *args)
 {
-    Py_buffer content, mask;
+    Py_buffer content, bits;
     Py_ssize_t size;
+    long blank;
     pieces p;
     PyObject *taken = NULL, *counts = NULL, *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*ny*:take_targets", &content, &mask, &size, &p.offsets))
+    if (!PyArg_ParseTuple(args, "w*y*ny*l:take_targets", &content, &bits, &size, &p.offsets, &blank))
         return NULL;
-    p.total = (size_t)mask.len, p.size = (size_t)size, p.count = (size_t)p.offsets.len / 8;
-    if (content.len != mask.len)
-        uneven(mask.len, content.len);
-    else if (fit(&p, size) && (counts = PyBytes_FromStringAndSize(NULL, p.offsets.len)))
-        taken = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)rdc_nonzero_bytes(mask.buf, p.total));
+    p.total = (size_t)content.len, p.size = (size_t)size, p.count = (size_t)p.offsets.len / 8;
+    if (size % 8)
+        PyErr_Format(PyExc_ValueError, "code blanks: pieces of %zd bytes, not of eights", size);
+    else if (hidable(&content, &bits, blank) && fit(&p, size) &&
+             (counts = PyBytes_FromStringAndSize(NULL, p.offsets.len)))
+        taken = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)rdc_count_bits(bits.buf, p.total));
     if (taken) {
         uint8_t *to = (uint8_t *)PyBytes_AS_STRING(taken);
         Py_BEGIN_ALLOW_THREADS
         for (size_t row = 0; row < p.count; row++) {
-            const size_t at = row * p.size, length = piece_length(&p, row);
-            const uint64_t count = rdc_take_targets((const uint8_t *)content.buf + at, (const uint8_t *)mask.buf + at,
-                                                    length, piece_offset(&p, row), to);
+            const size_t at = row * p.size;
+            const uint64_t count = rdc_take_targets((uint8_t *)content.buf + at, (const uint8_t *)bits.buf + at / 8,
+                                                    piece_length(&p, row), piece_offset(&p, row), (uint8_t)blank, to);
             memcpy(PyBytes_AS_STRING(counts) + 8 * row, &count, 8);
             to += count;
         }
@@ -219,7 +213,7 @@ static PyObject *take_targets(PyObject *module, PyObject *args)
     Py_XDECREF(taken);
     Py_XDECREF(counts);
     PyBuffer_Release(&content);
-    PyBuffer_Release(&mask);
+    PyBuffer_Release(&bits);
     PyBuffer_Release(&p.offsets);
     return result;
 }
@@ -249,7 +243,7 @@ static PyObject *put_targets(PyObject *module, PyObject *args)
             const size_t length = piece_length(&p, row);
             size_t taken = SIZE_MAX;
             if (offset <= INT64_MAX - 8 * (uint64_t)length)
-                taken = rdc_put_targets((const uint8_t *)bits.buf + row * p.size, length, offset, from, left, &here);
+                taken = rdc_put_targets((const uint8_t *)bits.buf + row * p.size, 8 * length, offset, from, left, &here);
             if ((fits = taken != SIZE_MAX))
                 from += taken, left -= taken;
         }
@@ -269,10 +263,9 @@ static PyMethodDef functions[] = {
     {"bit_counts", bit_counts, METH_VARARGS, NULL},
     {"blank_targets", blank_targets, METH_VARARGS, NULL},
     {"hide", hide, METH_VARARGS, NULL},
-    {"pack_mask", pack_mask, METH_VARARGS, NULL},
     {"put_targets", put_targets, METH_VARARGS, NULL},
     {"take_targets", take_targets, METH_VARARGS, NULL},
-    {"target_mask", target_mask, METH_VARARGS, NULL},
+    {"target_bits", target_bits, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -48,11 +48,6 @@ FN inline void avx512_put(uint8_t *bytes, uint64_t which, uint8_t with)
     _mm512_mask_storeu_epi8(bytes, which, SPLAT(with));
 }
 
-FN inline void avx512_show(uint8_t *bytes, uint64_t which)
-{
-    _mm512_storeu_si512((void *)bytes, _mm512_movm_epi8(which));
-}
-
 #include "code_body.h"
 
 static int usable(void)
@@ -61,6 +56,6 @@ static int usable(void)
            __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
 }
 
-const rdc_code_form rdc_code_avx512 = {"avx512", usable, avx512_mask, avx512_blank};
+const rdc_code_form rdc_code_avx512 = {"avx512", usable, avx512_bits, avx512_blank, avx512_hide, avx512_count};
 
 #endif

@@ -5,24 +5,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bits.h"
+
 /* Takes the form for a kernel of this name; whether it finds what the plain one does. */
 int rdc_choose_code(const char *kernel);
 
-/* Writes FF for each byte of a field and 00 for all others to `mask`, as long as the code. */
-void rdc_target_mask(const uint8_t *code, size_t size, uint8_t *mask);
+/* Appends a bit for each byte of code, set for those of fields. */
+void rdc_target_bits(const uint8_t *code, size_t size, rdc_bits *bits);
 
 /* Overwrites the fields with `blank`; how many there were. */
 size_t rdc_blank_targets(uint8_t *code, size_t size, uint8_t blank);
 
-/* A bit for each byte of a mask, the lowest of a byte first, the last one's rest 0. */
-void rdc_pack_mask(const uint8_t *mask, size_t size, uint8_t *bits);
+/* How many of so many bits are set. */
+size_t rdc_count_bits(const uint8_t *bits, size_t size);
 
-/* How many are set in so many bytes of bits. */
-size_t rdc_count_bits(const uint8_t *bits, size_t length);
-
-/* What `mask` selects of code at `offset` of a file, distances as places; `taken` has room for rdc_nonzero_bytes(), of which it
- * returns how many these are. */
-size_t rdc_take_targets(const uint8_t *code, const uint8_t *mask, size_t size, uint64_t offset, uint8_t *taken);
+/* What `bits` selects of `size` bytes of code at `offset` of a file, distances as places, and `blank` in its stead; `taken` has
+ * room for rdc_count_bits(), which it returns. */
+size_t rdc_take_targets(uint8_t *code, const uint8_t *bits, size_t size, uint64_t offset, uint8_t blank, uint8_t *taken);
 
 /* Bytes of a file, and how many of them were put there. */
 typedef struct {
@@ -31,12 +30,12 @@ typedef struct {
     size_t size, put;
 } rdc_content;
 
-/* Undoes that where `content` has bytes of the piece, of whose mask `bits` has `length` bytes: how many of `taken`,
- * where `left` are, are the piece's, or SIZE_MAX for more than that. Neither ends past 2^64. */
-size_t rdc_put_targets(const uint8_t *bits, size_t length, uint64_t offset, const uint8_t *taken, size_t left,
+/* Undoes that where `content` has bytes of the piece, of whose bits there are `size`: how many of `taken`, where `left` are,
+ * are the piece's, or SIZE_MAX for more than that. Neither ends past 2^64. */
+size_t rdc_put_targets(const uint8_t *bits, size_t size, uint64_t offset, const uint8_t *taken, size_t left,
                        rdc_content *content);
 
-/* Overwrites with `blank` what `mask` selects. They do not overlap. */
-void rdc_hide(uint8_t *restrict content, const uint8_t *restrict mask, size_t size, uint8_t blank);
+/* Overwrites with `blank` which of `size` bytes the bits select. */
+void rdc_hide(uint8_t *content, const uint8_t *bits, size_t size, uint8_t blank);
 
 #endif

@@ -8,14 +8,14 @@
  * what each of 64 bytes is the first of; AHEAD bytes behind them are readable; and
  *
  *     FN void NAME(put)(uint8_t *bytes, uint64_t which, uint8_t with)
- *     FN void NAME(show)(uint8_t *bytes, uint64_t which)
  *
- * which overwrite some of 64 bytes; and some of them with FF, the others with 00.
+ * which overwrites some of 64 bytes.
  */
 
-/* Writes `with` over the fields' bytes in the code itself, or a mask of them to what has as many bytes; how many these were. */
+/* Writes `with` over the fields' bytes in the code itself, or a bit for each byte, whether it is one of these, to `bits`; how
+ * many these were. */
 FN inline __attribute__((always_inline)) size_t NAME(cover)(const uint8_t *code, size_t size, uint8_t *to, uint8_t with,
-                                                            int masked)
+                                                            rdc_bits *bits)
 {
     uint64_t fields = 0, taken = 0; /* of the next 64 bytes, by what began earlier */
     size_t at = 0, count = 0;
@@ -35,45 +35,73 @@ FN inline __attribute__((always_inline)) size_t NAME(cover)(const uint8_t *code,
         fields |= found.fields;
         count += (size_t)__builtin_popcountll(fields);
         /* All that is still to be looked at is further on. */
-        if (masked)
-            NAME(show)(to + at, fields);
+        if (bits)
+            rdc_add_bits(bits, fields, STEP);
         else
             NAME(put)(to + at, fields, with);
         fields = found.fields_behind;
         taken = found.taken_behind;
     }
     uint8_t rest[STEP + AHEAD];
-    const size_t left = size - at;
+    const size_t left = size - at, first = left < STEP ? left : STEP;
     size_t end = (size_t)__builtin_ctzll(~taken);
+    found_bytes found = {fields, 0, 0};
     memcpy(rest, code + at, left);
-    if (masked)
-        memset(to + at, 0, left);
-    for (; fields; fields &= fields - 1, count++)
-        to[at + (size_t)__builtin_ctzll(fields)] = with;
     for (size_t i = 0; i < left; i++) {
         site here;
         if (!begins(rest, left, i, &here))
             continue;
         if (i >= end) {
-            memset(to + at + here.field, with, FIELD);
+            add_field(&found, here.field);
             if (here.fields > 1)
-                memset(to + at + here.field + FIELD, with, FIELD);
+                add_field(&found, here.field + FIELD);
             if (here.fields > 2)
-                memset(to + at + here.third, with, FIELD);
-            count += FIELD * here.fields;
+                add_field(&found, here.third);
         }
         if (end < i + here.length)
             end = i + here.length;
     }
-    return count;
+    if (bits) {
+        rdc_add_bits(bits, found.fields, first);
+        rdc_add_bits(bits, found.fields_behind, left - first);
+    } else {
+        for (uint64_t set = found.fields; set; set &= set - 1)
+            to[at + (size_t)__builtin_ctzll(set)] = with;
+        for (uint64_t set = found.fields_behind; set; set &= set - 1)
+            to[at + STEP + (size_t)__builtin_ctzll(set)] = with;
+    }
+    return count + (size_t)__builtin_popcountll(found.fields) + (size_t)__builtin_popcountll(found.fields_behind);
 }
 
-FN void NAME(mask)(const uint8_t *code, size_t size, uint8_t *mask)
+FN void NAME(bits)(const uint8_t *code, size_t size, rdc_bits *bits)
 {
-    NAME(cover)(code, size, mask, 0xff, 1);
+    rdc_bits here = *bits; /* which nothing that is written can be part of */
+    NAME(cover)(code, size, NULL, 0, &here);
+    *bits = here;
 }
 
 FN size_t NAME(blank)(uint8_t *code, size_t size, uint8_t blank)
 {
-    return NAME(cover)(code, size, code, blank, 0) / FIELD;
+    return NAME(cover)(code, size, code, blank, NULL) / FIELD;
+}
+
+FN void NAME(hide)(uint8_t *content, const uint8_t *bits, size_t size, uint8_t blank)
+{
+    size_t at = 0;
+    for (; size - at >= STEP; at += STEP) {
+        const uint64_t set = rdc_load64(bits + at / 8);
+        rdc_fetch_ahead(content + at);
+        if (set)
+            NAME(put)(content + at, set, blank);
+    }
+    for (uint64_t set = rdc_bits_at(bits, size, at); set; set &= set - 1)
+        content[at + (size_t)__builtin_ctzll(set)] = blank;
+}
+
+FN size_t NAME(count)(const uint8_t *bits, size_t size)
+{
+    size_t at = 0, count = 0;
+    for (; size - at >= STEP; at += STEP)
+        count += (size_t)__builtin_popcountll(rdc_load64(bits + at / 8));
+    return count + (size_t)__builtin_popcountll(rdc_bits_at(bits, size, at));
 }

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "bits.h"
 #include "code_blanks.h"
 #include "code_opcodes.h"
 #include "fetch_ahead.h"
@@ -86,11 +87,14 @@ typedef struct {
     uint64_t entries; /* an entry, by its length and three bytes more */
 } signs;
 
+/* Each as code_blanks.h has it. */
 typedef struct {
     const char *name;
     int (*usable)(void);
-    void (*mask)(const uint8_t *code, size_t size, uint8_t *mask);
+    void (*bits)(const uint8_t *code, size_t size, rdc_bits *bits);
     size_t (*blank)(uint8_t *code, size_t size, uint8_t blank);
+    void (*hide)(uint8_t *content, const uint8_t *bits, size_t size, uint8_t blank);
+    size_t (*count)(const uint8_t *bits, size_t size);
 } rdc_code_form;
 
 /* The first where its architecture is. */

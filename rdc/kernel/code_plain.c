@@ -76,12 +76,6 @@ static inline void plain_put(uint8_t *bytes, uint64_t which, uint8_t with)
     }
 }
 
-static inline void plain_show(uint8_t *bytes, uint64_t which)
-{
-    memset(bytes, 0, STEP);
-    plain_put(bytes, which, 0xff);
-}
-
 #include "code_body.h"
 
 static int usable(void)
@@ -89,4 +83,4 @@ static int usable(void)
     return 1;
 }
 
-const rdc_code_form rdc_code_plain = {"c", usable, plain_mask, plain_blank};
+const rdc_code_form rdc_code_plain = {"c", usable, plain_bits, plain_blank, plain_hide, plain_count};

@@ -1,6 +1,8 @@
 /* pieces.c - see pieces.h. Every loop is linear in its rows, but for the sort of one chunk's tiles. */
 #include "pieces.h"
 
+#include "bits.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -348,22 +350,60 @@ refused:
     return -1;
 }
 
-int64_t rdc_tiled_bytes(const rdc_range *sources, size_t count, uint64_t held, uint64_t literals)
+/* The same, and how many of them are literals. */
+static int64_t tiled(const rdc_range *sources, size_t count, uint64_t held, uint64_t *literals)
 {
     uint64_t made = 0;
+    *literals = 0;
     for (size_t i = 0; i < count; i++) {
         const uint64_t length = sources[i].length;
         if (!fits(made, length))
             return -1;
         made += length;
-        if (sources[i].offset == RDC_LITERAL) {
-            if (length > literals)
-                return -1;
-            literals -= length;
-        } else if (sources[i].offset > held || length > held - sources[i].offset)
+        if (sources[i].offset == RDC_LITERAL)
+            *literals += length;
+        else if (sources[i].offset > held || length > held - sources[i].offset)
             return -1;
     }
-    return literals ? -1 : (int64_t)made;
+    return (int64_t)made;
+}
+
+int64_t rdc_image_bytes(const rdc_range *sources, size_t count, uint64_t held)
+{
+    uint64_t literals;
+    return tiled(sources, count, held, &literals);
+}
+
+int64_t rdc_tiled_bytes(const rdc_range *sources, size_t count, uint64_t held, uint64_t literals)
+{
+    uint64_t wanted;
+    const int64_t made = tiled(sources, count, held, &wanted);
+    return wanted == literals ? made : -1;
+}
+
+void rdc_put_images(const rdc_range *sources, size_t count, const uint8_t *held, const uint8_t *bits, size_t size,
+                    uint8_t *out, uint8_t *out_bits)
+{
+    rdc_bits row = {out_bits, 0, 0};
+    for (size_t i = 0; i < count; i++) {
+        const int literal = sources[i].offset == RDC_LITERAL;
+        const size_t from = literal ? 0 : (size_t)sources[i].offset, length = (size_t)sources[i].length;
+        if (!length)
+            continue;
+        if (literal)
+            memset(out, 0, length);
+        else
+            memcpy(out, held + from, length);
+        out += length;
+        for (size_t at = 0; at < length; at += RDC_BITS) {
+            const uint64_t next = literal ? 0 : rdc_bits_at(bits, size, from + at);
+            if (length - at < RDC_BITS)
+                rdc_add_bits(&row, next & ~(UINT64_MAX << (length - at)), length - at);
+            else
+                rdc_add_bits(&row, next, RDC_BITS);
+        }
+    }
+    rdc_end_bits(&row);
 }
 
 void rdc_put_tiles(const rdc_range *sources, size_t count, const uint8_t *held, const uint8_t *literals, uint8_t *out)

@@ -110,4 +110,11 @@ int64_t rdc_tiled_bytes(const rdc_range *sources, size_t count, uint64_t held, u
 /* Puts them together, after rdc_tiled_bytes said that `out` has room. */
 void rdc_put_tiles(const rdc_range *sources, size_t count, const uint8_t *held, const uint8_t *literals, uint8_t *out);
 
+/* How many bytes they make with zeros for literals, or -1. */
+int64_t rdc_image_bytes(const rdc_range *sources, size_t count, uint64_t held);
+
+/* Puts these together, with a bit for each from that of each byte held. */
+void rdc_put_images(const rdc_range *sources, size_t count, const uint8_t *held, const uint8_t *bits, size_t size,
+                    uint8_t *out, uint8_t *out_bits);
+
 #endif

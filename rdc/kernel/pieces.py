@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         join_pieces,
         open_runs,
         place_blocks,
+        put_images,
         put_tiles,
         range_reads,
         run_spans,
@@ -34,6 +35,7 @@ else:
     join_pieces = _module.join_pieces
     open_runs = _module.open_runs
     place_blocks = _module.place_blocks
+    put_images = _module.put_images
     put_tiles = _module.put_tiles
     range_reads = _module.range_reads
     take_ranges = _module.take_ranges
@@ -52,6 +54,7 @@ __all__ = [
     "join_pieces",
     "open_runs",
     "place_blocks",
+    "put_images",
     "put_tiles",
     "range_reads",
     "run_spans",

@@ -286,6 +286,34 @@ static PyObject *put_tiles(PyObject *module, PyObject *args)
     return result;
 }
 
+static PyObject *put_images(PyObject *module, PyObject *args)
+{
+    Py_buffer sources, held, bits;
+    PyObject *images = NULL, *row = NULL, *result = NULL;
+    int64_t made = -1;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*y*:put_images", &sources, &held, &bits))
+        return NULL;
+    const Py_ssize_t count = rows_of(&sources, sizeof(rdc_range));
+    if (count >= 0 && bits.len == held.len / 8 + (held.len % 8 != 0))
+        made = rdc_image_bytes(sources.buf, (size_t)count, (uint64_t)held.len);
+    if (count >= 0 && made < 0)
+        PyErr_SetString(PyExc_ValueError, "tiles of bytes that are not there, or not as many bits");
+    if (made >= 0 && (row = room((uint64_t)made / 8 + (made % 8 != 0), 1)))
+        images = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)made);
+    if (images) {
+        rdc_put_images(sources.buf, (size_t)count, held.buf, bits.buf, (size_t)held.len,
+                       (uint8_t *)PyByteArray_AS_STRING(images), inside(row));
+        result = PyTuple_Pack(2, images, row);
+    }
+    Py_XDECREF(images);
+    Py_XDECREF(row);
+    PyBuffer_Release(&sources);
+    PyBuffer_Release(&held);
+    PyBuffer_Release(&bits);
+    return result;
+}
+
 static PyObject *range_reads(PyObject *module, PyObject *args)
 {
     Py_buffer ranges;
@@ -343,6 +371,7 @@ static PyMethodDef functions[] = {
     {"join_pieces", join_pieces, METH_VARARGS, NULL},
     {"open_runs", open_runs, METH_VARARGS, NULL},
     {"place_blocks", place_blocks, METH_VARARGS, NULL},
+    {"put_images", put_images, METH_VARARGS, NULL},
     {"put_tiles", put_tiles, METH_VARARGS, NULL},
     {"range_reads", range_reads, METH_VARARGS, NULL},
     {"run_spans", run_spans, METH_VARARGS, NULL},

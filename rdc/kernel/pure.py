@@ -34,10 +34,9 @@ from rdc.kernel.pure_code_blanks import (
     bit_counts,
     blank_targets,
     hide,
-    pack_mask,
     put_targets,
     take_targets,
-    target_mask,
+    target_bits,
 )
 from rdc.kernel.pure_code_targets import absolute_targets, relative_targets
 from rdc.kernel.pure_manifest_nodes import node_columns, node_names
@@ -73,7 +72,6 @@ __all__ = [
     "node_names",
     "nonzero_bytes",
     "hide",
-    "pack_mask",
     "pack_varints",
     "put_rows",
     "put_targets",
@@ -84,7 +82,7 @@ __all__ = [
     "sum_words",
     "take_rows",
     "take_targets",
-    "target_mask",
+    "target_bits",
     "unpack_varints",
 ]
 

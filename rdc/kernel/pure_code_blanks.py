@@ -24,10 +24,9 @@ __all__ = [
     "bit_counts",
     "blank_targets",
     "hide",
-    "pack_mask",
     "put_targets",
     "take_targets",
-    "target_mask",
+    "target_bits",
 ]
 
 FIELD = 4
@@ -92,14 +91,13 @@ def _fields_of_parts(content: bytes, lengths: ReadableBuffer | None) -> list[int
     ]
 
 
-def target_mask(content: ReadableBuffer, lengths: ReadableBuffer | None = None, /) -> bytes:
-    """FF for each byte of a field, 00 for all others. `lengths`, 64 bits each: of the parts that `content`
-    has one behind the other, each looked at by itself. ValueError where they do not add up."""
+def target_bits(content: ReadableBuffer, lengths: ReadableBuffer | None = None, /) -> bytes:
+    """A bit for each byte, the lowest of a byte first, whether it is of a field. `lengths`, 64 bits each: of
+    the parts that `content` has one behind the other, each looked at by itself. ValueError where they do not
+    add up."""
     plain = bytes(content)
-    mask = bytearray(len(plain))
-    for field in _fields_of_parts(plain, lengths):
-        mask[field : field + FIELD] = b"\xff" * FIELD
-    return bytes(mask)
+    set_bits = sum(0xF << field for field in _fields_of_parts(plain, lengths))
+    return set_bits.to_bytes(-(-len(plain) // 8), "little")
 
 
 def blank_targets(content: WriteableBuffer, blank: int, lengths: ReadableBuffer | None = None, /) -> int:
@@ -114,12 +112,6 @@ def blank_targets(content: WriteableBuffer, blank: int, lengths: ReadableBuffer 
     return len(fields)
 
 
-def pack_mask(mask: ReadableBuffer, /) -> bytes:
-    """A bit for each byte, whether it is not 00: an eighth as long, the lowest bit of a byte first."""
-    number = sum(1 << place for place, byte in enumerate(bytes(mask)) if byte)
-    return number.to_bytes(-(-len(bytes(mask)) // 8), "little")
-
-
 def bit_counts(bits: ReadableBuffer, size: int, /) -> bytes:
     """How many are set in each `size` bytes of bits, the last of which may be fewer, as native 64-bit
     numbers. ValueError for a size below 1."""
@@ -131,25 +123,29 @@ def bit_counts(bits: ReadableBuffer, size: int, /) -> bytes:
 
 
 def take_targets(
-    content: ReadableBuffer, mask: ReadableBuffer, size: int, offsets: ReadableBuffer, /
+    content: WriteableBuffer, bits: ReadableBuffer, size: int, offsets: ReadableBuffer, blank: int, /
 ) -> tuple[bytes, bytes]:
-    """The bytes of `content` whose `mask` is not 00, one behind the other, and of how many of them each piece
-    is, as native 64-bit numbers.
+    """The bytes of `content` whose bit is set, one behind the other, and of how many of them each piece is,
+    as native 64-bit numbers. Then they are overwritten with `blank`.
 
-    `content` are pieces of `size` bytes, the last of which may be shorter, each at one of the `offsets` of a
-    file, native 64-bit numbers. Where in a piece exactly four bytes are next to each other they are a
-    distance, lowest byte first, and the place is given in its stead: the file's offset of their end is added,
-    modulo 2^32. Where eight are, these are two, and the first says how far back: it is taken from the offset
-    of its start. ValueError where the mask is not as long, or there are more or fewer offsets than pieces.
+    `content` are pieces of `size` bytes, a multiple of 8, the last of which may be shorter, each at one of
+    the `offsets` of a file, native 64-bit numbers. Where in a piece exactly four bytes are next to each other
+    they are a distance, lowest byte first, and the place is given in its stead: the file's offset of their
+    end is added, modulo 2^32. Where eight are, these are two, and the first says how far back: it is taken
+    from the offset of its start. ValueError as of hide(), and where there are more or fewer offsets than
+    pieces.
     """
-    plain, selected = bytes(content), bytes(mask)
-    if len(plain) != len(selected):
-        raise _uneven(len(selected), len(plain))
+    with memoryview(content).cast("B") as view:
+        plain = bytes(view)
+    if size % 8:
+        raise ValueError(f"code blanks: pieces of {size} bytes, not of eights")
+    mask = _mask(bits, len(plain))
     taken, counts = bytearray(), array("Q")
     for at, offset in _pieces(len(plain), size, offsets):
-        piece = _converted(plain[at : at + size], selected[at : at + size], offset, 1)
+        piece = _converted(plain[at : at + size], mask[at : at + size], offset, 1)
         taken += piece
         counts.append(len(piece))
+    hide(content, bits, blank)
     return bytes(taken), counts.tobytes()
 
 
@@ -165,17 +161,17 @@ def put_targets(
     """Puts into `content`, a file's bytes from `start` on, what of those that take_targets() made `targets`
     of belongs there: how many bytes.
 
-    `bits`: what pack_mask() made of the mask of pieces, whose `size` is a multiple of 8. ValueError where
-    there are more or fewer targets than bits are set, as above, and for what ends past 2^63 - 1; some may
-    have been put by then.
+    `bits`: which those are of pieces, whose `size` is a multiple of 8. ValueError where there are more or
+    fewer targets than bits are set, as above, and for what ends past 2^63 - 1; some may have been put by
+    then.
     """
     packed, taken = bytes(bits), bytes(targets)
     if size % 8:
         raise ValueError(f"code blanks: pieces of {size} bytes, not of eights")
-    mask = bytes(packed[place // 8] >> place % 8 & 1 for place in range(8 * len(packed)))
+    mask = _mask(packed, 8 * len(packed))
     pieces = list(_pieces(len(mask), size, offsets))
     if len(taken) != sum(mask):
-        raise _uneven(sum(mask), len(taken))
+        raise ValueError(f"code blanks: {len(taken)} bytes of targets for {sum(mask)} places")
     count = at = 0
     with memoryview(content).cast("B") as view:
         ends = [start + len(view), *(offset + len(mask[first : first + size]) for first, offset in pieces)]
@@ -211,15 +207,22 @@ def _pieces(total: int, size: int, offsets: ReadableBuffer) -> Iterator[tuple[in
     return zip(range(0, total, size), array("Q", packed), strict=True)
 
 
-def hide(content: ReadableBuffer, mask: ReadableBuffer, blank: int, /) -> bytes:
-    """`content` with `blank` for the bytes whose `mask` is not 00. ValueError where they are not of one
-    length, or for a number that is no byte."""
-    plain, selected = bytes(content), bytes(mask)
+def hide(content: WriteableBuffer, bits: ReadableBuffer, blank: int, /) -> None:
+    """Overwrites the bytes whose bit is set with `blank`. ValueError where there are more or fewer bytes of
+    bits than eighths of the content, the last begun, or for a number that is no byte."""
     if not 0 <= blank <= 255:
         raise ValueError(f"code blanks: {blank} is no byte")
-    if len(plain) != len(selected):
-        raise _uneven(len(selected), len(plain))
-    return bytes(blank if hidden else byte for hidden, byte in zip(selected, plain, strict=True))
+    with memoryview(content).cast("B") as view:
+        mask = _mask(bits, len(view))
+        view[:] = bytes(blank if hidden else byte for hidden, byte in zip(mask, view, strict=True))
+
+
+def _mask(bits: ReadableBuffer, size: int) -> bytes:
+    """01 for each of `size` bytes whose bit is set, 00 for all others."""
+    packed = bytes(bits)
+    if len(packed) != -(-size // 8):
+        raise ValueError(f"code blanks: {len(packed)} bytes of bits for {size} bytes")
+    return bytes(packed[place // 8] >> place % 8 & 1 for place in range(size))
 
 
 _RUN = re.compile(rb"[^\x00]+")
@@ -241,7 +244,3 @@ def _converted(content: bytes, mask: bytes, offset: int, sign: int) -> bytes:
 
 def _number(value: int) -> bytes:
     return (value % (1 << 32)).to_bytes(FIELD, "little")
-
-
-def _uneven(expected: int, found: int) -> ValueError:
-    return ValueError(f"code blanks: {found} bytes that do not fit a mask of {expected}")

@@ -31,6 +31,7 @@ __all__ = [
     "join_pieces",
     "open_runs",
     "place_blocks",
+    "put_images",
     "put_tiles",
     "range_reads",
     "run_spans",
@@ -323,6 +324,20 @@ def put_tiles(sources: ReadableBuffer, held: ReadableBuffer, literals: ReadableB
                 made += read[offset : offset + length]
         _check(at == len(fetched))
     return bytes(made)
+
+
+def put_images(
+    sources: ReadableBuffer, held: ReadableBuffer, bits: ReadableBuffer
+) -> tuple[bytearray, bytes]:
+    """What they make with zeros for literals, and a bit for each of its bytes, the lowest of a byte first: of
+    `bits`, which are of what was read. ValueError where they do not add up."""
+    read, packed = bytes(held), bytes(bits)
+    _check(len(packed) == -(-len(read) // 8))
+    seen = bytes(packed[place // 8] >> place % 8 & 1 for place in range(len(read)))
+    literals = bytes(sum(length for offset, length in _rows(sources, 2) if offset == _LITERAL))
+    marks = put_tiles(sources, seen, literals)
+    number = sum(mark << place for place, mark in enumerate(marks))
+    return bytearray(put_tiles(sources, read, literals)), number.to_bytes(-(-len(marks) // 8), "little")
 
 
 def _parts(

@@ -21,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from typing_extensions import Buffer
+
     from rdc.plan.descent import Part
     from rdc.signature.tree import SignatureTree
 
@@ -113,7 +115,7 @@ class _Tiles:
         return self._offsets[base][row]
 
 
-def cell_digests(secret: bytes, images: bytes) -> bytes:
+def cell_digests(secret: bytes, images: Buffer) -> bytes:
     """CELL_DIGEST_BYTES for each of the cells that `images` has one behind the other, by the session's key.
 
     They are fingerprints under another key than blocks have: of one polynomial, a block that was taken for

@@ -6,7 +6,7 @@ from array import array
 from itertools import accumulate
 from operator import add, sub
 
-from rdc.kernel import blank_targets, nonzero_bytes, target_mask
+from rdc.kernel import blank_targets, nonzero_bytes
 from rdc.kernel.pieces import put_tiles, tile_reads
 
 TYPE_CHECKING = False
@@ -24,7 +24,6 @@ __all__ = [
     "blanked_ranges",
     "blanking",
     "is_code",
-    "shown",
 ]
 
 SOUGHT, CLAIMED = 0x80, 0x7F
@@ -89,14 +88,6 @@ def blanked_into(buffer: memoryview, source: SourceFile, blank: int, rows: array
     source.read_ranges_into(held, reads)
     blank_targets(held, blank, sizes)
     return starts
-
-
-def shown(source: SourceFile, rows: array[int]) -> tuple[bytes, bytes]:
-    """Ranges of the file, offset and length by turns, one behind another as they are, and a mask, FF for each
-    byte of a target. Each range is looked at by itself: the mask is right for what LOOK_BACK and LOOK_AHEAD
-    bytes of it surround, or the file's start and end."""
-    held = source.read_ranges(rows)
-    return held, target_mask(held, rows[1::2])
 
 
 def is_code(source: SourceFile) -> bool:

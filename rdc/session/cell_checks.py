@@ -6,14 +6,14 @@ from array import array
 from itertools import accumulate
 from operator import add
 
-from rdc.kernel import hide, take_targets
-from rdc.kernel.pieces import put_tiles, tile_range, tile_reads
+from rdc.kernel import take_targets, target_bits
+from rdc.kernel.pieces import put_images, put_tiles, tile_range, tile_reads
 from rdc.limits import CELLS_PER_ANSWER
 from rdc.plan.cells import cell_digests, stretches
 from rdc.protocol.claims import CELL_BYTES, CELL_DIGEST_BYTES, rests
 from rdc.protocol.messages import Correction, Targets
 from rdc.records import dataclass
-from rdc.session.blanks import CLAIMED, LOOK_AHEAD, LOOK_BACK, shown
+from rdc.session.blanks import CLAIMED, LOOK_AHEAD, LOOK_BACK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class _Images:
     blanks for these."""
 
     cells: tuple[int, ...]
-    content: bytes
+    content: bytes | bytearray
     targets: bytes = b""
     """Those that are in no range, as they are sent."""
     counts: bytes = b""
@@ -85,15 +85,14 @@ def _images(source: SourceFile, message: RangeRequest) -> Iterator[_Images]:
         wanted, reads, sources = tile_reads(tiles, CELL_BYTES, *around)
         rows = array("Q", reads)
         del rows[0::3]  # all of one base, the file itself
-        zeros = bytes(wanted)
+        held = source.read_ranges(rows)
         if not message.blank:
-            yield _Images(cells, put_tiles(sources, source.read_ranges(rows), zeros))
+            yield _Images(cells, put_tiles(sources, held, bytes(wanted)))
             continue
-        held, hidden = shown(source, rows)
-        content, mask = put_tiles(sources, held, zeros), put_tiles(sources, hidden, zeros)
+        images, bits = put_images(sources, held, target_bits(held, rows[1::2]))
         offsets = array("Q", [cell * CELL_BYTES for cell in cells])
-        targets, counts = take_targets(content, mask, CELL_BYTES, offsets)
-        yield _Images(cells, hide(content, mask, CLAIMED), targets, counts)
+        targets, counts = take_targets(images, bits, CELL_BYTES, offsets, CLAIMED)
+        yield _Images(cells, images, targets, counts)
 
 
 def _correction(source: SourceFile, message: RangeRequest, wrong: list[int]) -> Iterator[Correction]:

@@ -6,8 +6,8 @@ from array import array
 from itertools import islice
 
 from rdc.errors import printable
-from rdc.kernel import hide, pack_mask
-from rdc.kernel.pieces import put_tiles, tile_reads
+from rdc.kernel import hide, target_bits
+from rdc.kernel.pieces import put_images, put_tiles, tile_reads
 from rdc.limits import CELLS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
 from rdc.plan.base_reads import by_base
 from rdc.plan.cells import cell_digests, divided, divided_wholly, doubtful
@@ -17,7 +17,7 @@ from rdc.protocol.claims import Claims
 from rdc.protocol.messages import RangeRequest
 from rdc.protocol.packed import unpack
 from rdc.records import dataclass
-from rdc.session.blanks import CLAIMED, LOOK_AHEAD, LOOK_BACK, shown
+from rdc.session.blanks import CLAIMED, LOOK_AHEAD, LOOK_BACK
 from rdc.session.code import Places
 from rdc.session.corrections import Corrections
 from rdc.session.mismatch import MismatchError
@@ -84,7 +84,7 @@ def range_requests(file: int, ranges: array[int]) -> list[RangeRequest]:
 
 
 _Mask: TypeAlias = "tuple[tuple[int, ...], bytes]"
-"""Some cells, and where targets are to come in these, packed."""
+"""Some cells, and where targets are to come in these, a bit for each byte."""
 
 
 def _claims(fetch: FileFetch, context: TransferContext, room: int) -> tuple[Claims, list[_Mask]]:
@@ -103,9 +103,9 @@ def _claims(fetch: FileFetch, context: TransferContext, room: int) -> tuple[Clai
     try:
         for cells, tiles in _doubtful(fetch):
             images, mask = _put_together(fetch, tiles, source)
-            if fetch.blank and len(mask) <= 8 * room:
-                masks.append((cells, pack_mask(mask)))
-                room -= len(masks[-1][1])
+            if fetch.blank and len(mask) <= room:
+                masks.append((cells, mask))
+                room -= len(mask)
             else:
                 room = 0
             claimed += cells
@@ -120,27 +120,28 @@ def _masks(fetch: FileFetch, kept: Sequence[_Mask]) -> Iterator[_Mask]:
     """Where targets are to come. What there was no room for is found once more."""
     yield from kept
     for cells, tiles in islice(_doubtful(fetch), len(kept), None):
-        yield cells, pack_mask(_put_together(fetch, tiles, fetch.sources.__getitem__)[1])
+        yield cells, _put_together(fetch, tiles, fetch.sources.__getitem__)[1]
 
 
 def _doubtful(fetch: FileFetch) -> Iterator[tuple[tuple[int, ...], bytes]]:
     return doubtful(fetch.parts, [held.tree for held in fetch.held], fetch.size)
 
 
-def _put_together(fetch: FileFetch, tiles: bytes, source: Callable[[int], SourceFile]) -> tuple[bytes, bytes]:
-    """What `tiles` say, with zeros for what is to be fetched, and its mask, with blanks for targets; if these
-    are left out: if not, no mask. `source`: gives a base."""
+def _put_together(
+    fetch: FileFetch, tiles: bytes, source: Callable[[int], SourceFile]
+) -> tuple[bytes | bytearray, bytes]:
+    """What `tiles` say, with zeros for what is to be fetched; if targets are left out with blanks for these,
+    and their mask, else without one. `source`: gives a base."""
     sizes = array("Q", [held.tree.size for held in fetch.held])
     around = (LOOK_BACK, LOOK_AHEAD, sizes) if fetch.blank else ()
-    wanted, reads, sources = tile_reads(tiles, CLOSE_BYTES, *around)
-    zeros = bytes(wanted)
+    wanted, packed, sources = tile_reads(tiles, CLOSE_BYTES, *around)
+    reads = array("Q", packed)
+    held = b"".join([source(base).read_ranges(rows) for base, rows in by_base(reads)])
     if not fetch.blank:
-        held = b"".join([source(base).read_ranges(rows) for base, rows in by_base(array("Q", reads))])
-        return put_tiles(sources, held, zeros), b""
-    looks = [shown(source(base), rows) for base, rows in by_base(array("Q", reads))]
-    images = put_tiles(sources, b"".join([held for held, _ in looks]), zeros)
-    mask = put_tiles(sources, b"".join([hidden for _, hidden in looks]), zeros)
-    return hide(images, mask, CLAIMED), mask
+        return put_tiles(sources, held, bytes(wanted)), b""
+    images, mask = put_images(sources, held, target_bits(held, reads[2::3]))
+    hide(images, mask, CLAIMED)
+    return images, mask
 
 
 def _worth_packing_with(fetch: FileFetch, ranges: array[int], cells: int) -> array[int]:

@@ -128,6 +128,14 @@ static int chunk(generator *g)
         if (agrees) {
             rdc_put_tiles(sources, (size_t)tiled, data, fetched, out);
             agrees = !memcmp(out, expected, length);
+            uint8_t *bits = exactly(held / 8 + 1, 1), *out_bits = exactly(length / 8 + 1, 1);
+            for (uint64_t i = 0; i < held; i++)
+                bits[i / 8] = (uint8_t)((i % 8 ? bits[i / 8] : 0) | (data[i] & 1) << i % 8);
+            rdc_put_images(sources, (size_t)tiled, data, bits, held, out, out_bits);
+            /* Literals are zeros, and have none. */
+            for (uint64_t i = 0; i < length; i++)
+                agrees = agrees && (out_bits[i / 8] >> i % 8 & 1) == (out[i] & 1);
+            free(bits), free(out_bits);
         }
         free(data), free(fetched), free(out), free(expected);
     }

@@ -1,0 +1,56 @@
+/* bits.h - rows of bits, one for each byte of something, the lowest of a byte first. */
+#ifndef RDC_BITS_H
+#define RDC_BITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "form.h"
+
+#define RDC_BITS 64 /* at a time */
+
+/* A row that is being made: what is before `next` is written, and `count` of `held`, below 64, are not yet. The rest of `held`
+ * is 0. */
+typedef struct {
+    uint8_t *next;
+    uint64_t held;
+    unsigned count;
+} rdc_bits;
+
+/* Appends up to 64 bits; those above are 0. */
+static inline void rdc_add_bits(rdc_bits *to, uint64_t bits, size_t count)
+{
+    to->held |= bits << to->count;
+    if (to->count + count < RDC_BITS) {
+        to->count += (unsigned)count;
+        return;
+    }
+    rdc_store64(to->next, to->held);
+    to->next += 8;
+    to->held = to->count ? bits >> (RDC_BITS - to->count) : 0;
+    to->count = (unsigned)(to->count + count - RDC_BITS);
+}
+
+/* Writes what is not yet written, with 0 for what is left of the last byte. */
+static inline void rdc_end_bits(rdc_bits *to)
+{
+    for (unsigned at = 0; at < to->count; at += 8)
+        *to->next++ = (uint8_t)(to->held >> at);
+    to->held = to->count = 0;
+}
+
+/* Of a row of `size` bits those from bit `at` on, wherever that is: 64, or all that are left. */
+static inline uint64_t rdc_bits_at(const uint8_t *row, size_t size, size_t at)
+{
+    const uint8_t *here = row + at / 8;
+    const unsigned before = at % 8;
+    const size_t left = size - at;
+    if (left >= RDC_BITS + 8)
+        return rdc_load64(here) >> before | (before ? (uint64_t)here[8] << (RDC_BITS - before) : 0);
+    uint64_t bits = 0;
+    for (size_t i = 0; i < left && i < RDC_BITS; i++)
+        bits |= (uint64_t)(here[(before + i) / 8] >> (before + i) % 8 & 1) << i;
+    return bits;
+}
+
+#endif

@@ -338,6 +338,40 @@ def test_every_form_finds_the_same_in_real_lengths(form: str) -> None:
         _kernel.choose(before)
 
 
+@pytest.mark.parametrize("form", ["c", *_kernel.usable()])
+@pytest.mark.parametrize("lengths", [[4], [4] * 30 + [8], [4] * 9 + [1, 3, 5, 8, 12, 64, 70]])
+def test_every_form_takes_and_puts_the_same(form: str, lengths: list[int]) -> None:
+    """More fields than are listed at a time, at every place of a word, and other runs between them."""
+    rng = random.Random(len(lengths))
+    marks = bytearray()
+    while len(marks) < 12_000:
+        marks += bytes(rng.choice([1, 1, 2, 5, 40, 64, 150])) + b"\x01" * rng.choice(lengths)
+    code = rng.randbytes(len(marks))
+    before = _kernel.kernel_name()
+    _kernel.choose(form)
+    try:
+        for start, size in (*((start, 1 << 20) for start in range(66)), (0, 8192), (5, 64), (0, 8)):
+            some, selected = code[start:], bytes(marks[start:])
+            where = array("Q", range(start, len(code), size))
+            taken, counts = taken_from(_kernel, some, selected, size, where)
+            pieces = [
+                told(some[at : at + size], selected[at : at + size], start + at)
+                for at in range(0, len(some), size)
+            ]
+            assert taken == b"".join(pieces)
+            assert counts == [len(piece) for piece in pieces]
+            content = bytearray(hidden(some, selected, 0x7F))
+            assert _kernel.put_targets(content, start, bits_of(selected), taken, size, where) == sum(selected)
+            assert content == some
+            part = slice(1_001, 1_001 + 40 * start)
+            content[part] = hidden(some[part], selected[part], 0x7F)
+            put = content[part]
+            _kernel.put_targets(put, start + 1_001, bits_of(selected), taken, size, where)
+            assert put == some[part]
+    finally:
+        _kernel.choose(before)
+
+
 @every_kernel
 def test_what_does_not_fit_is_refused(module: Any) -> None:
     refusals: list[Callable[[], object]] = [

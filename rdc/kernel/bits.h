@@ -45,12 +45,12 @@ static inline uint64_t rdc_bits_at(const uint8_t *row, size_t size, size_t at)
     const uint8_t *here = row + at / 8;
     const unsigned before = at % 8;
     const size_t left = size - at;
-    if (left >= RDC_BITS + 8)
-        return rdc_load64(here) >> before | (before ? (uint64_t)here[8] << (RDC_BITS - before) : 0);
     uint64_t bits = 0;
-    for (size_t i = 0; i < left && i < RDC_BITS; i++)
-        bits |= (uint64_t)(here[(before + i) / 8] >> (before + i) % 8 & 1) << i;
-    return bits;
+    if (left >= RDC_BITS)
+        return rdc_load64(here) >> before | (before ? (uint64_t)here[8] << (RDC_BITS - before) : 0);
+    for (size_t i = 0; i < before + left; i += 8)
+        bits |= i < before ? (uint64_t)(here[0] >> before) : (uint64_t)here[i / 8] << (i - before);
+    return bits & ~(UINT64_MAX << left);
 }
 
 #endif

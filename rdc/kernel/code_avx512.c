@@ -56,6 +56,6 @@ static int usable(void)
            __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
 }
 
-const rdc_code_form rdc_code_avx512 = {"avx512", usable, avx512_bits, avx512_blank, avx512_hide, avx512_count};
+const rdc_code_form rdc_code_avx512 = {"avx512", usable, avx512_bits, avx512_blank, avx512_hide, avx512_count, avx512_list};
 
 #endif

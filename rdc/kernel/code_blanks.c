@@ -59,63 +59,69 @@ size_t rdc_count_bits(const uint8_t *bits, size_t size)
     return form->count(bits, size);
 }
 
-typedef struct {
-    const uint8_t *of; /* `size` bits */
-    size_t size, at;   /* the first that was not looked at */
-    uint64_t bits;     /* of the 64 before it that are set, those in no run yet */
-} runs;
-
-/* The next run of bits that are set: where it starts, and how long it is, or 0. */
-static inline size_t next_run(runs *r, size_t *start)
+/* The next run, up to the end of the bits: where it starts, and how long it is, or 0. */
+static size_t next_run(rdc_runs *r, size_t *start)
 {
-    while (!r->bits) {
-        if (r->at >= r->size)
-            return 0;
-        r->bits = rdc_bits_at(r->of, r->size, r->at);
-        r->at += STEP;
-    }
-    const unsigned bit = (unsigned)__builtin_ctzll(r->bits);
-    const uint64_t unset = ~(r->bits >> bit);
-    size_t length = unset ? (size_t)__builtin_ctzll(unset) : STEP;
-    *start = r->at - STEP + bit;
-    if (bit + length < STEP) {
-        r->bits = r->bits >> (bit + length) << (bit + length);
-        return length;
-    }
-    r->bits = 0;
+    uint64_t set = 0;
+    for (; r->at < r->size; r->at += STEP)
+        if ((set = rdc_bits_at(r->of, r->size, r->at)))
+            break;
+    if (!set)
+        return 0;
+    *start = r->at += (size_t)__builtin_ctzll(set);
     while (r->at < r->size) {
-        const uint64_t more = rdc_bits_at(r->of, r->size, r->at);
-        r->at += STEP;
-        if (~more) {
-            const unsigned ends = (unsigned)__builtin_ctzll(~more);
-            r->bits = more >> ends << ends;
-            return length + ends;
+        const uint64_t unset = ~rdc_bits_at(r->of, r->size, r->at);
+        if (unset) {
+            r->at += (size_t)__builtin_ctzll(unset);
+            break;
         }
-        length += STEP;
+        r->at += STEP;
     }
-    return length;
+    return r->at - *start;
+}
+
+/* A field at `at` of a file that names a place by its distance from its own end, and that place. */
+static inline uint32_t place_of(uint32_t distance, uint64_t at)
+{
+    return distance + (uint32_t)(at + FIELD);
+}
+
+static inline uint32_t distance_of(uint32_t place, uint64_t at)
+{
+    return place - (uint32_t)(at + FIELD);
 }
 
 size_t rdc_take_targets(uint8_t *code, const uint8_t *bits, size_t size, uint64_t offset, uint8_t blank, uint8_t *taken)
 {
     const uint8_t *const first = taken;
     const uint32_t blanks = UINT32_C(0x01010101) * blank;
-    runs r = {bits, size, 0, 0};
-    for (size_t i, length; (length = next_run(&r, &i)); taken += length) {
-        rdc_fetch_ahead(code + i);
-        if (length == FIELD) {
-            store(taken, load(code + i) + (uint32_t)(offset + i + FIELD));
+    rdc_runs r = {bits, size, 0};
+    for (;;) {
+        uint32_t starts[RDC_LISTED + UNSEEN];
+        const size_t count = form->list(&r, starts);
+        for (size_t j = 0; j < count; j++, taken += FIELD) {
+            const size_t i = starts[j];
+            store(taken, place_of(load(code + i), offset + i));
             store(code + i, blanks);
-            continue;
         }
-        memcpy(taken, code + i, length);
-        memset(code + i, blank, length);
-        if (length == 2 * FIELD) {
-            store(taken, (uint32_t)(offset + i) - load(taken));
-            store(taken + FIELD, load(taken + FIELD) + (uint32_t)(offset + i + length));
-        }
+        /* Whatever there is in the next word: lists go on behind it. */
+        const size_t behind = r.at + STEP;
+        size_t i;
+        do {
+            const size_t length = next_run(&r, &i);
+            if (!length)
+                return (size_t)(taken - first);
+            memcpy(taken, code + i, length);
+            memset(code + i, blank, length);
+            if (length == FIELD)
+                store(taken, place_of(load(taken), offset + i));
+            if (length == 2 * FIELD) {
+                store(taken, (uint32_t)(offset + i) - load(taken));
+                store(taken + FIELD, place_of(load(taken + FIELD), offset + i + FIELD));
+            }
+            taken += length;
+        } while (r.at < behind);
     }
-    return (size_t)(taken - first);
 }
 
 /* Puts of `count` bytes that belong at `at` of the file those that do so in the content. */
@@ -133,25 +139,46 @@ size_t rdc_put_targets(const uint8_t *bits, size_t size, uint64_t offset, const 
                        rdc_content *content)
 {
     const uint8_t *const first = taken;
-    runs r = {bits, size, 0, 0};
-    for (size_t i, count; (count = next_run(&r, &i)); taken += count, left -= count) {
-        const uint64_t at = offset + i;
+    rdc_runs r = {bits, size, 0};
+    for (;;) {
+        uint32_t starts[RDC_LISTED + UNSEEN];
         uint8_t field[2 * FIELD];
-        if (count > left)
+        const size_t fields = form->list(&r, starts);
+        if (fields * FIELD > left)
             return SIZE_MAX;
-        if (count == FIELD) {
-            store(field, load(taken) - (uint32_t)(at + FIELD));
-            if (at >= content->start && at - content->start + FIELD <= content->size) {
-                memcpy(content->bytes + (at - content->start), field, FIELD);
-                content->put += FIELD;
-            } else
-                put(content, at, field, FIELD);
-        } else if (count == 2 * FIELD) {
-            store(field, (uint32_t)at - load(taken));
-            store(field + FIELD, load(taken + FIELD) - (uint32_t)(at + count));
-            put(content, at, field, count);
+        left -= fields * FIELD;
+        const uint64_t end = content->start + content->size;
+        if (fields && offset + starts[0] >= content->start && offset + starts[fields - 1] + FIELD <= end) {
+            for (size_t j = 0; j < fields; j++, taken += FIELD) {
+                const uint64_t at = offset + starts[j];
+                store(content->bytes + (at - content->start), distance_of(load(taken), at));
+            }
+            content->put += fields * FIELD;
         } else
-            put(content, at, taken, count);
+            for (size_t j = 0; j < fields; j++, taken += FIELD) {
+                store(field, distance_of(load(taken), offset + starts[j]));
+                put(content, offset + starts[j], field, FIELD);
+            }
+        const size_t behind = r.at + STEP;
+        size_t i;
+        do {
+            const size_t count = next_run(&r, &i);
+            const uint64_t at = offset + i;
+            if (!count)
+                return (size_t)(taken - first);
+            if (count > left)
+                return SIZE_MAX;
+            if (count == FIELD) {
+                store(field, distance_of(load(taken), at));
+                put(content, at, field, FIELD);
+            } else if (count == 2 * FIELD) {
+                store(field, (uint32_t)at - load(taken));
+                store(field + FIELD, distance_of(load(taken + FIELD), at + FIELD));
+                put(content, at, field, count);
+            } else
+                put(content, at, taken, count);
+            taken += count;
+            left -= count;
+        } while (r.at < behind);
     }
-    return (size_t)(taken - first);
 }

@@ -105,3 +105,28 @@ FN size_t NAME(count)(const uint8_t *bits, size_t size)
         count += (size_t)__builtin_popcountll(rdc_load64(bits + at / 8));
     return count + (size_t)__builtin_popcountll(rdc_bits_at(bits, size, at));
 }
+
+/* Most words have few fields, but how many changes from one to the next: some are listed without a look. */
+FN size_t NAME(list)(rdc_runs *runs, uint32_t *starts)
+{
+    size_t count = 0, at = runs->at;
+    uint64_t begun = 0, last = 0; /* bits of fields that began in the word before, and that word's last one */
+    while (count <= RDC_LISTED - STEP / FIELD && runs->size - at >= STEP) {
+        const uint64_t set = rdc_bits_at(runs->of, runs->size, at);
+        uint64_t first = set & ~(set << 1 | last);
+        if ((first | first << 1 | first << 2 | first << 3 | begun) != set)
+            break;
+        begun = first >> 63 | first >> 62 | first >> 61;
+        last = set >> 63;
+        const size_t fields = (size_t)__builtin_popcountll(first);
+        for (size_t i = 0; i < UNSEEN; i++, first &= first - 1)
+            starts[count + i] = (uint32_t)(at + (size_t)__builtin_ctzll(first | UINT64_C(1) << (STEP - 1)));
+        for (size_t i = UNSEEN; i < fields; i++, first &= first - 1)
+            starts[count + i] = (uint32_t)(at + (size_t)__builtin_ctzll(first));
+        count += fields;
+        at += STEP;
+    }
+    /* A run up to the end of what was seen may go on. */
+    runs->at = last ? starts[--count] : at;
+    return count;
+}

@@ -87,7 +87,17 @@ typedef struct {
     uint64_t entries; /* an entry, by its length and three bytes more */
 } signs;
 
-/* Each as code_blanks.h has it. */
+/* Bits of which those before `at` were seen. */
+typedef struct {
+    const uint8_t *of; /* `size` bits */
+    size_t size, at;
+} rdc_runs;
+
+/* Fields listed at a time, and entries behind them that may be written to. */
+#define RDC_LISTED 1024
+#define UNSEEN 4
+
+/* Each as code_blanks.h has it, but for `list`. */
 typedef struct {
     const char *name;
     int (*usable)(void);
@@ -95,6 +105,10 @@ typedef struct {
     size_t (*blank)(uint8_t *code, size_t size, uint8_t blank);
     void (*hide)(uint8_t *content, const uint8_t *bits, size_t size, uint8_t blank);
     size_t (*count)(const uint8_t *bits, size_t size);
+
+    /* Lists where the next runs begin, as long as each has a field's length and 64 bits are left, up to RDC_LISTED; how many
+     * these are. */
+    size_t (*list)(rdc_runs *runs, uint32_t *starts);
 } rdc_code_form;
 
 /* The first where its architecture is. */

@@ -83,4 +83,4 @@ static int usable(void)
     return 1;
 }
 
-const rdc_code_form rdc_code_plain = {"c", usable, plain_bits, plain_blank, plain_hide, plain_count};
+const rdc_code_form rdc_code_plain = {"c", usable, plain_bits, plain_blank, plain_hide, plain_count, plain_list};

@@ -213,8 +213,11 @@ def test_exactly_the_cells_that_are_wrong_are_corrected(
     for answer in answers:
         held.take(answer)
     for start in range(0, size, 5_000):
-        part = content[start : start + 5_000]
+        part = bytes(content[start : start + 5_000])
         amended, count = held.amend(start, part)
+        changeable = bytearray(part)
+        assert held.amend(start, changeable) == (amended, count)
+        assert changeable == amended
         for i in range(len(part)):
             corrected = (start + i) // CELL_BYTES in wrong and start + i not in wanted
             assert amended[i] == (true if corrected else content)[start + i]

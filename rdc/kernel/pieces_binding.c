@@ -277,8 +277,8 @@ static PyObject *put_tiles(PyObject *module, PyObject *args)
             rdc_tiled_bytes(sources.buf, (size_t)count, (uint64_t)held.len, (uint64_t)literals.len);
         if (made < 0)
             PyErr_SetString(PyExc_ValueError, "tiles of bytes that are not there, or literals that are in none");
-        else if ((result = room((uint64_t)made, 1)))
-            rdc_put_tiles(sources.buf, (size_t)count, held.buf, literals.buf, inside(result));
+        else if ((result = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)made)))
+            rdc_put_tiles(sources.buf, (size_t)count, held.buf, literals.buf, (uint8_t *)PyByteArray_AS_STRING(result));
     }
     PyBuffer_Release(&sources);
     PyBuffer_Release(&held);

@@ -309,7 +309,7 @@ def tile_reads(
     return literals, _packed([number for row in reads for number in surrounded(*row)]), _packed(sources)
 
 
-def put_tiles(sources: ReadableBuffer, held: ReadableBuffer, literals: ReadableBuffer) -> bytes:
+def put_tiles(sources: ReadableBuffer, held: ReadableBuffer, literals: ReadableBuffer) -> bytearray:
     """The chunk, of what was read and of exactly the literals. ValueError where they do not add up."""
     made = bytearray()
     with memoryview(held).cast("B") as read, memoryview(literals).cast("B") as fetched:
@@ -323,7 +323,7 @@ def put_tiles(sources: ReadableBuffer, held: ReadableBuffer, literals: ReadableB
                 _check(offset + length <= len(read))
                 made += read[offset : offset + length]
         _check(at == len(fetched))
-    return bytes(made)
+    return made
 
 
 def put_images(
@@ -337,7 +337,7 @@ def put_images(
     literals = bytes(sum(length for offset, length in _rows(sources, 2) if offset == _LITERAL))
     marks = put_tiles(sources, seen, literals)
     number = sum(mark << place for place, mark in enumerate(marks))
-    return bytearray(put_tiles(sources, read, literals)), number.to_bytes(-(-len(marks) // 8), "little")
+    return put_tiles(sources, read, literals), number.to_bytes(-(-len(marks) // 8), "little")
 
 
 def _parts(

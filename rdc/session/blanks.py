@@ -67,7 +67,7 @@ def blanking(source: SourceFile, blank: int) -> Callable[[int, int], memoryview]
     return read
 
 
-def blanked_ranges(source: SourceFile, blank: int, rows: array[int]) -> bytes:
+def blanked_ranges(source: SourceFile, blank: int, rows: array[int]) -> bytearray:
     """Ranges of the file, offset and length by turns, in any order, as above, one behind another."""
     tiles = array("Q", bytes(12 * len(rows)))
     tiles[1::3], tiles[2::3] = rows[0::2], rows[1::2]

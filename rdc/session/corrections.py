@@ -138,11 +138,12 @@ class Corrections:
             self._cell_targets.popleft()
         self._settle()
 
-    def amend(self, start: int, content: bytes) -> tuple[bytes | bytearray, int]:
-        """`content`, which blocks make at offset `start`, with what was corrected; of how many bytes."""
+    def amend(self, start: int, content: bytes | bytearray) -> tuple[bytes | bytearray, int]:
+        """`content`, which blocks make at offset `start`, with what was corrected, and of how many bytes. A
+        bytearray is changed itself."""
         row = max(0, bisect_right(self._offsets, start) - 1)
         end = start + len(content)
-        amended, count = bytearray(), 0
+        amended, count = content if isinstance(content, bytearray) else bytearray(), 0
         while row < len(self._offsets) and self._offsets[row] < end:
             begin = max(start, self._offsets[row])
             stop = min(end, self._offsets[row] + len(self._pieces[row]))
@@ -168,7 +169,7 @@ class Corrections:
         request = self._asked[0] if self._asked else None
         if request is None or not request.blank:
             return
-        came, at, row = bytes(self._targets), 0, 0
+        came, at, row = memoryview(self._targets), 0, 0
         cells = request.claims.cells
         while row < len(cells):
             some, bits = self._next_masks(len(cells) - row)
@@ -178,11 +179,11 @@ class Corrections:
                 none = bytes(len(bits[place : place + MASK_BYTES]))
                 bits = bits[:place] + none + bits[place + MASK_BYTES :]
             ends = array("Q", accumulate(array("Q", bit_counts(bits, MASK_BYTES)), initial=0))
-            here = came[at : at + ends[-1]].ljust(ends[-1], b"\0")
+            here = bytes(came[at : at + ends[-1]]).ljust(ends[-1], b"\0")
             at += ends[-1]
             if here:
                 self._cell_targets.append(_CellTargets(some, bits, here, ends))
-        self._targets.clear()
+        self._targets = bytearray()
         self._wrong.clear()
 
     def _next_masks(self, most: int) -> tuple[tuple[int, ...], bytes]:

@@ -23,6 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from typing_extensions import Buffer
+
     from rdc.files.confined import Root
     from rdc.files.source import SourceFile
     from rdc.plan.blocks import GapSearch
@@ -101,6 +103,7 @@ class Gaps:
             wanted: bytes,
         ) -> tuple[bytes, bytes, bytes]:
             held = source(base)
+            windows: Buffer
             if self.blank:
                 rows = array("Q", bytes(len(gaps) // 2 * 8))
                 rows[0::2], rows[1::2] = gaps[0::4], gaps[1::4]

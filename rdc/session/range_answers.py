@@ -24,6 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from typing_extensions import Buffer
+
     from rdc.files.source import SourceFile
     from rdc.protocol.messages import BlockRequest
     from rdc.session.commands import Conversation
@@ -135,9 +137,7 @@ def _data(file: int, content: bytearray, places: Places | None) -> Data | Code |
     return Data(file, memoryview(content))
 
 
-def _blanked(
-    source: SourceFile, ranges: array[int], most: int
-) -> Iterator[tuple[bytes | memoryview, array[int]]]:
+def _blanked(source: SourceFile, ranges: array[int], most: int) -> Iterator[tuple[Buffer, array[int]]]:
     """As `_contents`, without targets. What lies between ranges is not read: most is found by then."""
     read = blanking(source, SOUGHT)
     ends = array("Q", accumulate(ranges[1::2]))
@@ -158,7 +158,7 @@ def _blanked(
 
 def _contents(
     read: Callable[[int, int], bytes | memoryview], ranges: array[int], most: int
-) -> Iterator[tuple[bytes | memoryview, array[int]]]:
+) -> Iterator[tuple[Buffer, array[int]]]:
     """What a file has in these ranges, one behind the other, `most` bytes at a time at most, and how long the
     parts of each are. Ranges that are close together are read at once. `read` takes offset and length."""
     reads = iter(array("Q", range_reads(ranges, CLOSE_BYTES, most)))

@@ -21,9 +21,9 @@ from rdc.session import cell_checks as cell_checks_module
 from rdc.session import gaps as gaps_module
 from rdc.session import literal_requests as literal_requests_module
 from rdc.session import range_answers as range_answers_module
-from rdc.session.code import Places, has_code, restored
+from rdc.session.code import SAMPLED_BYTES, Places, has_code, restored, sample_of
 from tests.paired_sync import kinds, sync_in_turns
-from tests.range_rows import rows_of
+from tests.range_rows import pairs_of, rows_of
 from tests.syncing import Run
 from tests.trees import File, describe, litter, read_tree, tree, write_tree
 
@@ -127,6 +127,32 @@ def test_too_few_targets_leave_the_content_alone() -> None:
         assert has_code(content, place) == rewritten
         assert (content != before) == rewritten
         assert not rewritten or restored(content, place) == before
+
+
+def test_a_sample_is_of_all_parts_of_the_content() -> None:
+    rng = random.Random(8)
+    file = rng.randbytes(400_000)
+    starts = sorted(rng.sample(range(0, 400_000, 100), 900))
+    ranges = [(start, rng.randint(1, 100)) for start in starts]
+    content = bytearray().join([file[at : at + length] for at, length in ranges])
+    sample, where = sample_of(content, rows_of(ranges))
+    assert sample == b"".join(file[at : at + length] for at, length in pairs_of(where))
+    assert len(content) / 9 < len(sample) <= len(content) / 8
+    for eighth in range(8):
+        first, last = starts[900 * eighth // 8], starts[900 * (eighth + 1) // 8 - 1]
+        assert any(first <= at <= last for at, _ in pairs_of(where))
+
+
+@pytest.mark.parametrize("in_targets", [0, 1, 3, 8])
+def test_code_beside_other_content_is_rewritten(in_targets: int) -> None:
+    """So many of eight parts of it: one has few targets in all."""
+    call = b"\xe8\x01\0\0\0" + bytes(20)
+    part = SAMPLED_BYTES // 8 // len(call) + 1
+    words = random.Random(9).randbytes(part * len(call) // 2).hex().encode()
+    content = bytearray(call * part * in_targets + words * (8 - in_targets))
+    place = array("Q", [7, len(content)])
+    assert len(content) >= SAMPLED_BYTES
+    assert has_code(content, place) == (in_targets > 0)
 
 
 @pytest.mark.parametrize("lie", ["as data", "as code", "with other places"])

@@ -24,6 +24,7 @@ DRIVEN = {
     "blocks": BLOCKS,
     "gaps": [*BLOCKS, str(KERNEL / "gap_search.c")],
     "pieces": [str(KERNEL / "pieces.c")],
+    "blanks": [str(KERNEL / name) for name in ("code_blanks.c", "code_avx512.c", "code_plain.c")],
 }
 FIXTURES = sorted(str(p) for p in (ROOT / "fixtures" / "kernel").glob("*.bin"))
 
@@ -60,7 +61,7 @@ def test_forms_agree_on_many_streams(tmp_path: Path) -> None:
     agreeing_forms(build(tmp_path, "-O2"), 1_000_000, 1000)
 
 
-@pytest.mark.parametrize("driver", ["similar", "blocks", "gaps", "pieces"])
+@pytest.mark.parametrize("driver", ["similar", "blocks", "gaps", "pieces", "blanks"])
 @pytest.mark.parametrize(
     "flags", [("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"), ("-O3",)]
 )

@@ -109,9 +109,10 @@ FN size_t NAME(count)(const uint8_t *bits, size_t size)
 /* Most words have few fields, but how many changes from one to the next: some are listed without a look. */
 FN size_t NAME(list)(rdc_runs *runs, uint32_t *starts)
 {
+    const size_t end = runs->size < UINT32_MAX ? runs->size : UINT32_MAX; /* further on all are taken one by one */
     size_t count = 0, at = runs->at;
     uint64_t begun = 0, last = 0; /* bits of fields that began in the word before, and that word's last one */
-    while (count <= RDC_LISTED - STEP / FIELD && runs->size - at >= STEP) {
+    while (count <= RDC_LISTED - STEP / FIELD && at + STEP <= end) {
         const uint64_t set = rdc_bits_at(runs->of, runs->size, at);
         uint64_t first = set & ~(set << 1 | last);
         if ((first | first << 1 | first << 2 | first << 3 | begun) != set)

@@ -24,7 +24,9 @@ DRIVEN = {
     "blocks": BLOCKS,
     "gaps": [*BLOCKS, str(KERNEL / "gap_search.c")],
     "pieces": [str(KERNEL / "pieces.c")],
-    "blanks": [str(KERNEL / name) for name in ("code_blanks.c", "code_avx512.c", "code_plain.c")],
+    "blanks": [
+        str(KERNEL / name) for name in ("code_blanks.c", "code_avx512.c", "code_avx2.c", "code_plain.c")
+    ],
 }
 FIXTURES = sorted(str(p) for p in (ROOT / "fixtures" / "kernel").glob("*.bin"))
 

@@ -33,8 +33,11 @@ int rdc_choose_code(const char *kernel)
 {
     form = &rdc_code_plain;
 #if defined(__x86_64__)
-    if (!strcmp(kernel, rdc_code_avx512.name) && rdc_code_avx512.usable())
+    const int widest = !strcmp(kernel, rdc_code_avx512.name);
+    if (widest && rdc_code_avx512.usable())
         form = &rdc_code_avx512;
+    else if ((widest || !strcmp(kernel, rdc_code_avx2.name)) && rdc_code_avx2.usable())
+        form = &rdc_code_avx2;
 #endif
     return agrees(form);
 }

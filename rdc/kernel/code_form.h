@@ -111,8 +111,8 @@ typedef struct {
     size_t (*list)(rdc_runs *runs, uint32_t *starts);
 } rdc_code_form;
 
-/* The first where its architecture is. */
-extern const rdc_code_form rdc_code_avx512, rdc_code_plain;
+/* The first two where their architecture is. */
+extern const rdc_code_form rdc_code_avx512, rdc_code_avx2, rdc_code_plain;
 
 #define STEP 64
 #define AHEAD 15 /* bytes behind these that are read */

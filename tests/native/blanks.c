@@ -14,7 +14,7 @@
 #include "code_blanks.h"
 #include "streams.h"
 
-static const char *const forms[] = {"c", "avx512"};
+static const char *const forms[] = {"c", "avx2", "avx512"};
 
 static uint8_t *exactly(size_t size)
 {

@@ -23,7 +23,7 @@ DRIVEN = {
     "similar": [str(KERNEL / "trait_index.c"), str(KERNEL / "trait_pairs.c")],
     "blocks": BLOCKS,
     "gaps": [*BLOCKS, str(KERNEL / "gap_search.c")],
-    "pieces": [str(KERNEL / "pieces.c")],
+    "pieces": [str(KERNEL / name) for name in ("pieces.c", "tiles.c")],
     "blanks": [
         str(KERNEL / name) for name in ("code_blanks.c", "code_avx512.c", "code_avx2.c", "code_plain.c")
     ],

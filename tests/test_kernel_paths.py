@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.kernel import _kernel, pure
+from rdc.kernel import _kernel
+from rdc.kernel import pure_row_paths as pure
 
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.chunking.params import ChunkParams
-from rdc.kernel import _kernel, pure
+from rdc.kernel import _kernel
+from rdc.kernel import pure_root_messages as pure
 from rdc.signature.build import sign
 from rdc.signature.digests import ROOT_KEY
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.kernel import _kernel, pure
+from rdc.kernel import _kernel
+from rdc.kernel import pure_chosen_rows as pure
 
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
 WIDTHS = [1, 2, 3, 4, 8, 32, 33]

@@ -47,6 +47,12 @@ typedef struct {
     uint64_t count, start, length;
 } rdc_read;
 
+/* Both ends of `length` bytes from `start` on are numbers that may be added to each other. */
+static inline int rdc_fits(uint64_t start, uint64_t length)
+{
+    return start <= RDC_END && length <= RDC_END - start;
+}
+
 /* `out` has room for `count` reads. */
 int64_t rdc_range_reads(const rdc_range *ranges, size_t count, uint64_t close, uint64_t most, rdc_read *out);
 

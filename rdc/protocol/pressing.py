@@ -79,4 +79,4 @@ QUICKEST = Pressing(1, min_match=5, hash_log=14, frame_log=20)
 """For as much of code on links that hardly cost anything. A fourth to a third less of its time, for 8, 0.5
 and 1.7 % more bytes of these literals. What is looked back at and the places that are remembered stay in the
 second-level cache then, beside all else that a source does between two pieces: in frames of 4 MiB the same
-takes 10 % longer, with 2^15 places 12 % (measured within a sync; by itself all take the same)."""
+takes 13 % longer, with 2^15 places 7 to 14 % (measured within a sync; by itself all take much the same)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import subprocess
+import tomllib
 from pathlib import Path
 
 import rdc
@@ -147,3 +148,14 @@ def test_typing_is_for_the_checker_alone() -> None:
         assert not any(
             isinstance(node, ast.ImportFrom) and node.module == "typing" for node in ast.walk(tree)
         ), f"{path}: write TYPE_CHECKING = False, and import from typing below it"
+
+
+def test_every_c_file_is_built_and_every_header_said_to_be_needed() -> None:
+    """What is not named goes into no source distribution, and a change of it builds nothing anew."""
+    top = Path(rdc.__file__).parent.parent
+    modules_of_c = tomllib.loads((top / "pyproject.toml").read_text())["tool"]["setuptools"]["ext-modules"]
+    named = {
+        name for module in modules_of_c for key in ("sources", "depends") for name in module.get(key, ())
+    }
+    there = {str(path.relative_to(top)) for ending in "ch" for path in top.glob(f"rdc/**/*.{ending}")}
+    assert named == there

@@ -233,9 +233,10 @@ def steps_of(scene: Scene, *, fsync: bool, stop_at: int | None = None) -> int:
     with open(read_end, "rb") as pipe:
         made = len(pipe.read())
     _, status = os.waitpid(child, 0)
-    killed = stop_at is not None and made == stop_at
-    ended = os.WIFSIGNALED(status) if killed else status == 0
-    assert ended, f"status {status} after {made} steps\n{scene.said.read_text(errors='replace')}"
+    # A run may end by itself after just as many steps: how many it makes varies a little.
+    killed = made == stop_at and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+    said = scene.said.read_text(errors="replace")
+    assert killed or status == 0, f"status {status} after {made} steps\n{said}"
     return made
 
 

@@ -4,14 +4,14 @@
     >>> report = rdc.sync("src/", "backup/")
     >>> tree = rdc.sign_file("disk.img")
 
-Public names are imported when first used, so that `import rdc` costs nothing.
+A public name loads its module on first use, so `import rdc` is cheap.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # typing's, without loading anything
+from rdc.version import __version__
 
-__version__ = "0.1.0"
+TYPE_CHECKING = False  # as in typing, without loading typing
 
 __all__ = [
     "Chunk",
@@ -36,7 +36,7 @@ __all__ = [
     "sync",
 ]
 
-_HOMES = {
+_MODULES = {
     "Chunk": "rdc.chunking.chunker",
     "ChunkParams": "rdc.chunking.params",
     "Chunker": "rdc.chunking.chunker",
@@ -52,7 +52,7 @@ _HOMES = {
     "chunks": "rdc.chunking.chunker",
     "cuts": "rdc.chunking.chunker",
     "kernel_name": "rdc.kernel",
-    "scan": "rdc.survey.scan",
+    "scan": "rdc.survey.scan.scan",
     "sign": "rdc.signature.build",
     "sign_file": "rdc.catalog.signer",
     "sync": "rdc.session.sync",
@@ -71,18 +71,18 @@ if TYPE_CHECKING:
     from rdc.similarity.index import Match, SimilarityIndex
     from rdc.similarity.pairs import SimilarPair
     from rdc.similarity.traits import Traits
-    from rdc.survey.scan import scan
+    from rdc.survey.scan.scan import scan
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module 'rdc' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(home), name)
+    return getattr(import_module(module), name)
 
 
 def __dir__() -> list[str]:
-    """With the names that were not used yet: what an interactive shell completes."""
+    """Lists all public names, used or not, for completion in an interactive shell."""
     return sorted({*globals(), *__all__})

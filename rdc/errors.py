@@ -1,6 +1,7 @@
-"""Every error rdc raises on purpose: whose fault it is, what was expected and found, and its exit code.
+"""All errors that rdc raises on purpose, and the exit codes of the command.
 
-Exit codes are rsync's where rsync has one (rsync(1), EXIT VALUES).
+An error names what was expected and what was found. Exit codes follow rsync where rsync has one (rsync(1),
+EXIT VALUES).
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ __all__ = [
     "StreamError",
     "TrustError",
     "UsageError",
+    "escaped",
+    "one_line",
     "printable",
     "worse",
 ]
 
 
 class ExitCode(IntEnum):
-    """Process exit codes, also the `code` of a JSON error event."""
+    """The exit codes of the process; also the `code` of a JSON error event."""
 
     OK = 0
     USAGE = 1
@@ -45,52 +48,70 @@ class ExitCode(IntEnum):
 
 
 def worse(before: ExitCode, now: ExitCode) -> ExitCode:
-    """The exit code of a run with both: what could not be read or done outweighs what went away by itself."""
+    """Returns the exit code of a run with both. PARTIAL outweighs all others; else the later failure wins."""
     return before if now is ExitCode.OK or before is ExitCode.PARTIAL else now
 
 
-def printable(text: str | bytes) -> str:
-    """`text` on one line for a person: control characters and bytes that are not UTF-8 as \\xNN escapes.
+# Unicode counts these as letters and marks, but a screen shows nothing. Names that differ only in them would
+# look alike.
+_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0").union(
+    map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+)
 
-    Names come from hostile trees; printed raw they could move the cursor or forge output lines.
+
+def printable(name: str | bytes) -> str:
+    """Returns a name as one printable line. Different names give different texts.
+
+    Names come from untrusted trees. Printed raw, they could move the cursor or forge output lines. A byte
+    that is not UTF-8 and an ASCII control character become \\xNN. Other invisible characters, and those that
+    change the direction of text, become \\uNNNN or \\UNNNNNNNN. A backslash is doubled. Letters that merely
+    look like others stay. Use one_line for a text that contains such names.
     """
-    if isinstance(text, bytes):
-        text = text.decode("utf-8", "surrogateescape")
-    if text.isprintable():
-        return text  # nearly every name, and lists have many
-    out = []
-    for ch in text:
-        code = ord(ch)
-        if 0xDC80 <= code <= 0xDCFF:
-            out.append(f"\\x{code - 0xDC00:02x}")
-        elif ch.isprintable():
-            out.append(ch)
-        elif code < 0x100:
-            out.append(f"\\x{code:02x}")
-        else:
-            out.append(f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
-    return "".join(out)
+    if isinstance(name, bytes):
+        name = name.decode("utf-8", "surrogateescape")
+    if name.isascii() and name.isprintable():
+        return name.replace("\\", "\\\\")  # the fast path of nearly every name
+    return _with_escapes(name.replace("\\", "\\\\"))
+
+
+def one_line(text: str) -> str:
+    """Returns a message as one printable line. Backslashes stay: those in its names are doubled already."""
+    return text if text.isascii() and text.isprintable() else _with_escapes(text)
+
+
+def _with_escapes(text: str) -> str:
+    return "".join(ch if ch.isprintable() and ch not in _UNSEEN else escaped(ch) for ch in text)
+
+
+def escaped(character: str) -> str:
+    """Returns \\xNN for an undecodable byte or ASCII, else \\uNNNN or \\UNNNNNNNN."""
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:
+        code -= 0xDC00
+    elif code >= 0x80:
+        return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return f"\\x{code:02x}"
 
 
 class RdcError(Exception):
-    """Base of all deliberate errors: `str(error)` is one printable line, `code` the process's exit code."""
+    """The base of all deliberate errors. `str(error)` is one printable line; `code` is the exit code."""
 
     code: ExitCode = ExitCode.PARTIAL
 
     def __init__(self, message: str, *, code: ExitCode | None = None) -> None:
-        super().__init__(printable(message))
+        super().__init__(one_line(message))
         if code is not None:
             self.code = code
 
 
 class UsageError(RdcError):
-    """The caller asked for something that makes no sense; nothing was done."""
+    """The command line or the arguments are invalid. Nothing was changed."""
 
     code = ExitCode.USAGE
 
 
 class IncompatiblePeerError(RdcError):
-    """The far side is not rdc, or speaks another version or other parameters."""
+    """The far side is not rdc, or uses another protocol version or other parameters."""
 
     code = ExitCode.INCOMPATIBLE
 
@@ -103,34 +124,36 @@ class StreamError(RdcError):
     def __init__(self, message: str, *, before_hello: bool = False) -> None:
         super().__init__(message)
         self.before_hello = before_hello
-        """The far side never said a word: whoever started it may know better why (exit status 127)."""
+        """True if the far side sent nothing. Its exit status may then give a better reason, such as 127."""
 
 
 class ProtocolError(StreamError):
-    """The peer sent bytes that the protocol does not allow: garbled, out of order, or past a limit."""
+    """The peer broke the protocol: its bytes are malformed, out of order or beyond a limit."""
 
 
 class TrustError(RdcError):
-    """One side of a connection does not know the other, or may not do for it what it asked: nothing was
-    done."""
+    """A side does not trust the other one, or denies its request. Nothing was changed."""
 
     code = ExitCode.REFUSED
 
 
 class CommandMissingError(RdcError):
-    """The remote shell found no rdc on the far side."""
+    """The remote shell did not find rdc on the far side."""
 
     code = ExitCode.COMMAND_MISSING
 
 
 class OutOfSpaceError(RdcError):
-    """Disk full, quota or read-only destination: the run stops, old files stay as they are."""
+    """The disk is full, a quota is exceeded or the destination is read-only.
+
+    The run stops; old files stay unchanged.
+    """
 
     code = ExitCode.FILE_IO
 
 
 class FileError(RdcError):
-    """One file could not be read or written; the run goes on and ends with exit code 23."""
+    """One file could not be read or written. The run continues and ends with exit code 23."""
 
     code = ExitCode.PARTIAL
 
@@ -140,6 +163,6 @@ class FileError(RdcError):
 
 
 class FileChangedError(FileError):
-    """A source file vanished or changed while it was read; the run goes on and ends with exit code 24."""
+    """A source file vanished or changed while it was read. The run continues and ends with exit code 24."""
 
     code = ExitCode.VANISHED

@@ -1,4 +1,4 @@
-"""Events a long job reports while it runs, and the Reporter that takes them."""
+"""The events that a job reports while it runs, and the Reporter that receives them."""
 
 from __future__ import annotations
 
@@ -15,44 +15,47 @@ __all__ = ["Event", "ItemChanged", "PlanKnown", "Problem", "Progressed", "Report
 
 @dataclass(frozen=True, slots=True)
 class PlanKnown:
-    """The comparison is finished: what will be done."""
+    """The comparison is complete. These totals describe the work ahead."""
 
     files: int
-    """Entries that will be created or changed."""
+    """The number of entries to create or change."""
     bytes: int
-    """Content bytes of the files among them."""
+    """The content bytes of the files among them."""
     deletes: int
 
 
 @dataclass(frozen=True, slots=True)
 class ItemChanged:
-    """An entry was (in a dry run: would be) changed."""
+    """An entry was changed; in a dry run, it would be."""
 
     change: str
     """rsync's 11-character code, or '*deleting  '."""
     path: bytes
-    """Relative to the destination root; directories end in '/'."""
+    """The path relative to the destination root. A directory ends in '/'."""
     target: bytes | None = None
-    """Where a symlink points; of a hard link that was made, the other name of the file."""
+    """The target of a symlink, or the other name of a new hard link."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progressed:
+    """The progress of one phase."""
+
     phase: str
-    """'compare', 'transfer' or 'delete' of a sync, 'read' of a scan, 'compare' or 'share' of a
-    deduplication."""
+    """A sync has 'compare', 'transfer' and 'delete'; a scan 'read'; a dedupe 'compare' and 'share'."""
     done: int
     total: int | None
-    """Entries in 'delete', bytes in the others: in 'compare' of what the destination reads of its own files
-    to learn what differs. None while unknown."""
+    """The total of the phase; None while unknown. 'delete' counts entries, the other phases bytes.
+
+    In 'compare' these are the bytes that the destination reads of its own files.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something went wrong with one path (or with none, path b''); the run goes on."""
+    """An error or notice about one path. The path is b'' if none is meant. The run continues."""
 
     code: ExitCode
-    """OK for a notice that does not change the exit code, such as a skipped socket."""
+    """The exit code. OK marks a notice that does not change it, such as a skipped socket."""
     path: bytes
     message: str
     """One printable line that names the path."""
@@ -62,8 +65,10 @@ Event: TypeAlias = PlanKnown | ItemChanged | Progressed | Problem
 
 
 class Reporter(Protocol):
+    """A function that receives the events of one job."""
+
     def __call__(self, event: Event, /) -> None: ...
 
 
 def silent(event: Event, /) -> None:
-    """A Reporter that drops everything."""
+    """A Reporter that ignores every event."""

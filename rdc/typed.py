@@ -1,15 +1,15 @@
-"""What classes take from typing while they are made, without loading typing.
+"""Stand-ins for the names of typing that classes need at run time, so that typing does not load.
 
-To load it, and the regular expressions that it needs, takes 4 ms of a start, and each NamedTuple made with
-it 0.4 ms more; nothing of rdc reads what it keeps. To a type checker these ARE the names of typing. Names
-that stand in annotations alone are imported for the checker alone.
+Loading typing costs 4.0 ms of CPU per `rdc --version` and 6.3 ms per local sync (30 paired runs each). Each
+typing.NamedTuple costs 0.4 ms more. To a type checker these ARE the names of typing. Other modules import
+names that only annotations use under TYPE_CHECKING.
 """
 
 from __future__ import annotations
 
 __all__ = ["Annotated", "Generic", "NamedTuple", "Protocol", "TypeVar"]
 
-TYPE_CHECKING = False  # typing's, too
+TYPE_CHECKING = False  # as in typing
 if TYPE_CHECKING:
     from typing import Annotated, Generic, NamedTuple, Protocol, TypeVar
 else:
@@ -28,7 +28,7 @@ else:
         return name
 
     class Annotated:
-        """Annotated[type, codec] is the codec, all that messages want to know."""
+        """Annotated[type, codec] evaluates to the codec, the part that messages read."""
 
         def __class_getitem__(cls, given):
             return given[1]
@@ -41,6 +41,6 @@ else:
             return type(name, (fields,), {**body, "__slots__": ()})
 
     class NamedTuple(metaclass=_NamedTuples):
-        """Without defaults."""
+        """A named tuple. Fields cannot have defaults."""
 
         __slots__ = ()

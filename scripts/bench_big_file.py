@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What a big file with a few edits costs: bytes on the wire, memory of each side, time.
+"""Measures a sync of a big file with a few edits: bytes on the wire, memory of each side, time.
 
-Question:  does the cost follow the edits, not the size?
-Metrics:   bytes both ways through the pipe (framing included), peak resident size of each process, seconds.
-Corpus:    random bytes, ten edits of 100 bytes spread evenly; seeded, the same on every machine.
+Question:  do bytes and memory grow with the edits or with the file?
+Metrics:   bytes both ways through the pipe, framing included; peak resident size of each process; seconds.
+Corpus:    random bytes with ten edits of 100 bytes spread evenly; seeded, the same on every machine.
 Command:   scripts/rdc --version && .venv/bin/python scripts/bench_big_file.py [--mib 1024] [--edits 10]
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rdc.kernel import kernel_name
-from tests.big_file import MIB, make_versions, sync_measured
+from tests.support.trees.big_file import MIB, make_versions, sync_measured
 
 
 def main() -> None:

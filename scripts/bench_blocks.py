@@ -1,12 +1,12 @@
-"""How fast is the search below the chunk, by kernel form, block, count of fingerprints and content?
+"""Measures the search for blocks below the chunk, by kernel variant, block size, fingerprints and content.
 
-Question: what do fingerprints of blocks cost the sender, and looking for them the receiver, in small
-windows as in large ones?
-Metrics: MB/s (10^6 bytes of data or base a second of this thread's CPU time), the median of ROUNDS
-interleaved runs, so that a busy machine slows all forms alike.
-Corpora: generated (random, zeros, a period of 100 bytes, text of few words) and the files given as
-arguments, 32 MiB of each at most. Half of the fingerprints are of blocks that the base has. `runs` looks for
-blocks of 128 bytes near the places that their neighbours say.
+Question: what does the sender pay to fingerprint blocks, and the receiver to search for them, in small and
+in large windows?
+Metrics: MB/s (10^6 bytes of data or base per second of this thread's CPU time), the median of ROUNDS
+interleaved runs. A busy machine then slows all variants alike.
+Corpora: generated data (random, zeros, a period of 100 bytes, text of few words) and the files given as
+arguments, at most 32 MiB of each. The base has half of the blocks. `runs` searches for blocks of 128 bytes
+near the offsets that the neighbours of each block suggest.
 Commands: .venv/bin/python scripts/bench_blocks.py [--json OUT] [--rounds N] [--form FORM ...] PATH...
 """
 
@@ -37,9 +37,9 @@ SEARCHES = (
     *((1 << 20, 512, count) for count in (16, 1024)),
     *((LONGEST, 512, count) for count in (1024, 65_536)),
 )
-"""Bytes of the base and of a block, fingerprints."""
+"""Bytes of the base, bytes of a block, number of fingerprints."""
 SPENT = 0.02
-"""Seconds of one measurement, at least."""
+"""Seconds that one measurement takes at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def contents(paths: list[Path], size: int) -> dict[str, bytes]:
 
 
 def wanted(base: bytes, size: int, count: int) -> bytes:
-    """Blocks, every other one at a random place of the base."""
+    """Blocks to search for; every other one is at a random offset of the base."""
     rng = random.Random(2)
     blocks = []
     for number in range(count):
@@ -79,7 +79,7 @@ def wanted(base: bytes, size: int, count: int) -> bytes:
 
 
 def near(base: bytes) -> Callable[[], object]:
-    """Runs of 8 KiB whose blocks differ here and there."""
+    """Ranges of 8 KiB in which some blocks differ."""
     rng, size, length = random.Random(3), 128, 8 << 10
     edited = bytearray(base)
     for _ in range(len(base) // size):
@@ -113,7 +113,7 @@ def cases(data: dict[str, bytes]) -> Iterator[Case]:
 
 
 def rate(case: Case) -> float:
-    """MB/s of one measurement."""
+    """The MB/s of one measurement."""
     done, begun = 0, time.thread_time()
     while (spent := time.thread_time() - begun) < SPENT:
         case.run()

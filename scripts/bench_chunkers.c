@@ -1,5 +1,5 @@
 /* bench_chunkers.c - the chunkers that bench_dedup.py compares with, their mean a continuous parameter. */
-#include "form.h"
+#include "cut/variant.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

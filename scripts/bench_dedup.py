@@ -1,14 +1,16 @@
-"""How much does each chunker find twice, at equal mean?
+"""Measures how many duplicate bytes each chunker finds at equal mean chunk size.
 
-Question: which ratio of max to min should chunks have, and how do the cuts compare with other chunkers?
-Metrics: unique bytes + 20 bytes a chunk, over all versions of a corpus, in per cent of FastCDC's at the same
-mean. The mean is measured: each chunker's parameter is searched until total bytes / chunks is within 1 % of
-the target, because chunkers at unequal means differ by more than by anything else. Where a corpus has few
-chunks, chance decides: there several streams are averaged, each the same bytes XOR a constant.
-Corpora: each argument is one corpus, versions (trees or files) separated by commas. A tree is one stream: its
-files' contents in order of path, as an archive has them; small files would hide what cuts do.
+Question: which ratio of max to min should chunks have, and how does rdc compare with other chunkers?
+Metrics: unique bytes plus 20 bytes per chunk over all versions of a corpus, in per cent of FastCDC's at the
+same mean. The mean is measured, because chunkers at unequal means differ by more than by anything else: the
+parameter of each chunker is searched until total bytes / chunks is within 1 % of the target. In a corpus
+with few chunks chance decides. Such a corpus is measured several times, each time with all bytes XOR another
+constant, and the results are averaged.
+Corpora: each argument is one corpus: versions (trees or files) separated by commas. A tree is one stream, the
+contents of its files in order of path, as in an archive. Files cut one by one would hide the effect of cuts,
+because many are smaller than a chunk.
 Commands: .venv/bin/python scripts/bench_dedup.py [--json OUT] [--mean KIB ...] NAME=TREE,TREE,... ...
-The results are added to those in OUT.
+New results are added to those in OUT.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ MEANS = (4 << 10, 8 << 10, 16 << 10, 64 << 10)
 RATIOS = (2, 3, 4, 5, 6, 7)
 PER_CHUNK = 20
 DRAWS = ((1_000, 64), (10_000, 8))
-"""(chunks of the corpus, draws where there are fewer)."""
+"""(chunks, draws): a corpus with fewer chunks is measured so many times."""
 Ends = list[int]
 Chunker = Callable[[bytes, float], Ends]
 
@@ -81,7 +83,7 @@ def winnowed(ratio: int) -> Chunker:
 
 
 def at_mean(chunker: Chunker, streams: list[bytes], mean: int) -> tuple[list[Ends], float]:
-    """Cuts of all streams with the parameter that gives the mean, and the mean had."""
+    """The cuts of all streams with the parameter that gives `mean`, and the mean that was reached."""
     total, size = sum(map(len, streams)), float(mean)
     for _ in range(12):
         ends = [chunker(data, size) for data in streams]
@@ -93,7 +95,7 @@ def at_mean(chunker: Chunker, streams: list[bytes], mean: int) -> tuple[list[End
 
 
 def stored(streams: list[bytes], ends: list[Ends]) -> int:
-    """Unique bytes, and PER_CHUNK for each chunk of each stream."""
+    """Unique bytes plus PER_CHUNK for each chunk of each stream."""
     seen: set[bytes] = set()
     unique = 0
     for data, cuts in zip(streams, ends, strict=True):
@@ -108,7 +110,7 @@ def stored(streams: list[bytes], ends: list[Ends]) -> int:
 
 
 def turned(streams: list[bytes], draw: int) -> list[bytes]:
-    """The same streams to whoever looks for what is equal; to a hash, others."""
+    """The streams with all bytes XOR a constant: equal ranges stay equal, and all hashes change."""
     mask = draw * 0x9D & 0xFF
     return (
         [data.translate(bytes(byte ^ mask for byte in range(256))) for data in streams] if mask else streams
@@ -116,7 +118,7 @@ def turned(streams: list[bytes], draw: int) -> list[bytes]:
 
 
 def row_for(streams: list[bytes], mean: int, chunkers: dict[str, Chunker]) -> dict[str, dict[str, float]]:
-    """Of each chunker the mean had, bytes stored, and these over the total, averaged over the draws."""
+    """For each chunker: the mean reached, bytes stored and their share of the total, averaged over draws."""
     total = sum(map(len, streams))
     draws = next((draws for chunks, draws in DRAWS if total / mean < chunks), 1)
     had, kept = dict.fromkeys(chunkers, 0.0), dict.fromkeys(chunkers, 0)

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""What single instances cost and win, beside duperemove and jdupes on the same image.
+"""Measures space won and CPU time of single instances, beside duperemove and jdupes on the same image.
 
 Question:  how much space does each tool win on the same tree, and for how much CPU?
-Metrics:   won: bytes that df shows free after against before, on a new image each time; cpu: user and system
-           seconds of the tool (the kernel compares in its name); wall seconds. Medians of interleaved runs.
-           Each run's tree is compared with the original afterwards; a tool that changed it is named.
+Metrics:   won: bytes that df shows as free after the run minus before, on a new image for each run; cpu: user
+           and system seconds of the tool, with the kernel's comparisons; wall: seconds. Medians of
+           interleaved runs. Each tree is compared with the original afterwards; the output names a tool that
+           changed it.
 Beside:    sharing (btrfs, XFS): `rdc dedupe --apply` with `jdupes -rB`; `rdc dedupe --chunks --apply` with
            `duperemove -rd`. Hard links (ext4): `rdc dedupe --hardlink --apply` with `jdupes -rL`.
-Corpora:   trees that are given; --made: a seeded tree of small identical files, large ones, and images that
-           differ by edits in place.
+Corpora:   --tree: trees; --made: a seeded tree of small identical files, large ones, and images that differ
+           by edits in place.
 Commands:  .venv/bin/python scripts/bench_dedupe.py --made
            .venv/bin/python scripts/bench_dedupe.py --tree OLD --tree NEW [--kind btrfs] [--runs 3]
-Needs root, loop devices, btrfs-progs, xfsprogs, duperemove and jdupes; the image lies in /dev/shm.
+Needs root, loop devices, btrfs-progs, xfsprogs, duperemove and jdupes. The image lies in /dev/shm.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rdc.kernel import kernel_name
-from tests.loop_images import free_bytes, mounted
+from tests.support.trees.loop_images import free_bytes, mounted
 
 MIB = 1 << 20
 RDC = (sys.executable, "-m", "rdc", "dedupe", "-q", "--no-catalog", "--apply")
@@ -65,11 +66,11 @@ class Cost:
     cpu: float
     wall: float
     sound: bool
-    """The tree holds what it held."""
+    """Whether the tree has its original contents."""
 
 
 def make_tree(top: Path) -> None:
-    """40 MiB of small identical files, 240 MiB of large ones, 3 images of 64 MiB that differ a little."""
+    """Makes 40 MiB of small identical files, 240 MiB of large ones, and 3 similar images of 64 MiB."""
     rng = random.Random(1)
     for number in range(2_000):
         content = rng.randbytes(rng.randrange(1, 16_000))
@@ -94,7 +95,7 @@ def make_tree(top: Path) -> None:
 
 
 def fill(trees: list[Path], top: Path) -> None:
-    """Copies that share nothing, with their times, and on disk before anything is measured."""
+    """Copies a tree without sharing blocks, keeps its times, and waits until it is on disk."""
     for number, tree in enumerate(trees):
         subprocess.run(["cp", "-a", "--reflink=never", tree, top / f"tree{number}"], check=True)
     subprocess.run(["sync", "-f", top], check=True)
@@ -121,7 +122,7 @@ def measure(contender: Contender, kind: str, trees: list[Path], size: int) -> Co
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Content, mode, owner and mtime of every file."""
+    """Whether content, mode, owner and mtime of every file are equal."""
     for path in _files(one):
         copy = other / path.relative_to(one)
         then, now = path.stat(), copy.stat()

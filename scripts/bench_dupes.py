@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""What finding identical files costs, beside jdupes, rdfind, fdupes and rmlint; do all find the same?
+"""Measures the search for identical files, and compares its results with those of other tools.
 
-Question:  are the groups of `rdc dupes` those of the other tools on the same tree, and at which CPU, time and
-           memory?
-Metrics:   cpu: user and system seconds; wall seconds; memory: largest resident size. Medians of runs in
-           turns, after one of each that is not counted, so that all read from the page cache. "same": the
-           groups of each tool, each file by its inode, against those of rdc.
-Beside:    jdupes -r (compares bytes) and jdupes -r -Q (digests only, 64 bits); rdfind -dryrun (SHA-1);
-           fdupes -r (MD5, then bytes); rmlint (BLAKE2b, hidden files too). Empty files are left out, names of
-           one inode count once.
-Corpora:   trees that are given.
+Question:  does `rdc dupes` find the same groups as the other tools, and at what CPU, time and memory?
+Metrics:   cpu: user and system seconds; wall: seconds; memory: largest resident size. Medians of runs in
+           turns, after one run of each tool that is not counted, so that all read from the page cache. same:
+           whether the groups of a tool, each file by its inode, equal those of rdc.
+Beside:    jdupes -r (compares bytes) and jdupes -r -Q (compares digests of 64 bits only); rdfind -dryrun
+           (SHA-1); fdupes -r (MD5, then bytes); rmlint (BLAKE2b, hidden files too). Empty files are left out.
+           Names of one inode count once.
+Corpora:   the trees given as arguments.
 Commands:  .venv/bin/python scripts/bench_dupes.py TREE [TREE ...] [--runs 5] [--skip fdupes] [--json]
-           (Debian: apt-get install jdupes rdfind fdupes rmlint; what is not there is left out and named)
+           (Debian: apt-get install jdupes rdfind fdupes rmlint; the output names tools that are missing)
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ from pathlib import Path
 RDC = (str(Path(sys.executable).parent / "rdc"), "dupes", "--no-catalog")
 
 Groups = set[frozenset[int]]
-"""Each file by its inode number."""
+"""Groups of identical files, each file by its inode number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
     name: str
     words: Callable[[str, Path], list[str]]
-    """The command for a tree, with a directory for what it insists on writing."""
+    """Makes the command from the tree and a directory for files that the tool always writes."""
     groups: Callable[[bytes, Path], Groups]
-    """From its output and that directory."""
+    """Reads the groups from the tool's output and from that directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,7 @@ def compare(tree: str, tools: list[Tool], runs: int, *, as_json: bool) -> None:
     found = {tool.name: measure(tool, tree, look=True)[1] for tool in tools}
     costs: dict[str, list[Cost]] = {tool.name: [] for tool in tools}
     for run in range(runs):
-        # Each comes after each other one as often: the one before leaves its caches.
+        # Each tool follows every other one equally often, because the previous one leaves its caches.
         for tool in tools[run % len(tools) :] + tools[: run % len(tools)]:
             costs[tool.name].append(measure(tool, tree, look=False)[0])
     for tool in tools:

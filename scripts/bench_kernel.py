@@ -1,14 +1,14 @@
-"""How fast are cuts and traits, by kernel form and by input?
+"""Measures cuts and traits by kernel variant and by input.
 
-Question: does every form keep its speed on every input, and how does it compare with what else there is?
-Metrics: GB/s (10^9 bytes of input a second of this thread's CPU time), the median of ROUNDS interleaved runs,
-so that a busy machine slows all alike; ratios are of medians. Cuts + BLAKE3 with one and two threads is wall
-time, with and without what a thread waited for a CPU.
-Beside: a plain scalar 64-bit Rabin sliding hash (bench_scalar.c), pyfastcdc and fastcdc (left out by name
-when not installed: pip install pyfastcdc fastcdc), one pass of reading memory. FastCDC skips the first bytes
-of each chunk and takes no samples; cuts here are always with the traits.
-Corpora: generated (random, runs, periods, sparse, no zero lead byte), fixtures/kernel/*.bin repeated, and the
-files and trees given as arguments, SIZE of each.
+Question: does every variant keep its speed on every input, and how does it compare with other chunkers?
+Metrics: GB/s (10^9 bytes of input per second of this thread's CPU time), the median of ROUNDS interleaved
+runs. A busy machine then slows all alike. Ratios are ratios of medians. Cuts + BLAKE3 with one and two
+threads is wall time, with and without the time that a thread waited for a CPU.
+Beside: a scalar 64-bit Rabin sliding hash (bench_scalar.c), pyfastcdc and fastcdc (pip install pyfastcdc
+fastcdc; the output names them if they are missing), and one pass of reading memory. FastCDC skips the first
+bytes of each chunk and takes no samples. The cuts of rdc always include the traits.
+Corpora: generated data (random, runs, periods, sparse, no zero lead byte), fixtures/kernel/*.bin repeated,
+and the files and trees given as arguments, SIZE of each.
 Commands: .venv/bin/python scripts/bench_kernel.py [--json OUT] [--rounds N] [--size MIB] PATH...
 """
 
@@ -35,14 +35,14 @@ sys.path.insert(0, str(ROOT))
 from rdc.chunking.chunker import Chunker  # noqa: E402
 from rdc.chunking.params import ChunkParams  # noqa: E402
 from rdc.kernel import _kernel, kernel_name  # noqa: E402
-from tests.kernel_streams import STREAMS, with_leads  # noqa: E402
+from tests.support.kernel.kernel_streams import STREAMS, with_leads  # noqa: E402
 
 SPAN = 1 << 20
 MEANS = {"16 KiB": 16 << 10, "1 KiB": 1 << 10}
 
 
 def sizes_for(mean: int) -> tuple[int, int]:
-    """min and max = 4 min; on random data the mean is 2.63 min."""
+    """The min and max (4 min) for a mean; on random data the mean is 2.63 min."""
     low = round(mean / 2.63)
     return low, 4 * low
 
@@ -81,7 +81,7 @@ def inputs(size: int, paths: list[Path]) -> dict[str, bytes]:
             with_leads(rng.randbytes(16), (rng.randint(1, 255) for _ in range(1 << 20))), size
         ),
     }
-    # As unpredictable as they are dense: repeated short pieces would be learnt by the branch predictor.
+    # Random order: the branch predictor would learn short repeated pieces.
     for kind in (
         "leads mostly 0",
         "leads 0 and 1",
@@ -122,7 +122,7 @@ def cut(data: bytes, sizes: tuple[int, int], form: str) -> None:
 
 
 def contenders() -> dict[str, Callable[[bytes, int], None]]:
-    """Everything measured, as a function of data and mean."""
+    """Every candidate as a function of data and mean."""
     library = native()
     found: dict[str, Callable[[bytes, int], None]] = {}
     for form in _kernel.usable():
@@ -159,7 +159,7 @@ def speeds(
 
 
 def cut_and_digest(data: bytes, mean: int) -> None:
-    """What signing does with bytes in memory."""
+    """Cuts and digests as signing computes them for bytes in memory."""
     chunker, view = Chunker(ChunkParams(*sizes_for(mean))), memoryview(data)
     for at in range(0, len(data), SPAN):
         chunker.feed_columns(view[at : at + SPAN])
@@ -168,14 +168,14 @@ def cut_and_digest(data: bytes, mean: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """Nanoseconds of one thread: by the clock, and of those the ones it waited for a CPU."""
+    """Nanoseconds of one thread: by the clock, and the part in which it waited for a CPU."""
 
     wall: int
     waiting: int
 
 
 def waiting_ns() -> int:
-    """Time this thread has waited in a run queue (Linux: the second number of schedstat)."""
+    """Nanoseconds that this thread has waited in a run queue (the second number of Linux's schedstat)."""
     return int(Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").read_text().split()[1])
 
 
@@ -197,10 +197,10 @@ def digest_together(data: bytes, mean: int, count: int) -> list[Took]:
 
 
 def digest_speeds(data: bytes, mean: int, rounds: int) -> dict[str, float]:
-    """GB/s of cuts + BLAKE3 by one thread, and by two over all data each.
+    """The GB/s of cuts + BLAKE3 by one thread, and by two threads over all data each.
 
-    Other programs on the machine take CPUs away: the second figure of each kind leaves out the time a thread
-    stood in a run queue. Waiting for the interpreter's lock is not left out.
+    Other programs take CPUs away, so the second figure of each kind leaves out the time a thread waited in a
+    run queue. Waiting for the interpreter's lock is not left out.
     """
     rows: dict[str, list[float]] = {}
     for _ in range(rounds):

@@ -1,5 +1,5 @@
 /* bench_scalar.c - what bench_kernel.py compares with: the scalar sliding hash, and reading memory. */
-#include "form.h"
+#include "cut/variant.h"
 
 /* A Rabin hash of the last 64 bytes, slid a byte at a time, and a cut where it is 0 under a mask: two look-ups a byte, the
  * plain chunker of the field. Returns the number of cuts. */

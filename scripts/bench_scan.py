@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""What a scan costs, beside tools that answer a part of its questions.
+"""Measures a scan, beside tools that answer a part of its questions.
 
-Question:  what does one scan cost, which tells identical files, savings of chunks at three granularities,
-           compression and where duplicates are, beside tools that only find identical files, and beside
-           backup tools, whose first backup tells the savings at one granularity; and are the answers the
-           same where the question is?
-Metrics:   cpu: user and system seconds; wall seconds; memory: the largest process. Medians of interleaved
-           runs after one that is not counted, so that files come from the page cache. Duplicate files (not
-           empty ones) and their bytes as each tool reports them; bytes of unique chunks, and compressed.
-           Memory below that of this script itself (40 MB) is not resolved.
-Beside:    jdupes, rdfind, fdupes, rmlint (files), duperemove (blocks of 128 KiB, changes nothing), restic and
-           borg (a first backup into a scratch repository: they also write what they keep, and restic
-           encrypts it). Those that are not installed are named and left out.
-Corpora:   the trees that are given; --small: so many files of 0 to 8 KiB, --big: GiB in one file of random
-           bytes, both seeded and made on the fly in --place.
+Question:  what does one scan cost? It reports identical files, savings of chunks at three granularities,
+           compression and the directories with duplicates. Beside it run tools that only find identical
+           files, and backup tools, whose first backup shows the savings at one granularity. Do all agree
+           where they answer the same question?
+Metrics:   cpu: user and system seconds; wall: seconds; memory: the largest process. Medians of interleaved
+           runs, after one that is not counted, so that files come from the page cache. Duplicate files (not
+           empty ones) and their bytes as each tool reports them; bytes of unique chunks, plain and
+           compressed. Memory below that of this script (40 MB) is not resolved.
+Beside:    jdupes, rdfind, fdupes, rmlint (files); duperemove (blocks of 128 KiB, read-only); restic and borg
+           (a first backup into a scratch repository, which they also write; restic encrypts it). The output
+           names tools that are missing.
+Corpora:   the trees given as arguments; --small: so many files of 0 to 8 KiB; --big: one file of so many GiB
+           of random bytes. Both are seeded and made in --place.
 Commands:  .venv/bin/python scripts/bench_scan.py TREE... [--runs 3] [--json FILE]
            .venv/bin/python scripts/bench_scan.py --small 20000 --big 2 --place /dev/shm --only rdc
 """
@@ -43,13 +43,13 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """None where a tool does not say."""
+    """What a tool reports. None: it does not say."""
 
     duplicate_files: int | None = None
-    """Files beyond the first of each group, empty ones left out."""
+    """Files beyond the first of each group of identical ones, without empty files."""
     duplicate_bytes: int | None = None
     kept: int | None = None
-    """Bytes of unique chunks."""
+    """The bytes of unique chunks."""
     compressed: int | None = None
 
 
@@ -57,11 +57,11 @@ class Answer:
 class Tool:
     name: str
     words: Callable[[Path, Path], list[str]]
-    """The command for a tree and an empty scratch directory."""
+    """Makes the command from the tree and an empty scratch directory."""
     answer: Callable[[str], Answer]
-    """From its output."""
+    """Reads the answer from the tool's output."""
     before: Callable[[Path], list[str]] | None = None
-    """A command that makes its repository; not measured."""
+    """Makes the repository of a backup tool; not measured."""
 
 
 @dataclass(slots=True)
@@ -291,7 +291,7 @@ def main() -> None:
                 everything.append(one)
                 a = one.answer
                 if one.tool.startswith("rdc") and a.duplicate_files is not None:
-                    # The report counts empty files as identical, the other tools pass them over.
+                    # The report counts empty files as identical; the other tools ignore them.
                     a = replace(a, duplicate_files=a.duplicate_files - max(0, sizes.count(0) - 1))
                     one.answer = a
                 print(

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "form.h"
+#include "cut/variant.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -17,7 +17,7 @@ static int by_value(const void *left, const void *right)
 EXPORT size_t features(const uint8_t *p, size_t n, unsigned below, uint64_t *out)
 {
     static uint8_t lead[RDC_BLOCK];
-    static uint16_t at[RDC_PLACES];
+    static uint16_t at[RDC_POSITIONS];
     static uint64_t low[RDC_BLOCK];
     size_t count = 0, distinct = 0;
     p += RDC_LOW_WINDOW;

@@ -1,13 +1,13 @@
-"""How well do traits find similar files, and what does the index of a million files cost?
+"""Measures how well traits find similar files, and what an index of a million files costs.
 
-Questions: which samples (twelve or sixteen of six bits, how many matches), of which features (windows or
-chunks), find versions of files, and how many unrelated files pass? Bit planes, or inverted lists?
-Metrics: recall, the part of file pairs with at least so many matches, by their true Jaccard resemblance: of
-all windows with lead < 4 that a file has, and of its chunks of 1 KiB; false candidates a million, of pairs of
-files with nothing in common. Bytes a file (allocated, and resident), milliseconds a query: median and worst,
-CPU time, over queries that find nothing, little, or a flood of files with equal traits.
+Questions: which samples (twelve or sixteen of six bits, how many matches) of which features (windows or
+chunks) find versions of files, and how many unrelated files pass? Are bit planes or inverted lists better?
+Metrics: recall is the share of file pairs with at least so many matches, by their true Jaccard resemblance:
+of all windows with lead < 4 of a file, and of its chunks of 1 KiB. False candidates per million pairs of
+files with nothing in common. Bytes per file, allocated and resident. Milliseconds of CPU per query, median
+and worst, over queries that find nothing, little, or a flood of files with equal traits.
 Pairs: files that differ between two versions of a tree; and files of these trees in which runs of lines (or
-of 4 KiB) were replaced by other files' until little was left, so that every resemblance occurs.
+of 4 KiB) were replaced by those of other files until little was left, so that every resemblance occurs.
 Commands: .venv/bin/python scripts/bench_similarity.py [--json OUT] [--files N] NAME=OLD,NEW ...
 """
 
@@ -59,13 +59,17 @@ MULTIPLIERS = array(
 
 
 class Native:
-    """bench_similarity.c, and the kernel's plain form for it."""
+    """The functions of bench_similarity.c, built with the kernel's scalar variant."""
 
     def __init__(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             library = Path(folder) / "similarity.so"
             kernel = ROOT / "rdc" / "kernel"
-            sources = [ROOT / "scripts" / "bench_similarity.c", kernel / "plain.c", kernel / "traits.c"]
+            sources = [
+                ROOT / "scripts" / "bench_similarity.c",
+                kernel / "cut/scalar.c",
+                kernel / "cut/traits.c",
+            ]
             command = ["cc", "-O3", "-std=c11", "-shared", "-fPIC", f"-I{kernel}", *map(str, sources)]
             subprocess.run([*command, "-o", str(library)], check=True)
             self._c = ctypes.CDLL(str(library))
@@ -88,7 +92,7 @@ class Native:
         return bytes(out)
 
     def lists(self, packed: bytes, files: int) -> dict[str, tuple[float, Callable[[bytes], int]]]:
-        """Both forms of inverted lists: bytes a file, and a query."""
+        """Both variants of inverted lists: bytes per file, and a function that queries."""
         blocks, n = -(-files // 65_536), ctypes.c_size_t(files)
         start, place = array("I", bytes(4 * 770 * blocks)), array("I", bytes(4 * 769 * blocks))
         offset, gap = array("H", bytes(24 * 65_536 * blocks)), array("B", bytes(36 * files))
@@ -118,16 +122,16 @@ NATIVE = Native()
 
 @dataclass(frozen=True)
 class Described:
-    """A file as each method sees it."""
+    """The samples of one file by each method."""
 
     truth: array[int]
     chunks: array[int]
     windows: bytes
     sixteen: bytes
     whole: bytes
-    """Samples of 16 KiB chunks."""
+    """Samples of chunks of 16 KiB."""
     fine: bytes
-    """Samples of 1 KiB chunks."""
+    """Samples of chunks of 1 KiB."""
 
 
 def chunk_names(data: bytes, mean: int) -> array[int]:
@@ -141,7 +145,7 @@ def chunk_names(data: bytes, mean: int) -> array[int]:
 
 
 def describe(data: bytes) -> Described | None:
-    """None without features."""
+    """The samples of a file. None: it has no features."""
     truth = NATIVE.features(data, 4)
     features = truth if len(data) < 65_536 else NATIVE.features(data, 1)
     if not features:
@@ -184,7 +188,7 @@ def files_of(top: Path) -> dict[str, int]:
 
 
 def changed_pairs(old: Path, new: Path, rng: random.Random) -> Iterator[tuple[bytes, bytes]]:
-    """Files of one name that differ between two versions."""
+    """Pairs of files that have the same path in two versions and differ."""
     olds, news = files_of(old), files_of(new)
     names = [name for name in olds if name in news]
     rng.shuffle(names)
@@ -201,7 +205,7 @@ def changed_pairs(old: Path, new: Path, rng: random.Random) -> Iterator[tuple[by
 
 
 def mixed_pairs(top: Path, rng: random.Random) -> Iterator[tuple[bytes, bytes]]:
-    """Files of a tree, and the same with runs of lines (or of 4 KiB) replaced by those of others."""
+    """Pairs of a file and its copy with runs of lines (or of 4 KiB) replaced by those of other files."""
     sizes = files_of(top)
     for low, high in (SMALL, (LARGE[0], 2 << 20)):
         names = [name for name, size in sizes.items() if low <= size <= high]
@@ -210,7 +214,7 @@ def mixed_pairs(top: Path, rng: random.Random) -> Iterator[tuple[bytes, bytes]]:
         for _ in range(PAIRS_OF_ONE_TREE // 2):
             data, other = ((top / name).read_bytes() for name in rng.sample(names, 2))
             one, two = pieces(data), pieces(other)
-            # Each replaced run costs its ends too: draw how much is kept evenly over the resemblance.
+            # A replaced run loses its ends too, so the part that stays is drawn evenly over the resemblance.
             kept = 2 * (j := rng.random()) / (1 + j)
             run = max(1, len(one) // rng.choice((3, 10, 30)))
             for start in range(0, len(one), run):
@@ -221,8 +225,8 @@ def mixed_pairs(top: Path, rng: random.Random) -> Iterator[tuple[bytes, bytes]]:
 
 
 def grown_pairs(top: Path, rng: random.Random) -> Iterator[tuple[bytes, bytes]]:
-    """Files of a tree of 24 to 64 KiB, and the same with runs taken out and those of others put in, which
-    makes them 64 KiB and more."""
+    """Pairs of a file of 24 to 64 KiB and its changed copy of 64 KiB or more. The copy lacks some runs and
+    has runs of other files."""
     sizes = files_of(top)
     names = [name for name, size in sizes.items() if BORDER[0] <= size < BORDER[1]]
     others = [name for name, size in sizes.items() if 8_000 < size < 400_000]
@@ -242,8 +246,8 @@ def grown_pairs(top: Path, rng: random.Random) -> Iterator[tuple[bytes, bytes]]:
 
 
 def recall_across(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, Any]:
-    """Recall by resemblance of windows where one file is smaller than 64 KiB, by what a signature has and by
-    the smaller one's coarse traits."""
+    """Recall by resemblance of windows if one file is smaller than 64 KiB: with the traits of both
+    signatures, and with the smaller file's coarse traits."""
     bins: dict[int, list[tuple[bool, bool]]] = {}
     for small, large in pairs:
         one, two = describe(small), describe(large)
@@ -270,7 +274,7 @@ def pieces(data: bytes) -> list[bytes]:
 
 
 def recall_of(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, Any]:
-    """Recall by size class and resemblance; and the kernel's traits must be the ones computed here."""
+    """Recall by size class and resemblance. Checks that the kernel's traits equal those computed here."""
     bins: dict[tuple[str, str, int], list[dict[str, bool]]] = {}
     for a, b in pairs:
         one, two = describe(a), describe(b)
@@ -298,7 +302,8 @@ def recall_of(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, Any]:
 
 
 def false_candidates(trees: list[Path], rng: random.Random) -> dict[str, Any]:
-    """Of pairs of files of one tree whose windows have nothing in common, those that pass, a million."""
+    """How many of a million pairs of unrelated files pass as similar. Unrelated: they have no window in
+    common."""
     report: dict[str, Any] = {}
     for kind, (low, high) in (("2-20 KB", SMALL), ("64 KiB and more", LARGE)):
         described = []
@@ -313,7 +318,7 @@ def false_candidates(trees: list[Path], rng: random.Random) -> dict[str, Any]:
                 for b in group[:i]:
                     hits = found(a, b)
                     if not any(hits.values()):
-                        pairs += 1  # its resemblance does not matter unless it is to be left out
+                        pairs += 1  # a pair that no method finds counts, whatever its resemblance
                     elif NATIVE.jaccard(a.truth, b.truth) < 0.02:
                         pairs += 1
                         for name in METHODS:
@@ -345,7 +350,7 @@ def timed(call: Callable[[bytes], object], queries: list[bytes]) -> dict[str, fl
 
 
 def cost(files: int, rng: random.Random) -> dict[str, Any]:
-    """Of an index of so many files: unrelated ones, and floods of equal traits."""
+    """Memory and query times of an index of so many files: unrelated ones, and floods of equal traits."""
     report: dict[str, Any] = {"files": files}
     flood = rng.randbytes(9)
     contents: dict[str, Callable[[int], tuple[bytes, int]]] = {
@@ -369,7 +374,7 @@ def cost(files: int, rng: random.Random) -> dict[str, Any]:
 
         row: dict[str, Any]
         row = report[name] = {"bytes a file": round(index.memory / files, 2), "built in s": round(built, 2)}
-        if len(report) == 2:  # later ones take what earlier ones gave back
+        if len(report) == 2:  # later indexes reuse memory that earlier ones freed
             row["resident bytes a file"] = round((resident() - before) / files, 2)
         row |= timed(ask, queries)
         many = [Traits(rng.randbytes(9)) for _ in range(256)]
@@ -388,7 +393,7 @@ def cost(files: int, rng: random.Random) -> dict[str, Any]:
                 }
         packed = b"".join(traits for traits, _ in columns)
         for form, (size, call) in NATIVE.lists(packed, files).items():
-            # With the number and size of each file and a table to find it again, as the index has them.
+            # Like the index, the lists have each file's number and size, and a table to look it up.
             row[form] = {"bytes a file": round(size, 2)} | timed(call, queries)
         print(name, json.dumps(row), flush=True)
     return report
@@ -396,7 +401,7 @@ def cost(files: int, rng: random.Random) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class OpenedDatabase:
-    """As much of a Catalog as SimilarFiles needs."""
+    """The part of a Catalog that SimilarFiles needs."""
 
     connection: sqlite3.Connection
 
@@ -408,7 +413,7 @@ class OpenedDatabase:
 
 
 def catalog_cost(files: int, rng: random.Random) -> dict[str, Any]:
-    """The first question to a catalog of so many small files, and a later one."""
+    """Times of the first query to a catalog of so many small files, and of a later one."""
     from rdc.catalog.database import Database
 
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
@@ -467,7 +472,7 @@ def main() -> None:
     report: dict[str, Any] = {}
     trees = [[Path(path) for path in tree.partition("=")[2].split(",")] for tree in options.trees]
     if trees:
-        # A pair at a time: the files of all trees are gigabytes.
+        # One pair at a time, because the files of all trees take gigabytes.
         report["versions"] = recall_of(pair for old, new in trees for pair in changed_pairs(old, new, rng))
         report["mixed"] = recall_of(pair for old, _ in trees for pair in mixed_pairs(old, rng))
         report["grown across 64 KiB"] = recall_across(

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""What a sync costs, beside rsync: bytes on the wire, CPU of both sides, time, memory, round trips.
+"""Measures a sync beside rsync: bytes on the wire, CPU of both sides, time, memory, round trips.
 
 Question:  what does rdc cost and save where people use rsync: an update from one release to the next, a run
-           that finds nothing to do, a first copy of many small files and of one big one?
-Metrics:   wire: bytes both ways through the pipe; cpu: user and system seconds of both sides together,
-           without those of the stand-in for ssh; wall seconds; memory: the largest process of all; trips: how
-           often the stream turned its direction, halved. Medians of interleaved runs, each into a fresh
-           directory. The stand-in for ssh relays the pipe and costs both the same.
-Beside:    `rdc sync` and `rsync -a --fsync`; `rdc sync --no-fsync` and `rsync -a`; through the pipe rsync
-           compresses (-z), as rdc does, unless --plain is given. A run has a new, empty catalog.
-Corpora:   pairs OLD:NEW of trees that are given; --first: so many files of 0 to 8 KiB of text, and --big: one
-           file of random bytes, both seeded and made on the fly; --unchanged: a tree that is given.
+           that finds nothing to do, a first copy of many small files and of one big file?
+Metrics:   wire: bytes both ways through the pipe; cpu: user and system seconds of both sides, without those
+           of the stand-in for ssh; wall: seconds; memory: the largest process; trips: how often the stream
+           turned its direction, halved. Medians of interleaved runs, each into a fresh directory. The
+           stand-in for ssh relays the pipe and costs both tools the same.
+Beside:    `rdc sync` with `rsync -a --fsync`; `rdc sync --no-fsync` with `rsync -a`. Through the pipe rsync
+           compresses (-z), as rdc does, unless --plain is given. Each run has a new, empty catalog.
+Corpora:   --pair: trees OLD:NEW; --first: so many files of 0 to 8 KiB of text; --big: one file of random
+           bytes; --unchanged: a tree. Files of --first and --big are seeded and made for the run.
 Commands:  .venv/bin/python scripts/bench_sync.py --pair OLD:NEW [--pair ...] [--unchanged TREE]
            .venv/bin/python scripts/bench_sync.py --first 20000 --big 1 [--runs 5] [--no-pipe] [--json]
 """
@@ -35,9 +35,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rdc.kernel import kernel_name
-from tests.syncing import FAR, RDC
+from tests.support.running.syncing import FAR, RDC
 
-RELAY = Path(__file__).parents[1] / "tests" / "relay_ssh.py"
+RELAY = Path(__file__).parents[1] / "tests" / "support" / "children" / "relay_ssh.py"
 SAMPLE_SECONDS = 0.02
 MIB = 1 << 20
 
@@ -47,7 +47,7 @@ class Case:
     name: str
     new: Path
     old: Path | None
-    """What the destination holds before; None: nothing."""
+    """The destination's tree before the run. None: it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Contender:
 @dataclass(frozen=True, slots=True)
 class Cost:
     wire: int
-    """0 without a pipe."""
+    """Bytes both ways; 0 without a pipe."""
     cpu: float
     wall: float
     memory: int
@@ -69,7 +69,7 @@ class Cost:
 
 
 class Peak(threading.Thread):
-    """Samples the largest peak of a process and those it started, the stand-in for ssh apart."""
+    """Samples the peak memory of a process and of those it started, without the stand-in for ssh."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -136,7 +136,7 @@ def measure(contender: Contender, case: Case, place: Path, *, verify: bool) -> C
     environment = {**os.environ, "RDC_CATALOG": str(catalog)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     if "--fsync" in words or (not contender.rsync and "--no-fsync" not in words):
-        os.sync()  # what was copied before is nobody's to write
+        os.sync()  # so that no run pays for what was copied before
     began = time.monotonic()
     child = subprocess.Popen(words, env=environment)
     peak = Peak(child.pid)
@@ -243,7 +243,7 @@ def main() -> None:
 def compare(case: Case, place: Path, runs: int, pair: tuple[Contender, Contender]) -> tuple[Cost, Cost]:
     costs: list[list[Cost]] = [[], []]
     for run in range(runs):
-        # Whoever goes first changes from run to run: the second one finds warmer caches.
+        # The order changes from run to run, because the second tool finds warmer caches.
         for index in (0, 1) if run % 2 == 0 else (1, 0):
             costs[index].append(measure(pair[index], case, place, verify=run == 0))
     return median(costs[0]), median(costs[1])

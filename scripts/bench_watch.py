@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How long an edit takes to arrive through `rdc watch`, and what it costs on the wire.
+"""Measures how long an edit takes to arrive through `rdc watch`, and its bytes on the wire.
 
-Question: a file of 4 KB in a large tree is edited; how soon has the destination got it, for how many bytes?
-Metrics: seconds from the write's end until the destination's file has the new content (looked at every 2 ms),
-bytes both ways of the turns it took. A tree is copied by hard links, edited files get inodes of their own.
+Question: a file of 4 KB in a large tree is edited; when does the destination have it, and for how many bytes?
+Metrics: seconds from the end of the write until the destination's file has the new content (polled every
+2 ms); bytes both ways of the turns it took. A tree is copied by hard links; edited files get new inodes.
 Commands: scripts/bench_watch.py --tree TREE --place DIR [--edits N] [--far LINE]
-LINE is where the other side is: child (the default), daemon or shell, or daemon-source and shell-source for a
-source that is there.
+LINE says where the other side is: child (the default), daemon or shell; daemon-source and shell-source mean
+that the source is there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.watching import DaemonLine, Line, ShellLine
+from tests.support.running.watching import DaemonLine, Line, ShellLine
 
 EDIT_BYTES = 4096
 
@@ -117,7 +117,7 @@ def measure(source: Path, destination: Path, edits: int, line: Line | None, *, f
 
 
 def rewrite(path: Path, content: bytes) -> None:
-    """A file of its own in place of a hard link."""
+    """Replaces a hard link by a file of its own."""
     beside = path.with_name(path.name + ".new")
     beside.write_bytes(content)
     beside.replace(path)

@@ -1,10 +1,12 @@
-"""Bytes on the wire from one version of a tree to the next, rdc against rsync: bench_wire.py OLD NEW...
+"""Measures bytes on the wire from one version of a tree to the next, rdc against rsync.
 
-Each pair runs with the mtimes as they are and with fresh ones (every file of the old version touched). The
-bytes are those of both directions, as a counting stand-in for ssh saw them; CPU is user and system time of
-both sides, and of the far one alone, medians of --runs. OLD is copied to --scratch first; rdc's catalog is
-empty. Beside them stand the patches that zstd and xdelta3 make of both versions as tars, where these programs
-are installed.
+Command: .venv/bin/python scripts/bench_wire.py OLD NEW...
+
+Each pair runs with the mtimes of the files and with fresh ones, as if every file of the old version had been
+touched. A counting stand-in for ssh counts the bytes of both directions. CPU is user and system time of both
+sides, and of the far side alone, as medians of --runs. OLD is copied to --scratch first, and the catalog of
+rdc is empty. The table also has the patches that zstd and xdelta3 make of both versions as tars, if these
+programs are installed.
 """
 
 from __future__ import annotations
@@ -24,18 +26,18 @@ from pathlib import Path
 from statistics import median
 
 TOP = Path(__file__).resolve().parent.parent
-RELAY = TOP / "tests" / "relay_ssh.py"
+RELAY = TOP / "tests" / "support" / "children" / "relay_ssh.py"
 RDC = str(Path(sys.executable).with_name("rdc"))
-"""As it was installed beside the Python that runs this."""
+"""The rdc that is installed beside the Python that runs this script."""
 FRESH_NS = 1_000_000_000 * 10**9
-"""The mtime of every file where mtimes are fresh: equal to that of none of the new version."""
+"""The fresh mtime of every old file. No file of the new version has it."""
 
 TOOLS = ("rsync -a", "rsync -a -z", "rsync -a -z --zc=zstd", "rdc")
 
 ZSTD, XDELTA = "zstd --patch-from -19 --long", "xdelta3 -9"
 DELTAS = (ZSTD, XDELTA)
-"""What knows both versions and asks nothing: sizes of patches between tars whose entries are sorted and alike
-but for their contents. A bound to compare with, not a way to sync."""
+"""Tools that read both versions in one place. Their patches between tars, whose entries are sorted and differ
+only in content, are a bound to compare with, not a way to sync."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +79,13 @@ def measured(pair: str, mtimes: str, tool: str, source: Path, destination: Path,
 
 
 def _cpu_seconds() -> float:
-    """Of all that was waited for so far."""
+    """CPU seconds of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def patched(tool: str, old: Path, new: Path, patch: Path) -> tuple[int, float]:
-    """Bytes of the patch from one tar to the other, and CPU seconds of making it."""
+    """The bytes of the patch from one tar to the other, and the CPU seconds to make it."""
     if tool == ZSTD:
         argv = ["zstd", "-q", "-f", f"--patch-from={old}", "-19", "--long=31", str(new), "-o", str(patch)]
     else:
@@ -95,7 +97,7 @@ def patched(tool: str, old: Path, new: Path, patch: Path) -> tuple[int, float]:
 
 
 def deltas(old: Path, new: Path, scratch: Path, tools: Sequence[str]) -> list[Row]:
-    """A row for each of `tools`; with no bytes where the program is not installed."""
+    """One row per tool; 0 bytes if the program is not installed."""
     rows, tars = [], {old: scratch / "old.tar", new: scratch / "new.tar"}
     for tool in tools:
         up, spent = 0, 0.0
@@ -115,7 +117,7 @@ def touch(tree: Path) -> None:
 
 
 def differences(one: Path, other: Path) -> str:
-    """What is missing or different in `other`, without what only it has."""
+    """What `other` lacks or has in another version. Entries that only `other` has do not count."""
     argv = ["rsync", "-an", "--checksum", "-i", f"{one}/", f"{other}/"]
     return subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True).stdout
 
@@ -123,7 +125,7 @@ def differences(one: Path, other: Path) -> str:
 def compare(
     old: Path, new: Path, scratch: Path, tools: Sequence[str], mtimes: Sequence[str], runs: int, stats: bool
 ) -> list[Row]:
-    """A row for each tool and way of mtimes; the tools run in turns."""
+    """One row per tool and kind of mtimes; the tools run in turns."""
     rows = []
     pair = f"{old.parent.name} {old.name} > {new.name}"
     destination = scratch / "destination"
@@ -144,7 +146,7 @@ def compare(
 
 
 def typical(runs: Sequence[Row]) -> Row:
-    """The run of median bytes, the medians of CPU, and the most round trips."""
+    """The run with median bytes, with the median CPU seconds and the most round trips of all runs."""
     middle = sorted(runs, key=lambda row: row.wire)[len(runs) // 2]
     trips = [row.round_trips for row in runs if row.round_trips is not None]
     return replace(

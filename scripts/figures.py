@@ -1,12 +1,11 @@
-"""Draw the SVG figures of fixtures/figures from the bench results in fixtures/bench, and from nothing else.
+"""Draws the SVG figures in fixtures/figures from the measurements in fixtures/bench alone.
 
-A figure is horizontal bars in groups, or a few curves: no drawing library is worth a dependency for that.
+A figure has horizontal bars in groups, or a few curves. That does not justify a dependency on a library.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ LABEL, PLOT, BAR, GAP = 210, 520, 12, 10
 
 
 def bars(title: str, unit: str, groups: Mapping[str, Mapping[str, float]], start: float = 0) -> str:
-    """Groups of bars from `start` on; every group has the same series, whose colours the legend names."""
+    """Groups of bars from `start` on. Every group has the same series; the legend names their colours."""
     series = list(next(iter(groups.values())))
     top = max(value for group in groups.values() for value in group.values())
     scale = PLOT / (top - start)
@@ -53,7 +52,7 @@ def bars(title: str, unit: str, groups: Mapping[str, Mapping[str, float]], start
 
 
 def curves(title: str, across: str, panels: Mapping[str, Mapping[str, Mapping[float, float]]]) -> str:
-    """Panels side by side, with the same curves from 0 to 1 both ways; the legend names each once."""
+    """Panels side by side with the same curves, from 0 to 1 on both axes. The legend names each once."""
     series = list(next(iter(panels.values())))
     side, between, top = 340, 50, 64 + 18 * ((len(series) + 1) // 2)
     parts = []
@@ -88,7 +87,7 @@ def curves(title: str, across: str, panels: Mapping[str, Mapping[str, Mapping[fl
 
 
 def kernel_speed(report: Mapping[str, Any]) -> str:
-    """Cuts by input and form at 16 KiB mean; runs of zeros would dwarf the rest and stay out."""
+    """Speed of cuts by input and variant at a mean of 16 KiB. Runs of zeros would dwarf the rest."""
     rows = report["cuts"]["16 KiB"]
     groups = {
         name: {what: speed for what, speed in row.items() if what != "read memory"}
@@ -99,8 +98,8 @@ def kernel_speed(report: Mapping[str, Any]) -> str:
 
 
 def dedup(report: Mapping[str, Any]) -> str:
-    """Unique bytes by chunker at the means that surveys and syncs use; fixed blocks, at twice FastCDC's and
-    more on most corpora, stay out."""
+    """Unique bytes by chunker at the means that surveys and syncs use. Fixed blocks are left out: on most
+    corpora they need at least twice FastCDC's bytes."""
     groups = {
         f"{corpus}, {mean}": {
             label: 100 * values["of FastCDC"]
@@ -115,38 +114,8 @@ def dedup(report: Mapping[str, Any]) -> str:
     )
 
 
-CORPORA = {
-    "django": "Django 4.2.1, .2, .16",
-    "typescript": "TypeScript 5.8.2, 5.8.3, 5.9.2, 5.9.3",
-    "numpy": "numpy 2.2.5, 2.2.6 (binaries)",
-    "mui": "MUI 7.3.8, 7.3.9",
-    "libreoffice": "LibreOffice 7.4.7 u13, u14 (rebuilt binaries)",
-    "opencv": "OpenCV for Python 4.9.0, 4.10.0 (binaries)",
-    "pyarrow": "pyarrow 19.0.0, 19.0.1 (binaries)",
-    "synth-sqlite": "a generated SQLite database, changed in place",
-    "linux": "Linux 6.1.190, 6.1.192",
-}
-
-
-def dedup_table(report: Mapping[str, Any]) -> str:
-    """The table of rdc/signature/FORMAT.md: per cent of FastCDC's unique bytes."""
-    labels = [label for label in next(iter(report.values()))["4 KiB"] if label != "FastCDC"]
-    heads = [label if label == "max = 2 min" else label.removeprefix("max = ") for label in labels]
-    lines = ["| corpus | mean | " + " | ".join(heads) + " |", "|" + "---|" * (len(labels) + 2)]
-    logs = dict.fromkeys(labels, 0.0)
-    for corpus, name in CORPORA.items():
-        for i, (mean, row) in enumerate(report[corpus].items()):
-            cells = [f"{100 * row[label]['of FastCDC']:.1f}" for label in labels]
-            lines.append(f"| {name if i == 0 else ''} | {mean} | " + " | ".join(cells) + " |")
-            for label in labels:
-                logs[label] += math.log(row[label]["of FastCDC"])
-    rows = sum(map(len, report.values()))
-    means = [f"{100 * math.exp(total / rows):.2f}" for total in logs.values()]
-    return "\n".join([*lines, "| geometric mean | | " + " | ".join(means) + " |"]) + "\n"
-
-
 def recall(report: Mapping[str, Any]) -> str:
-    """Recall of mixed files by resemblance; each method with what it lets pass of unrelated files."""
+    """Recall of mixed files by resemblance, each method with its false candidates among unrelated files."""
     kinds = ("2-20 KB", "64 KiB and more")
     wrong = [report["false candidates a million"][kind] for kind in kinds]
     panels = {
@@ -167,7 +136,7 @@ def recall(report: Mapping[str, Any]) -> str:
 
 
 def figures() -> dict[str, str]:
-    """Every figure by file name."""
+    """All figures by file name."""
 
     def load(name: str) -> Any:
         return json.loads((BENCH / name).read_text())

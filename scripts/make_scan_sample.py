@@ -1,9 +1,9 @@
-"""Writes fixtures/scan/sample.json: an invented scan report with everything that one can hold.
+"""Writes fixtures/scan/sample.json: an invented scan report that uses everything a report may hold.
 
     .venv/bin/python scripts/make_scan_sample.py
 
-The figures fit together as in a real report (directories add up, overlaps are below what directories
-hold), so that reports and pages can be tried without a scan.
+The figures are consistent as in a real report: directories add up, and overlaps are smaller than the
+directories. So reports and pages can be tried without a scan.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rdc.model.scan import (
     SimilarGroup,
     TypeSummary,
 )
-from rdc.report.scan_json import scan_json
+from rdc.report.scan.json_document import scan_json
 
 TARGET = Path(__file__).parent.parent / "fixtures" / "scan" / "sample.json"
 
@@ -48,7 +48,7 @@ OWN = {
     "data/backups/caf\N{LATIN SMALL LETTER E WITH ACUTE}": (40, 61_000_000, 12_000_000),
     "data/logs": (730, 410_000_000, 33_000_000),
 }
-"""Directory: files, bytes and duplicate bytes of what is directly in it."""
+"""For each directory: number, bytes and duplicate bytes of the files directly in it."""
 
 
 def directories() -> list[DirectorySummary]:
@@ -61,7 +61,7 @@ def directories() -> list[DirectorySummary]:
 
 
 def sizes(mean: int, chunks: int, unique_bytes: int) -> tuple[Bin, ...]:
-    """A made-up bell over powers of two around the mean."""
+    """An invented bell curve over powers of two around the mean."""
     shares = {mean // 8: 0.02, mean // 4: 0.05, mean // 2: 0.18, mean: 0.36, 2 * mean: 0.31, 4 * mean: 0.08}
     weights = {upto: share * upto for upto, share in shares.items()}
     return tuple(

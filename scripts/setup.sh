@@ -1,4 +1,4 @@
-# Sourced by scripts/rdc and scripts/test: makes .venv and installs rdc into it when anything it is built from changed.
+# Sourced by the other scripts: makes .venv, and installs rdc into it if anything that rdc is built from has changed.
 # setup EXTRA   EXTRA is "" or a name of [project.optional-dependencies].
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -6,8 +6,8 @@ venv=$top/.venv
 
 fail() { printf 'rdc setup: %s\n' "$*" >&2; exit 1; }
 
-# Whether nothing that the installed copy depends on was touched since it was made, by the change times of files
-# (which cp -p does not carry over) and of directories. This is what every run of scripts/rdc waits for.
+# Whether the installed copy is newer than everything it depends on. Compares change times of files and directories,
+# which cp -p does not preserve. Every run of scripts/rdc waits for this check.
 unchanged() {
   [ -z "${PYTHON:-}" ] && [ "$(cat "$venv/place" 2>/dev/null)" = "$top" ] && [ -e "$venv/stamp-$1" ] &&
     [ -z "$(find "$top/pyproject.toml" "$top/scripts/bin/rdc" "$top/rdc" \( -name __pycache__ -prune \) -o \( -type d -o -name '*.c' \
@@ -31,8 +31,8 @@ setup() {
   if [ "$(cat "$venv/stamp-$extra" 2>/dev/null)" != "$stamp" ]; then
     printf 'rdc setup: installing into %s, which takes up to a minute\n' "$venv" >&2
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv" >&2 || fail "could not create $venv"
-    # Python 3.11 puts it there, and code of it runs at every start of Python in .venv, for 0.6 ms. What builds
-    # rdc is pip's own copy.
+    # Python 3.11 installs setuptools into .venv, where it adds 0.6 ms to every start of Python. pip builds rdc with a
+    # copy of its own.
     ! "$venv/bin/python" -c 'import setuptools' 2>/dev/null ||
       "$venv/bin/python" -m pip uninstall --quiet --disable-pip-version-check --yes setuptools >&2
     rm -f "$venv"/stamp-*
@@ -40,14 +40,14 @@ setup() {
     [ -z "$extra" ] || target="$top[$extra]"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$target" >&2 ||
       fail "installation into $venv failed; the lines above say why"
-    # Without this every start compiles all of rdc where Python may not write beside its sources.
+    # Without this, every start compiles all of rdc if Python may not write beside the sources.
     "$venv/bin/python" -m compileall -q "$top/rdc" >&2 || true
     printf '%s\n' "$stamp" >"$venv/stamp-$extra"
-    # Whatever an extra installs includes what the plain installation needs.
+    # An extra includes all that the plain installation needs.
     printf '%s\n' "$stamp" >"$venv/stamp-"
   fi
   printf '%s\n' "$top" >"$venv/place"
-  # Of before the sources were read: what is edited meanwhile is newer.
+  # The time before the sources were read: a file that is edited meanwhile is newer.
   touch -r "$begun" "$venv/stamp-$extra"
   rm -f "$begun"
 }

@@ -1,6 +1,6 @@
-"""scripts/soak kills [--minutes N] [--seed S]: kill -9 either end of syncs, again and again.
+"""scripts/soak kills [--minutes N | --kills N] [--seed S]: kills either side of syncs with SIGKILL.
 
-After each kill every path must be wholly old or wholly new, and the next run must finish and leave nothing.
+After each kill every path must be wholly old or wholly new. The next run must finish and leave nothing over.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.killed_sync import Killer, Scene
+from tests.support.running.killed_sync import Killer, Scene
 
 
 def main() -> None:
@@ -19,6 +19,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--kills", type=int, default=0, help="end after so many, however long they take")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     end = time.monotonic() + 60 * given.minutes
@@ -26,7 +27,7 @@ def main() -> None:
         os.environ["RDC_CATALOG"] = f"{top}/catalog"
         killer = Killer(Scene(Path(top)), given.seed)
         said = 0.0
-        while time.monotonic() < end:
+        while killer.tally.kills < given.kills if given.kills else time.monotonic() < end:
             killer.kill_once()
             if time.monotonic() - said > 30:
                 said = time.monotonic()

@@ -1,7 +1,7 @@
-"""scripts/soak messages [--minutes N] [--seed S] [--attempts N]: sessions whose messages are tampered with.
+"""scripts/soak messages [--minutes N] [--seed S] [--attempts N]: sessions with altered messages.
 
-Each attempt ends as a session may: with an error of rdc's own, in bounded time and memory. No content comes
-out wrong, and nothing outside of the destination is touched. Seed and scene say all of an attempt.
+Each attempt ends as a session may: normally or with an error of rdc, in bounded time and memory. No content
+is wrong, and nothing outside the destination changes. Seed and scene determine an attempt.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.tampered_session import SCENES, Tampering
+from tests.support.wire.tampered_session import SCENES, Tampering
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""scripts/soak stream [--minutes N] [--seed S]: cut streams anywhere and flip single bits in them.
+"""scripts/soak stream [--minutes N] [--seed S]: cuts streams at random offsets and flips single bits.
 
-After a cut every path is old or new, after a changed bit no content is wrong, and no error is internal.
+After a cut every path is old or new. After a flipped bit no content is wrong. No error is an internal one.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections import Counter
 from pathlib import Path
 
 from rdc.errors import ExitCode
-from tests.damaged_sync import HELD, WANTED, Attempt
-from tests.syncing import Way
-from tests.trees import write_tree
+from tests.support.running.damaged_sync import HELD, WANTED, Attempt
+from tests.support.running.syncing import Way
+from tests.support.trees.trees import write_tree
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
         totals = [attempt.total() for attempt in attempts]
         while time.monotonic() < end:
             attempt, total = rng.choice(list(zip(attempts, totals, strict=True)))
-            # Half of them where the messages are, half anywhere.
+            # Half of the damage hits the first messages, half any offset.
             last = rng.choice((min(total, 3000), total))
             damage = (
                 {"cut": rng.randrange(1, last)} if rng.random() < 0.2 else {"flip": rng.randrange(8 * last)}

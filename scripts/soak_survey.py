@@ -1,8 +1,8 @@
 """Counts how often the 95 % bounds of a survey hold, over seeded trials.
 
-    scripts/soak survey [TRIALS]        300 by default; fails where fewer than 93 % hold
+    scripts/soak survey [TRIALS]        300 by default; fails if fewer than 93 % hold
 
-Each trial draws a population of chunks with copies, counts it in too little memory, and looks whether the
+Each trial draws a population of chunks with copies, counts it in too little memory, and checks whether the
 true figure lies within the stated bounds.
 """
 
@@ -12,14 +12,14 @@ import random
 import sys
 from array import array
 
-from rdc.survey.compression import CompressionSample
-from rdc.survey.tally import STRATA, Figures, Tally
+from rdc.survey.count.chunk_counter import STRATA, ChunkCounter, Figures
+from rdc.survey.count.compression_estimate import CompressionSample
 
 LEAST = 0.93
 
 
 def chunk_trial(seed: int) -> bool:
-    """Content-defined chunks, from evenly sized to widely spread, some with many copies."""
+    """Draws content-defined chunks, from evenly sized to widely spread, some with many copies."""
     drawn = random.Random(seed)
     number = drawn.choice([4_000, 10_000])
     sizes = [drawn.randint(1, 6228) if seed % 2 else drawn.randint(1558, 6228) for _ in range(number)]
@@ -27,14 +27,14 @@ def chunk_trial(seed: int) -> bool:
 
 
 def file_trial(seed: int) -> bool:
-    """Files: log-normal sizes with a long tail."""
+    """Draws files with log-normal sizes and a long tail."""
     drawn = random.Random(1_000_000 + seed)
     sizes = [int(drawn.lognormvariate(9, 2.3)) for _ in range(6_000)]
     return _trial(drawn, sizes, memory=60_000, strata=STRATA)
 
 
 def _trial(drawn: random.Random, sizes: list[int], *, memory: int, strata: tuple[int, ...]) -> bool:
-    tally = Tally(memory, strata)
+    tally = ChunkCounter(memory, strata)
     keys = [drawn.getrandbits(64) for _ in sizes]
     copies = [int(drawn.paretovariate(1.3)) for _ in sizes]
     tally.add(*(array("Q", column).tobytes() for column in (keys, sizes, copies)))
@@ -45,7 +45,7 @@ def _trial(drawn: random.Random, sizes: list[int], *, memory: int, strata: tuple
 
 
 def compression_trial(seed: int) -> bool:
-    """Chunks that shrink by very different factors, a few hundred of them compressed."""
+    """Draws chunks that compress by very different factors, and compresses a few hundred."""
     drawn = random.Random(2_000_000 + seed)
     sample = CompressionSample(shift=drawn.choice([3, 4]))
     total = truth = number = 0

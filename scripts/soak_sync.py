@@ -1,7 +1,7 @@
-"""scripts/soak sync [--minutes N] [--seed S] [--scenes N] [--samples DIR] [--scratch DIR]: sync any trees.
+"""scripts/soak sync [--minutes N] [--seed S] [--scenes N] [--samples DIR] [--scratch DIR]: random syncs.
 
-Random trees that live on are synced, here and through a far side, some runs killed first. What is there in
-the end must be what rsync leaves; a second run must change nothing and cost nothing. What fails is left.
+Random trees change and are synced, locally and through a far side. Some runs are killed first. The result
+must equal what rsync leaves. A second run must change nothing and cost nothing. Trees that failed are kept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.compared_sync import ComparedSync, DifferenceError
+from tests.support.running.compared_sync import ComparedSync, DifferenceError
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
-"""Churn of any length under `rdc watch`, from and to here, by a remote shell and by a daemon, with kills and
-restarts of either side; in the end both trees must be equal.
+"""Changes a tree at random under `rdc watch`; both trees must be equal in the end.
 
 scripts/soak watch [--minutes N] [--seed N]
+
+The watch runs in both directions, through a remote shell and a daemon. Either side is killed and restarted.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.watching import Churn, DaemonLine, ShellLine, Watching
+from tests.support.running.watching import Churn, DaemonLine, ShellLine, Watching
 
 
 def main() -> None:

@@ -1,15 +1,16 @@
-"""Search for streams that are expensive to cut, and add the worst to the fixtures.
+"""Searches for streams that are expensive to cut, and adds the worst to the fixtures.
 
-Question: how slow can a hostile stream make the kernel, against a scalar sliding hash of the same bytes?
-Method: hill climbing over recipes. A recipe is a list of sections, each a pattern of wanted lead bytes, or of
-plain bytes, repeated, climbing, or drawn from in no order, which no branch predictor learns; the polynomials
-give the bytes that have these leads. Section lengths are near those of blocks and parts of them, so that one
-block can need several ways of the kernel, and its neighbour others. Chunks have 600 bytes or more on average:
-far smaller ones cost what cuts cost, whatever the bytes.
-Cost is the time of cutting the recipe's first 32 KiB, repeated to 256 KiB, over that of the scalar hash
-(bench_scalar.c): the quickest of some turns of each. What seems bad is measured again: of hundreds the worst
-are else those that were disturbed most.
-Command: RDC_KERNEL=c scripts/worst_inputs.py [ROUNDS] [--keep N], from .venv/bin/python; writes
+Question: how much slower can a hostile stream make the kernel, against a scalar sliding hash of the same
+bytes?
+Method: hill climbing over recipes. A recipe is a list of sections. Each is a pattern of wanted lead bytes or
+of plain bytes: repeated, climbing, or drawn in random order, which defeats branch prediction. The
+polynomials give bytes with these leads. Section lengths are near those of kernel blocks and of parts of
+blocks, so that one block may need several code paths, and its neighbour others. Chunks have 600 bytes or more
+on average: with far smaller chunks the cost of cuts dominates on any data.
+Cost: the time to cut the first 32 KiB of the recipe, repeated to 256 KiB, over that of the scalar hash
+(bench_scalar.c), the quickest of several turns each. High costs are measured again: the highest of hundreds
+are otherwise those that other processes disturbed most.
+Command: RDC_KERNEL=c .venv/bin/python scripts/worst_inputs.py [ROUNDS] [--keep N]; writes
 fixtures/kernel/worst_*.bin.
 """
 
@@ -28,12 +29,12 @@ sys.path.insert(0, str(ROOT))
 
 from rdc.kernel import Cutter, kernel_name  # noqa: E402
 from scripts.bench_kernel import native  # noqa: E402
-from tests.kernel_streams import with_leads  # noqa: E402
+from tests.support.kernel.kernel_streams import with_leads  # noqa: E402
 
 PIECE = 32 << 10
 STREAM = 256 << 10
 TURNS = 7
-KEPT = 8192  # bytes of a fixture: two blocks show what a recipe does
+KEPT = 8192  # bytes of a fixture: two kernel blocks show the effect of a recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Recipe:
 
 
 def ratio(library: ctypes.CDLL, data: bytes, min_size: int, max_size: int, turns: int = TURNS) -> float:
-    """How many times the scalar hash's time it takes to cut `data`."""
+    """The time to cut `data`, as a multiple of the scalar hash's."""
     kernel, scalar = [], []
     for _ in range(turns):
         cutter = Cutter(min_size, max_size)
@@ -149,7 +150,7 @@ def mutated(recipe: Recipe, rng: random.Random) -> Recipe:
 
 
 def family(recipe: Recipe) -> object:
-    """Of one family only the worst is kept: else mutants of one recipe fill the list."""
+    """What recipes of one kind share. Only the worst of a kind is kept, or mutants of one fill the list."""
     orders = tuple((s.order, len(s.pattern).bit_length()) for s in recipe.sections)
     return recipe.as_leads, recipe.min_size, orders
 

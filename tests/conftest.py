@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rdc.session import sync as sync_module
-from tests.loop_images import fresh_directory, image_directory, mounted
+from tests.support.trees.loop_images import fresh_directory, image_directory, mounted
 
 # A runner in the background ignores Ctrl-C, and whatever the tests start would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -26,6 +26,14 @@ settings.load_profile("any machine")
 def no_user_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that want a catalog name its directory."""
     monkeypatch.setenv("RDC_CATALOG", "off")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_user_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nor is anything written into their state directory."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 @pytest.fixture

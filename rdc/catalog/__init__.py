@@ -1,1 +1,1 @@
-"""What this machine knows of its files: the one signer that sync, scan and similar share."""
+"""The catalog of file signatures on this machine, and the signer that sync, scan and similar share."""

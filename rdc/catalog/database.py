@@ -1,9 +1,12 @@
-"""The SQLite file: opened when first needed, shared with other processes, never a reason for a job to fail.
+"""The catalog's SQLite file: opened on first use, shared by processes, and never a reason for a job to fail.
 
-What may go wrong, and what is done: damaged - moved aside once, and a new one begun; locked for longer than
-BUSY_SECONDS - this one reading or writing is skipped; read-only or full - read as far as it goes, written no
-more; nowhere to be made or opened, made by something else or by a newer rdc, or owned by another user - said
-once, and left alone.
+How each failure is handled:
+
+- Damaged: the file is moved aside once and a new one is started.
+- Locked by another process for more than BUSY_SECONDS: this one read or write is skipped.
+- Read-only or full: reads go on, writes stop.
+- Not to be created or opened, made by another program or a newer rdc, or owned by another user: one notice is
+  given, and the file is left alone.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import os
 from collections.abc import Callable, Iterator
 from os import PathLike
 
-from rdc.errors import printable
+from rdc.errors import one_line, printable
 from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
@@ -28,8 +31,8 @@ T = TypeVar("T")
 FILE_NAME = "catalog.sqlite"
 
 BUSY_SECONDS = 2.0
-"""How long to wait for another process's transaction, which takes some 10 ms: after that something is wrong
-there, and signing again costs less than waiting on."""
+"""How long to wait for another process's transaction, which takes some 10 ms. A longer wait means trouble in
+that process, and signing again costs less."""
 
 APPLICATION_ID = 0x72646363
 """SQLite's application_id: "rdcc"."""
@@ -37,14 +40,14 @@ APPLICATION_ID = 0x72646363
 SCHEMA_VERSION = 1
 
 _SCHEMA = (
-    # An id of its own keeps rows in the order they came: insertions append, whatever the inodes are.
+    # An id column keeps rows in order of arrival: insertions append, whatever the inodes are.
     """CREATE TABLE signature (
         id INTEGER PRIMARY KEY, file_system INTEGER NOT NULL, inode INTEGER NOT NULL, params INTEGER NOT NULL,
         used INTEGER NOT NULL, size INTEGER NOT NULL, path BLOB NOT NULL, root BLOB NOT NULL,
         stamp BLOB NOT NULL, value BLOB NOT NULL)""",
     "CREATE UNIQUE INDEX signature_of_file ON signature (file_system, inode, params)",
     "CREATE INDEX signature_by_use ON signature (used)",
-    # AUTOINCREMENT: ids never come again, so the lowest are the oldest.
+    # AUTOINCREMENT never reuses an id, so the lowest ids are the oldest.
     "CREATE TABLE settled (id INTEGER PRIMARY KEY AUTOINCREMENT, key BLOB NOT NULL UNIQUE)",
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {SCHEMA_VERSION}",
@@ -56,21 +59,21 @@ _SHORT_READ = 522  # SQLITE_IOERR_SHORT_READ: the file ends before its own page 
 
 
 class _UnusableError(Exception):
-    """The file is there and must be left alone; the text says why."""
+    """The file exists and must be left alone. The text says why."""
 
 
 class Database:
-    """One catalog file. Not for several threads at once; the caller sees to that.
+    """One catalog file. Not thread-safe: the caller holds a lock.
 
-    `read` and `write` run a function on the connection and return None or False where that was not possible.
-    Such a function may run twice: again on a new file after damage was found.
+    `read` and `write` run a function on the connection. They return None or False if that was not possible.
+    The function may run twice: again on a new file if the first was found damaged.
     """
 
     def __init__(
         self, directory: str | PathLike[str], *, busy_seconds: float = BUSY_SECONDS, parents: bool = True
     ) -> None:
-        """`parents`: make whatever is missing above the directory; else one directory above it at most, so
-        that no home is made of a name that leads nowhere."""
+        """`parents`: create all missing directories above `directory`. Otherwise create at most one level
+        above it, so that a home directory that does not exist is not created."""
         self.directory = os.fspath(directory)
         self.path = os.path.join(self.directory, FILE_NAME)
         self.notices: list[str] = []
@@ -83,15 +86,15 @@ class Database:
 
     @property
     def missing(self) -> bool:
-        """There is nothing to read yet."""
+        """Whether there is no file to read yet."""
         return self._connection is None and not os.path.exists(self.path)
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """The function's result; None also when there is no catalog yet."""
+        """The function's result. None if it failed or there is no catalog yet."""
         return self._attempt(work, create=False)
 
     def write(self, work: Callable[[sqlite3.Connection], None]) -> bool:
-        """Runs the function in one transaction; False when nothing of it was kept."""
+        """Runs the function in one transaction. Returns False if nothing was written."""
 
         def transaction(connection: sqlite3.Connection) -> bool:
             with _transaction(connection, "BEGIN IMMEDIATE"):
@@ -101,7 +104,7 @@ class Database:
         return self._writable and bool(self._attempt(transaction, create=True))
 
     def perform(self, statement: str) -> bool:
-        """One statement outside a transaction, such as VACUUM."""
+        """Runs one statement outside a transaction, such as VACUUM. Returns whether it succeeded."""
         return (
             self._writable and self._attempt(lambda c: bool(c.execute(statement)), create=False) is not None
         )
@@ -115,7 +118,7 @@ class Database:
         try:
             connection.close()
         except sqlite3.Error:
-            return  # the last one out merges the log; if that fails now, the next one does it
+            return  # closing merges the log; if that fails, the next process to close the file does it
 
     def _attempt(self, work: Callable[[sqlite3.Connection], T], *, create: bool) -> T | None:
         if not self._usable or (not create and self.missing):
@@ -140,10 +143,10 @@ class Database:
                 self._refuse(str(error))
                 return None
             except OSError as error:
-                # No such directory, no right to make it, a full disk: there is no catalog here.
+                # No such directory, no permission to create it, or a full disk: there is no catalog here.
                 self._refuse(error.strerror or str(error))
                 return None
-        # Damaged again at once: the disk below is at fault, and not ours to mend.
+        # Damaged again at once: the disk is at fault, and rdc cannot repair it.
         self._usable = False
         return None
 
@@ -167,8 +170,8 @@ class Database:
             raise
         else:
             return connection
-        # A directory that may not be written has no room for the log's index: without it the file can be read
-        # as it is, and rows that change under us fail their stamp.
+        # A read-only directory has no room for the log's index. The file can then be read as immutable; rows
+        # that another process changes meanwhile fail their stamp.
         self._writable = False
         connection = self._connect("mode=ro&immutable=1")
         try:
@@ -181,7 +184,7 @@ class Database:
     def _connect(self, mode: str) -> sqlite3.Connection:
         import sqlite3
 
-        # Not urllib.parse.quote, which takes 4 ms to load.
+        # urllib.parse.quote would take 4 ms to load.
         path = [
             chr(byte) if byte == ord("/") or bytes((byte,)).isalnum() else f"%{byte:02x}"
             for byte in os.fsencode(self.path)
@@ -195,7 +198,7 @@ class Database:
         )
 
     def _prepare(self) -> None:
-        """Makes directory and file where they are missing, for their owner only. Raises OSError."""
+        """Creates the directory and the file if missing, accessible to their owner only. Raises OSError."""
         euid = os.geteuid()
         try:
             owner = os.stat(self.directory).st_uid
@@ -206,7 +209,7 @@ class Database:
             raise _UnusableError(f"its directory belongs to user {owner}")
         if not os.path.exists(self.path):
             with contextlib.suppress(FileExistsError):
-                # Never opened by us when it is there: closing any descriptor of a file drops all of a
+                # An existing file is never opened here: closing any descriptor of a file drops all of the
                 # process's locks on it.
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
         owner = os.stat(self.path).st_uid
@@ -231,16 +234,17 @@ class Database:
         try:
             os.mkdir(self.directory, 0o700)
         except FileExistsError:
-            return  # another process was faster
+            return  # another process created it
 
     def _check(self, connection: sqlite3.Connection) -> None:
-        """Makes the tables in a new file; _UnusableError for a file that is not ours to use."""
+        """Creates the tables in a new file. Raises _UnusableError for a file that rdc must not use."""
         import sqlite3
 
-        # A file may be anybody's: its schema must not run anything, and cells must lie inside their pages.
+        # The file may come from anywhere: its schema must not run code, and cells must lie inside their
+        # pages.
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA cell_size_check = ON")
-        # In one transaction: between two of its statements another process may make the tables.
+        # Both queries of `_version` need one transaction: another process may create the tables between them.
         with _transaction(connection, "BEGIN"):
             version = self._version(connection)
         if version == 0:
@@ -248,20 +252,20 @@ class Database:
         if version != SCHEMA_VERSION:
             raise _UnusableError(f"it is of version {version}, this rdc knows {SCHEMA_VERSION}")
         if self._writable and connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-            # Readers and one writer at a time without waiting for each other. Where the file system cannot do
-            # it (no shared memory over a network), SQLite keeps its other journal, which is as safe.
+            # WAL lets readers and one writer work without waiting for each other. On file systems that lack
+            # shared memory (network mounts), SQLite keeps its default journal, which is as safe.
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as error:
-                # Another process is at it this moment, or at work without it.
+                # Another process is switching at this moment, or works without WAL.
                 if _primary(error) not in (_BUSY, _LOCKED):
                     raise
-        # A power cut may cost the last transactions: signatures, which can be made again.
+        # A power cut may lose the last transactions. They hold signatures, which can be made again.
         connection.execute("PRAGMA synchronous = NORMAL")
 
     @staticmethod
     def _version(connection: sqlite3.Connection) -> int:
-        """0 for an empty file."""
+        """The schema version; 0 for an empty file. Raises _UnusableError for another program's database."""
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application == APPLICATION_ID:
@@ -293,24 +297,28 @@ class Database:
         if self._connection is None:
             self._refuse(str(error))
 
+    @property
+    def _shown(self) -> str:
+        return printable(str(self.path))
+
     def _refuse(self, why: str) -> None:
         self._usable = False
-        self.notices.append(printable(f"{self.path}: not used as catalog: {why}"))
+        self.notices.append(f"{self._shown}: not used as catalog: {one_line(why)}")
 
     def _move_aside(self) -> bool:
-        """Puts the damaged file out of the way, unless another process did: then its new one is ours too."""
+        """Renames the damaged file. If another process has done so already, its new file is used."""
         self.close()
         try:
             directory = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                # One mover at a time: a second one would find the first one's new file, and move that.
+                # The lock admits one process at a time: a second one would rename the first one's new file.
                 fcntl.flock(directory, fcntl.LOCK_EX)
                 self._rename_damaged(directory)
             finally:
                 os.close(directory)
         except OSError:
             self._usable = False
-            self.notices.append(printable(f"{self.path}: the catalog is damaged and cannot be moved aside"))
+            self.notices.append(f"{self._shown}: the catalog is damaged and cannot be moved aside")
             return False
         return True
 
@@ -322,16 +330,16 @@ class Database:
         if (found.st_dev, found.st_ino) != self._inode:
             return
         damaged = FILE_NAME + ".damaged"
-        # The log goes first: a new file of that name must never meet the old one's log. A process that still
-        # has the damaged file open may, when it closes, remove the new one's log: that costs entries, and a
-        # row that a lost log leaves half changed fails its stamp.
+        # The log is renamed first: a new database must never meet the old one's log. A process that still has
+        # the damaged file open may remove the new log when it closes. That costs entries, and a row left half
+        # written fails its stamp.
         for suffix in ("-wal", "-shm", ""):
             try:
                 os.rename(FILE_NAME + suffix, damaged + suffix, src_dir_fd=directory, dst_dir_fd=directory)
             except FileNotFoundError:
                 continue
         self.notices.append(
-            printable(f"{self.path}: the catalog was damaged and is now {damaged}; a new one begins empty")
+            f"{self._shown}: the catalog was damaged and is now {damaged}; a new one begins empty"
         )
 
 

@@ -1,12 +1,14 @@
-"""One remembered signature: which state of which file it belongs to, and the proof that both go together."""
+"""One stored signature: the file state it belongs to, and the stamp that proves they belong together."""
 
 from __future__ import annotations
 
 import struct
 from array import array
+from functools import cache
 
 from blake3 import blake3
 
+from rdc.catalog.boot import boot, is_unsettled
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -21,61 +23,88 @@ _CONTEXT = b"rdc catalog 1 stamp"
 STAMP_BYTES = 16
 
 _STAMPED = struct.Struct("<19sQqQqQqqqqq32s32s")
-"""What a stamp is the digest of: the numbers with 16 bytes each."""
+"""The message of a stamp. Each number takes 16 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """A file as it was at one moment: equal states have equal content (rdc.catalog.racy says when)."""
+    """A file at one moment. Equal states have equal content; rdc.catalog.racy says when this holds."""
 
     file_system: int
     """FileSystem.id."""
     identity: Identity
-    """Its `device` is not part of the state: another number after a reboot is the same file system."""
+    """Its `device` is not part of the state: a file system may get another number after a reboot."""
     params: bytes
     """32 bytes: ChunkParams.id."""
 
     @property
     def place(self) -> tuple[int, int, int]:
-        """Where it is kept: file system, inode, parameters as signed 64-bit numbers. A file's new state takes
-        the place of its old one."""
+        """The key of its row: file system, inode and parameters as signed 64-bit numbers. A file's new state
+        replaces the row of its old one."""
         return place_of(self.file_system, self.identity.inode, self.params)
 
-    def stamp(self, root: bytes) -> bytes:
-        """16 bytes over all of the state and the root that belongs to it.
+    def stamp(self, root: bytes, *, unsettled: bool = False) -> bytes:
+        """A digest of 16 bytes over the whole state and its root. `unsettled`: the stamp is valid in this
+        boot only.
 
-        Rows are compared by it alone. It also finds damage: a flipped bit or a mixed-up page matches no file,
-        where damaged plain columns could match the wrong one.
+        A row matches a state only by its stamp. This also detects damage: a row with a flipped bit or from a
+        mixed-up page matches no file, while plain columns could match a wrong one.
         """
+        context = _context(boot()) if unsettled else _CONTEXT
         i = self.identity
         numbers = (self.file_system, i.inode, i.size, i.mtime_ns, i.ctime_ns)
         state = b"".join([n.to_bytes(16, "little", signed=True) for n in numbers])
-        return blake3(_CONTEXT + state + self.params + root).digest(STAMP_BYTES)
+        return blake3(context + state + self.params + root).digest(STAMP_BYTES)
+
+    def is_stamped(self, stamp: bytes, root: bytes) -> bool:
+        """Whether `stamp` was made from this state and this root."""
+        return stamp == self.stamp(root) or stamp == self.stamp(root, unsettled=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What one row of the table holds besides its place."""
+    """One row of the table of signatures, without its place."""
 
     size: int
     """Bytes of the file."""
     path: bytes
-    """Where the file was when it was signed: for people and for pruning, never looked up by. May be b""."""
+    """Path of the file when it was signed; may be b"". Used for display and pruning, never to look up a
+    signature."""
     root: bytes
     stamp: bytes
     """FileState.stamp of the root."""
     value: bytes
-    """rdc.signature.codec's encoding."""
+    """The signature, encoded by rdc.signature.codec."""
 
 
-def stamps(file_system: int, params: bytes, rows: Iterable[tuple[int, int, int, int, bytes]]) -> list[bytes]:
-    """FileState.stamp of many files of one file system: inode, size, mtime, ctime and root of each."""
-    from rdc.kernel.naming import NAME_BYTES, name_parts
+@cache
+def _context(boot: bytes) -> bytes:
+    return blake3(_CONTEXT + boot).digest(len(_CONTEXT))
 
-    pack = _STAMPED.pack
+
+def stamps(
+    file_system: int, params: bytes, rows: Iterable[tuple[int, int, int, int, bytes]], began: int
+) -> list[bytes]:
+    """FileState.stamp of many files of one file system. `rows`: inode, size, mtime, ctime and root of each.
+    `began`: when reading began, in nanoseconds."""
+    from rdc.kernel.blake3_many import NAME_BYTES, name_parts
+
+    pack, unsettled = _STAMPED.pack, _context(boot())
     messages = [
         pack(
-            _CONTEXT, file_system, 0, inode, 0, size, 0, mtime, mtime >> 63, ctime, ctime >> 63, params, root
+            unsettled if is_unsettled(ctime, began) else _CONTEXT,
+            file_system,
+            0,
+            inode,
+            0,
+            size,
+            0,
+            mtime,
+            mtime >> 63,
+            ctime,
+            ctime >> 63,
+            params,
+            root,
         )
         for inode, size, mtime, ctime, root in rows
     ]
@@ -89,7 +118,7 @@ def place_of(file_system: int, inode: int, params: bytes) -> tuple[int, int, int
 
 
 def params_number(params: bytes) -> int:
-    """A parameter id as the table has it."""
+    """A parameter id as the 64-bit number that the table stores."""
     return int.from_bytes(params[:8], "little", signed=True)
 
 

@@ -1,4 +1,5 @@
-"""Where the catalog is: the user's cache directory, or where RDC_CATALOG or --catalog says."""
+"""Where the catalog lies: the user's cache directory, or the directory that RDC_CATALOG or --catalog
+names."""
 
 from __future__ import annotations
 
@@ -39,14 +40,14 @@ class UserCatalog(Enum):
 
 
 USER_CATALOG: Final = UserCatalog.USER_CATALOG
-"""As a `catalog` argument: the one of whoever runs this process."""
+"""A `catalog` argument: the catalog of the user who runs this process."""
 
 VARIABLE = "RDC_CATALOG"
 """Environment variable: a directory, or `off`."""
 
 
 def catalog_directory(environ: Mapping[str, str]) -> str | None:
-    """The directory of the user's catalog; None where the environment says `off` or names no home."""
+    """The directory of the user's catalog. None if the environment says `off` or names no home directory."""
     chosen = environ.get(VARIABLE, "")
     if chosen == "off":
         return None
@@ -56,8 +57,8 @@ def catalog_directory(environ: Mapping[str, str]) -> str | None:
 
 
 def chosen_catalog(environ: Mapping[str, str]) -> Catalog | None:
-    """The catalog where `catalog_directory` says. What is named there is made, a home that is not there is
-    not: services run under names whose home is nowhere."""
+    """The catalog in `catalog_directory`. A directory named by RDC_CATALOG is created with its parents. A
+    missing home directory is not created, since services run under users whose home does not exist."""
     from rdc.catalog.catalog import Catalog
 
     directory = catalog_directory(environ)
@@ -65,7 +66,7 @@ def chosen_catalog(environ: Mapping[str, str]) -> Catalog | None:
 
 
 def user_catalog(environ: Mapping[str, str]) -> SignatureStore:
-    """The catalog of whoever runs this process. Nothing is opened or made before it is used."""
+    """The catalog of the user who runs this process. Nothing is opened or created before its first use."""
     return chosen_catalog(environ) or NoCatalog()
 
 
@@ -73,9 +74,9 @@ def user_catalog(environ: Mapping[str, str]) -> SignatureStore:
 def opened_catalog(
     choice: SignatureStore | UserCatalog | None, reporter: Reporter
 ) -> Iterator[SignatureStore]:
-    """The chosen store for the time of one job; what it has to say goes to `reporter`.
+    """The chosen store for the duration of one job. Its notices go to `reporter` at the end.
 
-    A store that the caller made is flushed and left open, the user's own is closed.
+    A store made by the caller is flushed and left open; the user's own catalog is closed.
     """
     store: SignatureStore
     if isinstance(choice, UserCatalog):

@@ -1,4 +1,5 @@
-"""The one way from a file to its signature tree: looked up where it is known, else read, cut and hashed."""
+"""FileSigner: the one way from a file to its signature tree. It looks the file up, or reads, cuts and hashes
+it."""
 
 from __future__ import annotations
 
@@ -12,14 +13,13 @@ from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator
 
-    from rdc.catalog.signing import Signed, SignTask
     from rdc.catalog.store import SignatureStore
     from rdc.catalog.streaming import ChunkTaker, StreamedFile
     from rdc.chunking.chunker import ChunkColumns
     from rdc.chunking.params import ChunkParams
-    from rdc.files.source import SourceFile
+    from rdc.files.root.source_file import SourceFile
     from rdc.signature.tree import SignatureTree
     from rdc.threads import Threads
 
@@ -28,25 +28,26 @@ __all__ = ["FileSigner", "sign_file"]
 K = TypeVar("K")
 
 WORKERS_MAX = 4
-"""Threads at most: one that cuts keeps about two busy with hashing, and the interpreter's lock no more."""
+"""Most threads in use. One thread that cuts keeps about two busy with hashing; the interpreter's lock admits
+no more."""
 
 SHARED_BYTES = 4 << 20
-"""Bytes from which on one file's work is shared between threads: below, handing over costs what it saves."""
+"""Smallest file whose work is shared between threads. Below it, handing work over costs what it saves."""
 
 WHOLE_BYTES = 512 << 10
-"""Files up to this size are read at once: a span of a longer one has as many."""
+"""Files up to this size are read at once; a span of a larger file is as long."""
 
 THREADS_WORTH = 128 << 20
-"""Bytes of such files in all before threads are made. Of the 40 ms that 65 MB take they save 8, for 9 ms more
-of CPU: what one thread cuts the other has to fetch from its cache (measured)."""
+"""Total bytes of shareable files before threads are started. Measured: threads save 8 of the 40 ms that 65 MB
+take and cost 9 ms more CPU, because spans cut by one thread must move to another's cache."""
 
 HOLE_WORTH = 1 << 20
-"""Bytes that must be missing from a file before it is asked for its holes: reading so many zeros costs as
-much as a few system calls."""
+"""Bytes without allocation before a file is searched for holes. Reading so many zeros costs as much as a few
+system calls."""
 
 
 class FileSigner:
-    """Reads, cuts and hashes files in bounded memory; long chunk lists go to a mapped temporary file.
+    """Reads, cuts and hashes files in bounded memory. Long chunk lists go to a mapped temporary file.
 
     Threads may share one.
     """
@@ -57,8 +58,8 @@ class FileSigner:
         catalog: SignatureStore | None = None,
         workers: int | None = None,
     ) -> None:
-        """`catalog`: asked before a file is read, told afterwards. `workers`: threads that read and hash,
-        1 is the caller alone; None: the CPUs this process may use, but no more than are worth it."""
+        """`catalog`: asked before a file is read; gets new signatures. `workers`: threads that read and hash;
+        1 means the caller's only. None: as many as usable CPUs, at most WORKERS_MAX."""
         self.params = params
         self.catalog: SignatureStore = NoCatalog() if catalog is None else catalog
         self.workers = max(1, min(WORKERS_MAX, _usable_cpus()) if workers is None else workers)
@@ -66,10 +67,10 @@ class FileSigner:
         self._shareable_bytes = 0
 
     def sign(self, source: SourceFile, *, passing: bool = False) -> SignatureTree:
-        """The signature of `source` as it was opened. `passing`: the file is about to go, so
-        the catalog is not told of a small one.
+        """The signature of `source` as it was opened. `passing`: the file is about to be removed, so a small
+        one's signature is not stored in the catalog.
 
-        Raises FileChangedError when it changed while it was read, FileError when it cannot be read.
+        Raises FileChangedError if the file changed while it was read, FileError if it cannot be read.
         """
         known = self.catalog.get(source, self.params)
         if known is None and passing and source.size <= WHOLE_BYTES:
@@ -77,17 +78,18 @@ class FileSigner:
         return self.read(source) if known is None else known
 
     def root(self, source: SourceFile) -> bytes:
-        """Its signature's root alone, which spares the chunk list where the catalog knows the file."""
+        """The root of the file's signature. For a file that the catalog knows, the chunk list is not read."""
         return self.catalog.root(source, self.params) or self.read(source).root
 
     def signing(self, source: SourceFile) -> Generator[int, None, SignatureTree]:
-        """As `sign`, step by step: yields the bytes read so far, of a large file many times."""
+        """Like `sign`, in steps: yields the number of bytes read so far. A large file takes many steps."""
         known = self.catalog.get(source, self.params)
         return (yield from self.reading(source)) if known is None else known
 
     def read(self, source: SourceFile, *, shared: bool = True) -> SignatureTree:
-        """As `sign`, without a look into the catalog, which is told. With `shared`, other threads may help:
-        not when one of them is the caller, since they would wait for each other."""
+        """Like `sign`, but does not look the file up. The catalog gets the signature. `shared`: worker
+        threads may help. It must be False if the caller is such a thread, since workers would wait for each
+        other."""
         if source.size <= WHOLE_BYTES:
             return self._read_whole(source)
         work = self.reading(source, shared=shared)
@@ -99,12 +101,12 @@ class FileSigner:
             return tree
 
     def reading(self, source: SourceFile, *, shared: bool = True) -> Generator[int, None, SignatureTree]:
-        """As `read`, step by step. Closing it early stops the threads."""
+        """Like `read`, in steps. Closing the generator early stops the threads."""
         if source.size <= WHOLE_BYTES:
             tree = self._read_whole(source)
             yield source.size
             return tree
-        from rdc.files.spool import Spool
+        from rdc.files.own.spool import Spool
         from rdc.signature.build import TreeBuilder
 
         began = self.catalog.now()
@@ -116,7 +118,7 @@ class FileSigner:
         return tree
 
     def _read_whole(self, source: SourceFile, *, passing: bool = False) -> SignatureTree:
-        # Loaded with the first file that is read: in most runs none is.
+        # Imported when the first file is read: in most runs none is.
         from rdc.signature.build import sign
 
         began = self.catalog.now()
@@ -129,14 +131,14 @@ class FileSigner:
     def streaming(
         self, source: SourceFile, taker: ChunkTaker, *, always_read: bool = False
     ) -> Generator[int, None, StreamedFile]:
-        """Hands the chunks of `source` to `taker` in order and keeps none; yields the bytes handed over.
+        """Passes the chunks of `source` to `taker` in order. Yields the number of bytes passed so far.
 
-        For files of any size: what a signature of it would take is held only where the catalog wants it. A
-        file that the catalog knows is not read, unless `always_read`. Raises as `sign` does; `taker` may by
-        then have had any part of the chunks.
+        Works for files of any size: a signature is built in memory only if the catalog will store it. A file
+        that the catalog knows is not read, unless `always_read`. Raises as `sign` does; `taker` may have
+        received any part of the chunks by then.
         """
         from rdc.catalog.streaming import Both, StreamedFile, TopColumn, replayed
-        from rdc.files.spool import Spool
+        from rdc.files.own.spool import Spool
         from rdc.limits import CATALOG_ENTRY_BYTES
         from rdc.signature.build import TreeBuilder
 
@@ -159,12 +161,12 @@ class FileSigner:
     def _chunking(
         self, source: SourceFile, taker: ChunkTaker, *, shared: bool
     ) -> Generator[int, None, bytes]:
-        """Reads, cuts and hashes; `taker` gets the chunks in order. Returns the traits."""
+        """Reads, cuts and hashes. `taker` gets the chunks in order. Returns the traits."""
         from rdc.chunking.chunker import Chunker
-        from rdc.files.extents import holes
+        from rdc.files.facts.extents import holes
 
         source.rest()
-        # A file system that compresses allocates less as well, without a hole.
+        # Fewer allocated bytes than the size may mean compression instead of holes, so holes are looked for.
         if source.allocated + HOLE_WORTH <= source.size and any(holes(source.fileno(), source.size)):
             return (yield from self._chunking_sparse(source, taker))
         if shared and self.workers > 1 and self._worth_threads(source.size):
@@ -180,19 +182,19 @@ class FileSigner:
         return chunker.traits()
 
     def _chunking_sparse(self, source: SourceFile, taker: ChunkTaker) -> Generator[int, None, bytes]:
-        """Long holes are not read, and past their start not even cut.
+        """Chunks a file with holes. Long holes are not read, and beyond their start they are not even cut.
 
-        Where the last 64 bytes are zero all ranks are equal, the rightmost wins, and chunks are `max_size`
-        zeros each. So when enough zeros were fed for the first such cut, any multiple of `max_size` further
-        zeros only moves all later cuts by as much, and adds equal chunks right where they would be. Traits:
-        a window of zeros is no feature, and more than FEW_FEATURES_BELOW bytes are fed before any are left
-        out.
+        Where the last 64 bytes are zero, all ranks are equal, the rightmost position wins, and each chunk is
+        `max_size` zeros. Once enough zeros were fed for the first such cut, any further multiple of
+        `max_size` zeros only shifts all later cuts and adds equal chunks. So these chunks are added without
+        feeding zeros. Traits do not change: a window of zeros is no feature, and more than FEW_FEATURES_BELOW
+        bytes are fed before any are left out.
         """
         from blake3 import blake3
 
         from rdc.chunking.chunker import Chunker
-        from rdc.files.extents import holes
-        from rdc.files.source import SPAN_BYTES
+        from rdc.files.facts.extents import holes
+        from rdc.files.root.source_file import SPAN_BYTES
         from rdc.kernel.constants import FEW_FEATURES_BELOW, LOW_WINDOW
 
         size = self.params.max_size
@@ -224,19 +226,6 @@ class FileSigner:
         taker.add(columns.digests, columns.lengths)
         return chunker.traits()
 
-    def sign_many(
-        self, tasks: Iterable[SignTask[K]], *, roots_only: bool = False
-    ) -> Generator[Signed[K], None, None]:
-        """Signs many files at a time; results come in the order of `tasks`, which is taken from as they do.
-
-        A file's own failure is in its result. In flight are a few batches of small files and one large file,
-        whatever there is to come. Leaving the iteration early, by an exception too, stops the threads.
-        `roots_only`: of a file that the catalog knows the root is enough.
-        """
-        from rdc.catalog.signing import sign_in_order
-
-        return sign_in_order(self, tasks, roots_only=roots_only)
-
     def _worth_threads(self, size: int) -> bool:
         if size < SHARED_BYTES:
             return False
@@ -244,7 +233,7 @@ class FileSigner:
         return self._pool is not None or self._shareable_bytes >= THREADS_WORTH
 
     def pool(self) -> Threads:
-        """The threads beside the caller's; they end with `close`, or with this object."""
+        """The worker threads. They end with `close` or with this object."""
         if self._pool is None:
             from rdc.threads import Threads
 
@@ -252,46 +241,47 @@ class FileSigner:
         return self._pool
 
     def close(self) -> None:
-        """Ends the threads, which are idle by then. A process that still has some takes itself apart object
-        by object when it ends, which after a large sync costs 3 % of it."""
+        """Ends the threads, which are idle by then. Threads that still run at exit make the interpreter free
+        every object, which costs 3 % of a large sync."""
         if self._pool is not None:
             self._pool.close()
             self._pool = None
 
     def _chunking_shared(self, source: SourceFile, taker: ChunkTaker) -> Generator[int, None, bytes]:
-        """This thread reads and cuts; all of them hash.
+        """Chunks a file with all threads: this one reads and cuts, all of them hash.
 
-        Cutting is sequential and takes a third of the time, so a second thread that only hashes would idle or
-        hold up the first. When enough is handed out, this one hashes a span itself. In flight: `ahead` spans.
+        Cutting is sequential and takes a third of the time. A second thread that only hashes would be idle or
+        hold up the first. So this thread hashes a span itself when enough spans are handed out. At most
+        `ahead` spans are in memory.
         """
         from rdc.chunking.chunker import Chunker, name_pieces
-        from rdc.files.source import SPAN_BYTES
+        from rdc.files.root.source_file import SPAN_BYTES
         from rdc.threads import Task
 
         pool, ahead = self.pool(), 2 * self.workers
         chunker = Chunker(self.params)
-        flying: deque[Task[ChunkColumns] | ChunkColumns] = deque()
+        in_flight: deque[Task[ChunkColumns] | ChunkColumns] = deque()
         done = 0
 
-        def land(most: int) -> None:
-            while len(flying) > most:
-                first = flying.popleft()
+        def drain(most: int) -> None:
+            while len(in_flight) > most:
+                first = in_flight.popleft()
                 columns = first.result() if isinstance(first, Task) else first
                 taker.add(columns.digests, columns.lengths)
 
         try:
             for span in source.spans(SPAN_BYTES):
                 pieces = chunker.pieces(span)
-                waiting = sum(1 for one in flying if isinstance(one, Task) and not one.done())
-                flying.append(
+                waiting = sum(1 for one in in_flight if isinstance(one, Task) and not one.done())
+                in_flight.append(
                     pool.submit(name_pieces, pieces) if waiting < ahead - 1 else name_pieces(pieces)
                 )
-                land(ahead)
+                drain(ahead)
                 done += len(span)
                 yield done
-            land(0)
+            drain(0)
         finally:
-            for one in flying:
+            for one in in_flight:
                 if isinstance(one, Task):
                     one.cancel()
         columns = chunker.finish_columns()
@@ -304,11 +294,11 @@ def sign_file(
     params: ChunkParams = SYNC_PARAMS,
     catalog: SignatureStore | None = None,
 ) -> SignatureTree:
-    """The signature tree of the regular file at `path`, symlinks followed.
+    """The signature tree of the regular file at `path`. Symlinks are followed.
 
-    Raises FileError when it cannot be read, FileChangedError when it changed while it was read.
+    Raises FileError if it cannot be read, FileChangedError if it changed while it was read.
     """
-    from rdc.files.confined import Root
+    from rdc.files.root.root import Root
 
     directory, name = os.path.split(os.path.realpath(os.fsencode(path)))
     root = Root.open(directory)

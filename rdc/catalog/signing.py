@@ -1,4 +1,4 @@
-"""Many files signed side by side, results in order, memory bounded."""
+"""Signs many files in threads, with results in order and bounded memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from rdc.catalog.signer import FileSigner
-    from rdc.files.source import SourceFile
+    from rdc.files.root.source_file import SourceFile
     from rdc.model.entries import Identity
     from rdc.signature.tree import SignatureTree
     from rdc.threads import Task
@@ -25,65 +25,71 @@ __all__ = ["SignTask", "Signed", "sign_in_order"]
 K = TypeVar("K")
 
 BATCH_FILES = 64
-"""Small files a worker takes at a time: a hand-over costs about as much as signing one of them."""
+"""Small files per batch for a worker: one hand-over costs about as much as signing one small file."""
 
 BATCH_BYTES = 4 << 20
-"""Bytes after which a batch is full; a file that fills one alone is shared between the threads instead."""
+"""Bytes that fill a batch. A file that fills one alone is shared between the threads instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignTask(Generic[K]):
     key: K
-    """What the caller knows the file by."""
+    """The caller's name for the file."""
     size: int
-    """Bytes, as listed: a hint for the distribution of work."""
+    """Bytes, as listed: a hint for distributing the work."""
     opener: Callable[[], SourceFile]
-    """Opens it for reading, in whatever thread its turn comes. Raises FileError."""
+    """Opens the file for reading; called in the thread that signs it. Raises FileError."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signed(Generic[K]):
-    """One file's signature, or why there is none."""
+    """One file's signature, or the error that prevented it."""
 
     key: K
     root: bytes
-    """b"" where there is none."""
+    """b"" if there is none."""
     tree: SignatureTree | None
-    """None also where only roots were asked for and the catalog knew this one."""
+    """None also if `roots_only` was set and the catalog knew the root."""
     identity: Identity | None
-    """Of the file that was signed."""
+    """The state of the file that was signed."""
     error: FileError | None
     known: bool
-    """From the catalog: the file was not read."""
+    """Whether the signature came from the catalog and the file was not read."""
 
 
 def sign_in_order(
-    signer: FileSigner, tasks: Iterable[SignTask[K]], *, roots_only: bool
+    signer: FileSigner, tasks: Iterable[SignTask[K]], *, roots_only: bool = False
 ) -> Generator[Signed[K], None, None]:
-    """See FileSigner.sign_many."""
+    """Signs many files in parallel. Results come in the order of `tasks`, which is consumed along with them.
+
+    A file's own failure is part of its result. At most a few batches of small files and one large file are in
+    work at a time. Ending the iteration early stops the threads. `roots_only`: for a file that the catalog
+    knows, only the root is looked up.
+    """
     if signer.workers == 1:
         for task in tasks:
             yield _sign(signer, task, roots_only)
         return
     stopped = threading.Event()
-    flying: deque[Task[list[Signed[K]]] | list[Signed[K]]] = deque()
+    in_flight: deque[Task[list[Signed[K]]] | list[Signed[K]]] = deque()
     try:
         for batch in _batches(tasks):
-            # A large file is worked on by all threads at once, between the batches, not in one of them.
+            # A large file is shared by all threads, so it is signed between batches and not in one of them.
             alone = len(batch) == 1 and batch[0].size >= BATCH_BYTES
-            flying.append(
+            in_flight.append(
                 [_sign(signer, batch[0], roots_only)]
                 if alone
                 else signer.pool().submit(_run, signer, batch, roots_only, stopped)
             )
-            while len(flying) > 2 * signer.workers:
-                yield from _results(flying.popleft())
-        while flying:
-            yield from _results(flying.popleft())
+            while len(in_flight) > 2 * signer.workers:
+                yield from _results(in_flight.popleft())
+        while in_flight:
+            yield from _results(in_flight.popleft())
     finally:
-        # Also when the caller stops iterating or a signal arrives: no thread goes on with files nobody wants.
+        # This also runs if the caller stops iterating or a signal arrives: no thread continues with unneeded
+        # files.
         stopped.set()
-        for one in flying:
+        for one in in_flight:
             if not isinstance(one, list):
                 one.cancel()
 
@@ -117,7 +123,7 @@ def _run(
 
 
 def _sign(signer: FileSigner, task: SignTask[K], roots_only: bool, *, shared: bool = True) -> Signed[K]:
-    """OutOfSpaceError and the like are not the file's: they end the iteration."""
+    """Signs one file. Errors that are not the file's own, such as OutOfSpaceError, end the iteration."""
     try:
         with task.opener() as source:
             if roots_only:

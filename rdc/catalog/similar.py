@@ -1,4 +1,5 @@
-"""SimilarFiles: which of the files that the catalog knows below a directory are most like a given one."""
+"""SimilarFiles: finds the files most similar to a given one, among those the catalog knows below a
+directory."""
 
 from __future__ import annotations
 
@@ -12,32 +13,35 @@ from rdc.signature.codec import SIGNATURE_HEAD, TRAITS_LENGTH_AT
 from rdc.signature.trait_column import TRAITS_BYTES
 from rdc.similarity.index import SimilarityIndex, size_code
 from rdc.similarity.traits import Traits, estimate_of
+from rdc.typed import Protocol, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from rdc.catalog.catalog import Catalog
     from rdc.chunking.params import ChunkParams
     from rdc.similarity.index import Match
 
 __all__ = ["SimilarFile", "SimilarFiles", "SoughtFile"]
 
+T = TypeVar("T")
+
 PAGE = 10_000
-"""Rows held between SQLite and the index, about 200 bytes each."""
+"""Rows held between SQLite and the index: about 200 bytes each."""
 
 SPARE = 8
-"""Matches looked up beyond those asked for: of paths that the catalog knows twice one goes, and among equals
-the nearest paths come first."""
+"""Matches looked up beyond the limit. A path that is stored twice uses up one of them, and equal matches are
+ordered by the nearness of their paths."""
 
 SIMILAR_LIMIT = SIMILAR_MATCHES - SPARE
-"""Files one question can ask for."""
+"""The most files that one query can ask for."""
 
-# Traits are read where the encoded signature has them: a column of their own would make the file 5 % larger
-# and this 7 % faster, an index over paths and traits the file 30 % larger. SQLite counts from 1.
+# Traits are read from inside the encoded signature. A column of their own would make the file 5 % larger and
+# this query 7 % faster; an index over paths and traits would make the file 30 % larger. SQLite counts bytes
+# from 1.
 _TRAITS = f"substr(value, {TRAITS_LENGTH_AT + 2}, {TRAITS_BYTES})"
-# Nothing but numbers of this package goes into the statement; what a user names are its parameters.
+# Only constants of this package are formatted into the statement. User input is passed as parameters.
 _BELOW = (
     f"SELECT id, {_TRAITS}, size FROM signature WHERE path >= ? AND path < ? AND params = ?"  # noqa: S608 - see above
     f" AND typeof(value) = 'blob' AND substr(value, 1, {len(SIGNATURE_HEAD)}) = ?"
@@ -52,26 +56,27 @@ _ROW = "SELECT id, path, root, size FROM signature WHERE id = ?"
 
 @dataclass(frozen=True, slots=True)
 class SoughtFile:
-    """A file for which similar ones are wanted."""
+    """A query: find files similar to this one."""
 
     traits: bytes
-    """Nine bytes, or b"", to which nothing is similar."""
+    """Nine bytes. b"" is similar to nothing."""
     size: int = 0
-    """Bytes: decides between equally similar files."""
+    """Bytes. It decides between equally similar files."""
     path: bytes = b""
-    """Where it is or will be, from the directory asked about: the last thing to decide."""
+    """Present or future path, relative to the directory searched. It decides between files of equal
+    similarity and size."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarFile:
-    """A hint: when it was last signed this file was like the one sought. It may be gone or changed since."""
+    """A hint: the file was similar to the query when it was last signed. It may be gone or changed since."""
 
     path: bytes
-    """From the directory asked about."""
+    """Relative to the directory searched."""
     root: bytes
-    """32 bytes: of its signature then. A file of another root now is another file."""
+    """32 bytes: root of the file's signature at that time. A file with another root now has changed."""
     size: int
-    """Bytes, then."""
+    """Bytes, at that time."""
     matches: int
     """Traits that agree, of twelve."""
 
@@ -89,41 +94,52 @@ class _Row:
     size: int
 
 
-class SimilarFiles:
-    """The files below one directory as the catalog had them when this was first asked.
+class CatalogReader(Protocol):
+    """The part of a catalog that this module uses."""
 
-    That first question reads the catalog once, 0.2 s for 130,000 files and 1.5 s for a million, and keeps 28
-    bytes a file. Each further one takes 0.3 ms at a million files. Nothing here raises because of the
-    catalog's troubles: what cannot be read is not similar to anything.
+    def flush(self) -> None:
+        """Writes everything that waits in memory."""
+
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        """The result of `work` on the database as last flushed. None if the database cannot be read."""
+
+
+class SimilarFiles:
+    """The files below one directory, as the catalog had them at the first query.
+
+    The first query reads the catalog once: 0.2 s for 130,000 files and 1.5 s for a million. It keeps 28 bytes
+    per file. Each later query takes 0.3 ms at a million files. No method raises because of the catalog's
+    failures: files that cannot be read are not found.
     """
 
     def __init__(
         self,
-        catalog: Catalog | None,
+        catalog: CatalogReader | None,
         below: bytes,
         params: ChunkParams,
     ) -> None:
-        """`below`: a directory. `params`: of signatures that count. Without a catalog there are no files."""
+        """`below`: a directory. `params`: only signatures with these parameters count. `catalog`: None means
+        no files."""
         self._catalog = catalog
         self._below = os.path.realpath(below).rstrip(b"/") + b"/"
         self._params = params
         self._index: SimilarityIndex | None = None
 
     def __len__(self) -> int:
-        """Files that can be found."""
+        """Number of files that can be found."""
         return len(self._known())
 
     def query(self, sought: SoughtFile, limit: int = 8, min_matches: int = 4) -> list[SimilarFile]:
-        """At most `limit` (1 to 1,016) files with at least `min_matches` traits (1 to 12) in common with
-        `sought`: the most first, then the nearest size, then the same name, then the nearest directory."""
+        """At most `limit` (1 to 1,016) files that share at least `min_matches` (1 to 12) traits with
+        `sought`. Order: most shared traits, nearest size, same name, nearest directory."""
         (found,) = self.query_many([sought], limit, min_matches)
         return found
 
     def query_many(
         self, sought: Iterable[SoughtFile], limit: int = 8, min_matches: int = 4
     ) -> Iterator[list[SimilarFile]]:
-        """As `query` for each of many, in order, in half the time. ValueError for a number out of range, and
-        for traits that are not nine bytes."""
+        """Like `query` for many files, in order; takes half the time. Raises ValueError for a number out of
+        range and for traits that are not nine bytes."""
         if not 1 <= limit <= SIMILAR_LIMIT:
             raise ValueError(f"{limit} similar files: need 1 to {SIMILAR_LIMIT}")
         batch: list[SoughtFile] = []
@@ -160,7 +176,7 @@ class SimilarFiles:
 
     def _build(self, connection: sqlite3.Connection) -> SimilarityIndex:
         index = SimilarityIndex()
-        # Bytes sort as they are: what starts with "a/" lies between "a/" and "a0".
+        # Bytes compare as unsigned numbers: every path that starts with "a/" lies between "a/" and "a0".
         rows = connection.execute(
             _BELOW, (self._below, self._below[:-1] + b"0", params_number(self._params.id), SIGNATURE_HEAD)
         )
@@ -174,7 +190,7 @@ class SimilarFiles:
             return [
                 _Row(row[0], row[1][len(self._below) :], row[2], row[3])
                 for row in found
-                # Another file may have taken an id since, and damage can turn a blob into a number.
+                # An id may belong to another file by now, and damage can turn a blob into a number.
                 if row is not None
                 and isinstance(row[1], bytes)
                 and row[1].startswith(self._below)
@@ -188,7 +204,8 @@ class SimilarFiles:
 
 
 def _best(sought: SoughtFile, matches: list[Match], rows: dict[int, _Row]) -> list[SimilarFile]:
-    """The best first, each path once: with the newest row of those found, as later ids are newer."""
+    """Sorts matches, the best first. Each path appears once, with its newest row, which has the highest
+    id."""
     newest: dict[bytes, Match] = {}
     for match in matches:
         row = rows.get(match.key)
@@ -213,7 +230,7 @@ def _best(sought: SoughtFile, matches: list[Match], rows: dict[int, _Row]) -> li
 
 
 def _common_directories(a: bytes, b: bytes) -> int:
-    """How many leading directories two paths share."""
+    """The number of leading directories that two paths share."""
     return sum(
         1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a.split(b"/"), b.split(b"/"), strict=False))
     )

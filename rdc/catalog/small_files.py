@@ -1,14 +1,15 @@
-"""Many small files signed at once: read, cut and hashed as columns; of its own a file has a row."""
+"""Signs many small files at once: reads, cuts and hashes them as columns, without an object per file."""
 
 from __future__ import annotations
 
 from array import array
 from itertools import accumulate
 
-from rdc.files.contents import read_contents
-from rdc.model.entries import Identity, strings
+from rdc.catalog.small_columns import SignedFiles, SmallFiles
+from rdc.files.bulk.read_many import read_contents
+from rdc.model.entries import strings
 from rdc.records import dataclass
-from rdc.signature.short import ShortSignatures, sign_short
+from rdc.signature.short import sign_short
 from rdc.signature.short_codec import decode_short
 
 TYPE_CHECKING = False
@@ -17,70 +18,32 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.chunking.params import ChunkParams
-    from rdc.files.confined import Root
 
-__all__ = ["SMALL_BYTES", "SignedFiles", "SmallFiles", "SmallOutcome", "sign_small"]
+__all__ = ["SMALL_BYTES", "SmallOutcome", "sign_small"]
 
 SMALL_BYTES = 128 << 10
-"""Bytes of the largest file that is taken with others. Above it, what Python adds for a file by itself is
-less than reading and hashing it takes."""
-
-
-@dataclass(frozen=True, slots=True)
-class SmallFiles:
-    """Files of one tree, as they were listed; for `sign_small` each has at most SMALL_BYTES."""
-
-    root: Root
-    paths: bytes
-    """Relative to `root`, each followed by NUL."""
-    devices: array[int]
-    inodes: array[int]
-    sizes: array[int]
-    """Typecode 'Q'."""
-    mtimes: array[int]
-    ctimes: array[int]
-    """Typecode 'q', nanoseconds."""
-
-    def __len__(self) -> int:
-        return len(self.sizes)
-
-    def identity(self, row: int) -> Identity:
-        """As it was listed."""
-        return Identity(
-            self.devices[row], self.inodes[row], self.sizes[row], self.mtimes[row], self.ctimes[row]
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class SignedFiles:
-    """Some of SmallFiles with their signatures."""
-
-    rows: array[int]
-    """Typecode 'I', increasing; the columns below have one of theirs each, in this order."""
-    signatures: ShortSignatures
-    ctimes: array[int]
-    """Typecode 'q': when they were read."""
-    data: bytes | None
-    """Their contents, one behind another. None: they were known and not read."""
+"""Bytes of the largest file that is signed in bulk. Above it, Python's cost per file is less than reading and
+hashing."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmallOutcome:
-    """What came of SmallFiles."""
+    """The result of `sign_small`."""
 
     read: SignedFiles
     known: SignedFiles
     failed: list[tuple[int, int]]
-    """The other rows, each with its outcome: rdc.files.contents says what that is."""
+    """The other rows, each with its outcome as rdc.files.bulk.read_many defines it."""
 
 
 def sign_small(
     files: SmallFiles, params: ChunkParams, catalog: SignatureStore, unwanted: Collection[int] = ()
 ) -> SmallOutcome:
-    """Signs `files`, but for the `unwanted` rows: looked up in `catalog`, or read, and `catalog` is told.
+    """Signs `files` except the `unwanted` rows. Known signatures come from `catalog`; the other files are
+    read, and their signatures are stored there.
 
-    What is not as it was listed, or changes while it is read, is in `failed`. Threads may do this side by
-    side: most of it needs no lock of the interpreter.
+    Files that differ from their listing or change while they are read are in `failed`. Threads may run this
+    in parallel: most of the work releases the interpreter's lock.
     """
     known = _known(files, params, catalog, unwanted)
     out = {*unwanted, *known.rows}
@@ -106,7 +69,7 @@ def _known(
 def _read(
     files: SmallFiles, params: ChunkParams, out: Collection[int]
 ) -> tuple[SignedFiles, list[tuple[int, int]]]:
-    """All rows but those in `out`, and what failed."""
+    """Reads and signs all rows except those in `out`. Returns the signatures, and the rows that failed."""
     rows, wanted, paths = array("I", range(len(files))), array("Q", bytes(24 * len(files))), files.paths
     wanted[0::3], wanted[1::3], wanted[2::3] = files.devices, files.inodes, files.sizes
     if out:

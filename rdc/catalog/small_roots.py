@@ -1,4 +1,4 @@
-"""Roots of many small files, held open until it is known what becomes of them."""
+"""Roots of many small files, which stay open until the caller has decided what to do with them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from array import array
 from bisect import bisect_right
 from itertools import accumulate
 
-from rdc.catalog.small_files import SignedFiles, SmallFiles
-from rdc.files.opened import OpenedFiles
+from rdc.catalog.small_columns import SignedFiles, SmallFiles
+from rdc.files.bulk.open_many import OpenedFiles
 from rdc.kernel import put_rows
 from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.chunking.params import ChunkParams
-    from rdc.files.confined import Root
+    from rdc.files.root.root import Root
 
 __all__ = ["SmallRoots", "small_roots"]
 
 READ_BYTES = 1 << 20
-"""To be read at a time: it is still in the cache when it is hashed."""
+"""Bytes read at a time: few enough to be hashed while they are in the CPU cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmallRoots:
-    """Files that are open, with their roots; to be closed."""
+    """Open files with their roots. Use as a context manager to close them."""
 
     opened: OpenedFiles
     roots: bytes
-    """DIGEST_BYTES a file; zeros for those that go another way."""
+    """DIGEST_BYTES per file; zeros for the rows in `missing`."""
     missing: list[int]
-    """Which these are: not as they were listed, not to be opened, changed meanwhile."""
+    """Rows without a root: the file differs from its listing, cannot be opened, or changed meanwhile."""
 
     def __enter__(self) -> SmallRoots:
         return self
@@ -57,11 +57,11 @@ def small_roots(
     keep: bool,
     known: Callable[[array[int]], list[tuple[int, bytes]]] | None = None,
 ) -> SmallRoots:
-    """Opens files, at most `most_opened()`, and finds their roots: what FileSigner.root gives of each.
+    """Opens files and finds the root of each, as FileSigner.root does. At most `most_opened()` files.
 
-    `paths`: each followed by NUL. `sizes`: typecode 'Q', bytes as they were listed, READ_BYTES at most.
-    `keep`: the catalog is told of what had to be read. `known`: given the ctimes of all, 0 of a file that is
-    not open, it has the rows and roots of those whose root is known.
+    `paths`: each followed by NUL. `sizes`: typecode 'Q', listed sizes in bytes, READ_BYTES at most. `keep`:
+    store the signatures of files that had to be read. `known`: called with the ctimes of all files, 0 for a
+    file that is not open; returns the rows whose root is known, with their roots.
     """
     opened = OpenedFiles(root, paths)
     try:
@@ -79,15 +79,8 @@ def _roots(
     keep: bool,
     known: Callable[[array[int]], list[tuple[int, bytes]]] | None,
 ) -> tuple[bytes, list[int]]:
-    files = SmallFiles(
-        opened.root,
-        opened.paths,
-        opened.devices,
-        opened.inodes,
-        opened.sizes,
-        opened.mtimes,
-        opened.ctimes,
-    )
+    """The columns `roots` and `missing` of SmallRoots."""
+    files = _listed(opened)
     missing = set(opened.failed)
     if opened.sizes != sizes:
         missing.update([row for row, size in enumerate(sizes) if opened.sizes[row] != size])
@@ -102,23 +95,44 @@ def _roots(
         rows = [row for row in rows if row not in found and row not in missing]
     began = catalog.now()
     for part in _parts(rows, sizes):
-        content, good = opened.read(part)
-        read = part
-        if 0 in good:
-            read = [row for row, is_good in zip(part, good, strict=True) if is_good]
-            missing.update(set(part).difference(read))
-        lengths = array("Q", [sizes[row] for row in read])
-        signatures = sign_short(content, lengths, params, plain=not keep)
-        put_rows(roots, DIGEST_BYTES, array("Q", read), signatures.roots)
-        if keep and read:
-            then = array("q", [opened.ctimes[row] for row in read])
-            signed = SignedFiles(array("I", read), signatures, then, None)
-            catalog.put_small(files, signed, range(len(read)), began)
+        signed = _read(opened, part, sizes, params, keep)
+        if len(signed.rows) < len(part):
+            missing.update(set(part).difference(signed.rows))
+        put_rows(roots, DIGEST_BYTES, array("Q", signed.rows), signed.signatures.roots)
+        if keep and len(signed.rows):
+            catalog.put_small(files, signed, range(len(signed.rows)), began)
     return bytes(roots), sorted(missing)
 
 
+def _listed(opened: OpenedFiles) -> SmallFiles:
+    """The open files as the catalog looks them up."""
+    return SmallFiles(
+        opened.root,
+        opened.paths,
+        opened.devices,
+        opened.inodes,
+        opened.sizes,
+        opened.mtimes,
+        opened.ctimes,
+    )
+
+
+def _read(
+    opened: OpenedFiles, rows: Sequence[int], sizes: array[int], params: ChunkParams, keep: bool
+) -> SignedFiles:
+    """Reads and signs some rows. Those that changed meanwhile are left out."""
+    content, good = opened.read(rows)
+    read = rows
+    if 0 in good:
+        read = [row for row, is_good in zip(rows, good, strict=True) if is_good]
+    lengths = array("Q", [sizes[row] for row in read])
+    signatures = sign_short(content, lengths, params, plain=not keep)
+    ctimes = array("q", [opened.ctimes[row] for row in read])
+    return SignedFiles(array("I", read), signatures, ctimes, None)
+
+
 def _parts(rows: Sequence[int], sizes: array[int]) -> Iterator[Sequence[int]]:
-    """As many files at a time as have READ_BYTES, but one at least."""
+    """Consecutive rows with at most READ_BYTES in total; at least one row per item."""
     ends = list(accumulate([sizes[row] for row in rows]))
     first = done = 0
     while first < len(rows):

@@ -1,4 +1,4 @@
-"""What the signer needs of a catalog, and the catalog that remembers nothing."""
+"""SignatureStore: what the signer needs of a catalog; and NoCatalog, which stores nothing."""
 
 from __future__ import annotations
 
@@ -9,64 +9,65 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rdc.catalog.similar import SimilarFiles
-    from rdc.catalog.small_files import SignedFiles, SmallFiles
+    from rdc.catalog.small_columns import SignedFiles, SmallFiles
     from rdc.chunking.params import ChunkParams
-    from rdc.files.source import SourceFile
+    from rdc.files.root.source_file import SourceFile
     from rdc.signature.tree import SignatureTree
 
 __all__ = ["NoCatalog", "SignatureStore"]
 
 
 class SignatureStore(Protocol):
-    """Remembers signatures of files by what fstat says of them. Threads may share one.
+    """Stores signatures of files by the identity that fstat reports. Threads may share one.
 
-    No method raises because of the store's own troubles: what cannot be found is signed anew, what cannot be
-    kept is forgotten.
+    No method raises because of the store's own failures: a signature that is not found is made again, and one
+    that cannot be stored is lost.
     """
 
     def now(self) -> int:
-        """Nanoseconds by the clock that stamps files; read BEFORE a file's first byte, for `put`."""
+        """Nanoseconds on the clock that stamps files. Read it BEFORE a file's first byte and pass it to
+        `put`."""
 
     def get(self, source: SourceFile, params: ChunkParams) -> SignatureTree | None:
         """The signature of exactly this state of the file, or None."""
 
     def root(self, source: SourceFile, params: ChunkParams) -> bytes | None:
-        """Its root alone: what a comparison needs, without the chunk list."""
+        """The root of the signature that `get` would return, without reading the chunk list."""
 
     def put(self, source: SourceFile, tree: SignatureTree, began: int) -> None:
-        """Keep the signature of what was read from `source` since `began`, found unchanged after."""
+        """Stores the signature of `source`, which was read from `began` on and found unchanged afterwards."""
 
     def find_small(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
-        """Rows of `files` whose state as listed is known, and their encoded signatures."""
+        """The rows of `files` whose listed state is known, each with its encoded signature."""
 
     def find_roots(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
-        """The same with their roots alone."""
+        """The rows of `files` whose listed state is known, each with its root."""
 
     def put_small(self, files: SmallFiles, signed: SignedFiles, chosen: Sequence[int], began: int) -> None:
-        """Keep signatures of what was read since `began` and was found unchanged since it was listed:
+        """Stores signatures of files that were read from `began` on and are unchanged since they were listed.
         `chosen` are rows of `signed`."""
 
     def similar(self, below: bytes, params: ChunkParams) -> SimilarFiles:
-        """The remembered files below the directory `below`, to be asked which are like others. Costs nothing
-        before the first question."""
+        """The known files below the directory `below`, to search for similar ones. Nothing is read before the
+        first query."""
 
     def settle(self, key: bytes) -> None:
-        """Remember 32 bytes that name a state of two trees in which nothing was left to do."""
+        """Remembers a 32-byte key of two trees that were found in sync."""
 
     def is_settled(self, key: bytes) -> bool: ...
 
     def flush(self) -> None:
-        """Write what was gathered."""
+        """Writes everything that waits in memory."""
 
     def close(self) -> None:
-        """Flush and give everything back; later calls may open it again."""
+        """Flushes and closes the store. Later calls may open it again."""
 
     def take_notices(self) -> list[str]:
-        """What a person should know of the store, each once: one printable line each."""
+        """Messages for the user about the store, one printable line each. Each is returned once."""
 
 
 class NoCatalog:
-    """A SignatureStore that remembers nothing."""
+    """A SignatureStore that stores nothing."""
 
     def now(self) -> int:
         return 0

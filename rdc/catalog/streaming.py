@@ -1,4 +1,4 @@
-"""Chunks of one file on their way to somebody who keeps none of them."""
+"""ChunkTaker: receives the chunks of one file as they are cut, so that they need not be stored."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ if TYPE_CHECKING:
 __all__ = ["Both", "ChunkTaker", "StreamedFile", "TopColumn", "replayed"]
 
 REPLAY_RECORDS = 4096
-"""Records of a known signature handed over at a time: about what a span of 16 MiB gives."""
+"""Records of a known signature passed at a time: about as many as a span of 16 MiB gives."""
 
 
 class ChunkTaker(Protocol):
-    """Takes the chunks of one stream in order. A TreeBuilder is one."""
+    """Receives the chunks of one stream in order. A TreeBuilder is one."""
 
     def add(self, digests: list[bytes], lengths: list[int], /) -> None:
-        """The next chunks: 32-byte digests and lengths in bytes, one each."""
+        """Receives the next chunks: 32-byte digests and lengths in bytes, one each."""
 
     def repeat(self, digest: bytes, length: int, count: int, /) -> None:
-        """A run of `count` equal chunks; how a long hole comes."""
+        """Receives a run of `count` equal chunks. A long hole comes this way."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamedFile:
-    """What is left of a file whose chunks went by."""
+    """The result of streaming a file."""
 
     root: bytes
     """32 bytes."""
     traits: bytes
     known: bool
-    """From the catalog: the file was not read."""
+    """Whether the signature came from the catalog and the file was not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """A ChunkTaker that hands everything to two."""
+    """A ChunkTaker that passes everything to two others."""
 
     first: ChunkTaker
     second: ChunkTaker
@@ -57,10 +57,10 @@ class Both:
 
 
 class TopColumn:
-    """A column of a TreeBuilder that keeps its bytes only while the level can still be the top one.
+    """A column of a TreeBuilder that keeps its bytes only while its level can still be the top level.
 
-    The root needs no more. A level that outgrows a top's digests is dropped, so that the tree's other levels
-    are empty or cut short and must not be used.
+    The root digest needs no more than that. A level that grows beyond a top level's size is dropped. The
+    resulting tree has a valid root; its other levels are incomplete and must not be used.
     """
 
     __slots__ = ("_data", "_over")
@@ -80,7 +80,7 @@ class TopColumn:
 
 
 def replayed(tree: SignatureTree, taker: ChunkTaker) -> Iterator[int]:
-    """Hands the chunk list of `tree` to `taker`; yields the bytes handed over so far."""
+    """Passes the chunk list of `tree` to `taker`. Yields the bytes passed so far."""
     chunks, done = tree.levels[0], 0
     for start in range(0, chunks.records, REPLAY_RECORDS):
         stop = min(start + REPLAY_RECORDS, chunks.records)

@@ -1,4 +1,4 @@
-"""Looking at a catalog and clearing it up: what it holds, what is gone or unused, what is to be forgotten."""
+"""Catalog maintenance: totals, pruning of outdated or unused entries, and deletion on request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rdc.catalog.catalog import DAY_NS
 from rdc.catalog.entry import signed64
 from rdc.catalog.eviction import shrink
 from rdc.errors import ExitCode, RdcError
-from rdc.files.filesystem import file_system_of
+from rdc.files.facts.filesystem_id import file_system_of
 from rdc.records import dataclass
 from rdc.typed import TypeVar
 
@@ -25,34 +25,34 @@ T = TypeVar("T")
 __all__ = ["Pruned", "Summary", "forget", "forget_all", "prune", "summary"]
 
 PAGE = 1_000
-"""Rows looked at between two statements: other processes' writes get their turn."""
+"""Rows examined between two statements, so that other processes can write in between."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
     path: str
     bytes: int
-    """Of the file, free pages included."""
+    """Size of the file, free pages included."""
     entries: int
     covered: int
-    """Bytes of the files whose signatures are kept."""
+    """Total bytes of the files whose signatures are stored."""
     settled: int
     first_used: int | None
-    """The day, counted from 1970-01-01, on which the entry unused for longest was last used."""
+    """Day of the least recent use of any entry, counted from 1970-01-01."""
     last_used: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
     gone: int
-    """Entries of files that are no longer where they were, or were replaced."""
+    """Entries of files that were removed, moved or replaced."""
     unused: int
     evicted: int
-    """Entries that made room."""
+    """Entries deleted to make room."""
 
 
 def summary(catalog: Catalog) -> Summary | None:
-    """What `catalog` holds; None where there is none. Raises RdcError when it cannot be read."""
+    """Totals of `catalog`; None if it has no file yet. Raises RdcError if the file cannot be read."""
     database = catalog.database
     if not os.path.exists(database.path):
         return None
@@ -69,8 +69,9 @@ def summary(catalog: Catalog) -> Summary | None:
 
 
 def prune(catalog: Catalog, *, unused_days: int, max_bytes: int | None = None) -> Pruned:
-    """Drops entries of files that are gone, those not used for `unused_days`, and the least recently used
-    ones above `max_bytes`; then gives the space back. Raises RdcError when that is not possible."""
+    """Deletes entries of missing files and entries not used for `unused_days`. Then deletes the least
+    recently used ones above `max_bytes`, and returns the space to the file system. Raises RdcError on
+    failure."""
     database = catalog.database
     before = catalog.now() // DAY_NS - unused_days
     gone = 0
@@ -89,7 +90,7 @@ def prune(catalog: Catalog, *, unused_days: int, max_bytes: int | None = None) -
 
 
 def forget_all(catalog: Catalog) -> int:
-    """Drops every entry, settled trees too; how many signatures that were."""
+    """Deletes every entry, those of trees in sync too. Returns the number of signatures deleted."""
     count = _delete(catalog.database, "DELETE FROM signature", [()])
     _delete(catalog.database, "DELETE FROM settled", [()])
     if count:
@@ -98,10 +99,11 @@ def forget_all(catalog: Catalog) -> int:
 
 
 def forget(catalog: Catalog, path: bytes) -> int:
-    """Drops the entries of the file `path`, or of the files that were below it when they were signed."""
+    """Deletes the entries of the file `path`, or of all files that were below it when they were signed.
+    Returns how many."""
     whole = os.path.realpath(path)
     below = whole.rstrip(b"/") + b"/"
-    # Bytes sort as they are: what starts with "a/" lies between "a/" and "a0".
+    # Bytes compare as unsigned numbers: every path that starts with "a/" lies between "a/" and "a0".
     return _delete(
         catalog.database,
         "DELETE FROM signature WHERE path = ? OR (path >= ? AND path < ?)",
@@ -117,14 +119,14 @@ class _Row:
     path: bytes
 
     def is_gone(self) -> bool:
-        """Whether its file system is there and the file is not, or is another one.
+        """Whether the file system is mounted and the file is missing or is another file.
 
-        What lies on a disk that is not mounted now is not gone.
+        A file on a file system that is not mounted now is not gone.
         """
         if not self.path:
             return False
         if not isinstance(self.path, bytes) or b"\0" in self.path:
-            return True  # no path any more: a damaged row
+            return True  # not a path: a damaged row
         try:
             found = os.lstat(self.path)
         except OSError:
@@ -133,7 +135,7 @@ class _Row:
 
 
 def _file_system_above(path: bytes) -> int | None:
-    """The file system of the directory that `path` is in, or of the nearest one that is still there."""
+    """The file system of the nearest directory above `path` that exists. None if it cannot be opened."""
     while path != b"/":
         path = os.path.dirname(path)
         try:
@@ -181,7 +183,8 @@ def _delete(database: Database, statement: str, rows: list[tuple[object, ...]]) 
 
 
 def _must(database: Database, result: T | None, what: str) -> T:
-    """A job that is about the catalog itself fails where others go on without it."""
+    """Raises RdcError for None: a maintenance command must fail where other jobs continue without a
+    catalog."""
     if result is None:
         raise RdcError(
             f"{database.path}: the catalog cannot be {what}; check its owner and permissions, the disk,"

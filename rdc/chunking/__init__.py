@@ -1,1 +1,1 @@
-"""From bytes to chunks: parameters, the streaming chunker, chunk digests. Pure: spans in, chunks out."""
+"""From bytes to chunks: parameters, the streaming chunker, and chunk digests. No I/O."""

@@ -1,11 +1,12 @@
-"""The streaming chunker: spans of a stream in, chunks with their BLAKE3 names out, bounded memory."""
+"""The streaming chunker: takes spans of a stream, returns chunks with their BLAKE3 digests, in bounded
+memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from rdc.kernel import Cutter
-from rdc.kernel.naming import NAME_BYTES, name_many
+from rdc.kernel.blake3_many import NAME_BYTES, name_many
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -21,7 +22,7 @@ __all__ = ["Chunk", "ChunkColumns", "Chunker", "chunks", "cuts", "name_pieces"]
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Bytes offset to offset + length of a stream, named by the BLAKE3-256 of them."""
+    """Bytes offset to offset + length of a stream, and their BLAKE3-256 digest."""
 
     offset: int
     length: int
@@ -30,34 +31,34 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkColumns:
-    """Consecutive chunks as columns: what bulk consumers use instead of an object a chunk."""
+    """Consecutive chunks as columns, for bulk work without an object per chunk."""
 
     lengths: list[int]
     digests: list[bytes]
 
 
 class Chunker:
-    """Cuts a stream that arrives in spans of any sizes; the cuts do not depend on the spans.
+    """Cuts a stream that arrives in spans of any sizes. The cuts do not depend on the spans.
 
-    Holds at most max_size bytes between calls: a cut is decided once more than max_size bytes follow the
-    one before it.
+    It holds at most max_size bytes between calls: a cut is known once more than max_size bytes follow the cut
+    before it.
     """
 
     def __init__(self, params: ChunkParams) -> None:
         self._cutter = Cutter(params.min_size, params.max_size)
-        self._held = bytearray()
-        self._start = 0  # stream offset of _held, and of the next chunk
+        self._rest = bytearray()
+        self._start = 0  # stream offset of _rest, and of the next chunk
 
     def pieces(self, span: Buffer) -> list[Buffer]:
-        """The chunks that `span` completes, cut and not yet hashed: for who hashes elsewhere meanwhile.
+        """The chunks that `span` completes, cut but not yet hashed, for callers that hash in other threads.
 
-        They are views of `span` where possible, so it must stay as it is until they were used.
+        They are views of `span` where possible, so `span` must not change until they have been used.
         """
         view = memoryview(span).cast("B")
         return self._take(self._cutter.feed(view), view)
 
     def last_pieces(self) -> list[Buffer]:
-        """The rest of the stream, at most one chunk; the chunker is used up."""
+        """The rest of the stream: at most one chunk. The chunker must not be used afterwards."""
         return self._take(self._cutter.finish(), memoryview(b""))
 
     def feed_columns(self, span: Buffer) -> ChunkColumns:
@@ -65,7 +66,7 @@ class Chunker:
         return name_pieces(self.pieces(span))
 
     def finish_columns(self) -> ChunkColumns:
-        """The rest of the stream, at most one chunk; the chunker is used up."""
+        """The rest of the stream: at most one chunk. The chunker must not be used afterwards."""
         return name_pieces(self.last_pieces())
 
     def feed(self, span: Buffer) -> list[Chunk]:
@@ -79,33 +80,35 @@ class Chunker:
         return _rows(start, self.finish_columns())
 
     def traits(self) -> bytes:
-        """After the finish: the stream's similarity samples, 9 bytes, or b'' where it has no feature."""
+        """The stream's similarity samples, to be called after the finish: 9 bytes, or b'' for a stream
+        without features."""
         return self._cutter.traits()
 
     def _take(self, ends: list[int], view: memoryview) -> list[Buffer]:
-        # Stream offsets [start, start + held) lie in _held, the rest in view; a chunk may span both.
-        held, start = self._held, self._start
-        border = start + len(held)
+        # Stream offsets [start, start + len(rest)) lie in _rest, the following ones in view. A chunk may span
+        # both.
+        rest, start = self._rest, self._start
+        border = start + len(rest)
         pieces: list[Buffer] = []
         for end in ends:
             if start >= border:
                 pieces.append(view[start - border : end - border])
             else:
-                # Copied only while _held lasts, that is for at most a few chunks of a span.
-                origin = border - len(held)
-                pieces.append(bytes(held[start - origin : end - origin]) + view[: max(0, end - border)])
+                # Copied only until _rest is used up, which affects at most a few chunks of a span.
+                origin = border - len(rest)
+                pieces.append(bytes(rest[start - origin : end - origin]) + view[: max(0, end - border)])
             start = end
         if start >= border:
-            self._held = bytearray(view[start - border :])
+            self._rest = bytearray(view[start - border :])
         else:
-            del held[: start - self._start]
-            held += view
+            del rest[: start - self._start]
+            rest += view
         self._start = start
         return pieces
 
 
 def name_pieces(pieces: list[Buffer]) -> ChunkColumns:
-    """The chunks with these bytes. Threads may name pieces of one stream side by side."""
+    """Hashes pieces into chunks. Threads may hash pieces of one stream in parallel."""
     names = name_many(pieces)
     return ChunkColumns(
         list(map(len, pieces)),  # type: ignore[arg-type] # Buffer promises no len(), each of ours has it
@@ -122,7 +125,7 @@ def _rows(start: int, columns: ChunkColumns) -> list[Chunk]:
 
 
 def chunks(source: Buffer | Iterable[Buffer], params: ChunkParams) -> Iterator[Chunk]:
-    """The chunks of `source`, a buffer or the spans of a stream, in order."""
+    """The chunks of `source` in order. `source` is a buffer or the spans of a stream."""
     chunker = Chunker(params)
     spans = [source] if isinstance(source, bytes | bytearray | memoryview) else source
     for span in spans:  # type: ignore[union-attr] # mypy takes any Buffer for left over, not these three alone
@@ -131,7 +134,7 @@ def chunks(source: Buffer | Iterable[Buffer], params: ChunkParams) -> Iterator[C
 
 
 def cuts(data: Buffer, params: ChunkParams) -> array[int]:
-    """Ends of the chunks of `data`, typecode 'Q': the last is len(data), empty data has none."""
+    """Ends of the chunks of `data`, typecode 'Q'. The last is len(data); empty data has none."""
     from array import array
 
     cutter = Cutter(params.min_size, params.max_size)

@@ -1,4 +1,4 @@
-"""Chunking parameters and the id that names them together with every algorithm they imply."""
+"""ChunkParams: the chunk sizes, and the id that names them together with every algorithm they imply."""
 
 from __future__ import annotations
 
@@ -19,23 +19,26 @@ from rdc.records import dataclass
 __all__ = ["SYNC_PARAMS", "ChunkParams"]
 
 WINDOW_RATIO = 4
-"""max_size / min_size of `for_mean`: best or nearly best of 2 to 7 at equal mean (signature/FORMAT.md)."""
+"""max_size / min_size of `for_mean`. Of 2 to 7, it is the best or nearly the best ratio at equal mean
+(signature/FORMAT.md)."""
 
 MEAN_IN_MINIMA = 2.63
-"""Mean chunk in multiples of min_size where max_size is 4 of them: measured on random data. It is more than
-the middle of (min, max], 2.5, because positions that a window shares with the one before it lost there."""
+"""Mean chunk length divided by min_size, if max_size is 4 * min_size. Measured on random data. It is more
+than 2.5, the middle of (min, max], because positions that a window shares with the window before lost
+there."""
 
 MEAN_MIN = 168
 MEAN_MAX = 10 << 20
-"""Means that `for_mean` can give: of the least min_size, 64, and of nearly the greatest max_size, 16 MiB."""
+"""Limits of `for_mean`: the means of the smallest min_size, 64, and of nearly the largest max_size, 16
+MiB."""
 
 FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True)
 class ChunkParams:
-    """Sizes of a chunk in bytes: every chunk but a file's last is longer than `min_size`, none is longer
-    than `max_size`.
+    """Chunk sizes in bytes. Every chunk but a stream's last is longer than `min_size`; none is longer than
+    `max_size`.
 
     Raises UsageError unless 64 <= min_size < max_size <= 8 * min_size and max_size <= 16 MiB.
     """
@@ -58,8 +61,8 @@ class ChunkParams:
 
     @classmethod
     def for_mean(cls, size: int) -> ChunkParams:
-        """Parameters whose chunks are `size` bytes long on average on data without repetition: 168 bytes to
-        10 MiB, UsageError for another."""
+        """Parameters for chunks of `size` bytes on average, on data without repetition. Raises UsageError
+        unless `size` is 168 bytes to 10 MiB."""
         if not MEAN_MIN <= size <= MEAN_MAX:
             raise UsageError(f"chunks of {size} bytes on average: expected {MEAN_MIN} to {MEAN_MAX}")
         min_size = round(size / MEAN_IN_MINIMA)
@@ -72,7 +75,7 @@ class ChunkParams:
 
     @cached_property
     def id(self) -> bytes:
-        """32 bytes that two sides compare before they compare digests: FORMAT.md, "Parameter id"."""
+        """32 bytes that two sides compare before they compare digests (FORMAT.md, "Parameter id")."""
         text = (
             f"rdc signature {self.version}; cuts winnow rabin lead 8/16 low 64/64"
             f" min {self.min_size} max {self.max_size}; chunks blake3-256;"
@@ -83,4 +86,5 @@ class ChunkParams:
 
 
 SYNC_PARAMS = ChunkParams.for_mean(16 << 10)
-"""What `rdc sync` cuts with, about 16 KiB a chunk: both sides must agree, so it is not an option."""
+"""The parameters of `rdc sync`: about 16 KiB per chunk. Both sides must agree, so there is no option for
+them."""

@@ -1,7 +1,7 @@
-"""The command line: one file per verb; wires and prints, nothing else."""
+"""The command line. Each verb reads its options, calls the library and prints the result."""
 
 import sys
 
 if sys.platform == "win32":
-    # Before an import fails for want of fcntl, signals or directory descriptors.
+    # Checked here, before an import of fcntl or the like fails.
     sys.exit("rdc: Windows is not supported; rdc runs on Linux (in WSL too)")

@@ -1,8 +1,8 @@
-"""What a verb sees of its process: streams, environment variables and a clock, so that tests hand in
-fakes."""
+"""The streams, environment variables and clock that a verb uses. Tests pass fakes."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import os
@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 
-from rdc.errors import ExitCode, RdcError
+from rdc.errors import ExitCode, RdcError, escaped
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 __all__ = ["Environment", "OutputClosedError", "process_environment"]
 
 
+_ESCAPE = "rdc.escape"
+
+
 class OutputClosedError(Exception):
-    """Whoever read stdout has gone; not an RdcError, because no file is to blame and nobody is left to
-    tell."""
+    """The reader of stdout has closed the pipe. Not an RdcError: no message can reach the reader."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Data goes to stdout, talk to stderr."""
+    """The surroundings of one run. Data goes to stdout, messages go to stderr."""
 
     stdin: BinaryIO
     stdout: TextIO
@@ -39,23 +41,23 @@ class Environment:
     stdout_is_terminal: bool
     stderr_is_terminal: bool
     clock: Callable[[], float]
-    """Seconds that never go back."""
+    """A monotonic clock, in seconds."""
 
     def data(self, text: str) -> None:
-        """Write to stdout. Raises OutputClosedError for a closed pipe, RdcError (11) for a full disk."""
+        """Writes to stdout. Raises OutputClosedError for a closed pipe, RdcError (11) for a full disk."""
         try:
             self.stdout.write(text)
         except OSError as error:
             raise _output_error(error) from error
 
     def show_help(self, text: str) -> None:
-        """Write a help text to stdout, folded to the width there is; raises as data() does."""
+        """Writes a help text to stdout, folded to the terminal's width. Raises as data() does."""
         from rdc.cli.help_page import folded, page_width
 
         self.data(folded(text, page_width(self.stdout, self.environ)))
 
     def binary(self, data: bytes) -> None:
-        """As data(), of bytes that are no text, such as names."""
+        """Writes bytes to stdout, such as file names. Raises as data() does."""
         try:
             self.stdout.flush()
             self.stdout.buffer.write(data)
@@ -63,34 +65,35 @@ class Environment:
             raise _output_error(error) from error
 
     def flush(self) -> None:
-        """Push out what was written to stdout; raises as data() does."""
+        """Flushes stdout. Raises as data() does."""
         try:
             self.stdout.flush()
         except OSError as error:
             raise _output_error(error) from error
 
     def talk(self, text: str) -> None:
-        """Write to stderr; where nobody listens there is nobody to tell."""
+        """Writes to stderr. Ignores errors, because no other place for messages is left."""
         with contextlib.suppress(OSError):
             self.stderr.write(text)
             self.stderr.flush()
 
     @property
     def color(self) -> bool:
-        """Colour is wanted unless NO_COLOR is set and not empty (https://no-color.org)."""
+        """Whether colour is wanted: NO_COLOR is unset or empty (https://no-color.org)."""
         return not self.environ.get("NO_COLOR")
 
     @property
     def can_redraw(self) -> bool:
-        """stderr is a terminal that can move its cursor."""
+        """Whether stderr is a terminal that can move its cursor."""
         return self.stderr_is_terminal and self.environ.get("TERM", "") not in ("", "dumb")
 
     def progress(
         self, *, quiet: bool, scrolling: bool = False, lines: bool = False
     ) -> ProgressBar | ProgressLines | None:
-        """What shows how far a verb is: a bar where one can be drawn, else `lines` where they are asked for.
+        """Returns a progress bar, progress lines, or None if the run shows no progress.
 
-        `scrolling`: names go to the same terminal; they are progress enough, and a bar would tear them apart.
+        A bar needs a terminal that can redraw. `scrolling` says that names scroll on the same terminal, where
+        a bar would interrupt them. `lines` asks for progress lines in place of a bar that is impossible.
         """
         if self.can_redraw and not quiet and not scrolling:
             from rdc.report.progress_bar import ProgressBar
@@ -104,17 +107,18 @@ class Environment:
 
 
 def process_environment() -> Environment:
-    """The Environment of this process; a stream that was closed at its start is replaced by /dev/null."""
+    """Returns the Environment of this process. /dev/null replaces a stream that was closed at the start."""
     if sys.stdin is None or sys.stdout is None or sys.stderr is None:
         null = os.open(os.devnull, os.O_RDWR)
         sys.stdin = sys.stdin or os.fdopen(os.dup(null), "r")
         sys.stdout = sys.stdout or os.fdopen(os.dup(null), "w")
         sys.stderr = sys.stderr or os.fdopen(os.dup(null), "w")
         os.close(null)
+    codecs.register_error(_ESCAPE, _escaped)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A locale that lacks a character of a file's name must not end the run.
-            stream.reconfigure(errors="backslashreplace")
+            # A file name may hold characters that the locale lacks. They must not end the run.
+            stream.reconfigure(errors=_ESCAPE)
     return Environment(
         stdin=sys.stdin.buffer,
         stdout=sys.stdout,
@@ -126,7 +130,18 @@ def process_environment() -> Environment:
     )
 
 
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """Escapes characters that the stream cannot encode.
+
+    Python's "backslashreplace" shows U+00E9 and the undecodable byte E9 alike; this handler does not.
+    """
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(escaped, error.object[error.start : error.end])), error.end
+
+
 def _output_error(error: OSError) -> Exception:
+    """Translates an error of a write to stdout."""
     if isinstance(error, BrokenPipeError):
         return OutputClosedError()
     return RdcError(f"cannot write to standard output: {error.strerror}", code=ExitCode.FILE_IO)

@@ -1,4 +1,4 @@
-"""Help texts folded to a terminal's width: prose is filled, options and examples stay in their columns."""
+"""Folds help texts to the terminal's width. Prose is filled; options and examples keep their columns."""
 
 from __future__ import annotations
 
@@ -15,39 +15,38 @@ if TYPE_CHECKING:
 __all__ = ["folded", "page_width"]
 
 USUAL_WIDTH = 80
-"""Columns where nobody says how many there are: what pipes and files get."""
+"""The width of help texts in pipes and files, in columns."""
 
 WIDEST = 110
-"""What help texts are written for: longer lines are hard to read."""
+"""The widest line, in columns. Longer lines are hard to read."""
 
 NARROWEST = 20
-"""Below, a line would hold hardly a word."""
+"""The narrowest line, in columns. A narrower line would hold hardly a word."""
 
 EXPLANATION_WIDTH = 28
-"""Columns that explanations need at least beside what they explain: else they stand below it."""
+"""The least width of an explanation beside its term. A narrower one stands below the term."""
 
 BELOW = 6
-"""Where explanations begin then."""
+"""The column of an explanation that stands below its term."""
 
 _ROW = re.compile(r"(?P<term> +\S(?:.*\S)?)(?P<gap> {2,})(?P<explanation>[^\s#].*)")
 _CONTINUED = re.compile(r"(?P<gap> {12,})(?P<explanation>[^\s#].*)")
-"""What explains a term that reaches into its column, in the line below."""
+"""An explanation on its own line, below a term that reaches into the column of explanations."""
 
 
 def page_width(stdout: TextIO, environ: Mapping[str, str]) -> int:
-    """COLUMNS, or as many as the terminal has."""
+    """Returns the width in columns: COLUMNS, else the terminal's width, else USUAL_WIDTH."""
     columns = environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdigit() and int(columns):
         return int(columns)
     try:
         return os.get_terminal_size(stdout.fileno()).columns or USUAL_WIDTH
-    except (OSError, ValueError):  # no terminal; no file at all
+    except (OSError, ValueError):  # stdout is no terminal, or has no descriptor
         return USUAL_WIDTH
 
 
 def folded(text: str, width: int) -> str:
-    """`text` in lines of at most `width` columns, but for commands and settings: whoever copies these wants
-    them whole."""
+    """Returns `text` in lines of at most `width` columns. Commands and settings stay whole, for copying."""
     width = max(NARROWEST, min(width, WIDEST))
     lines: list[str] = []
     for kind, block in groupby(text.split("\n"), _kind):
@@ -73,7 +72,7 @@ def _kind(line: str) -> str:
 
 
 def _in_columns(rows: Sequence[str], width: int) -> Iterator[str]:
-    """Rows of terms, and explanations which all begin in one column, or stand below what they explain."""
+    """Folds rows of terms and explanations. Explanations share one column, or stand below their terms."""
     found = [_ROW.fullmatch(row) or _CONTINUED.fullmatch(row) for row in rows]
     column = max([match.start("explanation") for match in found if match is not None], default=0)
     beside = width - column >= EXPLANATION_WIDTH

@@ -1,23 +1,22 @@
-"""The man page, rdc(1), from what --help is made of; `rdc --man` prints it."""
+"""Generates the man page rdc(1) from the texts of --help, for `rdc --man`."""
 
 from __future__ import annotations
 
 import re
 
-from rdc import __version__
-from rdc.cli.options import options_help
-from rdc.cli.settings import SETTINGS
+from rdc.cli.options.settings import SETTINGS
+from rdc.cli.options.table import options_help
+from rdc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.cli.main import Verb
-    from rdc.cli.options import OptionGroup
+    from rdc.cli.options.table import OptionGroup
+    from rdc.cli.verb import Verb
 
 __all__ = ["manual"]
 
 DATED = "2026-11-21"
-"""The day of this version, which man shows at the foot of the page: a page has one, and building knows no
-clock."""
+"""The date of this version, at the foot of the page. A constant keeps the page reproducible."""
 
 _ENVIRONMENT = {
     "NO_COLOR": "if set and not empty, nothing is coloured",
@@ -34,7 +33,7 @@ _FILES = {
 
 
 def manual(verbs: dict[str, Verb]) -> str:
-    """The page in man(7)'s language."""
+    """Returns the page in the markup of man(7)."""
     lines = [
         f'.TH RDC 1 {DATED} "rdc {_escaped(__version__)}"',
         ".SH NAME",
@@ -58,7 +57,7 @@ def _sentence(text: str) -> str:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Blocks between empty lines; what is indented, or follows `Usage:` or `Examples:`, keeps its lines."""
+    """Formats the blocks between empty lines. Indented blocks, usage and examples keep their line ends."""
     lines: list[str] = []
     for block in re.split(r"\n\s*\n", text.strip("\n")):
         if not block.strip():
@@ -105,6 +104,6 @@ def _escaped(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    """Text that begins no request."""
+    """Escapes a line of text, so that man reads no request at its start."""
     escaped = _escaped(text)
     return "\\&" + escaped if escaped[:1] in (".", "'") else escaped

@@ -1,1 +1,4 @@
-"""rdc as a service: who may connect, what they may do where, and the processes that serve them."""
+"""rdc as a service: it decides who may connect and use which module, and runs a process per session.
+
+rdc.cli starts it.
+"""

@@ -1,4 +1,4 @@
-"""Connections that have not shown who they are, or that were told that they are refused."""
+"""Connections before authentication, and connections that were refused."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from rdc.chunking.params import SYNC_PARAMS
-from rdc.daemon.log import fault
 from rdc.errors import ExitCode, RdcError, StreamError, TrustError
-from rdc.protocol.connection import Connection
-from rdc.protocol.messages import Refused
+from rdc.protocol.messages.registry import Refused
+from rdc.protocol.rules.connection import Connection
 from rdc.records import dataclass
 from rdc.session.serve import greeting
 from rdc.transport.tls import TlsTransport
@@ -24,23 +24,26 @@ if TYPE_CHECKING:
     import ssl
 
     from rdc.daemon.config import Address, Limits
+    from rdc.daemon.event_loop import EventLoop
     from rdc.daemon.log import Log
 
 __all__ = ["Arrivals"]
 
 SHAKE_SECONDS = 0.5
-"""What each handshake that has begun may take however many want one: two round trips to the other end of the
-world."""
+"""Seconds that each started handshake gets, whatever the load: two round trips around the world."""
 
 FAREWELL_SECONDS = 2.0
-"""How long a peer that is refused may take to read why."""
+"""Seconds that a refused peer gets to read the reason."""
 
 FAREWELL_BYTES = 1 << 20
-"""What it may still send meanwhile: the start of a session, long filter lists included."""
+"""Bytes that a refused peer may still send: the start of a session, with long filter lists."""
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _Arrival:
+    sock: socket.socket
+    fd: int
+    """Descriptor of `sock`, even after its close."""
     transport: TlsTransport
     address: Address
     since: float
@@ -51,40 +54,55 @@ class _Arrival:
 
 
 class Arrivals:
-    """Handshakes advance as their bytes come, and nothing waits for a peer. A stranger holds some 50 KB, for
-    `handshake_seconds` and FAREWELL_SECONDS at most, and there are `handshakes` of them at most."""
+    """Connections in the handshake or after a refusal. No code waits for a peer; handshakes advance as their
+    bytes arrive.
+
+    A stranger takes some 50 KB, for `handshake_seconds` and FAREWELL_SECONDS at most; there are at most
+    `handshakes` of them.
+
+    Invariant: an arrival is in `_arrivals` if and only if the loop watches it. No method raises for an act of
+    a peer or for a lack of memory or descriptors: that peer's connection is closed.
+    """
 
     def __init__(
         self,
-        selector: selectors.BaseSelector,
+        loop: EventLoop,
         log: Log,
         context: ssl.SSLContext,
         limits: Limits,
         welcome: Callable[[TlsTransport, Address], str | None],
     ) -> None:
-        """`welcome` takes over a connection whose handshake is done and returns None, or returns the line by
-        which to refuse it, or raises TrustError."""
-        self._selector = selector
+        """welcome: takes over a connection after its handshake and returns None, or returns the line that
+        refuses it, or raises TrustError."""
+        self._loop = loop
         self._log = log
         self._welcome = welcome
         self.context = context
         self.limits = limits
         self._arrivals: dict[int, _Arrival] = {}
-        """By file descriptor, in order of age."""
+        """Arrivals by file descriptor, oldest first."""
 
     @property
     def due(self) -> float | None:
-        """When the next of them has had its time."""
+        """The next deadline of an arrival."""
         return min((arrival.deadline for arrival in self._arrivals.values()), default=None)
 
+    def __len__(self) -> int:
+        return len(self._arrivals)
+
     def take(self, sock: socket.socket, address: Address) -> None:
-        """A new connection, for which there is room."""
-        transport = TlsTransport(sock, self.context, server_side=True)
-        now = time.monotonic()
-        deadline = now + self.limits.handshake_seconds
-        self._arrivals[sock.fileno()] = _Arrival(transport, address, now, deadline)
-        self._selector.register(sock, selectors.EVENT_READ, self._advance)
-        self._advance(sock, selectors.EVENT_READ)
+        """Take a new connection, for which there is room. Owns `sock`."""
+        try:
+            transport = TlsTransport(sock, self.context, server_side=True)
+            now = time.monotonic()
+            deadline = now + self.limits.handshake_seconds
+            arrival = _Arrival(sock, sock.fileno(), transport, address, now, deadline)
+            self._watch(arrival)
+        except Exception as error:  # noqa: BLE001 - one connection must not cost the daemon all others
+            self._log.internal(error, address=str(address))
+            sock.close()
+            return
+        self._advance(arrival, selectors.EVENT_READ)
 
     def expire(self, now: float) -> None:
         for arrival in [a for a in self._arrivals.values() if a.deadline <= now]:
@@ -97,20 +115,28 @@ class Arrivals:
             self._forget(arrival)
 
     def forsake(self) -> None:
-        """In a session's process: other peers' connections end when the daemon closes them, not when this
-        session does."""
+        """In a session's process: close this process's copies, so other peers' connections end when the
+        daemon closes them."""
         for arrival in self._arrivals.values():
             arrival.transport.forsake()
 
     def make_room(self) -> bool:
-        """Before one more is taken; False where it has to wait for a moment, so that all that have begun have
-        theirs.
+        """Make room for one more arrival. False: it must wait, since all started handshakes still have
+        time."""
+        while len(self._arrivals) >= self.limits.handshakes:
+            if not self.drop_one():
+                return False
+        return True
 
-        Of the address that has most goes one that has said nothing, or else the one that waits longest, once
-        it had SHAKE_SECONDS: so a flood of connections pushes out itself, not those who come to work.
+    def drop_one(self) -> bool:
+        """Close one connection to make room. False if none may be closed yet.
+
+        The address with the most connections loses one: the oldest that has sent nothing, or else the one
+        that has waited longest, after SHAKE_SECONDS. A flood of connections thus displaces itself and not
+        other peers.
         """
-        if len(self._arrivals) < self.limits.handshakes:
-            return True
+        if not self._arrivals:
+            return False
         hosts = Counter(arrival.address.host for arrival in self._arrivals.values())
         (crowded, _), *_rest = hosts.most_common(1)
         theirs = [a for a in self._arrivals.values() if a.address.host == crowded]
@@ -124,56 +150,57 @@ class Arrivals:
         self._forget(victim)
         return True
 
-    def _advance(self, sock: socket.socket, _events: int) -> None:
-        arrival = self._arrivals[sock.fileno()]
-        if arrival.farewell:
-            self._drop_input(sock, arrival)
-            return
+    def _advance(self, arrival: _Arrival, _events: int) -> None:
+        try:
+            if arrival.farewell:
+                self._drop_input(arrival)
+            else:
+                self._shake(arrival)
+        except Exception as error:  # noqa: BLE001 - one connection must not cost the daemon all others
+            self._log.internal(error, address=str(arrival.address))
+            self._forget(arrival)
+
+    def _shake(self, arrival: _Arrival) -> None:
         transport = arrival.transport
         try:
             if not transport.shake():
-                events = selectors.EVENT_READ
-                if transport.events & select.POLLOUT:
-                    events |= selectors.EVENT_WRITE
-                self._selector.modify(sock, events, self._advance)
+                wants_out = transport.events & select.POLLOUT
+                self._loop.change(
+                    arrival.fd, selectors.EVENT_READ | (selectors.EVENT_WRITE if wants_out else 0)
+                )
                 return
+            # A session's process must not find the connection in the daemon's selector.
             self._release(arrival)
             refusal = self._welcome(transport, arrival.address)
         except (TrustError, StreamError) as error:
             self._log.stranger("unknown_peer", address=str(arrival.address), message=str(error))
-            self._bid_farewell(sock, arrival)
-            return
-        except Exception as error:  # noqa: BLE001 - one connection must not cost the daemon all others
-            self._log("error", "internal", address=str(arrival.address), message=fault(error))
-            self._release(arrival)
-            transport.forsake()
+            self._bid_farewell(arrival)
             return
         if refusal is not None:
             self._refuse(transport, refusal)
-            self._bid_farewell(sock, arrival)
+            self._bid_farewell(arrival)
 
     def _refuse(self, transport: TlsTransport, why: str) -> None:
         connection = Connection(False, greeting(SYNC_PARAMS), compress=False)
         connection.send(Refused(ExitCode.BUSY, why), 0)
         connection.flush()
-        # Less than any socket buffer: it is gone at once, or its reader never read.
+        # The line is below the size of any socket buffer: it leaves at once, or the peer never read.
         with contextlib.suppress(RdcError):
             transport.exchange(memoryview(connection.data_to_send()), False, 0)
 
-    def _bid_farewell(self, sock: socket.socket, arrival: _Arrival) -> None:
-        """What was said has left; now the peer closes, or the time is over. To close first would reset the
-        connection if anything of the peer's is unread, and the reset can overtake what we said."""
+    def _bid_farewell(self, arrival: _Arrival) -> None:
+        """The refusal has left. Now the peer closes, or its time runs out. A close with unread input would
+        reset the connection, and the reset can overtake the refusal."""
         self._release(arrival)
         arrival.farewell = True
         arrival.deadline = time.monotonic() + FAREWELL_SECONDS
         with contextlib.suppress(OSError):
-            sock.shutdown(socket.SHUT_WR)
-        self._arrivals[sock.fileno()] = arrival
-        self._selector.register(sock, selectors.EVENT_READ, self._advance)
+            arrival.sock.shutdown(socket.SHUT_WR)
+        self._watch(arrival)
 
-    def _drop_input(self, sock: socket.socket, arrival: _Arrival) -> None:
+    def _drop_input(self, arrival: _Arrival) -> None:
         try:
-            data = sock.recv(1 << 16)
+            data = arrival.sock.recv(1 << 16)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -186,7 +213,11 @@ class Arrivals:
         self._release(arrival)
         arrival.transport.forsake()
 
+    def _watch(self, arrival: _Arrival) -> None:
+        self._loop.watch(arrival.fd, partial(self._advance, arrival))
+        self._arrivals[arrival.fd] = arrival
+
     def _release(self, arrival: _Arrival) -> None:
-        fd = arrival.transport.fileno()
-        if self._arrivals.pop(fd, None) is not None:
-            self._selector.unregister(fd)
+        if self._arrivals.get(arrival.fd) is arrival:
+            del self._arrivals[arrival.fd]
+            self._loop.unwatch(arrival.fd)

@@ -1,4 +1,4 @@
-"""What a daemon is told by its file: where it listens, what it offers to whom, and how much of it."""
+"""A daemon's configuration file: its addresses, its modules with their peers, and its limits."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from rdc.errors import UsageError
+from rdc.errors import ExitCode, RdcError, UsageError
 from rdc.limits import SIZE_LIMIT, TIMEOUT_SECONDS
 from rdc.model.location import DEFAULT_PORT
 from rdc.model.settings import read_settings
 from rdc.records import dataclass, replace
+from rdc.session.access import Access
 from rdc.transport.keys import KeyRing, key_directory
 
 TYPE_CHECKING = False
@@ -23,15 +24,16 @@ __all__ = ["Address", "DaemonConfig", "Limits", "Module", "read_config"]
 MODULE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 MEMORY_LEAST = 96 << 20
-"""Bytes a session may be bound to at least: it starts with about 40 MB, two windows of 8 MB come on top."""
+"""Smallest limit of a session's memory in bytes: a session starts with about 40 MB and two windows of 8
+MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
     host: str
-    """Empty: all addresses of this machine."""
+    """Host to listen on; empty for all addresses of this machine."""
     port: int
-    """0: one that is free."""
+    """Port to listen on; 0 for any free one."""
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -39,47 +41,60 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds with the values they have where the file says nothing."""
+    """Limits with their defaults."""
 
     connections: int = 64
-    """Sessions at once; of a module: sessions in it at once. Each is a process of some 20 MB of its own."""
+    """Concurrent sessions of the daemon, or of one module. Each is a process with some 20 MB of its own."""
     connections_per_peer: int = 16
-    """Sessions of one key at once."""
+    """Concurrent sessions of one key."""
     handshakes: int = 64
-    """Connections at once that have not shown who they are."""
+    """Concurrent connections before authentication."""
     handshake_seconds: int = 10
     open_seconds: int = 60
-    """From the handshake until a session has said what it wants: with filter rules of 256 KiB that is 5 KB a
-    second."""
+    """Seconds from the handshake until a session has stated its request: filter rules of 256 KiB then need 5
+    KB per second."""
     idle_seconds: int = 300
-    """A session in which no byte moves for so long ends."""
+    """Seconds without a byte after which a session ends."""
     session_seconds: int = 86_400
     cpu_seconds: int = 3_600
-    """Processor time of one session."""
+    """Processor seconds of one session."""
     memory: int = 512 << 20
     """Bytes that one session may allocate."""
     threads: int = 2
     """Threads of one session that read and hash."""
     decompressed: int = 4 << 40
-    """Bytes that what one session sends may come to, decompressed: content and all that is said of it. More
-    than `cpu_seconds` let any session decode that does something with it."""
+    """Decompressed bytes that one session may send in all, content and messages. `cpu_seconds` ends a session
+    earlier if it uses what it decodes."""
     written: int = 4 << 40
-    """Bytes that one session may write, 4 KiB counted for each entry besides."""
+    """Bytes that one session may write, plus 4 KiB for each entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
     name: str
     path: str
-    """Absolute, and no part of it a symbolic link."""
+    """Absolute path without symbolic links."""
     allow: frozenset[str]
     """Names of trusted keys."""
     read_only: bool
     write_only: bool
     no_delete: bool
+    append_only: bool
     owners: bool
-    """Owners and groups are set as the peer says; needs a daemon that runs as root."""
+    """Whether the peer sets owners and groups, which needs a daemon that runs as root."""
     limits: Limits
+
+    @property
+    def access(self) -> Access:
+        """The rights of a peer in this module."""
+        return Access(
+            title=f"module '{self.name}'",
+            read_only=self.read_only,
+            write_only=self.write_only,
+            no_delete=self.no_delete,
+            append_only=self.append_only,
+            owners=self.owners,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +105,20 @@ class DaemonConfig:
     group: str | None
     json_log: bool
     catalog: str | None
-    """A directory, or "off"; None: as of any rdc that this user runs."""
+    """A directory, or "off"; None for the default of the daemon's user."""
     limits: Limits
     modules: Mapping[str, Module]
 
     def names_of(self, pin: str) -> frozenset[str]:
-        """What the certificate is trusted as; empty for a stranger."""
+        """The names under which the certificate is trusted; empty for a stranger."""
         return frozenset(
             name for name, known in self.keys.trusted.items() if any(each.pin == pin for each in known)
         )
 
     @property
     def overlaps(self) -> list[str]:
-        """A line for each two modules of which one lies in the other: whoever may write to one of them writes
-        to both, whatever the other's settings say."""
+        """A line for each pair of modules of which one contains the other: a peer that may write to one
+        writes to both, whatever the other's settings say."""
         modules = sorted(self.modules.values(), key=lambda module: module.path)
         return [
             f"module '{inner.name}' lies in module '{outer.name}' ({outer.path}): what one of them allows, it"
@@ -115,7 +130,21 @@ class DaemonConfig:
 
 
 def read_config(path: Path, environ: Mapping[str, str]) -> DaemonConfig:
-    """Reads the file and the keys it names. Raises UsageError or TrustError: the line to show."""
+    """Read the file and the keys it names. RdcError with the line to show for every mistake in them."""
+    try:
+        return _read(path, environ)
+    except RdcError:
+        raise
+    except OSError as error:
+        raise RdcError(
+            f"{path}: cannot read what it names: {error.strerror or error}", code=ExitCode.FILE_IO
+        ) from error
+    except Exception as error:
+        # Paths and keys come from the user: the system may refuse some of them in unforeseen ways.
+        raise UsageError(f"{path}: cannot be used: {type(error).__name__}: {str(error)[:200]}") from error
+
+
+def _read(path: Path, environ: Mapping[str, str]) -> DaemonConfig:
     top = read_settings(path)
     if top is None:
         raise UsageError(f"{path}: there is no such file")
@@ -148,7 +177,7 @@ def read_config(path: Path, environ: Mapping[str, str]) -> DaemonConfig:
 
 
 def _beside(file: Path, name: str) -> Path:
-    """Relative paths in a file are relative to it."""
+    """The path of `name`, which is relative to the directory of `file` unless absolute."""
     return file.parent / name
 
 
@@ -163,7 +192,7 @@ def _module(name: str, table: Table, keys: KeyRing, limits: Limits) -> Module:
     if MODULE_NAME.fullmatch(name) is None:
         raise table.error("path", f"'{name}' cannot name a module: letters, digits and . _ - are expected")
     path = table.text("path")
-    if not os.path.isabs(path) or "\0" in path:
+    if not os.path.isabs(path):
         raise table.error("path", f"expected an absolute path, found '{path}'")
     real = os.path.realpath(path)
     if os.path.normpath(path).removeprefix("/") != real.removeprefix("/"):
@@ -175,17 +204,20 @@ def _module(name: str, table: Table, keys: KeyRing, limits: Limits) -> Module:
         if peer not in keys.trusted:
             raise table.error("allow", f"no key is trusted as '{peer}'; see rdc keys trust")
     write_only = table.flag("write-only", False)
-    read_only = table.flag("read-only", not write_only)
-    if read_only and write_only:
-        raise table.error("write-only", "a module cannot be both read-only and write-only")
+    append_only = table.flag("append-only", False)
+    read_only = table.flag("read-only", not (write_only or append_only))
+    for setting, other in (("write-only", write_only), ("append-only", append_only)):
+        if read_only and other:
+            raise table.error(setting, f"a module cannot be both read-only and {setting}")
     module = Module(
         name=name,
         path=real,
         allow=frozenset(allow),
         read_only=read_only,
         write_only=write_only,
-        # What a deletion names, even in a dry run, is what is there: nothing for those who may not read.
+        # Deletions list existing names, even in a dry run: a peer that may not read must not see them.
         no_delete=table.flag("no-delete", False) or write_only,
+        append_only=append_only,
         owners=table.flag("owners", False),
         limits=_module_limits(table.table("limits"), limits),
     )
@@ -208,7 +240,7 @@ def _limits(table: Table, base: Limits) -> Limits:
 
 
 def _module_limits(table: Table, base: Limits) -> Limits:
-    # No module gets more than the daemon gives to any session.
+    # No module gets more than the daemon's limit for any session.
     limits = _session_limits(table, base, base)
     table.finish(
         "; in a module: connections, idle-seconds, session-seconds, cpu-seconds, memory, threads,"

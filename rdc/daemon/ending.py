@@ -1,9 +1,9 @@
-"""How a session is ended from outside, by SIGTERM and the signals of its limits: in order, where that can be.
+"""The end of a session from outside: SIGTERM and the signals of its limits.
 
-A signal comes between any two instructions. What a handler raises there can leave a file that was just made
-without anybody who knows of it, or half a TLS record. So a handler only takes note, and the session ends the
-next time it turns to its peer, which is several times a second. One that computes for longer than that is
-ended wherever it is after FORCE_SECONDS: what it leaves behind the next run takes up or sweeps away.
+A signal arrives between any two instructions. An exception out of its handler could leave an unrecorded new
+file, or half a TLS record. So the handler only records the signal, and the session ends at its next exchange
+with the peer, several times a second. A session that computes longer is ended after FORCE_SECONDS wherever it
+is. The next run takes up or removes what it leaves.
 """
 
 from __future__ import annotations
@@ -24,24 +24,23 @@ if TYPE_CHECKING:
 __all__ = ["FORCE_SECONDS", "EndableTransport", "Ending"]
 
 FORCE_SECONDS = 3.0
-"""From the signal until it is not waited for any more; well below what the daemon and the kernel wait before
-they kill."""
+"""Seconds from the signal to a forced end: well below the time after which the daemon or the kernel kills."""
 
 SLICE_SECONDS = 0.25
-"""One wait for the peer: how long a signal may go unnoticed in it."""
+"""Seconds of one wait for the peer, the longest delay before a signal is noticed."""
 
 
 class Ending:
-    """The one end that was asked for; those after it are dropped, so that none breaks into the last words."""
+    """The first requested end. Later ones are dropped, so none interrupts the last messages."""
 
     def __init__(self, late: Callable[[], str]) -> None:
-        """`late`: what is said of a session whose time is over."""
+        """late: the message of a session whose time is over."""
         self._late = late
         self._error: RdcError | None = None
         self._told = False
 
     def heed(self) -> None:
-        """From here on the process's signals are this."""
+        """Install this object's handlers for the process's signals."""
         for number in (signal.SIGTERM, signal.SIGALRM, signal.SIGXCPU):
             signal.signal(number, self._note)
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE):
@@ -49,7 +48,7 @@ class Ending:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
     def check(self) -> None:
-        """Raises RdcError, once, when the session is to end."""
+        """Raise RdcError, once, if the session is to end."""
         if self._error is not None and not self._told:
             self._told = True
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -75,7 +74,7 @@ class Ending:
 
 
 class EndableTransport:
-    """`inner`, in which every exchange may be the one that ends the session."""
+    """`inner` with a check for the session's end in each exchange."""
 
     def __init__(self, inner: TlsTransport, ending: Ending) -> None:
         self._inner = inner
@@ -103,7 +102,7 @@ class EndableTransport:
                 if error.code is not ExitCode.TIMEOUT:
                     raise
             if moved != self._moved:
-                # Part of a record: a slow line is not a silent one.
+                # Part of a record arrived: a slow line is not a silent one.
                 moved, began = self._moved, time.monotonic()
 
     @property

@@ -1,4 +1,4 @@
-"""Making keys, reading what is in certificates, and trusting those of others."""
+"""Making keys, reading certificates, and trusting those of others."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rdc.errors import ExitCode, RdcError, TrustError, UsageError
+from rdc.files.base.durability import sync_directory_of
+from rdc.files.base.temporary_names import temporary_name
 from rdc.limits import CERTIFICATES_PER_NAME
 from rdc.records import dataclass
 from rdc.transport.keys import Certificate, is_key_name, read_key_file
@@ -15,10 +17,10 @@ from rdc.transport.keys import Certificate, is_key_name, read_key_file
 __all__ = ["DAYS", "KeyFacts", "describe", "distrust", "make_identity", "own_certificate", "pem", "trust"]
 
 DAYS = 3650
-"""Days that a new key is good for: it is replaced by hand on both sides, so not often, but not never."""
+"""Days that a new key is valid. Both sides replace keys by hand: rarely, but not never."""
 
 CLOCK_SLACK = timedelta(days=1)
-"""A new certificate is valid this long already: clocks differ."""
+"""A new certificate is valid from this long ago, since clocks differ."""
 
 COMMON_NAME_LENGTH = 64
 """Characters of a certificate's common name: the upper bound of X.520."""
@@ -26,10 +28,10 @@ COMMON_NAME_LENGTH = 64
 
 @dataclass(frozen=True, slots=True)
 class KeyFacts:
-    """What a person wants to know of a certificate."""
+    """The facts of a certificate that a person wants to know."""
 
     label: str
-    """Its common name: what whoever made it called it. Proves nothing."""
+    """Its common name, chosen by its maker. It proves nothing."""
     pin: str
     expires: datetime
     expired: bool
@@ -43,10 +45,10 @@ def make_identity(
     replace: bool = False,
     now: datetime | None = None,
 ) -> Certificate:
-    """Make a private key (Ed25519) and its self-signed certificate, identity.pem in `directory`.
+    """Make a private key (Ed25519) and its self-signed certificate: identity.pem in `directory`.
 
-    `now`: when it is made, for tests. Raises TrustError when there is one already and `replace` is not set,
-    UsageError for a label that does not fit a certificate, RdcError (11) when it cannot be written.
+    now: time of creation, for tests. TrustError if a key exists and `replace` is not set, UsageError for a
+    label that does not fit a certificate, RdcError (11) if the file cannot be written.
     """
     from cryptography import x509
     from cryptography.hazmat.primitives import serialization
@@ -61,7 +63,8 @@ def make_identity(
     key = Ed25519PrivateKey.generate()
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     issuer = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
-    # The key's own digest keeps two peers of one name apart where OpenSSL looks certificates up by subject.
+    # The key's own digest distinguishes two peers of one name, since OpenSSL looks certificates up by
+    # subject.
     subject = x509.Name(
         [
             x509.NameAttribute(x509.NameOID.COMMON_NAME, label),
@@ -76,7 +79,7 @@ def make_identity(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - CLOCK_SLACK)
         .not_valid_after(now + timedelta(days=days))
-        # It can sign nothing: to trust it is to trust it alone.
+        # The certificate can sign nothing: trust in it covers nothing else.
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(identifier, critical=False)
         .add_extension(issuer, critical=False)
@@ -91,7 +94,7 @@ def make_identity(
 
 
 def own_certificate(directory: Path) -> Certificate:
-    """This machine's. Raises TrustError where there is none."""
+    """This machine's certificate. TrustError if there is none."""
     path = directory / "identity.pem"
     found = read_key_file(path, private=True)
     if found is None:
@@ -102,9 +105,10 @@ def own_certificate(directory: Path) -> Certificate:
 def trust(
     directory: Path, name: str, certificate: Certificate, *, replace: bool = False, add: bool = False
 ) -> None:
-    """Trust `certificate` under `name`: beside what is trusted there with `add`, in its place with `replace`.
+    """Trust `certificate` under `name`: besides its present certificates with `add`, in their place with
+    `replace`.
 
-    Raises TrustError where another one has the name and neither is set, or too many have it.
+    TrustError if the name has another certificate and neither is set, or if it has too many.
     """
     path = _trusted_path(directory, name)
     known = () if replace else _trusted(path)
@@ -130,10 +134,12 @@ def _trusted(path: Path) -> tuple[Certificate, ...]:
 
 
 def distrust(directory: Path, name: str) -> None:
-    """Raises TrustError where nothing is trusted under `name`."""
+    """Remove the trust in `name`. TrustError if nothing is trusted under it."""
     path = _trusted_path(directory, name)
     try:
         path.unlink()
+        # Without this a power cut could restore removed trust.
+        sync_directory_of(os.fsencode(path))
     except FileNotFoundError:
         raise TrustError(f"{path}: nothing is trusted under this name (see rdc keys show)") from None
     except OSError as error:
@@ -141,7 +147,7 @@ def distrust(directory: Path, name: str) -> None:
 
 
 def describe(certificate: Certificate) -> KeyFacts:
-    """Raises TrustError for what is no certificate."""
+    """The facts of a certificate. TrustError if it is not valid."""
     from cryptography import x509
 
     try:
@@ -155,7 +161,7 @@ def describe(certificate: Certificate) -> KeyFacts:
 
 
 def pem(certificate: Certificate) -> bytes:
-    """The form in which certificates travel."""
+    """The certificate as PEM text, the form for exchange."""
     import ssl
 
     return ssl.DER_cert_to_PEM_cert(certificate.der).encode()
@@ -168,8 +174,9 @@ def _trusted_path(directory: Path, name: str) -> Path:
 
 
 def _write(path: Path, data: bytes, *, mode: int) -> None:
-    """Whole or not at all, and never readable by others for a moment."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    """Write the whole file or nothing, never readable by others."""
+    # The name has no process number: after a power cut the next process may have the same one.
+    temporary = path.with_name(os.fsdecode(temporary_name(os.fsencode(path.name))))
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
@@ -179,6 +186,7 @@ def _write(path: Path, data: bytes, *, mode: int) -> None:
                 file.flush()
                 os.fsync(fd)
             os.rename(temporary, path)
+            sync_directory_of(os.fsencode(path))
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink()

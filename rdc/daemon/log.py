@@ -1,33 +1,40 @@
-"""Log lines that programs can read: logfmt or JSON, one event each, on stderr."""
+"""Log lines for programs: logfmt or JSON, one event per line, on stderr."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rdc.errors import printable
+from rdc.daemon.log_stream import LogStream
+from rdc.errors import one_line, printable
 
 __all__ = ["Log", "fault"]
 
 LINE_BYTES = 4_000
-"""Of a line at most: a write of up to PIPE_BUF (4,096) to a pipe is never mixed with another process's."""
+"""Bytes of a line. A write of up to PIPE_BUF (4,096) bytes to a pipe is atomic among processes."""
 
-VALUE_CHARACTERS = 1_000
-"""Of one value at most: names and messages may come from a peer."""
+VALUE_CHARACTERS = (1_000, 250, 60)
+"""Characters of a value, since names and messages may come from a peer. The first limit is used whose line is
+not longer than LINE_BYTES; a character may become 6 bytes."""
 
-STRANGER_LINES = 20
-"""Lines a second about peers that are not known: they must not fill a disk."""
+BOUNDED_LINES = 20
+"""Lines per second about strangers: they must not fill a disk."""
+
+FRAMES = 4
+"""Frames of a traceback: enough to find the place."""
 
 Value = str | bytes | int | float | None
 
 
 class Log:
-    """Writes events. Every value is escaped: a peer's text makes no line and moves no cursor."""
+    """Writes events. Each value is escaped: a peer's text makes no line and moves no cursor.
+
+    No method raises. A line that cannot be made or written is counted, and the next written line reports the
+    count.
+    """
 
     def __init__(
         self,
@@ -36,48 +43,80 @@ class Log:
         write: Callable[[bytes], object] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`write`: takes a whole line. `clock`: seconds since 1970."""
+        """write: takes a whole line; stderr by default. clock: seconds since 1970."""
         self.as_json = as_json
-        self._write = write or _to_stderr
+        self._write = write or LogStream().write
         self._clock = clock
         self._second = 0
         self._lines = 0
+        self._lost = 0
 
     def __call__(self, level: str, event: str, **fields: Value) -> None:
-        """`level`: info, warning or error. Fields that are None are left out."""
-        when = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
-        shown = {"ts": when, "level": level, "event": event} | {
-            name: _plain(value) for name, value in fields.items() if value is not None
-        }
-        line = json.dumps(shown) if self.as_json else " ".join(f"{k}={_quoted(v)}" for k, v in shown.items())
-        self._write(line.encode("ascii", "backslashreplace")[:LINE_BYTES] + b"\n")
+        """Log an event. level: info, warning or error. Fields that are None are left out."""
+        if self._lost and self._wrote("warning", "lost", lines=self._lost):
+            self._lost = 0
+        if not self._wrote(level, event, **fields):
+            self._lost += 1
 
     def stranger(self, event: str, **fields: Value) -> None:
-        """A line about a peer that is not known; past STRANGER_LINES a second they are counted only."""
+        """Log a line about a stranger. Above BOUNDED_LINES per second such lines are only counted."""
+        if self._within_bound():
+            self("warning", event, **fields)
+
+    def internal(self, error: BaseException, **fields: Value) -> None:
+        """Log an unexpected error with its place. A stranger may be its cause, so it counts as a line about
+        one."""
+        if self._within_bound():
+            try:
+                message = fault(error)
+            except Exception:  # noqa: BLE001 - an error whose own text cannot be made
+                message = type(error).__name__
+            self("error", "internal", message=message, **fields)
+
+    def _within_bound(self) -> bool:
         second = int(self._clock())
         if second != self._second:
-            if self._lines > STRANGER_LINES:
-                self("warning", "suppressed", lines=self._lines - STRANGER_LINES)
+            if self._lines > BOUNDED_LINES:
+                self("warning", "suppressed", lines=self._lines - BOUNDED_LINES)
             self._second, self._lines = second, 0
         self._lines += 1
-        if self._lines <= STRANGER_LINES:
-            self("warning", event, **fields)
+        return self._lines <= BOUNDED_LINES
+
+    def _wrote(self, level: str, event: str, **fields: Value) -> bool:
+        try:
+            when = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+            for most in VALUE_CHARACTERS:
+                shown = {"ts": when, "level": level, "event": event} | {
+                    name: _plain(value, most) for name, value in fields.items() if value is not None
+                }
+                line = self._line(shown)
+                if len(line) <= LINE_BYTES:
+                    break
+            self._write(line[:LINE_BYTES] + b"\n")
+        except Exception:  # noqa: BLE001 - the daemon is not there for the log
+            return False
+        return True
+
+    def _line(self, shown: dict[str, str | int | float]) -> bytes:
+        line = json.dumps(shown) if self.as_json else " ".join(f"{k}={_quoted(v)}" for k, v in shown.items())
+        return line.encode("ascii", "backslashreplace")
 
 
 def fault(error: BaseException) -> str:
-    """An error that should not be and where it came from, on one line."""
+    """An unexpected error with its place, on one line."""
     import traceback
 
-    frames = traceback.extract_tb(error.__traceback__)[-4:]
+    frames = traceback.extract_tb(error.__traceback__, limit=-FRAMES)
     places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
     return f"{type(error).__name__}: {error} at {places}"
 
 
-def _plain(value: str | bytes | float) -> str | int | float:
+def _plain(value: str | bytes | float, most: int) -> str | int | float:
+    """The value, as text of at most `most` characters."""
     if isinstance(value, int | float):
         return value
-    text = printable(value)
-    return text if len(text) <= VALUE_CHARACTERS else text[:VALUE_CHARACTERS] + "..."
+    text = one_line(value) if isinstance(value, str) else printable(value)
+    return text if len(text) <= most else text[:most] + "..."
 
 
 def _quoted(value: str | float) -> str:
@@ -86,9 +125,3 @@ def _quoted(value: str | float) -> str:
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-def _to_stderr(line: bytes) -> None:
-    # Whoever read the log may be gone; the daemon is not there for the log.
-    with contextlib.suppress(OSError):
-        os.write(2, line)

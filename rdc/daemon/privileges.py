@@ -1,4 +1,4 @@
-"""Giving up root: a daemon that is reached from a network needs no rights but those to its modules."""
+"""Dropping root: a daemon that a network reaches needs only the rights to its modules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CAPABILITY_WORDS = 6
 
 
 def check_root(user: str | None, *, allow_root: bool) -> None:
-    """Raises UsageError when this process is root and nothing says what else it should be."""
+    """UsageError if this process is root and no setting names another user."""
     if os.geteuid() == 0 and user is None and not allow_root:
         raise UsageError(
             'rdc serve does not stay root by accident: set user = "NAME" in the configuration,'
@@ -30,7 +30,7 @@ def check_root(user: str | None, *, allow_root: bool) -> None:
 
 
 def drop_privileges(user: str | None, group: str | None) -> None:
-    """Become `user`, with its groups or `group` alone, for good. Raises UsageError."""
+    """Become `user` for good, with its groups or with `group` alone. Raises UsageError."""
     if user is None:
         if group is not None:
             raise UsageError(f'group = "{group}" needs user = "NAME" beside it')
@@ -47,9 +47,12 @@ def drop_privileges(user: str | None, group: str | None) -> None:
         return
     if os.geteuid() != 0:
         raise UsageError(f'user = "{user}": only root can become another user; leave it out')
-    os.initgroups(user, gid) if group is None else os.setgroups([gid])
-    os.setresgid(gid, gid, gid)
-    os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
+    try:
+        os.initgroups(user, gid) if group is None else os.setgroups([gid])
+        os.setresgid(gid, gid, gid)
+        os.setresuid(entry.pw_uid, entry.pw_uid, entry.pw_uid)
+    except OSError as error:
+        raise UsageError(f'user = "{user}": cannot become this user: {error.strerror}') from error
     # Caches and configuration are the user's, not root's.
     os.environ["HOME"] = entry.pw_dir
     for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
@@ -57,21 +60,28 @@ def drop_privileges(user: str | None, group: str | None) -> None:
 
 
 def confine() -> None:
-    """What holds for the daemon and all its sessions from here on, whoever it is: no capability unless it is
-    root, no program that gives rights, no file that others may write because of the umask, and no directory
-    that it keeps from being unmounted."""
+    """Confine the daemon and all its sessions, whatever its user. Raises UsageError.
+
+    It has no capability unless it is root, and no program gives it rights. Others may not write its files
+    because of the umask. Its working directory prevents no unmount.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
-    # Where the kernel does not know them there is nothing to lose either.
+    # A kernel that does not know these has no such rights to drop.
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if os.geteuid() != 0:
-        # Given to bind a port, perhaps, which is done.
+        # The capability may have served to bind a port, which is done.
         libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
         header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
         libc.capset(header, (ctypes.c_uint32 * _CAPABILITY_WORDS)())
     os.umask(os.umask(0o077) | 0o022)
-    os.chdir("/")
+    try:
+        os.chdir("/")
+    except OSError as error:
+        raise UsageError(
+            f"cannot enter / as the daemon's user: {error.strerror}; it needs mode 0755"
+        ) from error
 
 
 def forbid_core_dumps() -> None:
-    """A core file would hold the private key."""
+    """Forbid core dumps: a core file would hold the private key."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,4 +1,4 @@
-"""The processes in which sessions run: begun by fork, told to end, killed when they do not, and counted."""
+"""The processes of the sessions: started by fork, told to end, killed if they do not, and counted."""
 
 from __future__ import annotations
 
@@ -20,58 +20,63 @@ if TYPE_CHECKING:
 __all__ = ["SIGNALS", "Processes", "STOP_SECONDS"]
 
 STOP_SECONDS = 20.0
-"""How long sessions may take to end in order after SIGTERM; the unit file allows more."""
+"""Seconds that sessions get to end after SIGTERM; the unit file allows more."""
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
-"""What the daemon heeds."""
+"""The signals that the daemon handles."""
 
 FAULT = 70
-"""Exit status of a session that ended by an error that should not be."""
+"""Exit status of a session that ended by an unexpected error."""
 
 
 @dataclass(slots=True)
 class _Running:
     visitor: Visitor
     killed_at: float | None
-    """When a session that should have ended by itself, or was told to, is no longer waited for."""
+    """The time at which a session that should have ended is killed; None before that."""
 
 
 class Processes:
-    """A process and not a thread for each session: what it allocates is its own and given back whole, the
-    kernel binds it (RLIMIT_DATA, RLIMIT_CPU), it can be killed, and a fault in native code ends one session.
-    Forked and not started anew: 5 ms instead of 200, and the pages of the program are shared."""
+    """One process per session, not a thread.
+
+    Its memory returns whole, the kernel limits it (RLIMIT_DATA, RLIMIT_CPU), it can be killed, and a fault in
+    native code ends one session only. A fork takes 5 ms where a new start takes 200 ms, and shares the pages
+    of the program.
+    """
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._running: dict[int, _Running] = {}
-        """By process id."""
+        """Running sessions by process id."""
 
     def __len__(self) -> int:
         return len(self._running)
 
     def of(self, pin: str) -> int:
-        """How many of them this key has."""
+        """Number of sessions of this key."""
         return sum(running.visitor.pin == pin for running in self._running.values())
 
     @property
     def due(self) -> float | None:
-        """When the next of them is to be killed."""
+        """Time of the next kill."""
         return min((r.killed_at for r in self._running.values() if r.killed_at is not None), default=None)
 
     def begin(self, visitor: Visitor, work: Callable[[], int], *, seconds: float) -> bool:
-        """Runs `work` in a new process, whose exit status it returns, for `seconds` and STOP_SECONDS at most;
-        False where none can be had."""
+        """Run `work` in a new process with its result as the exit status, for at most `seconds` plus
+        STOP_SECONDS. False if no process can be created."""
+        running = _Running(visitor, time.monotonic() + seconds + STOP_SECONDS)
         ours = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             pid = os.fork()
             if pid == 0:
                 self._become(visitor, work, ours)
-        except OSError as error:
-            self._log("error", "fork_failed", session=visitor.session, message=error.strerror)
+        except (OSError, MemoryError) as error:
+            why = (error.strerror if isinstance(error, OSError) else None) or str(error) or "out of memory"
+            self._log("error", "fork_failed", session=visitor.session, message=why)
             return False
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, ours)
-        self._running[pid] = _Running(visitor, time.monotonic() + seconds + STOP_SECONDS)
+        self._running[pid] = running
         soon = visitor.days_left is not None and visitor.days_left < EXPIRY_NOTICE_DAYS
         self._log(
             "warning" if soon else "info",
@@ -87,7 +92,7 @@ class Processes:
         return True
 
     def _become(self, visitor: Visitor, work: Callable[[], int], mask: set[int | signal.Signals]) -> None:
-        """In the new process; never returns."""
+        """Run in the new process; never returns."""
         code = FAULT
         try:
             signal.set_wakeup_fd(-1)
@@ -101,14 +106,14 @@ class Processes:
             os._exit(int(code))
 
     def end(self, unwanted: Callable[[Visitor], bool], *, grace: float = STOP_SECONDS) -> int:
-        """Tells those sessions to end in order, for `grace` seconds; then they are killed. How many."""
-        told = 0
+        """Tell these sessions to end, and kill them after `grace` seconds. Returns their number."""
+        count = 0
         for pid, running in self._running.items():
             if unwanted(running.visitor):
-                told += 1
+                count += 1
                 running.killed_at = time.monotonic() + grace
                 _signal(pid, signal.SIGTERM)
-        return told
+        return count
 
     def expire(self, now: float) -> None:
         for pid, running in self._running.items():
@@ -117,7 +122,8 @@ class Processes:
                 _signal(pid, signal.SIGKILL)
 
     def reap(self) -> None:
-        while self._running:
+        """Reap all processes that have ended; one signal may stand for many."""
+        while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
@@ -133,11 +139,18 @@ class Processes:
                 "end",
                 session=running.visitor.session,
                 peer=running.visitor.name,
-                signal=None if died is None else signal.Signals(died).name,
+                signal=None if died is None else _name(died),
                 cpu=round(usage.ru_utime + usage.ru_stime, 3),
                 rss_kb=usage.ru_maxrss,
                 sessions=len(self._running),
             )
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"  # Python names no real-time signals but the first and the last
 
 
 def _signal(pid: int, number: int) -> None:

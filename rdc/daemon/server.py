@@ -1,8 +1,8 @@
-"""The daemon's own process: accepts connections, learns who is there, and gives each session a process.
+"""The daemon's main process: it accepts connections, authenticates peers, and gives each session a process.
 
-One thread, one loop. Nothing in it waits for a peer: handshakes advance as their bytes come
-(rdc.daemon.arrivals), and a peer that is trusted is handed on by fork, with its connection, to a process of
-its own (rdc.daemon.processes, rdc.daemon.session).
+It has one thread and one loop, which waits for no peer. Handshakes advance as their bytes arrive
+(rdc.daemon.arrivals). A trusted peer's connection passes by fork to a process of its own
+(rdc.daemon.processes, rdc.daemon.session).
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from collections.abc import Callable
 from types import FrameType
 
 from rdc.daemon.arrivals import Arrivals
+from rdc.daemon.event_loop import EventLoop
 from rdc.daemon.listening import Listeners
+from rdc.daemon.log import fault
 from rdc.daemon.processes import SIGNALS, STOP_SECONDS, Processes
 from rdc.daemon.session import Visitor, serve_session
 from rdc.daemon.slots import Slots
@@ -34,8 +36,13 @@ if TYPE_CHECKING:
 __all__ = ["Server"]
 
 
+FAULT_SECONDS = 0.1
+"""Seconds of pause after a failed wait for events, perhaps for lack of memory. A busy loop would not help."""
+
+
 class Server:
-    """`load` reads the configuration anew; it raises RdcError."""
+    """Invariant: whatever a peer, a session or a reload raises, `turn` returns and the next one serves all
+    others. Settings change together, after everything that can fail."""
 
     def __init__(
         self,
@@ -44,16 +51,23 @@ class Server:
         listeners: list[socket.socket],
         log: Log,
         following: Following | None = None,
+        selector: selectors.BaseSelector | None = None,
     ) -> None:
+        """load: reads the configuration anew, or raises RdcError. selector: the system's best by default."""
         self._config = config
         self._load = load
         self._following = following
         self._log = log
-        self._selector = selectors.DefaultSelector()
+        self._loop = EventLoop(selector or selectors.DefaultSelector(), log)
         context = answering_context(config.keys)
-        self._arrivals = Arrivals(self._selector, log, context, config.limits, self._welcome)
+        self._arrivals = Arrivals(self._loop, log, context, config.limits, self._welcome)
         self._listeners = Listeners(
-            listeners, self._selector, log, self._arrivals.make_room, self._arrivals.take
+            listeners,
+            self._loop,
+            log,
+            self._arrivals.make_room,
+            self._arrivals.drop_one,
+            self._arrivals.take,
         )
         self._processes = Processes(log)
         self._slots = Slots()
@@ -64,69 +78,92 @@ class Server:
     # The loop
 
     def run(self, ready: Callable[[], None]) -> ExitCode:
-        """Serves until SIGTERM or SIGINT, then ends all sessions in order. `ready` is called once signals
-        mean what they mean to a daemon."""
-        for name in self._config.modules:
-            self._slots.know(name)
+        """Serve until SIGTERM or SIGINT, then end all sessions. ready: called after the signal handlers are
+        installed."""
         reader, writer = socket.socketpair()
         reader.setblocking(False)
         writer.setblocking(False)
-        self._selector.register(reader, selectors.EVENT_READ, self._woken)
-        self._listeners.start()
+        self._loop.watch(reader.fileno(), lambda _events: _drain(reader))
+        self.start()
         before = self._catch_signals(writer.fileno())
-        self._warn()
+        self._warn(self._config.overlaps)
         ready()
-        # What is there now is shared with every session for good: the collector would write into all of it.
+        # Existing objects are shared with every session for good. The collector would write into all of them.
         gc.collect()
         gc.freeze()
         try:
-            while not self._stopping or len(self._processes):
-                for key, events in self._selector.select(self._wait()):
-                    key.data(key.fileobj, events)
-                self._heed()
-                now = time.monotonic()
-                self._arrivals.expire(now)
-                self._processes.expire(now)
-                self._listeners.expire(now)
+            while not self.stopped:
+                self.turn()
         finally:
             signal.set_wakeup_fd(-1)
             for number, handler in before.items():
                 signal.signal(number, handler)
-            self._arrivals.close()
-            self._selector.close()
+            self.close()
             reader.close()
             writer.close()
         self._log("info", "stopped")
         return ExitCode.OK
 
+    def start(self) -> None:
+        """Start to listen. Raises OSError."""
+        for name in self._config.modules:
+            self._slots.know(name)
+        self._listeners.start()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the daemon was told to stop and all sessions have ended."""
+        return self._stopping and not len(self._processes)
+
+    def turn(self) -> None:
+        """Wait for one batch of events, then do everything that is due."""
+        if not self._guarded(self._loop.turn, self._wait()):
+            time.sleep(FAULT_SECONDS)
+        self._heed()
+        now = time.monotonic()
+        for part in (self._arrivals, self._processes, self._listeners):
+            self._guarded(part.expire, now)
+
+    def close(self) -> None:
+        self._arrivals.close()
+        self._loop.close()
+
+    def _guarded(self, act: Callable[..., object], *given: object) -> bool:
+        """Call `act`. False: it raised, which is logged."""
+        try:
+            act(*given)
+        except Exception as error:  # noqa: BLE001 - nothing that goes wrong may end the daemon
+            self._log.internal(error)
+            return False
+        return True
+
     def _wait(self) -> float | None:
-        """Seconds until something is due."""
+        """Seconds until the next deadline."""
         dues = (self._arrivals.due, self._processes.due, self._listeners.due)
         times = [due for due in dues if due is not None]
-        return max(0.0, min(times) - time.monotonic()) if times else None
+        return min(times) - time.monotonic() if times else None
 
     # Signals
 
     def _catch_signals(self, fd: int) -> dict[int, signal._HANDLER]:
         def note(number: int, _frame: FrameType | None) -> None:
-            self._caught.add(number)
+            self.notice(number)
 
         signal.set_wakeup_fd(fd, warn_on_full_buffer=False)
         return {number: signal.signal(number, note) for number in SIGNALS}
 
-    def _woken(self, reader: socket.socket, _events: int) -> None:
-        with contextlib.suppress(BlockingIOError):
-            while reader.recv(4096):
-                pass
+    def notice(self, number: int) -> None:
+        """Record a signal, which the end of the turn handles."""
+        self._caught.add(number)
 
     def _heed(self) -> None:
         caught, self._caught = self._caught, set()
         if signal.SIGCHLD in caught:
-            self._processes.reap()
+            self._guarded(self._processes.reap)
         if signal.SIGHUP in caught and not self._stopping:
-            self._reload()
+            self._guarded(self._reload)
         if signal.SIGTERM in caught or signal.SIGINT in caught:
-            self._stop()
+            self._guarded(self._stop)
 
     def _stop(self) -> None:
         again, self._stopping = self._stopping, True
@@ -134,26 +171,29 @@ class Server:
         if not again:
             self._listeners.stop()
             self._arrivals.close()
-        # Whoever asks twice does not want to wait.
+        # A second signal means that the user does not want to wait.
         self._processes.end(lambda _: True, grace=0.0 if again else STOP_SECONDS)
 
     def _reload(self) -> None:
+        """Reload the configuration. Everything that can fail precedes the first change."""
         try:
             config = self._load()
             context = answering_context(config.keys)
-        except RdcError as error:
-            self._log("error", "reload_failed", message=f"{error}; the old configuration stays")
+            overlaps = config.overlaps
+        except Exception as error:  # noqa: BLE001 - whatever it is, the daemon has settings that are right
+            reason = str(error) if isinstance(error, RdcError) else fault(error)
+            self._log("error", "reload_failed", message=f"{reason}; the old configuration stays")
             return
-        for name in ("listen", "user", "group"):
-            if getattr(config, name) != getattr(self._config, name):
-                self._log("warning", "needs_restart", setting=name)
-        self._config = config
+        before, self._config = self._config, config
         self._arrivals.context, self._arrivals.limits = context, config.limits
         self._log.as_json = config.json_log
         for name in config.modules:
             self._slots.know(name)
         ended = self._processes.end(lambda visitor: not config.names_of(visitor.pin))
-        self._warn()
+        for name in ("listen", "user", "group"):
+            if getattr(config, name) != getattr(before, name):
+                self._log("warning", "needs_restart", setting=name)
+        self._warn(overlaps)
         self._log(
             "info",
             "reloaded",
@@ -162,14 +202,14 @@ class Server:
             ended_sessions=ended,
         )
 
-    def _warn(self) -> None:
-        for line in self._config.overlaps:
+    def _warn(self, overlaps: list[str]) -> None:
+        for line in overlaps:
             self._log("warning", "overlap", message=line)
 
     # Sessions
 
     def _welcome(self, transport: TlsTransport, address: Address) -> str | None:
-        """A session for whoever showed a certificate that is trusted, or why there is none."""
+        """Start a session for a peer with a trusted certificate, or return the reason for none."""
         pin, limits = transport.peer_pin, self._config.limits
         names = self._config.names_of(pin)
         if not names:
@@ -179,21 +219,35 @@ class Server:
             busy = f"the daemon is busy: it serves {limits.connections} sessions already; try again later"
         elif mine >= limits.connections_per_peer:
             busy = f"this key has {mine} sessions already; let one end, then try again"
-        else:
-            self._sessions += 1
-            days = days_until(transport.peer_expires, time.time())
-            visitor = Visitor(self._sessions, min(names), names, pin, str(address), days)
-            self._processes.begin(
-                visitor, lambda: self._serve(transport, visitor), seconds=limits.session_seconds
-            )
+        elif self._begin(transport, address, names):
             transport.forsake()
             return None
+        else:
+            busy = "the daemon has no process for the session: the system is short of them; try again later"
         self._log("warning", "busy", peer=min(names), address=str(address), message=busy)
         return busy
 
+    def _begin(self, transport: TlsTransport, address: Address, names: frozenset[str]) -> bool:
+        """Start a process that serves the peer. False: no process can be created."""
+        self._sessions += 1
+        days = days_until(transport.peer_expires, time.time())
+        visitor = Visitor(self._sessions, min(names), names, transport.peer_pin, str(address), days)
+        return self._processes.begin(
+            visitor,
+            lambda: self._serve(transport, visitor),
+            seconds=self._config.limits.session_seconds,
+        )
+
     def _serve(self, transport: TlsTransport, visitor: Visitor) -> int:
-        """In the session's process, which has nothing of the daemon's but the log and its own connection."""
+        """Runs in the session's process, which keeps only the log and its own connection of the daemon's."""
         self._arrivals.forsake()
         self._listeners.forsake()
-        self._selector.close()
+        self._loop.close()
         return serve_session(transport, visitor, self._config, self._slots, self._log, self._following)
+
+
+def _drain(reader: socket.socket) -> None:
+    """Discard the bytes that signals have written to wake the loop."""
+    with contextlib.suppress(OSError):
+        while reader.recv(4096):
+            pass

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rdc.daemon.config import read_config
 from rdc.daemon.log import Log
+from rdc.daemon.log_stream import hold_standard_streams
 from rdc.daemon.privileges import check_root, confine, drop_privileges, forbid_core_dumps
 from rdc.transport.keys import VARIABLE
 
@@ -52,13 +53,13 @@ def serve(
     announce: Callable[[str], None] = lambda _: None,
     following: Following | None = None,
 ) -> ExitCode:
-    """Serves as `path` says until a signal ends it.
+    """Serve as `path` says until a signal.
 
-    `following`: what follows a directory for a peer. `announce`: takes each address that is listened on, with
-    its true port. Raises RdcError, one line, for whatever keeps the daemon from starting; once it runs,
-    trouble goes to the log.
+    following: follows a directory for a peer. announce: receives each listening address with its true port.
+    RdcError, one line, for anything that prevents the start; later trouble goes to the log.
     """
-    # Read again after SIGHUP, from another working directory and perhaps by another user.
+    hold_standard_streams()
+    # SIGHUP reads the file again, from another working directory and perhaps as another user.
     path = path.absolute()
     config = read_config(path, environ)
     later = {**environ, VARIABLE: str(config.keys.directory)}
@@ -91,8 +92,8 @@ def serve(
 
 
 def _load_all() -> None:
-    """Imports what a session may import late. Its process is a copy of this one: what is here already costs
-    it nothing, and the user that the daemon becomes need not be able to read the program's files."""
+    """Import the modules that a session may import late. A session's process is a copy of this one, so they
+    cost it nothing. The daemon's user may not be able to read the program's files."""
     for package in _PACKAGES:
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
             importlib.import_module(module.name)

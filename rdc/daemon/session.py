@@ -1,4 +1,4 @@
-"""One session, in a process of its own: bounded by the kernel, ended by signals, told of in the log."""
+"""One session in a process of its own: limited by the kernel, ended by signals, recorded in the log."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rdc.daemon.ending import EndableTransport, Ending
 from rdc.daemon.log import fault
 from rdc.daemon.modules import admit, requested_module
 from rdc.errors import ExitCode, RdcError
-from rdc.files.descriptors import ENOUGH_DESCRIPTORS
-from rdc.protocol.connection import Connection
-from rdc.protocol.messages import Open, Role
+from rdc.files.base.descriptor_limit import ENOUGH_DESCRIPTORS
+from rdc.protocol.messages.registry import Open, Role
+from rdc.protocol.rules.connection import Connection
 from rdc.records import dataclass
-from rdc.session.driver import run
+from rdc.session.runtime.driver import run
 from rdc.session.serve import Admitted, answer, greeting
 
 TYPE_CHECKING = False
@@ -33,35 +33,35 @@ if TYPE_CHECKING:
     from rdc.daemon.config import DaemonConfig, Limits
     from rdc.daemon.log import Log
     from rdc.daemon.slots import Slots
-    from rdc.session.commands import Conversation
+    from rdc.session.runtime.commands import Conversation
     from rdc.session.serve import Following
     from rdc.transport.tls import TlsTransport
 
 __all__ = ["Visitor", "bound", "guarded", "serve_session"]
 
 LINGER_SECONDS = 2.0
-"""How long what the peer still sends is taken and dropped, so that it gets to read why a session ended."""
+"""Seconds for which further input of the peer is dropped, so that it can read why a session ended."""
 
 CPU_GRACE_SECONDS = 10
-"""Processor time a session may use past its limit to end in order; then the kernel kills it."""
+"""Processor seconds beyond its limit that a session may use to end; then the kernel kills it."""
 
 STACK_BYTES = 1 << 20
-"""Of each thread: it counts as allocated in full, and nothing here recurses deeply."""
+"""Bytes of each thread's stack: it counts as allocated in full, and no code here recurses deeply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who is at the other end."""
+    """The peer of a session."""
 
     session: int
-    """The number by which the log knows the session."""
+    """The session's number in the log."""
     name: str
-    """What the key is trusted as; the first in the alphabet where it has several names."""
+    """The name of the key; the first in alphabetical order if it has several."""
     names: frozenset[str]
     pin: str
     address: str
     days_left: int | None
-    """Until the certificate expires; None: who knows."""
+    """Days until the certificate expires; None if unknown."""
 
 
 class _Session:
@@ -78,7 +78,7 @@ class _Session:
 
     @property
     def late(self) -> str:
-        """What is said of a session whose time is over."""
+        """The message of a session whose time is over."""
         if not self.module:
             return "the session did not say in time what it wants"
         return "the session took longer than the daemon allows"
@@ -94,6 +94,7 @@ class _Session:
         self.module = module.name
         bound(module.limits)
         self._connection.decoded_limit = module.limits.decompressed
+        self._connection.entries.limit = entries_share(module.limits)
         left = module.limits.session_seconds - (time.monotonic() - self.began)
         signal.setitimer(signal.ITIMER_REAL, max(left, 0.001))
         self._log(
@@ -114,9 +115,9 @@ class _Session:
 
 
 def guarded(conversation: Conversation[None], on_fault: Callable[[Exception], object]) -> Conversation[None]:
-    """As `conversation`; what it raises besides RdcErrors becomes one, so that the peer is told a line.
+    """`conversation`, with any error besides RdcError turned into one, so that the peer receives a line.
 
-    `on_fault` takes an error that should not be.
+    on_fault: receives an unexpected error.
     """
     try:
         yield from conversation
@@ -139,14 +140,15 @@ def serve_session(
     log: Log,
     following: Following | None = None,
 ) -> ExitCode:
-    """Serves one peer whose certificate was checked, to the end. For a process that does nothing else.
+    """Serve one peer with a checked certificate to the end, in a process that does nothing else.
 
-    SIGTERM ends it in order: what is complete lands, what is not stays for the next run.
+    SIGTERM ends the session: complete files are committed, and the next run does the rest.
     """
     threading.stack_size(STACK_BYTES)
     bound(config.limits)
     connection = Connection(False, greeting(SYNC_PARAMS))
     connection.decoded_limit = config.limits.decompressed
+    connection.entries.limit = entries_share(config.limits)
     session = _Session(visitor, config, slots, connection, log)
     ending = Ending(lambda: session.late)
     ending.heed()
@@ -186,9 +188,15 @@ def serve_session(
     return code
 
 
+def entries_share(limits: Limits) -> int:
+    """Bytes of a session's memory for the entries that its peer announces. A quarter remains for everything
+    else, so too many entries are refused by name before an allocation fails."""
+    return limits.memory * 3 // 4
+
+
 def bound(limits: Limits) -> None:
-    """Bind this process to what a session may use. Limits only ever sink: what a module allows beyond the
-    daemon's own limits is not granted."""
+    """Limit this process to a session's resources. Limits only decrease: a module cannot grant more than the
+    daemon's own limits."""
     _lower(resource.RLIMIT_DATA, limits.memory, limits.memory)
     _lower(resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + CPU_GRACE_SECONDS)
     # The daemon may have more, for its handshakes.

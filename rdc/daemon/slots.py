@@ -1,4 +1,4 @@
-"""How many sessions are in a module: counted by locks that the kernel takes back when a process ends."""
+"""Counts the sessions in each module by locks, which the kernel releases when a process ends."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import os
 __all__ = ["Slots"]
 
 SLOTS_PER_MODULE = 4_096
-"""Bytes of the lock file a module has: its largest `connections`."""
+"""Bytes per module in the lock file: the largest possible `connections`."""
 
 
 class Slots:
-    """An anonymous file of which each session locks one byte. POSIX record locks belong to a process and end
-    with it, also when it is killed, so that no count is ever left too high."""
+    """An anonymous file in which each session locks one byte. POSIX record locks belong to a process and end
+    with it, even if it is killed, so the count is never too high."""
 
     def __init__(self) -> None:
         self._fd = os.memfd_create("rdc-slots")
         self._numbers: dict[str, int] = {}
 
     def know(self, module: str) -> None:
-        """In the daemon's own process, before sessions of `module` begin: it keeps its place in the file."""
+        """Assign `module` its part of the file, in the daemon's main process, before sessions of it begin."""
         self._numbers.setdefault(module, len(self._numbers))
 
     def take(self, module: str, limit: int) -> bool:
-        """In a session's process: False when `limit` others are in the module."""
+        """Take a slot, in a session's process. False: `limit` other sessions are in the module."""
         first = self._numbers[module] * SLOTS_PER_MODULE
         for offset in range(first, first + min(limit, SLOTS_PER_MODULE)):
             try:

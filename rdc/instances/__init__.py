@@ -1,5 +1,6 @@
-"""Duplicates become single instances, by shared blocks or hard links; acts on files through rdc.files alone.
+"""Turns duplicate files into single instances, by shared blocks or hard links. All file access goes through
+rdc.files.
 
-Read in this order: dedupe (one run), group (what a group is on disk), share, link, journal, undo, leftovers;
-runs finds equal parts of files that differ. INSTANCES.md says what is promised, and why it holds.
+Reading order: dedupe (one run), group (a group on disk), share, link, journal, undo, leftovers. `runs` finds
+equal ranges of files that differ. INSTANCES.md states the guarantees and why they hold.
 """

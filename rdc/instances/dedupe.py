@@ -1,4 +1,5 @@
-"""One run: groups of identical files and runs of equal chunks go in, single instances come out."""
+"""Deduper: one run. It takes groups of identical files and runs of equal chunks, and makes single
+instances."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from rdc.instances.group import inodes_of
 from rdc.instances.journal import Journal
 from rdc.instances.leftovers import clear_leftovers
 from rdc.instances.link import Linker
+from rdc.instances.run_totals import RunTotals
 from rdc.instances.share import Sharer
-from rdc.instances.tally import Tally
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,44 +23,44 @@ __all__ = ["Deduper"]
 
 
 class Deduper:
-    """Calls in this order: `clear`, `groups`, `runs`, `finish`; `close` in any case.
+    """Call in this order: `clear`, `groups`, `runs`, `finish`; `close` in any case.
 
-    All problems of single files go to the reporter; what is raised (RdcError) ends the run: a full disk, or a
-    journal that cannot be written. Between any two steps every file is whole.
+    Problems of single files are reported. A raised RdcError ends the run: the disk is full, or the journal
+    cannot be written. Between any two steps every file is complete.
     """
 
     def __init__(self, trees: Sequence[Tree], options: DedupeOptions, reporter: DedupeReporter) -> None:
         self._trees = trees
         self._options = options
-        self._tally = Tally(options, reporter)
-        self._sharer = Sharer(trees, self._tally)
-        self._journal = Journal(options.journal) if options.journal is not None else None
+        self._totals = RunTotals(options, reporter)
+        self._sharer = Sharer(trees, self._totals)
+        self._journal = Journal(options.journal, options.pointer) if options.journal is not None else None
 
     @property
     def journal(self) -> bytes | None:
-        """Where hard links were written down, if any were."""
+        """Path of the journal, if hard links were recorded in it."""
         return self._journal.path if self._journal is not None and self._journal.is_made else None
 
     def clear(self) -> None:
-        """Clear what interrupted runs left, before anybody takes it for duplicates."""
-        for tree in self._trees:
-            clear_leftovers(tree, self._tally)
+        """Clears what interrupted runs left. Must come before the search for duplicates, which would find the
+        leftovers."""
+        clear_leftovers(self._trees, self._totals)
 
     def failed(self, error: FileError) -> None:
-        """Count and tell a problem that whoever found the groups had with a file."""
-        self._tally.problem(error)
+        """Counts and reports a file's problem from the search for duplicates."""
+        self._totals.problem(error)
 
     def groups(self, groups: Sequence[IdenticalFiles]) -> None:
-        self._tally.total = sum(group.size * (len(group) - 1) for group in groups)
-        linker = Linker(self._trees, self._tally, self._journal)
+        self._totals.total = sum(group.size * (len(group) - 1) for group in groups)
+        linker = Linker(self._trees, self._totals, self._journal)
         hardlink = self._options.hardlink
         for group in groups:
-            if self._tally.capped:
+            if self._totals.capped:
                 break
             if not group.size:
-                continue  # nothing on disk to win
+                continue  # occupies no blocks
             inodes = inodes_of(
-                group, self._trees, self._options.keep, self._tally.problem, attributes=hardlink
+                group, self._trees, self._options.keep, self._totals.problem, attributes=hardlink
             )
             if hardlink:
                 linker.group(inodes)
@@ -68,15 +69,15 @@ class Deduper:
         linker.flush()
 
     def runs(self, runs: Iterable[Sequence[EqualRuns]]) -> None:
-        """Each item is all that was found for one destination. Never together with hard links: one file's
-        part cannot be another's."""
+        """Shares equal ranges. Each item has all runs of one destination. Not to be combined with hard links:
+        a link cannot stand for a part of a file."""
         for one in runs:
-            if self._tally.capped:
+            if self._totals.capped:
                 break
             self._sharer.runs(one)
 
     def finish(self) -> DedupeReport:
-        return self._tally.report()
+        return self._totals.report()
 
     def close(self) -> None:
         if self._journal is not None:

@@ -1,4 +1,4 @@
-"""What a deduplication reports while it runs."""
+"""Events that a deduplication reports while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A group of identical files as what it is on disk: one entry an inode, with all names known of it."""
+"""A group of identical files on disk: one entry per inode, with all its known names."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from rdc.errors import FileError
-from rdc.files.displaced import is_displaced
-from rdc.files.facts import facts_of
-from rdc.files.failure import changed
+from rdc.files.base.os_errors import changed
+from rdc.files.facts.file_facts import facts_of
+from rdc.files.names.displaced_names import is_displaced
 from rdc.instances.tree import is_below
 from rdc.model.instances import Place
 from rdc.records import dataclass, field
@@ -28,11 +28,12 @@ class Inode:
     facts: FileFacts
     names: list[Place] = field(default_factory=list)
     protected: bool = False
-    """One of its names lies where nothing may be changed."""
+    """Whether one of its names lies below --keep, so that it must not be changed."""
 
     @property
     def has_other_names(self) -> bool:
-        """Names that were not given: then it stays allocated whatever becomes of those that were."""
+        """Whether it has names that were not given. Then it stays allocated even if all known names are
+        removed."""
         return self.facts.links > len(self.names)
 
 
@@ -44,13 +45,13 @@ def inodes_of(
     *,
     attributes: bool,
 ) -> list[Inode]:
-    """The group's files by inode, in the order of their first names. What cannot be opened, or has another
-    size by now, is given to `problem` and left out."""
+    """The group's files by inode, in the order of their first names. Files that cannot be opened or whose
+    size has changed are passed to `problem` and left out."""
     found: dict[tuple[int, int], Inode] = {}
     for number, path in zip(group.roots, group.paths, strict=True):
         tree = trees[number]
         if is_displaced(path.rpartition(b"/")[2]):
-            continue  # of an interrupted run: see rdc.instances.leftovers
+            continue  # displaced by an interrupted run: see rdc.instances.leftovers
         try:
             facts = facts_of(tree.root, path, attributes=attributes)
             size = facts.identity.size
@@ -67,10 +68,10 @@ def inodes_of(
 
 
 def choose_source(inodes: Sequence[Inode]) -> Inode:
-    """The one that the others shall share blocks with.
+    """The file whose blocks the others will share.
 
-    A protected one, since it may not be changed; else the one whose place on disk most of them share, since
-    those are done; else the first.
+    A protected file, since it must not be changed; otherwise the one whose place on disk most files share
+    already; otherwise the first.
     """
     places = Counter(inode.facts.first_place for inode in inodes)
 
@@ -82,16 +83,17 @@ def choose_source(inodes: Sequence[Inode]) -> Inode:
 
 
 def choose_kept(inodes: Sequence[Inode]) -> Inode:
-    """The one that the others' names shall be links to.
+    """The file to which the other names will be linked.
 
-    A protected one; else one with names that are not known here, which could not be freed anyway; else the
-    one with most names, since those are done; else the first.
+    A protected file; otherwise one with unknown names, which could not be freed anyway; otherwise the one
+    with the most names; otherwise the first.
     """
     return max(inodes, key=lambda one: (one.protected, one.has_other_names, one.facts.links))
 
 
 def by_volume(inodes: Sequence[Inode], volume: Callable[[Inode], bytes | None]) -> Iterator[list[Inode]]:
-    """Parts of at least two that can share; `volume` names what a file lies on, None leaves it out."""
+    """Divides inodes into parts of at least two that lie on one volume. `volume` returns the volume's id;
+    None leaves the inode out."""
     parts: dict[bytes, list[Inode]] = {}
     for inode in inodes:
         name = volume(inode)

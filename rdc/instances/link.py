@@ -1,8 +1,9 @@
-"""Hard links: names of a group's files become names of one of them, in batches that share their syncs.
+"""Linker: replaces the names of identical files by hard links to one of them, in batches that share their
+syncs.
 
-A batch: files are held, compared, written into the journal; the journal and the kept files are made durable;
-names are exchanged; the directories are made durable; the displaced files are discarded. rdc.files.hard_link
-has the argument for each name.
+A batch goes through five steps. Files are leased, compared and written into the journal. The journal and the
+kept files are made durable. Names are exchanged. The directories are made durable. The displaced files are
+removed. rdc.files.names.hard_link has the argument for each name.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 
 from rdc.errors import FileError, printable
-from rdc.files.descriptors import share_of_descriptors
-from rdc.files.failure import changed
-from rdc.files.hard_link import LinkSwap, sync_contents, sync_names
-from rdc.files.held import HeldFile, difference, same_bytes
-from rdc.files.places import compare_places
+from rdc.files.base.descriptor_limit import share_of_descriptors
+from rdc.files.base.os_errors import changed
+from rdc.files.facts.shared_space import compare_places
+from rdc.files.names.hard_link import LinkSwap, sync_contents, sync_names
+from rdc.files.names.leased_file import LeasedFile, difference, same_bytes
 from rdc.instances.group import by_volume, choose_kept
 from rdc.instances.journal import LinkRecord
 from rdc.model.instances import Action, Instance
@@ -25,24 +26,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.instances.group import Inode
     from rdc.instances.journal import Journal
-    from rdc.instances.tally import Tally
+    from rdc.instances.run_totals import RunTotals
     from rdc.instances.tree import Tree
     from rdc.model.instances import Place
 
 __all__ = ["BATCH_BYTES", "BATCH_NAMES", "Linker"]
 
 BATCH_NAMES = 64
-"""Names of one batch: its three waits for the disk are then a small part of the work, and the files it holds,
-two descriptors a name at worst, are few. Fewer where the limit of descriptors is low."""
+"""Names per batch. The three waits for the disk are then a small part of the work, and the open files are
+few: two descriptors per name at most. Fewer if the limit of descriptors is low."""
 
 BATCH_BYTES = 64 << 20
-"""Bytes compared in one batch, or one file of any size: a tenth of a second from memory, a second from a
-disk, in which whoever wants to write to one of its files waits."""
+"""Bytes compared in one batch, or one file of any size. This takes a tenth of a second from memory, a second
+from a disk. Meanwhile, programs that open one of its files for writing wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One inode of which all names shall go to another file."""
+    """One inode whose names all become links to another file."""
 
     kept: Inode
     old: Inode
@@ -50,22 +51,22 @@ class _Task:
 
 @dataclass(slots=True)
 class _Ready:
-    """A task whose files are held and were found equal."""
+    """A task whose files are leased and were found equal."""
 
     task: _Task
-    kept: HeldFile
-    old: HeldFile
+    kept: LeasedFile
+    old: LeasedFile
     swaps: list[LinkSwap]
     won: int
 
 
 class Linker:
-    """Makes hard links, or in a dry run finds out what that would win."""
+    """Makes hard links. In a dry run it only computes what they would free."""
 
-    def __init__(self, trees: Sequence[Tree], tally: Tally, journal: Journal | None) -> None:
-        """`journal`: needed when the tally's options say `apply`."""
+    def __init__(self, trees: Sequence[Tree], totals: RunTotals, journal: Journal | None) -> None:
+        """`journal`: required if the options of `totals` say `apply`."""
         self._trees = trees
-        self._tally = tally
+        self._totals = totals
         self._journal = journal
         self._most_names = share_of_descriptors(BATCH_NAMES)
         self._batch: list[_Task] = []
@@ -73,30 +74,31 @@ class Linker:
         self._batch_bytes = 0
 
     def group(self, inodes: Sequence[Inode]) -> None:
-        """Let the names of one group's files become names of one of them, where nothing but that differs."""
+        """Links the names of one group's files to one of them, where owner, mode, mtime and attributes are
+        equal."""
         for part in by_volume(inodes, lambda inode: b"%d" % inode.facts.identity.device):
             alike: dict[object, list[Inode]] = {}
             for inode in part:
                 alike.setdefault((inode.facts.metadata, inode.facts.attributes), []).append(inode)
             for members in alike.values():
                 self._alike(members)
-            self._tell_differences(list(alike.values()))
+            self._report_differences(list(alike.values()))
 
     def flush(self) -> None:
-        """Do what is gathered."""
+        """Executes the batch."""
         tasks, self._batch, self._batch_names, self._batch_bytes = self._batch, [], 0, 0
         if not tasks:
             return
-        with ExitStack() as held:
-            ready = list(self._prepare(tasks, held))
-            if not self._tally.options.apply:
+        with ExitStack() as leases:
+            ready = list(self._prepare(tasks, leases))
+            if not self._totals.options.apply:
                 for one in ready:
                     self._done(one)
             elif ready:
-                self._write_down(ready)
+                self._record(ready)
                 self._carry_out(ready)
         for task in tasks:
-            self._tally.advance(task.old.facts.identity.size)
+            self._totals.advance(task.old.facts.identity.size)
 
     # Choosing
 
@@ -111,25 +113,26 @@ class Linker:
                 self._skip(inode, "has names outside of what was given, so that a link would free nothing")
             elif len(inode.names) > inode.facts.links:
                 self._skip(inode, "is reached by several paths, as through a bind mount")
-            elif not self._tally.capped and self._tally.take(size):
+            elif not self._totals.capped and self._totals.take(size):
                 added = True
                 self._add(_Task(kept, inode))
-        self._tally.groups += added
+        self._totals.groups += added
 
-    def _tell_differences(self, classes: Sequence[Sequence[Inode]]) -> None:
-        """Identical content that cannot be linked, because a link has one owner, mode and time."""
+    def _report_differences(self, classes: Sequence[Sequence[Inode]]) -> None:
+        """Reports files of identical content that cannot be linked, because a link has one owner, mode and
+        mtime."""
         first = classes[0][0]
         for members in classes[1:]:
             what = _different(first, members[0])
             other = printable(self._shown(first.names[0]))
-            # The others of its kind become links to this one.
+            # The other files of this class become links to this one.
             inode = choose_kept(members)
             if not inode.protected:
                 self._skip(inode, f"has another {what} than {other}, which a link would lose")
 
     def _skip(self, inode: Inode, why: str) -> None:
         shown = self._shown(inode.names[0])
-        self._tally.skip(shown, f"{printable(shown)}: skipped: {why}")
+        self._totals.skip(shown, f"{printable(shown)}: skipped: {why}")
 
     def _add(self, task: _Task) -> None:
         self._batch.append(task)
@@ -140,38 +143,38 @@ class Linker:
 
     # Step 1: hold and compare
 
-    def _prepare(self, tasks: Iterable[_Task], held: ExitStack) -> Iterator[_Ready]:
-        kept: HeldFile | None = None
+    def _prepare(self, tasks: Iterable[_Task], leases: ExitStack) -> Iterator[_Ready]:
+        kept: LeasedFile | None = None
         kept_of: Inode | None = None
         failed: Inode | None = None
         for task in tasks:
             if task.kept is failed:
-                continue  # told once, whatever number of files it concerns
+                continue  # its failure was reported once
             try:
                 if kept is None or kept_of is not task.kept:
                     failed = task.kept
-                    kept = held.enter_context(self._hold(task.kept))
+                    kept = leases.enter_context(self._lease(task.kept))
                     kept_of, failed = task.kept, None
-                old = held.enter_context(self._hold(task.old))
+                old = leases.enter_context(self._lease(task.old))
                 self._compare(kept, old)
                 won = _win(kept, old)
             except FileError as error:
-                self._tally.problem(error)
+                self._totals.problem(error)
                 continue
             swaps = []
-            if self._tally.options.apply:
+            if self._totals.options.apply:
                 try:
                     swaps = [
                         LinkSwap(self._trees[name.root].root, name.path, old, kept) for name in task.old.names
                     ]
                 except FileError as error:
-                    self._tally.problem(error)
+                    self._totals.problem(error)
                     continue
             yield _Ready(task, kept, old, swaps, won)
 
-    def _hold(self, inode: Inode) -> HeldFile:
+    def _lease(self, inode: Inode) -> LeasedFile:
         place = inode.names[0]
-        file = HeldFile(self._trees[place.root].root, place.path)
+        file = LeasedFile(self._trees[place.root].root, place.path)
         expected = inode.facts.identity
         if (file.identity.device, file.identity.inode) != (expected.device, expected.inode):
             file.close()
@@ -179,19 +182,19 @@ class Linker:
             raise changed(place.path, shown, "the file that was there", "another one")
         return file
 
-    def _compare(self, kept: HeldFile, old: HeldFile) -> None:
+    def _compare(self, kept: LeasedFile, old: LeasedFile) -> None:
         shown = old.root.shown(old.path)
         what = difference(kept, old)
         if what is not None:
             raise changed(old.path, shown, f"the {what} of its duplicate", "another")
-        options = self._tally.options
+        options = self._totals.options
         if (options.apply or not options.searched) and not same_bytes(kept, old):
             raise changed(old.path, shown, "the content of its duplicate", "another")
 
     # Step 2: the journal, and what will stand for two
 
-    def _write_down(self, ready: Sequence[_Ready]) -> None:
-        """Raises RdcError: then nothing has been done."""
+    def _record(self, ready: Sequence[_Ready]) -> None:
+        """Writes the journal and syncs the kept files. Raises RdcError; nothing has been changed then."""
         if self._journal is None:
             raise ValueError("hard links are made with a journal only")
         self._journal.write(
@@ -202,6 +205,10 @@ class Linker:
                 inode=one.kept.identity.inode,
                 size=one.kept.identity.size,
                 mtime_ns=one.kept.identity.mtime_ns,
+                old=one.old.identity.inode,
+                mode=one.old.metadata.mode,
+                uid=one.old.metadata.uid,
+                gid=one.old.metadata.gid,
             )
             for one in ready
             for name in one.task.old.names
@@ -236,7 +243,7 @@ class Linker:
                     if not remaining[id(one)]:
                         self._done(one)
         finally:
-            # Only after a failure of the disk, or a signal.
+            # Reached only after a disk failure or a signal.
             for _, swap in exchanged:
                 swap.undo()
 
@@ -248,7 +255,7 @@ class Linker:
             else:
                 swap.discard()
         except FileError as error:
-            self._tally.problem(error)
+            self._totals.problem(error)
             return False
         return True
 
@@ -261,7 +268,7 @@ class Linker:
             instance = Instance(
                 Action.LINK, self._shown(name), source, size if last else 0, one.won if last else 0, 0
             )
-            self._tally.done(instance, files=int(last))
+            self._totals.done(instance, files=int(last))
 
     def _shown(self, place: Place) -> bytes:
         return self._trees[place.root].root.shown(place.path)
@@ -270,8 +277,8 @@ class Linker:
         return self._trees[place.root].real_path(place.path)
 
 
-def _win(kept: HeldFile, old: HeldFile) -> int:
-    """Bytes that the old file's blocks give back: not those it shares with others already."""
+def _win(kept: LeasedFile, old: LeasedFile) -> int:
+    """Bytes that removing the old file frees: its blocks without those it shares with other files."""
     try:
         places = compare_places(
             kept.fileno(), 0, old.fileno(), 0, max(old.identity.size, old.allocated), whole_extents=False

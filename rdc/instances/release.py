@@ -1,9 +1,10 @@
-"""Extents of which only a part is still used: what is left moves, so that the whole can be given back.
+"""Moves the rest of partly shared extents, so that whole extents can be freed.
 
-btrfs keeps an extent on disk as long as one block of it is referred to. A disk image that shares all but a
-few of its blocks would free nothing. So those few are first written once more, into a temporary file beside
-it, and the image is made to share them with that file: the kernel compares the bytes as for any other pair.
-When the temporary has gone, and the rest is shared, nobody refers to the large extent any more.
+btrfs keeps an extent on disk while one of its blocks is referenced. A disk image that shares all but a few
+blocks would free nothing. So those few blocks are first written again, into a temporary file beside the
+image, and the image is made to share them with that file. The kernel compares the bytes as for any other
+pair. Once the temporary is removed and the other blocks are shared, nothing references the large extent any
+more.
 """
 
 from __future__ import annotations
@@ -11,25 +12,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from rdc.errors import FileError
-from rdc.files.dedupe_range import SLICE_BYTES, dedupe_range, sharing_failure
-from rdc.files.extents import extents
-from rdc.files.failure import changed
-from rdc.files.replacement import Replacement
-from rdc.files.source import SPAN_BYTES
+from rdc.files.base.os_errors import changed
+from rdc.files.facts.extents import extents
+from rdc.files.names.dedupe_range import SLICE_BYTES, dedupe_range, sharing_failure
+from rdc.files.replace.replacement import Replacement
+from rdc.files.root.source_file import SPAN_BYTES
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.files.confined import Root
-    from rdc.files.source import SourceFile
+    from rdc.files.root.root import Root
+    from rdc.files.root.source_file import SourceFile
 
 __all__ = ["Span", "move", "spans_to_move"]
 
 WORTH = 2
-"""Bytes freed for each byte that is written again, at least: below, the writing is not worth it."""
+"""Bytes that each rewritten byte must free at least."""
 
 LEAST_BYTES = 4096
-"""Bytes in the temporary: a smaller one would lie among the metadata, where nothing can share it."""
+"""Smallest size of the temporary. A smaller file would be stored inside metadata, where nothing can share
+it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,8 @@ class Span:
 
 
 def spans_to_move(fd: int, size: int, shared: Iterable[Span]) -> list[Span]:
-    """What must move so that all that is `shared` (in order, apart) is freed; [] where that is not worth it,
-    or not needed. Raises OSError.
-    """
+    """The spans to move so that everything in `shared` (sorted, disjoint) is freed. Empty if moving is not
+    needed or not worth it. Raises OSError."""
     spans = list(shared)
     moved: list[Span] = []
     won = 0
@@ -65,7 +66,7 @@ def spans_to_move(fd: int, size: int, shared: Iterable[Span]) -> list[Span]:
 
 
 def _outside(whole: Span, spans: Sequence[Span]) -> Iterator[Span]:
-    """The parts of `whole` that none of the spans covers."""
+    """The parts of `whole` that no span covers."""
     at = whole.start
     for span in spans:
         if span.end <= at:
@@ -80,11 +81,13 @@ def _outside(whole: Span, spans: Sequence[Span]) -> Iterator[Span]:
 
 
 def move(root: Root, path: bytes, file: SourceFile, spans: Sequence[Span]) -> None:
-    """Let these spans of a file, whole blocks but for the end of the file, lie in extents of their own.
+    """Moves these spans of a file into extents of their own. Spans are whole blocks, except at the end of the
+    file.
 
-    Raises FileError, FileChangedError, OutOfSpaceError: then some have moved and some have not.
+    Raises FileError, FileChangedError and OutOfSpaceError; some spans have moved by then.
     """
-    # The end of the file last: it may be no whole block, and must then end the temporary too.
+    # The end of the file comes last. It may be a partial block, which must then be the end of the temporary
+    # too.
     with Replacement(root, path) as copy:
         for span in spans:
             for at in range(span.start, span.end, SPAN_BYTES):

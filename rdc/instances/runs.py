@@ -1,8 +1,9 @@
-"""Runs of equal chunks in files that differ: ranges that can be shared, aligned to blocks.
+"""RunFinder: finds equal ranges in files that differ, aligned to blocks so that they can be shared.
 
-Chunks are cut where content says so, blocks lie where they lie: a run can be shared only where both sides
-have it at the same distance from a block boundary. So edits in place are found (disk images, databases,
-files that grew), and what an insertion moved by anything but whole blocks is not.
+Chunk boundaries depend on content, block boundaries do not. A run of equal chunks can be shared only if it
+lies at the same distance from a block boundary in both files. So edits in place are found (disk images,
+databases, files that grew). Content shifted by an insertion is found only if the shift is a multiple of the
+block size.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ __all__ = ["ChunkedFile", "RunFinder"]
 
 @dataclass(frozen=True, slots=True)
 class ChunkedFile:
-    """One file, cut."""
+    """One file with its chunks."""
 
     place: Place
     volume: bytes
-    """Equal for files that can share blocks."""
+    """Id of the volume. Files with equal ids can share blocks."""
     block_size: int
     """Bytes."""
     tree: SignatureTree
     protected: bool
-    """May be shared with, not changed."""
+    """Whether the file may be shared with but not changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """A range of this file that a file before it, or this one further up, has too."""
+    """A range of this file that an earlier file, or this one at a lower offset, contains too."""
 
     source: int
     source_offset: int
@@ -45,8 +46,8 @@ class _Match:
     length: int
 
     def joined(self, after: _Match, own: int) -> _Match | None:
-        """Both as one, where they are neighbours on both sides; a run within one file (`own`) must not grow
-        into itself."""
+        """Both matches as one if they are adjacent in both files, else None. A match within one file (`own`)
+        must not overlap its source."""
         length = self.length + after.length
         neighbours = (
             after.source == self.source
@@ -58,7 +59,7 @@ class _Match:
         return _Match(self.source, self.source_offset, self.offset, length)
 
     def aligned(self, source: ChunkedFile, file: ChunkedFile) -> _Match | None:
-        """Its whole blocks; the last may be cut short where both files end with it."""
+        """The whole blocks of the match. Its last block may be short if both files end with it."""
         lead = -self.offset % file.block_size
         match = _Match(self.source, self.source_offset + lead, self.offset + lead, self.length - lead)
         ends = match.offset + match.length == file.tree.size
@@ -75,23 +76,25 @@ class _Columns:
 
 
 class RunFinder:
-    """Takes one file after the other, protected ones first; each is compared with all before it.
+    """Takes files one after another, protected ones first. Each is compared with all files before it.
 
-    Chunks are known by 8 bytes of their digest, since the kernel compares the bytes in any case.
+    Chunks are identified by 8 bytes of their digest; the kernel compares the bytes before it shares them.
     """
 
     def __init__(self, most_chunks: int = RUN_CHUNKS) -> None:
         self._most = most_chunks
         self._known: dict[bytes, int] = {}
-        """First bytes of the digest, offset within a block, and volume, to file number and offset."""
+        """File number and offset, by the first bytes of the digest, the offset within a block, and the
+        volume."""
         self._volumes: dict[bytes, int] = {}
         self._files: list[ChunkedFile] = []
         self._roots: set[tuple[bytes, bytes]] = set()
         self.forgotten = 0
-        """Chunks that were not remembered for lack of room."""
+        """Chunks that were not stored for lack of memory."""
 
     def add(self, file: ChunkedFile) -> list[EqualRuns]:
-        """Runs of this file that files before it have, by source; none for a file wholly identical to one."""
+        """Ranges of this file that earlier files contain, grouped by source. Empty for a file identical to an
+        earlier one."""
         whole = (file.volume, file.tree.root)
         if whole in self._roots:
             return []
@@ -118,7 +121,7 @@ class RunFinder:
         ]
 
     def _matches(self, file: ChunkedFile, number: int) -> Iterator[_Match]:
-        """Each chunk that is known already."""
+        """The chunks that are known already."""
         volume = self._volumes.setdefault(file.volume, len(self._volumes)).to_bytes(4, "little")
         for digest, offset, length in _chunks(file.tree):
             key = digest[:8] + (offset % file.block_size).to_bytes(4, "little") + volume
@@ -130,7 +133,7 @@ class RunFinder:
                     self.forgotten += 1
                 continue
             source, source_offset = place >> 64, place & ((1 << 64) - 1)
-            # Within one file the kernel shares ranges that do not overlap.
+            # The kernel shares ranges within one file only if they do not overlap.
             if source != number or source_offset + length <= offset:
                 yield _Match(source, source_offset, offset, length)
 
@@ -146,7 +149,7 @@ def _chunks(tree: SignatureTree) -> Iterator[tuple[bytes, int, int]]:
 
 
 def _merged(matches: Iterable[_Match], own: int) -> Iterator[_Match]:
-    """Neighbours become one run."""
+    """Joins adjacent matches."""
     run: _Match | None = None
     for match in matches:
         joined = None if run is None else run.joined(match, own)

@@ -1,4 +1,4 @@
-"""Shared blocks: files of a group, or runs of equal chunks, come to lie on disk once."""
+"""Sharer: makes identical files, or equal ranges of files, share their blocks on disk."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import errno
 from collections.abc import Sequence
 
 from rdc.errors import FileError
-from rdc.files.dedupe_range import NO_SHARING, SLICE_BYTES, can_share, dedupe_range, sharing_failure
-from rdc.files.failure import changed
-from rdc.files.places import compare_places
-from rdc.files.source import SPAN_BYTES
-from rdc.files.volume import Volume, volume_of
+from rdc.files.base.os_errors import changed
+from rdc.files.facts.block_sharing_volume import Volume, volume_of
+from rdc.files.facts.shared_space import compare_places
+from rdc.files.names.dedupe_range import NO_SHARING, SLICE_BYTES, can_share, dedupe_range, sharing_failure
+from rdc.files.root.source_file import SPAN_BYTES
 from rdc.instances.group import by_volume, choose_source
 from rdc.instances.release import Span, move, spans_to_move
 from rdc.model.instances import Action, Instance, Place, Sharing
@@ -18,10 +18,10 @@ from rdc.records import dataclass, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.files.confined import Root
-    from rdc.files.source import SourceFile
+    from rdc.files.root.root import Root
+    from rdc.files.root.source_file import SourceFile
     from rdc.instances.group import Inode
-    from rdc.instances.tally import Tally
+    from rdc.instances.run_totals import RunTotals
     from rdc.instances.tree import Tree
     from rdc.model.instances import EqualRuns
 
@@ -36,44 +36,46 @@ class _Range:
 
 
 class Sharer:
-    """Shares blocks, or in a dry run finds out what that would win. Nothing it does changes any content."""
+    """Shares blocks. In a dry run it only computes what that would free. It never changes the content of a
+    file."""
 
-    def __init__(self, trees: Sequence[Tree], tally: Tally) -> None:
+    def __init__(self, trees: Sequence[Tree], totals: RunTotals) -> None:
         self._trees = trees
-        self._tally = tally
+        self._totals = totals
         self._volumes: dict[int, Volume] = {}
-        """By device number."""
+        """Volumes by device number."""
         self._unable: set[int] = set()
-        """Devices whose file systems share no blocks: told once, and their other files are only counted."""
+        """Devices whose file systems cannot share blocks. This is reported once; their other files are only
+        counted."""
 
     def group(self, inodes: Sequence[Inode]) -> None:
-        """Let the inodes of one group share the blocks of one of them, a volume at a time."""
+        """Makes the inodes of one group share the blocks of one of them, separately on each volume."""
         for part in by_volume(inodes, self._volume):
             source = choose_source(part)
             others = [inode for inode in part if inode is not source and not inode.protected]
             size = source.facts.identity.size
-            self._tally.groups += self._whole_files(source.names[0], [one.names[0] for one in others], size)
+            self._totals.groups += self._whole_files(source.names[0], [one.names[0] for one in others], size)
 
     def _whole_files(self, source: Place, others: Sequence[Place], size: int) -> bool:
-        """Whether something was, or would be, shared."""
+        """Shares whole files. Returns whether something was, or would be, shared."""
         shared = False
         try:
             with self._opened(source) as one:
                 for number, other in enumerate(others):
-                    if self._tally.capped:
+                    if self._totals.capped:
                         break
                     if one.identity.device in self._unable:
-                        self._tally.skipped += len(others) - number
+                        self._totals.skipped += len(others) - number
                         break
-                    began = self._tally.advanced
+                    began = self._totals.advanced
                     shared |= self._pair(one, source, other, [_Range(0, 0, size)])
-                    self._tally.reach(began + size)
+                    self._totals.reach(began + size)
         except FileError as error:
-            self._tally.problem(error)
+            self._totals.problem(error)
         return shared
 
     def runs(self, runs: Sequence[EqualRuns]) -> None:
-        """Let ranges of one file share their blocks with those of others; all of `runs` have one
+        """Makes ranges of one file share blocks with other files. All of `runs` must have the same
         destination."""
         if not runs:
             return
@@ -83,11 +85,11 @@ class Sharer:
         try:
             with root.open_read(place.path) as file:
                 if file.identity.device in self._unable:
-                    self._tally.skipped += 1
+                    self._totals.skipped += 1
                     return
                 moved = self._to_move(root, place.path, file, runs)
-                if moved and self._tally.options.apply and not self._tally.capped:
-                    # First: where a kill comes in between, the next run still finds extents to free.
+                if moved and self._totals.options.apply and not self._totals.capped:
+                    # Moved first: after a kill in between, the next run still finds extents to free.
                     move(root, place.path, file, moved)
             for one in runs:
                 columns = zip(one.source_offsets, one.offsets, one.lengths, strict=True)
@@ -95,14 +97,14 @@ class Sharer:
                 with self._opened(one.source) as source:
                     shared |= self._pair(source, one.source, place, ranges, by_blocks=bool(moved))
         except FileError as error:
-            self._tally.problem(error)
-        self._tally.groups += shared
+            self._totals.problem(error)
+        self._totals.groups += shared
 
     def _opened(self, place: Place) -> SourceFile:
         return self._trees[place.root].root.open_read(place.path)
 
     def _to_move(self, root: Root, path: bytes, file: SourceFile, runs: Sequence[EqualRuns]) -> list[Span]:
-        """What of the file must move so that what it shares is freed."""
+        """The spans that must move so that sharing frees the extents around them."""
         if not self._volume_of(root, path, file).whole_extents:
             return []
         spans = [
@@ -113,7 +115,7 @@ class Sharer:
         try:
             return spans_to_move(file.fileno(), file.size, sorted(spans, key=lambda span: span.start))
         except OSError:
-            return []  # a file system that does not tell
+            return []  # the file system does not report extents
 
     def _pair(
         self,
@@ -124,15 +126,16 @@ class Sharer:
         *,
         by_blocks: bool = False,
     ) -> bool:
-        """Whether something was, or would be, shared. Problems of the destination are told, not raised.
+        """Shares ranges of one pair. Returns whether something was, or would be, shared. Errors of the
+        destination are reported and not raised.
 
-        `by_blocks`: what is shared is given back by blocks, whatever the volume does.
+        `by_blocks`: sharing frees single blocks, even on a volume that frees whole extents only.
         """
         shown = self._trees[source_place.root].root.shown(source_place.path)
         try:
             return self._into(source, shown, destination, ranges, by_blocks=by_blocks)
         except FileError as error:
-            self._tally.problem(error)
+            self._totals.problem(error)
             return False
 
     def _into(
@@ -151,14 +154,14 @@ class Sharer:
                 volume = replace(volume, whole_extents=False)
             total = Instance(Action.SHARE, root.shown(path), shown, 0, 0, 0)
             for part in ranges:
-                # Whoever found the range may have seen a longer file.
+                # A file may have shrunk since the range was found.
                 if part.source_offset + part.length > source.size or part.offset + part.length > other.size:
                     raise changed(path, root.shown(path), "the sizes that were compared", "smaller ones")
                 total = self._range(source, root, path, other, part, volume, total)
-                if self._tally.capped:
+                if self._totals.capped:
                     break
         if total.bytes:
-            self._tally.done(total)
+            self._totals.done(total)
         return bool(total.bytes)
 
     def _range(
@@ -171,22 +174,22 @@ class Sharer:
         volume: Volume,
         total: Instance,
     ) -> Instance:
-        """`total` and what one range adds to it."""
+        """Shares one range. Returns `total` with the range added."""
         before = _places(source, other, part, volume)
-        self._tally.already += min(before.same, part.length)
+        self._totals.already += min(before.same, part.length)
         if not before.own and not before.perhaps:
             return total
-        if not self._tally.take(part.length, another=not total.bytes):
+        if not self._totals.take(part.length, another=not total.bytes):
             return total
         try:
-            if self._tally.options.apply:
+            if self._totals.options.apply:
                 self._share(source, root, path, other, part)
                 after = _places(source, other, part, volume)
                 won = max(0, before.own - after.own)
                 perhaps = max(0, before.perhaps - after.perhaps)
             else:
                 can_share(source.fileno(), other.fileno())
-                if not self._tally.options.searched:
+                if not self._totals.options.searched:
                     _compare(source, root, path, other, part)
                 won, perhaps = before.own, before.perhaps
         except OSError as error:
@@ -216,10 +219,10 @@ class Sharer:
             if shared is None:
                 raise changed(path, root.shown(path), "the content that was compared", "another")
             done += shared
-            self._tally.advance(shared)
+            self._totals.advance(shared)
 
     def _volume(self, inode: Inode) -> bytes | None:
-        """The id of its volume; None, with the problem told, where it cannot be asked any more."""
+        """The id of the inode's volume. None if it cannot be determined; the error is reported."""
         known = self._volumes.get(inode.facts.identity.device)
         if known is not None:
             return known.id
@@ -228,7 +231,7 @@ class Sharer:
             with self._opened(place) as file:
                 return self._volume_of(self._trees[place.root].root, place.path, file).id
         except FileError as error:
-            self._tally.problem(error)
+            self._totals.problem(error)
             return None
 
     def _volume_of(self, root: Root, path: bytes, file: SourceFile) -> Volume:
@@ -242,7 +245,7 @@ class Sharer:
 
 
 def _compare(source: SourceFile, root: Root, path: bytes, other: SourceFile, part: _Range) -> None:
-    """What the kernel would do; raises FileChangedError as its refusal would."""
+    """Compares the bytes as the kernel would. Raises FileChangedError if they differ."""
     for at in range(0, part.length, SPAN_BYTES):
         length = min(SPAN_BYTES, part.length - at)
         if source.pread(part.source_offset + at, length) != other.pread(part.offset + at, length):
@@ -250,7 +253,8 @@ def _compare(source: SourceFile, root: Root, path: bytes, other: SourceFile, par
 
 
 def _places(source: SourceFile, other: SourceFile, part: _Range, volume: Volume) -> Sharing:
-    """A file system that does not tell where files lie may still win all of it."""
+    """Compares where both ranges lie on disk. If the file system does not report extents, the whole length
+    counts as `perhaps`."""
     length = part.length
     if part.offset + length == other.size:
         length = volume.rounded(length)

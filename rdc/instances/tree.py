@@ -1,13 +1,13 @@
-"""A tree that duplicates lie in: its Root, its real path, and what in it must not be changed."""
+"""A tree that contains duplicates: its Root and its real path."""
 
 from __future__ import annotations
 
-from rdc.files.path import join
+from rdc.files.base.relative_path import join
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.files.confined import Root
+    from rdc.files.root.root import Root
 
 __all__ = ["Tree", "is_below"]
 
@@ -16,7 +16,7 @@ __all__ = ["Tree", "is_below"]
 class Tree:
     root: Root
     real: bytes
-    """Its absolute path without links: paths of one tree are compared with those of others by it."""
+    """Its absolute path without symlinks, for comparing paths of several trees."""
 
     def real_path(self, path: bytes) -> bytes:
         return join(self.real.rstrip(b"/"), path) if self.real != b"/" else b"/" + path

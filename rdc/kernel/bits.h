@@ -1,23 +1,23 @@
-/* bits.h - rows of bits, one for each byte of something, the lowest of a byte first. */
+/* bits.h - rows of bits, one per byte of some content, the lowest bit of a byte first. */
 #ifndef RDC_BITS_H
 #define RDC_BITS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "form.h"
+#include "platform.h"
 
 #define RDC_BITS 64 /* at a time */
 
-/* A row that is being made: what is before `next` is written, and `count` of `held`, below 64, are not yet. The rest of `held`
- * is 0. */
+/* A row under construction. Bits before `next` are written; `count` bits of `held`, below 64, are not yet.
+ * The rest of `held` is 0. */
 typedef struct {
     uint8_t *next;
     uint64_t held;
     unsigned count;
 } rdc_bits;
 
-/* Appends up to 64 bits; those above are 0. */
+/* Appends up to 64 bits. Bits above `count` must be 0. */
 static inline void rdc_add_bits(rdc_bits *to, uint64_t bits, size_t count)
 {
     to->held |= bits << to->count;
@@ -31,7 +31,7 @@ static inline void rdc_add_bits(rdc_bits *to, uint64_t bits, size_t count)
     to->count = (unsigned)(to->count + count - RDC_BITS);
 }
 
-/* Writes what is not yet written, with 0 for what is left of the last byte. */
+/* Writes the remaining bits and fills the last byte with 0. */
 static inline void rdc_end_bits(rdc_bits *to)
 {
     for (unsigned at = 0; at < to->count; at += 8)
@@ -39,7 +39,7 @@ static inline void rdc_end_bits(rdc_bits *to)
     to->held = to->count = 0;
 }
 
-/* Of a row of `size` bits those from bit `at` on, wherever that is: 64, or all that are left. */
+/* Returns the bits of a row of `size` bits from bit `at` on: 64, or all that are left. */
 static inline uint64_t rdc_bits_at(const uint8_t *row, size_t size, size_t at)
 {
     const uint8_t *here = row + at / 8;

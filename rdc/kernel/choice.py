@@ -1,4 +1,4 @@
-"""Which form of the kernel runs: the fastest this CPU can, or the one RDC_KERNEL demands."""
+"""Chooses the kernel variant: the fastest one this CPU can run, or the one that RDC_KERNEL demands."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from types import ModuleType
 
 from rdc.errors import UsageError
 
-__all__ = ["FORMS", "chosen_module"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-FORMS = ("avx512", "avx2", "ssse3", "neon", "c", "pure")
-"""Every form there is, fastest first."""
+__all__ = ["VARIANTS", "bind", "chosen_module", "is_pure"]
+
+VARIANTS = ("avx512", "avx2", "ssse3", "neon", "c", "pure")
+"""Every variant, fastest first."""
 
 
 def _extension() -> ModuleType | None:
@@ -22,24 +26,25 @@ def _extension() -> ModuleType | None:
 
 
 def chosen_module(demand: str | None = None) -> ModuleType:
-    """The module with the kernel to use, its form chosen.
+    """Returns the module of the kernel with its variant chosen.
 
-    `demand`, by default RDC_KERNEL, names one form. It is never quietly replaced: a measurement would measure
-    something else. UsageError says whether the form is unknown, not built, or not for this CPU.
+    `demand` names one variant; the default is RDC_KERNEL. A demand is never replaced by another variant,
+    because a measurement would then measure the wrong one. UsageError says whether the variant is unknown,
+    not built, or not for this CPU.
     """
     if demand is None:
         demand = os.environ.get("RDC_KERNEL", "")
-    if demand and demand not in FORMS:
-        raise UsageError(f"RDC_KERNEL={demand}: unknown kernel; known are {', '.join(FORMS)}")
+    if demand and demand not in VARIANTS:
+        raise UsageError(f"RDC_KERNEL={demand}: unknown kernel; known are {', '.join(VARIANTS)}")
     extension = _extension() if demand != "pure" else None
     if extension is None:
         if demand not in ("", "pure"):
             raise UsageError(
                 f"RDC_KERNEL={demand}: not built; the C extension is missing, reinstall rdc with a C compiler"
             )
-        from rdc.kernel import pure
+        from rdc.kernel import reference
 
-        return pure
+        return reference
     if demand and demand not in extension.built():
         raise UsageError(
             f"RDC_KERNEL={demand}: not built; this installation has {', '.join(extension.built())}, pure"
@@ -50,3 +55,14 @@ def chosen_module(demand: str | None = None) -> ModuleType:
         )
     extension.choose(demand or extension.usable()[0])
     return extension
+
+
+def is_pure() -> bool:
+    """Returns whether the plain Python kernel runs. All extensions of the kernel follow this choice."""
+    return bool(chosen_module().kernel_name() == "pure")
+
+
+def bind(into: dict[str, object], module: ModuleType, names: Iterable[str]) -> None:
+    """Sets these names of the namespace `into` to those of `module`."""
+    for name in names:
+        into[name] = getattr(module, name)

@@ -1,13 +1,13 @@
-/* stream_binding.h - what streams have in common as Python objects: their state, and the ends that they give. */
+/* stream_binding.h - the state and the results that streams share as Python objects. */
 #ifndef RDC_STREAM_BINDING_H
 #define RDC_STREAM_BINDING_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "ends.h"
+#include "cut/ends.h"
 
-/* What a stream may be asked now. */
+/* What a stream may be asked in its present state. */
 typedef enum { OPEN, BUSY, FINISHED, LOST } stream_state;
 
 static inline int check_open(stream_state state)
@@ -50,7 +50,7 @@ static inline PyObject *last_end(uint64_t length)
     return length ? Py_BuildValue("[K]", (unsigned long long)length) : PyList_New(0);
 }
 
-/* Sizes too large for a machine word are as wrong as those that fit. */
+/* A size too large for a machine word is reported like any other wrong size. */
 static inline PyObject *refuse_arguments(void)
 {
     if (PyErr_ExceptionMatches(PyExc_OverflowError))

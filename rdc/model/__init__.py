@@ -1,1 +1,4 @@
-"""Frozen values that cross package borders; no behaviour beyond validation and views."""
+"""Frozen values that packages exchange, with no behaviour beyond validation and views.
+
+Every package above uses them.
+"""

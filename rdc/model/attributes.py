@@ -1,4 +1,4 @@
-"""Extended attributes of an entry: which of them are kept, and their one form in digests and messages."""
+"""Extended attributes of an entry: their kinds, and their only form in digests and messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
     "UNREADABLE",
     "AttributeKinds",
     "Attributes",
-    "group_bits",
+    "bits_before_acl",
     "pack_attributes",
     "unpack_attributes",
 ]
@@ -27,37 +27,39 @@ Attributes: TypeAlias = tuple[tuple[bytes, bytes], ...]
 ACCESS_ACL = b"system.posix_acl_access"
 DEFAULT_ACL = b"system.posix_acl_default"
 
+_NAMED_USER, _OWNING_GROUP, _NAMED_GROUP, _MASK = 2, 4, 8, 16
+"""Tags of an ACL's entries."""
+
 UNREADABLE = b"\0"
-"""In place of a packed set: nobody could read it, so nothing is to be done about it."""
+"""Replaces a packed set that could not be read; the destination leaves the entry's attributes unchanged."""
 
 
 class AttributeKinds(IntFlag):
-    """The values are part of the protocol."""
+    """Kinds of extended attributes. The values are part of the protocol."""
 
     NONE = 0
     USER = 1
-    """user.*: whatever programs keep with a file."""
+    """user.*: data that programs keep with a file."""
     ROOT = 2
-    """trusted.* and security.capability, which only root can set. Labels of security modules
-    (security.selinux and the like) belong to a machine and its policy: they are neither told, nor set, nor
-    removed."""
+    """trusted.* and security.capability, which only root can set. Labels of security modules (such as
+    security.selinux) belong to a machine and its policy: they are neither sent, nor set, nor removed."""
     ACL = 4
-    """POSIX ACLs: who besides owner, group and others may use a file, and what is made in a directory."""
+    """POSIX ACLs: rights of users and groups beyond the mode, and defaults for new entries of a directory."""
 
     def has(self, name: bytes) -> bool:
-        """Whether an attribute of that name is one of these kinds."""
+        """Whether an attribute with this name is of one of these kinds."""
         if name.startswith(b"user."):
             return bool(self & AttributeKinds.USER)
         if name in (ACCESS_ACL, DEFAULT_ACL):
             return bool(self & AttributeKinds.ACL)
-        # XFS shows root its ACLs by a second name each.
+        # XFS shows each of its ACLs to root under a second name.
         trusted = name.startswith(b"trusted.") and not name.startswith(b"trusted.SGI_ACL_")
         return (trusted or name == b"security.capability") and bool(self & AttributeKinds.ROOT)
 
 
 def pack_attributes(attributes: Attributes) -> bytes:
-    """b"" for none; else for each, by name: bytes of its name u8, the name, bytes of its value u32
-    little-endian, the value. Equal sets, and no others, have equal forms."""
+    """The packed form: b"" for none; otherwise per attribute, by name: length of the name u8, name, length of
+    the value u32 little-endian, value. Only equal sets have equal forms."""
     return b"".join(
         [
             len(name).to_bytes(1, "little") + name + len(value).to_bytes(4, "little") + value
@@ -67,8 +69,8 @@ def pack_attributes(attributes: Attributes) -> bytes:
 
 
 def unpack_attributes(packed: bytes) -> Attributes:
-    """The other way. Raises ValueError for anything that `pack_attributes` would not have made, or whose
-    length passes a limit."""
+    """The inverse of pack_attributes. ValueError for anything that it would not produce, or that exceeds a
+    limit."""
     if len(packed) > ATTRIBUTE_SET_BYTES:
         raise ValueError(f"a set of {len(packed)} bytes, the limit is {ATTRIBUTE_SET_BYTES}")
     found: list[tuple[bytes, bytes]] = []
@@ -89,16 +91,30 @@ def unpack_attributes(packed: bytes) -> Attributes:
     return tuple(found)
 
 
-def group_bits(acl: bytes) -> int:
-    """What an access ACL lets the file's own group do, as permission bits 0o00 to 0o70: the mode of such a
-    file has the mask in that place, which may let named users do more. 0 where that cannot be told.
+def bits_before_acl(acl: bytes) -> int:
+    """The rights of group and others, as permission bits 0o00 to 0o77, that a mode may grant until the entry
+    has its access ACL. They include nothing that the ACL denies; 0 if `acl` is not understood.
 
-    The form is that of system.posix_acl_access, acl(5) and linux/posix_acl_xattr.h: u32 version 2, then
-    entries of tag u16, permissions u16, id u32, all little-endian; tag 4 is the owning group.
+    The mode of an entry with an ACL has the mask in its group bits, which may grant more than the ACL grants
+    the group. An ACL may also grant named users and groups less than the group or others that they belong to.
+
+    The form is that of system.posix_acl_access (acl(5), linux/posix_acl_xattr.h): u32 version 2, then per
+    entry tag u16, permissions u16, id u32, all little-endian.
     """
     if acl[:4] != b"\2\0\0\0":
         return 0
-    for at in range(4, len(acl) - 7, 8):
-        if int.from_bytes(acl[at : at + 2], "little") == 4:
-            return (int.from_bytes(acl[at + 2 : at + 4], "little") & 7) << 3
-    return 0
+    entries = [
+        (int.from_bytes(acl[at : at + 2], "little"), int.from_bytes(acl[at + 2 : at + 4], "little") & 7)
+        for at in range(4, len(acl) - 7, 8)
+    ]
+    mask = min([bits for tag, bits in entries if tag == _MASK], default=7)
+    group = min([bits & mask for tag, bits in entries if tag == _OWNING_GROUP], default=None)
+    if group is None:
+        return 0
+    others = 7
+    for tag, bits in entries:
+        if tag == _NAMED_USER:
+            group &= bits & mask
+        if tag in (_NAMED_USER, _NAMED_GROUP):
+            others &= bits & mask
+    return group << 3 | others

@@ -1,4 +1,4 @@
-"""Identical files: what is asked, and what is found."""
+"""Options and results of the search for identical files."""
 
 from __future__ import annotations
 
@@ -11,53 +11,53 @@ __all__ = ["DuplicateFile", "DuplicateGroup", "DuplicateOptions", "DuplicateOrde
 
 
 class DuplicateOrder(Enum):
-    """Which groups come first."""
+    """Order of the groups."""
 
     WASTE = "waste"
-    """Those whose extra copies occupy most."""
+    """The most wasted bytes first."""
     SIZE = "size"
-    """Those of the largest files."""
+    """The largest files first."""
     COUNT = "count"
-    """Those of most files."""
+    """The most files first."""
     PATH = "path"
-    """In the order in which their first files were found: of PATHs as given, then of names."""
+    """In the order in which their first files were found: by PATH as given, then by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateOptions:
     rules: tuple[FilterRule, ...] = ()
-    """Which entries take part, patterns relative to each PATH."""
+    """Filter rules, with patterns relative to each PATH."""
     min_size: int = 1
-    """Bytes; with 0, empty files are identical to each other."""
+    """Smallest size in bytes; with 0, empty files are identical to each other."""
     max_size: int | None = None
-    """Bytes; None: any."""
+    """Largest size in bytes; None for any."""
     one_file_system: bool = False
-    """Directories on other file systems than their PATH are left out."""
+    """Whether directories on other file systems than their PATH are skipped."""
     links: bool = False
-    """Names of one file (hard links) are listed with the first of them."""
+    """Whether further names of a file (hard links) are listed with the first."""
     verify: bool = False
-    """Files of equal digest are compared byte by byte as well."""
+    """Whether files with equal digests are also compared byte by byte."""
     order: DuplicateOrder = DuplicateOrder.WASTE
     workers: int | None = None
-    """Threads that read; None: as many as this process has CPUs, up to four."""
+    """Threads that read; None for one per CPU of this process, at most four."""
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateFile:
-    """One file, by the first of its names that was found."""
+    """One file under the name found first."""
 
     path: bytes
-    """As a person reaches it: the PATH that was given, then what is below it."""
+    """The PATH as given, and the rest of the path below it."""
     links: tuple[bytes, ...] = ()
-    """Its other names that were found, where they were asked for."""
+    """Other names found, if they were requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup:
-    """Two or more files of the same content."""
+    """Two or more files with the same content."""
 
     size: int
-    """Bytes of each."""
+    """Bytes of each file."""
     files: tuple[DuplicateFile, ...]
 
     @property
@@ -69,13 +69,13 @@ class DuplicateGroup:
 @dataclass(frozen=True, slots=True)
 class DuplicateSummary:
     searched: int
-    """Entries that were looked at."""
+    """Number of entries visited."""
     groups: int
     files: int
-    """In all groups together, names of one file counted once."""
+    """Number of files in all groups; the names of one file count once."""
     waste: int
     """Bytes that would be free if each group were one file."""
     files_read: int
-    """Files of which anything was read."""
+    """Number of files that were read at least in part."""
     bytes_read: int
-    """Of contents; files in several stages count for each."""
+    """Bytes of content read; a file read in several stages counts for each."""

@@ -1,4 +1,4 @@
-"""What a tree holds: kinds of entries, their metadata, and one directory's entries as columns."""
+"""Entries of a tree: their kinds and metadata, and the entries of a directory as columns."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ __all__ = [
 
 
 class Kind(IntEnum):
-    """Kind of a directory entry; the values are part of the protocol."""
+    """Kind of a directory entry. The values are part of the protocol."""
 
     FILE = 0
     DIRECTORY = 1
     SYMLINK = 2
     SPECIAL = 3
-    """Devices, sockets and fifos: named, never transferred."""
+    """Devices, sockets and fifos: listed, never transferred."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What is kept of an entry besides name, kind and content."""
+    """The metadata of an entry besides name, kind and content."""
 
     mode: int
     """Permission bits, 0 to 0o7777."""
@@ -50,7 +50,7 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Enough of a stat to notice that a file was changed or replaced between two looks."""
+    """The parts of a stat that show whether a file was changed or replaced in between."""
 
     device: int
     inode: int
@@ -61,19 +61,19 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One directory's entries as columns, row i of each column being entry i, sorted by name bytes.
+    """One directory's entries as columns: row i of each column is entry i, sorted by name bytes.
 
-    Columns instead of an object a row: a listing of a million names must stay small.
+    Columns take less memory than an object per row: a listing of a million names must stay small.
     """
 
     names: tuple[bytes, ...]
-    """Single components: never empty, '.', '..', never with '/' or NUL, strictly increasing."""
+    """Single components: never empty, '.' or '..', without '/' and NUL, strictly increasing."""
     kinds: bytes
-    """One `Kind` value an entry."""
+    """One `Kind` value per entry."""
     modes: array[int]
     """Typecode 'H': permission bits."""
     sizes: array[int]
-    """Typecode 'Q': bytes; 0 for anything but a regular file."""
+    """Typecode 'Q': bytes; 0 except for regular files."""
     mtimes: array[int]
     """Typecode 'q': nanoseconds since the epoch."""
     uids: array[int]
@@ -81,7 +81,7 @@ class Listing:
     gids: array[int]
     """Typecode 'I'."""
     targets: tuple[bytes, ...]
-    """Link targets of the entries that are symlinks, in entry order."""
+    """Targets of the symlinks, in entry order."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -115,7 +115,7 @@ class Listing:
         )
 
     def named(self, names: tuple[bytes, ...]) -> Listing:
-        """The same entries under other names."""
+        """The same entries with other names."""
         return replace(self, names=names)
 
     def rows_of(self, kind: Kind) -> list[int]:
@@ -123,11 +123,11 @@ class Listing:
         return _rows_of(self.kinds, kind)
 
     def links(self) -> dict[int, bytes]:
-        """Where the symlinks point, by row: for whoever looks at many of them."""
+        """Targets of the symlinks by row, for callers that need many."""
         return dict(zip(self.rows_of(Kind.SYMLINK), self.targets, strict=True)) if self.targets else {}
 
     def target(self, row: int) -> bytes:
-        """Where the symlink in `row` points; costs a look at all kinds before it."""
+        """Target of the symlink in `row`. It takes a look at all kinds before it."""
         return self.targets[self.kinds.count(Kind.SYMLINK, 0, row)]
 
     def metadata(self, row: int) -> Metadata:
@@ -139,21 +139,21 @@ EMPTY_LISTING = Listing((), b"", array("H"), array("Q"), array("q"), array("I"),
 
 @dataclass(frozen=True, slots=True)
 class PackedListing:
-    """A Listing as it is read and travels: its columns as packed little-endian bytes, nothing an entry.
+    """A Listing in the form of files and messages: columns of packed little-endian bytes.
 
-    A hundred bytes and what the columns take, where a Listing has a Python object for each name and target.
+    It takes a hundred bytes plus the columns; a Listing has a Python object per name and target.
     """
 
     count: int
-    """Entries, and rows of each column."""
+    """Number of entries, and of rows in each column."""
     names: bytes
-    """Each followed by NUL; strictly increasing."""
+    """Names, each followed by NUL, strictly increasing."""
     kinds: bytes
-    """One `Kind` value an entry."""
+    """One `Kind` value per entry."""
     modes: bytes
     """u16: permission bits."""
     sizes: bytes
-    """u64: bytes; 0 for anything but a regular file."""
+    """u64: bytes; 0 except for regular files."""
     mtimes: bytes
     """i64: nanoseconds since the epoch."""
     uids: bytes
@@ -161,7 +161,7 @@ class PackedListing:
     gids: bytes
     """u32."""
     targets: bytes
-    """Link targets of the entries that are symlinks, in entry order, each followed by NUL."""
+    """Targets of the symlinks in entry order, each followed by NUL."""
 
     def __len__(self) -> int:
         return self.count
@@ -192,7 +192,7 @@ class PackedListing:
         return self.unpacked().rows(rows).packed()
 
     def slice(self, first: int, stop: int) -> PackedListing:
-        """Rows [first, stop), of a listing without links."""
+        """Rows [first, stop) of a listing without links."""
         if (first, stop) == (0, self.count):
             return self
         return replace(
@@ -210,29 +210,29 @@ class PackedListing:
 
 @dataclass(frozen=True, slots=True)
 class PackedInodes:
-    """Which file lies behind each row of a PackedListing, as packed little-endian columns.
+    """The inode behind each row of a PackedListing, as packed little-endian columns.
 
-    Apart from the listing, since it means something on this machine only and never travels.
+    It is separate from the listing, since it is meaningful only on this machine and is never sent.
     """
 
     devices: bytes
-    """u64: st_dev. Together with `inodes`, equal for names of one file and for nothing else."""
+    """u64: st_dev. With `inodes` it identifies a file."""
     inodes: bytes
     """u64: st_ino."""
     links: bytes
-    """u32: how many names the file has, here and elsewhere; more than 2^32 - 1 count as that many."""
+    """u32: number of the file's names in all places; higher numbers count as 2^32 - 1."""
     allocated: bytes
-    """u64: bytes that the file occupies, holes not counted, blocks shared with other files counted whole."""
+    """u64: bytes that the file occupies, without holes; blocks shared with other files count in full."""
     ctimes: bytes
     """i64: nanoseconds since the epoch."""
 
     def identity(self, row: int) -> tuple[int, int]:
-        """Device and inode number of one row."""
+        """Device and inode number of a row."""
         here = slice(8 * row, 8 * row + 8)
         return int.from_bytes(self.devices[here], "little"), int.from_bytes(self.inodes[here], "little")
 
     def rows(self, rows: Sequence[int]) -> PackedInodes:
-        """Those of these rows only; `rows` increases."""
+        """The inodes of these rows only; `rows` increases."""
         return PackedInodes(
             _chosen(self.devices, 8, rows),
             _chosen(self.inodes, 8, rows),
@@ -243,14 +243,14 @@ class PackedInodes:
 
 
 def strings(terminated: bytes) -> list[bytes]:
-    """The strings of a column in which each is followed by NUL."""
+    """The strings of a column of NUL-terminated strings."""
     split = terminated.split(b"\0")
     split.pop()
     return split
 
 
 def _rows_of(kinds: bytes, kind: Kind) -> list[int]:
-    """Found at the speed of a search for a byte."""
+    """The rows of a kind, found by a search for a byte."""
     rows = []
     row = kinds.find(kind)
     while row >= 0:
@@ -268,7 +268,7 @@ def _terminated(parts: tuple[bytes, ...]) -> bytes:
 
 
 def little_endian(column: array[int]) -> bytes:
-    """As columns are packed, whatever the machine's order."""
+    """The packed form of a column, on any machine."""
     if sys.byteorder == "big":
         column = column[:]
         column.byteswap()
@@ -276,7 +276,7 @@ def little_endian(column: array[int]) -> bytes:
 
 
 def little_endian_integers(typecode: str, packed: bytes | bytearray) -> array[int]:
-    """The other way; `typecode` of array.array."""
+    """The inverse of little_endian. typecode: of array.array."""
     column = array(typecode, packed)
     if sys.byteorder == "big":
         column.byteswap()

@@ -1,5 +1,7 @@
-"""Where rdc's own files of a user are, by the XDG base directory specification
-(https://specifications.freedesktop.org/basedir), and at the places of macOS where nothing else is set."""
+"""The directories of rdc's own files, by the XDG base directory specification.
+
+https://specifications.freedesktop.org/basedir; macOS has its own places if no variable is set.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +16,28 @@ __all__ = ["cache_directory", "config_directory", "state_directory"]
 
 
 def config_directory(environ: Mapping[str, str]) -> str | None:
-    """$XDG_CONFIG_HOME/rdc, or $HOME/.config/rdc; None where neither is set."""
-    # Never the password file's home: under another user's rights, settings must not come from a home that
-    # was not asked for.
+    """$XDG_CONFIG_HOME/rdc, or $HOME/.config/rdc; None if neither is set."""
+    # Never the home of the password file: under another user's rights, settings must not come from an
+    # unrequested home.
     return _chosen(environ, "XDG_CONFIG_HOME") or _below(environ.get("HOME", ""), ".config")
 
 
 def cache_directory(environ: Mapping[str, str]) -> str | None:
-    """What can be made again: $XDG_CACHE_HOME/rdc, or .cache/rdc at home; None where there is no home."""
+    """The directory of data that can be rebuilt: $XDG_CACHE_HOME/rdc, or .cache/rdc at home; None without a
+    home."""
     places = "Library/Caches" if sys.platform == "darwin" else ".cache"
     return _chosen(environ, "XDG_CACHE_HOME") or _below(_home(environ), places)
 
 
 def state_directory(environ: Mapping[str, str]) -> str | None:
-    """What outlasts a run: $XDG_STATE_HOME/rdc, or $HOME/.local/state/rdc; None where neither is set."""
+    """The directory of data that outlasts a run: $XDG_STATE_HOME/rdc, or $HOME/.local/state/rdc; None if
+    neither is set."""
     places = "Library/Application Support" if sys.platform == "darwin" else ".local/state"
     return _chosen(environ, "XDG_STATE_HOME") or _below(environ.get("HOME", ""), places)
 
 
 def _chosen(environ: Mapping[str, str], variable: str) -> str | None:
-    """The specification: a relative path is to be ignored."""
+    """The variable's directory. A relative path is ignored, as specified."""
     return _below(environ.get(variable, ""), "")
 
 
@@ -42,7 +46,7 @@ def _below(base: str, places: str) -> str | None:
 
 
 def _home(environ: Mapping[str, str]) -> str:
-    """HOME, or what the password file says; "" where neither does."""
+    """HOME, or the home in the password file; "" without either."""
     home = environ.get("HOME")
     if home is None:
         import pwd

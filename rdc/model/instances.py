@@ -1,4 +1,4 @@
-"""What deduplication is given, asked and answers: identical files, runs of equal chunks, results."""
+"""Input, options and results of deduplication: identical files, runs of equal chunks, actions."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ class Place:
     """One name of a file."""
 
     root: int
-    """Number of the root that it is below."""
+    """Number of the root above it."""
     path: bytes
-    """Relative to that root."""
+    """Path relative to that root."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdenticalFiles:
-    """One group of files that were found to have the same content; whoever acts on it looks again."""
+    """A group of files that had the same content when read. Code that acts on it checks again."""
 
     size: int
-    """Bytes of each."""
+    """Bytes of each file."""
     roots: array[int]
-    """Typecode 'H': the number of the root that path i is below."""
+    """Typecode 'H': number of the root of each path."""
     paths: tuple[bytes, ...]
-    """Relative to their roots."""
+    """Paths relative to their roots."""
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -54,14 +54,14 @@ class IdenticalFiles:
 
 @dataclass(frozen=True, slots=True)
 class EqualRuns:
-    """Ranges of two files that were found equal, as columns; the source's come first."""
+    """Equal ranges of two files as columns; the source's come first."""
 
     source: Place
     destination: Place
     source_offsets: array[int]
-    """Typecode 'Q': bytes."""
+    """Typecode 'Q': offsets in the source, in bytes."""
     offsets: array[int]
-    """Typecode 'Q': increasing, the ranges do not overlap."""
+    """Typecode 'Q': offsets, increasing; the ranges do not overlap."""
     lengths: array[int]
     """Typecode 'Q': bytes."""
 
@@ -71,95 +71,100 @@ class EqualRuns:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What a look at one file tells of the instance that it is."""
+    """Facts about one file."""
 
     identity: Identity
     metadata: Metadata
     links: int
-    """Names that the file has, wherever they are."""
+    """Number of the file's names in all places."""
     allocated: int
-    """Bytes on disk, shared ones included."""
+    """Bytes on disk, with shared ones."""
     first_place: int | None
-    """Where its first bytes lie on disk; None: a hole, among metadata, or unknown."""
+    """Physical offset of the first bytes; None for a hole, for inline data, or if unknown."""
     attributes: Attributes
-    """Extended attributes, where they were asked for."""
+    """Extended attributes, if they were requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """A range of a file beside another's: where its bytes lie on disk."""
+    """The disk space of a range of a file in relation to a range of another."""
 
     same: int
-    """Bytes that both have in one place already."""
+    """Bytes that both already share."""
     own: int
-    """Bytes that nothing but this range uses: what sharing wins."""
+    """Bytes that only this range uses: what sharing frees."""
     perhaps: int
-    """Bytes that become free too, once whatever else shares them lets go; or of which the disk holds fewer,
-    because they are compressed."""
+    """Bytes that become free once their other users release them, or that occupy less because they are
+    compressed."""
 
 
 class Action(Enum):
     SHARE = "share"
-    """Blocks of `path` become those of `source`."""
+    """The blocks of `source` replace those of `path`."""
     LINK = "link"
     """`path` becomes a hard link to `source`."""
     SEPARATE = "separate"
-    """`path`, a hard link to `source`, becomes a file of its own."""
+    """`path`, a hard link to `source`, becomes a separate file."""
     CLEAR = "clear"
-    """What an interrupted run left at `path` goes; `source` has its content."""
+    """The leftover of an interrupted run at `path` is removed; `source` has its content."""
     RESTORE = "restore"
-    """What an interrupted run left at `path` goes back to `source`."""
+    """The leftover of an interrupted run at `path` is moved back to `source`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One thing that was done, or in a dry run would be."""
+    """One action, or one planned action of a dry run."""
 
     action: Action
     path: bytes
-    """As the user named it."""
+    """The path as the user named it."""
     source: bytes
     bytes: int
-    """Content bytes concerned."""
+    """Bytes of content concerned."""
     won: int
     """Bytes of disk freed."""
     perhaps: int
-    """Bytes that may become free besides: see Sharing."""
+    """Further bytes that may become free; see Sharing."""
 
 
 @dataclass(frozen=True, slots=True)
 class DedupeOptions:
     apply: bool = False
-    """Act; else only look."""
+    """Whether to act; otherwise a dry run."""
     hardlink: bool = False
-    """Hard links instead of shared blocks."""
+    """Whether to make hard links instead of sharing blocks."""
     keep: tuple[bytes, ...] = ()
-    """Real paths of directories and files that are never changed, only linked or shared with."""
+    """Real paths of directories and files that are never changed, only linked to or shared with."""
     max_files: int | None = None
-    """Change at most so many files."""
+    """Largest number of files to change."""
     max_bytes: int | None = None
-    """Change files of at most so many bytes together."""
+    """Largest number of bytes in changed files."""
     searched: bool = True
-    """The groups were found by this run: a dry run need not compare again what a report only claims."""
+    """Whether this run found the groups. A dry run then need not verify them, unlike those of a report."""
     journal: bytes | None = None
-    """Where hard links are written down before they are made; needed for them when `apply` is set."""
+    """The journal that records hard links before they are made; required for them with `apply`."""
+    pointer: bytes | None = None
+    """Place of a symbolic link to the journal, by which a later run finds it."""
+    journals: bytes | None = None
+    """Directory of earlier journals and of links to them. Without it no leftover of an interrupted run is
+    handled."""
 
 
 @dataclass(frozen=True, slots=True)
 class DedupeReport:
     groups: int
-    """Groups in which something was, or would be, done."""
+    """Groups with an action, done or planned."""
     files: int
-    """Files changed, or that would be."""
+    """Files changed or to be changed."""
     bytes: int
-    """Their content, as far as it is shared or linked."""
+    """Bytes of content shared or linked."""
     won: int
     perhaps: int
     already: int
-    """Content bytes that were shared before: not won."""
+    """Bytes of content that were already shared."""
     skipped: int
-    """Files passed over for a reason that was named, without an error."""
+    """Files skipped for a stated reason, without an error."""
     errors: int
     capped: bool
-    """max_files or max_bytes ended it."""
+    """Whether max_files or max_bytes ended the run."""
     exit: ExitCode

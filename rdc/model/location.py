@@ -1,4 +1,5 @@
-"""Where a sync reads from or writes to: a path here, on a host reached by a remote shell, or of a daemon."""
+"""The source or destination of a sync: a local path, a path on a host by remote shell, or a daemon's
+module."""
 
 from __future__ import annotations
 
@@ -10,23 +11,23 @@ from rdc.records import dataclass
 __all__ = ["DEFAULT_PORT", "Location", "RemoteShell", "parse_location"]
 
 DEFAULT_PORT = 8730
-"""TCP port of a daemon where rdc:// names none; nothing is registered for it, and rsync's is 873."""
+"""Default TCP port of a daemon. No port is registered for it; rsync's is 873."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
     host: str | None
-    """What the remote shell is given as its destination, `user@` included, IPv6 without brackets; None: this
+    """Destination argument of the remote shell, with `user@`, IPv6 without brackets; None for this
     machine."""
     path: bytes
-    """Never empty. A trailing '/' means the directory's content, as in rsync. On a host, relative to the home
-    directory; of a daemon, MODULE or MODULE/PATH."""
+    """Never empty. A trailing '/' means the directory's content, as in rsync. On a host it is relative to the
+    home directory; for a daemon it is MODULE or MODULE/PATH."""
     port: int | None = None
-    """The TCP port of a daemon on `host`; None: `host` is reached by a remote shell."""
+    """TCP port of a daemon on `host`; None if a remote shell reaches `host`."""
 
     @property
     def inner(self) -> bytes:
-        """The path as the side there takes it: of a daemon, below the module."""
+        """The path as its side takes it: for a daemon, the path below the module."""
         return self.path if self.port is None else self.path.partition(b"/")[2]
 
     def __str__(self) -> str:
@@ -43,20 +44,19 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class RemoteShell:
-    """How the far rdc is started: `command... HOST program serve --stdio`."""
+    """The command that starts the far rdc: `command... HOST program serve --stdio`."""
 
     command: tuple[str, ...] = ("ssh",)
     program: str = "rdc"
 
 
 def parse_location(text: str) -> Location:
-    """Read SRC or DST as rsync does: `[user@]host:path`, `[user@][v6::addr]:path`, or a local path; and
-    `rdc://host[:port]/module[/path]`, in which nothing is percent-encoded.
+    """Read SRC or DST as rsync does: `[user@]host:path`, `[user@][v6::addr]:path`, or a local path.
+    `rdc://host[:port]/module[/path]` names a daemon, without percent-encoding.
 
     A '/' before the first ':' makes a path local, so `./a:b` names the file `a:b`. An empty path after the
-    host is the home directory; so is a leading `~/`, which no shell expands, because the path never passes
-    through one.
-    Raises UsageError for what can be no location, for the forms of rsync's daemon and for URLs of ssh.
+    host is the home directory. So is a leading `~/`, which no shell expands, since the path never passes
+    through one. UsageError for an invalid location, for rsync's daemon forms and for ssh URLs.
     """
     if not text:
         raise UsageError("a location is empty; to sync the current directory, write .")
@@ -92,6 +92,17 @@ def _daemon(text: str) -> Location:
     authority, _, path = text[len("rdc://") :].partition("/")
     if "@" in authority:
         raise UsageError(f"{text}: rdc:// takes no user; the key says who you are")
+    host, colon, port = _host_and_port(text, authority)
+    number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else 0
+    if colon and not 0 < number < 1 << 16:
+        raise UsageError(f"{text}: expected a port from 1 to 65535, found '{port}'")
+    if not path.partition("/")[0]:
+        raise UsageError(f"{text}: a module is needed: rdc://{authority}/MODULE/PATH")
+    return Location(host, os.fsencode(path), number if colon else DEFAULT_PORT)
+
+
+def _host_and_port(text: str, authority: str) -> tuple[str, str, str]:
+    """Host, ':' or "", and port of HOST[:PORT] or [IPV6][:PORT]. UsageError names `text`."""
     if authority.startswith("["):
         host, bracket, rest = authority[1:].partition("]")
         colon, port = rest[:1], rest[1:]
@@ -101,16 +112,11 @@ def _daemon(text: str) -> Location:
         good = True
     if not good or not host or host.startswith("-") or any(ch in host for ch in "[]"):
         raise UsageError(f"{text}: expected rdc://HOST[:PORT]/MODULE/PATH (IPv6 in brackets)")
-    number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else 0
-    if colon and not 0 < number < 1 << 16:
-        raise UsageError(f"{text}: expected a port from 1 to 65535, found '{port}'")
-    if not path.partition("/")[0]:
-        raise UsageError(f"{text}: a module is needed: rdc://{authority}/MODULE/PATH")
-    return Location(host, os.fsencode(path), number if colon else DEFAULT_PORT)
+    return host, colon, port
 
 
 def _split_host(text: str) -> tuple[str, str] | None:
-    """`text` as host and what follows its ':', or None where it is a local path."""
+    """The host of `text` and the rest after its ':', or None for a local path."""
     user, at, rest = text.partition("@")
     if not at or any(ch in user for ch in "/:["):
         user, at, rest = "", "", text
@@ -129,7 +135,8 @@ def _remote_path(text: str, path: str) -> bytes:
     if path in ("", "~"):
         return b"."
     if path.startswith("~/"):
-        # Relative to home already; './' stays so that the trailing-slash rule sees a directory's content.
+        # The path is already relative to home. './' stays, so the trailing-slash rule sees a directory's
+        # content.
         return os.fsencode("./" + path[2:].lstrip("/"))
     if path.startswith("~"):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What a scan is asked to do and what it reports: values only, shared by the survey and all reports."""
+"""Options and results of a scan: values only, shared by the survey and all reports."""
 
 from __future__ import annotations
 
@@ -23,65 +23,65 @@ __all__ = [
 ]
 
 FIXED_LEVELS = ("fixed-4096", "fixed-131072")
-"""On request: blocks at fixed offsets, as block-based stores cut."""
+"""Optional levels: blocks at fixed offsets, as block-based stores cut them."""
 
 DEFAULT_MEMORY = 512 << 20
-"""Bytes for all tables of chunks: exact up to some 70 GB of unique data at 4 KiB, by sampling beyond."""
+"""Bytes for all tables of chunks: exact up to some 70 GB of unique data at 4 KiB, sampled beyond."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
     rules: tuple[FilterRule, ...] = ()
     one_file_system: bool = False
-    """Do not descend into other file systems than the one a path is on."""
+    """Skip file systems other than that of each path."""
     fixed: tuple[str, ...] = ()
-    """Of FIXED_LEVELS."""
+    """Levels out of FIXED_LEVELS."""
     compress: bool = True
-    """Estimate what zstd saves after deduplication."""
+    """Estimate the savings of zstd after deduplication."""
     memory: int = DEFAULT_MEMORY
-    """Bytes for the tables of chunks; what does not fit is sampled by digest."""
+    """Bytes for the tables of chunks; beyond them, chunks are sampled by digest."""
     seconds: float | None = None
-    """Stop reading after so long. Files are then read in random order."""
+    """Stop reading after this many seconds. Files are then read in random order."""
     sample: float | None = None
-    """Read about this share of the bytes, 0 to 1, by choosing files at random."""
+    """Share of the bytes to read, 0 to 1, by a random choice of files."""
     seed: int = 0
-    """Of every random choice: equal seeds over equal trees choose equally."""
+    """Seed of all random choices: equal seeds over equal trees choose equally."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """One bar of a histogram: the chunks whose measure is above the previous bar's `upto` and at most this
+    """One bar of a histogram: chunks with a measure above the previous bar's `upto` and at most this
     one's."""
 
     upto: int
-    """Bytes in a histogram of sizes, copies in one of duplication; the last bar's is the largest seen."""
+    """Bytes in a histogram of sizes, copies in one of duplication. The last bar's is the largest value."""
     chunks: int
     """Unique chunks."""
     bytes: int
-    """Bytes of these unique chunks, one copy of each."""
+    """Bytes of these unique chunks, one copy each."""
 
 
 @dataclass(frozen=True, slots=True)
 class LevelSummary:
-    """What one granularity of deduplication would keep."""
+    """The result of deduplication at one granularity."""
 
     name: str
     """'file', 'cdc-MEAN' or 'fixed-SIZE'."""
     mean_bytes: float
-    """Bytes a chunk on average, as measured; 0 where there is none."""
+    """Measured average bytes per chunk; 0 without chunks."""
     chunks: int
     bytes: int
-    """Bytes of all these chunks: the report's `bytes`, and what chunks at the edges of holes have of them."""
+    """Bytes of all these chunks: the report's `bytes`, plus the bytes of holes in chunks at their edges."""
     unique_chunks: int
     unique_bytes: int
-    """One copy of each chunk. Estimated where not `exact`."""
+    """One copy of each chunk; an estimate unless `exact`."""
     exact: bool
     """False: unique figures and histograms are estimates from a sample of digests."""
     low: int
     high: int
-    """95 % bounds of unique_bytes; equal to it where exact."""
+    """95 % bounds of unique_bytes; equal to it if exact."""
     compressed_bytes: int | None = None
-    """unique_bytes after zstd, chunk by chunk; None where that was not measured."""
+    """unique_bytes after zstd, chunk by chunk; None if not measured."""
     compressed_low: int | None = None
     compressed_high: int | None = None
     """95 % bounds of compressed_bytes."""
@@ -90,7 +90,7 @@ class LevelSummary:
 
     @property
     def ratio(self) -> float:
-        """bytes / unique_bytes; 1 where there is nothing."""
+        """bytes / unique_bytes; 1 without data."""
         return self.bytes / self.unique_bytes if self.unique_bytes else 1.0
 
 
@@ -99,15 +99,15 @@ class DirectorySummary:
     """One directory with everything below it."""
 
     path: bytes
-    """As given on the command line, and what is below that."""
+    """The path from the command line, and the rest below it."""
     files: int
     bytes: int
     duplicate_bytes: int
-    """Its share of what deduplication saves: of a chunk that is there n times, each copy bears (n-1)/n, so
-    that directories add up to the whole."""
+    """Its share of the bytes that deduplication saves. Each of n copies of a chunk bears (n-1)/n, so
+    directories add up to the whole."""
     own_bytes: int
     own_duplicate_bytes: int
-    """The same of the files directly in it."""
+    """The same for the files directly in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +124,12 @@ class TypeSummary:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Two directories, neither inside the other, that hold the same chunks."""
+    """Two directories, neither inside the other, with common chunks."""
 
     first: bytes
     second: bytes
     shared_bytes: int
-    """Bytes of the unique chunks that are in both."""
+    """Bytes of the unique chunks in both."""
     first_bytes: int
     second_bytes: int
     """Bytes of the unique chunks in each."""
@@ -137,13 +137,13 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class SimilarGroup:
-    """Files that resemble each other without being identical."""
+    """Files that are similar without being identical."""
 
     paths: tuple[bytes, ...]
     bytes: int
-    """Of all of them."""
+    """Bytes of all of them."""
     resemblance: float
-    """The lowest Jaccard coefficient of the pairs that tie the group together, 0 to 1."""
+    """The lowest Jaccard coefficient of the pairs that connect the group, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,60 +156,61 @@ class ScanProblem:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of what was found the figures are of."""
+    """The part of the found files that the figures cover."""
 
     complete: bool
-    """All files were read but those in `errors`. Otherwise every figure is "of what was read"."""
+    """All files were read except those in `errors`. Otherwise each figure covers only what was read."""
     reason: str
-    """'' where complete, else 'sample', 'time' or 'interrupted'."""
+    """'' if complete, else 'sample', 'time' or 'interrupted'."""
     found_files: int
     found_bytes: int
-    """Files listed, hard links once, and the sum of their sizes."""
+    """Listed files, hard links once, and the sum of their sizes."""
     known_bytes: int
-    """Bytes not read because the catalog knew the files."""
+    """Bytes not read because the catalog has the files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """How duplicate bytes were assigned to directories and types."""
+    """The assignment of duplicate bytes to directories and types."""
 
     level: str
-    """The level whose chunks were followed."""
+    """The level whose chunks were assigned."""
     rate: float
-    """Share of the digests that was followed: 1 is all, so that figures are exact."""
+    """Share of the digests that was assigned; 1 for all, which makes the figures exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanReport:
-    """One scan, or several merged. Byte figures count each hard-linked file once and leave holes out."""
+    """One scan, or several merged. Byte figures count each hard-linked file once and exclude holes."""
 
     paths: tuple[bytes, ...]
     files: int
     bytes: int
-    """Content of the files that were read, without holes."""
+    """Content of the read files, without holes."""
     allocated_bytes: int
-    """What the file system says these files take."""
+    """Bytes that these files occupy, according to the file system."""
     hardlinks: int
     """Further names of files that were counted under another name."""
     holes_bytes: int
     already_shared_bytes: int
-    """Bytes in extents that the file system says are shared (reflinks, snapshots)."""
+    """Bytes in extents that the file system reports as shared (reflinks, snapshots)."""
     duplicate_groups: int
-    """Groups of two or more identical files that are not empty."""
+    """Groups of two or more identical, non-empty files."""
     duplicate_bytes: int
     """Bytes of all but one file of each group."""
     levels: tuple[LevelSummary, ...]
     directories: tuple[DirectorySummary, ...]
-    """Most duplicate bytes first; bounded in number, and with each directory all those above it."""
+    """The most duplicate bytes first; limited in number, and each directory comes with all directories above
+    it."""
     types: tuple[TypeSummary, ...]
     overlaps: tuple[Overlap, ...]
-    """Most shared bytes first."""
+    """The most shared bytes first."""
     similar: tuple[SimilarGroup, ...]
     errors: tuple[ScanProblem, ...]
     coverage: Coverage
     attribution: Attribution
     more_errors: int = 0
-    """Problems beyond those in `errors`, whose number is bounded."""
+    """Problems beyond those in `errors`, whose number is limited."""
     exit: ExitCode = field(default=ExitCode.OK)
 
     def level(self, name: str) -> LevelSummary | None:

@@ -1,5 +1,5 @@
-"""TOML files read strictly: every key is known, every value has its type, and a mistake is named with its
-line."""
+"""A strict reader of TOML files: keys must be known, values have their type, and a mistake is reported with
+its line."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ import stat
 from collections.abc import Iterator
 
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.limits import SETTINGS_BYTES
+from rdc.limits import SETTINGS_BYTES, SETTINGS_KEY_PARTS, SETTINGS_SEARCH_CHARACTERS, SIZE_LIMIT
+from rdc.model.sizes import parse_size
 from rdc.records import dataclass
 from rdc.typed import TypeVar
 
-__all__ = ["Table", "read_settings", "read_size"]
+__all__ = ["Table", "read_settings"]
 
 T = TypeVar("T")
 
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SHOWN = 200
+"""Characters of a message, or of a name in it: a file may consist of one long value."""
 
 
 class Table:
-    """One table of a file. A value is taken by its key; `finish` refuses whatever nobody asked for.
+    """One table of a file. Methods take values by key; `finish` refuses all keys that nothing took.
 
-    All methods raise UsageError, one line that names file, line and key.
+    All methods raise UsageError, one line with file, line and key.
     """
 
     def __init__(self, file: _File, path: tuple[str, ...], values: dict[str, object]) -> None:
@@ -36,8 +38,8 @@ class Table:
         return key in self._values
 
     def text(self, key: str, default: str | None = None) -> str:
-        """`default` None: the key must be there."""
-        return self._take(key, str, "text in quotes", default)
+        """A text. default None: the key is required."""
+        return self._whole(key, self._take(key, str, "text in quotes", default))
 
     def flag(self, key: str, default: bool) -> bool:
         return self._take(key, bool, "true or false", default)
@@ -46,22 +48,22 @@ class Table:
         return self._between(key, self._take(key, int, "a whole number", default), least, most)
 
     def size(self, key: str, default: int, *, least: int, most: int) -> int:
-        """Bytes: a number, or text such as "512M"."""
+        """Bytes: a number, or text such as "512M", as in options."""
         text = self._values.get(key)
         if not isinstance(text, str):
             return self.number(key, default, least=least, most=most)
         self._known.add(key)
-        found = read_size(text)
+        found = parse_size(text)
         if found is None:
             raise self.error(key, f"expected a size such as \"512M\", found '{text}'")
         return self._between(key, found, least, most)
 
     def scalar(self, key: str) -> str:
-        """What is needed as text but may be written as a number."""
+        """A value that is needed as text but may be written as a number."""
         value = self._values.get(key)
         if isinstance(value, int) and not isinstance(value, bool):
             self._known.add(key)
-            return str(value)
+            return str(self._between(key, value, -SIZE_LIMIT, SIZE_LIMIT))
         return self.text(key)
 
     def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
@@ -71,10 +73,10 @@ class Table:
         items = self._take(key, list, "a list of texts in quotes", None if default is None else [*default])
         if not all(isinstance(item, str) for item in items):
             raise self.error(key, "expected a list of texts in quotes")
-        return tuple(items)
+        return tuple(self._whole(key, item) for item in items)
 
     def table(self, key: str) -> Table:
-        """[key], an empty one where the file has none."""
+        """The table [key]; an empty one if the file has none."""
         return Table(self._file, (*self._path, key), self._take(key, dict, f"a table [{key}]", {}))
 
     def tables(self, key: str) -> Iterator[tuple[str, Table]]:
@@ -84,37 +86,46 @@ class Table:
             yield name, outer.table(name)
 
     def finish(self, hint: str = "") -> None:
-        """Refuses keys that nobody took; `hint` says more where none of the known ones is alike."""
+        """Refuse keys that nothing took. hint: added if no known key is similar."""
         for key in self._values:
             if key not in self._known:
                 import difflib
 
-                near = difflib.get_close_matches(key, self._known, n=1, cutoff=0.7)
+                near = difflib.get_close_matches(key[:_SHOWN], self._known, n=1, cutoff=0.7)
                 raise self.error(
                     key, "there is no such setting" + (f"; did you mean '{near[0]}'?" if near else hint)
                 )
 
     def error(self, key: str, message: str) -> UsageError:
         path = (*self._path, key)
-        return UsageError(f"{self._file.name}:{self._file.line_of(path)}: {'.'.join(path)}: {message}")
+        place = f"{self._file.name}:{self._file.line_of(path)}"
+        return UsageError(f"{place}: {_short('.'.join(path))}: {_short(message)}")
 
     def _take(self, key: str, kind: type[T], expected: str, default: T | None) -> T:
         self._known.add(key)
         if key not in self._values:
             if default is None:
-                inside = f" in [{'.'.join(self._path)}]" if self._path else ""
+                inside = f" in [{_short('.'.join(self._path))}]" if self._path else ""
                 raise UsageError(f"{self._file.name}: '{key}' is missing{inside}; {expected} is expected")
             return default
         value = self._values[key]
-        # bool is an int to Python, not to whoever writes `connections = true`.
+        # bool is an int in Python, but `connections = true` is a mistake.
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise self.error(key, f"expected {expected}")
         return value
 
     def _between(self, key: str, value: int, least: int, most: int) -> int:
         if not least <= value <= most:
-            raise self.error(key, f"expected {least} to {most}, found {value}")
+            # Python refuses to format numbers with many digits, which no one could read.
+            found = str(value) if value.bit_length() <= 63 else "a number with more than 19 digits"
+            raise self.error(key, f"expected {least} to {most}, found {found}")
         return value
+
+    def _whole(self, key: str, text: str) -> str:
+        """The text. No system call takes a name with a NUL."""
+        if "\0" in text:
+            raise self.error(key, "expected text without the character U+0000")
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +136,23 @@ class _File:
     def line_of(self, path: tuple[str, ...]) -> int:
         """The line on which the statement begins that gives `path` its value.
 
-        tomllib keeps no lines. But what it reads are statements on whole lines, so the key is there from some
-        prefix of the file on: the statement begins after the longest prefix that can be read without it.
+        tomllib keeps no line numbers. A statement consists of whole lines, so it begins after the longest
+        readable prefix of the file without the key. After SETTINGS_SEARCH_CHARACTERS the search ends, with a
+        line before the statement.
         """
         import tomllib
 
         lines = self.text.split("\n")
+        left = SETTINGS_SEARCH_CHARACTERS
 
         def holds(count: int) -> bool | None:
-            """Whether the first `count` lines give `path` a value; None: they end inside a statement."""
+            """Whether the first `count` lines give `path` a value; None if they end inside a statement."""
+            nonlocal left
+            prefix = "\n".join(lines[:count])
+            left -= len(prefix)
             try:
-                values: object = tomllib.loads("\n".join(lines[:count]))
-            except tomllib.TOMLDecodeError:
+                values: object = tomllib.loads(prefix)
+            except (ValueError, RecursionError):
                 return None
             for key in path:
                 if not isinstance(values, dict) or key not in values:
@@ -144,15 +160,15 @@ class _File:
                 values = values[key]
             return True
 
-        # `without` can be read and does not hold it; of what lies from `bound` on, nothing is sought.
+        # The first `without` lines are readable and lack the key. Lines from `bound` on are not searched.
         without, bound = 0, len(lines)
-        while without + 1 < bound:
+        while without + 1 < bound and left > 0:
             middle = (without + bound) // 2
-            count, held = middle, holds(middle)
-            while held is None and count + 1 < bound:
+            count, found = middle, holds(middle)
+            while found is None and count + 1 < bound and left > 0:
                 count += 1
-                held = holds(count)
-            if held is False:
+                found = holds(count)
+            if found is False:
                 without = count
             else:
                 bound = middle
@@ -160,7 +176,8 @@ class _File:
 
 
 def read_settings(path: str | os.PathLike[str]) -> Table | None:
-    """The file's top table; None where nothing is at `path`. Raises UsageError or RdcError (11)."""
+    """The file's top table; None if there is no file at `path`. UsageError or RdcError (11) for any mistake
+    in it."""
     import tomllib
 
     try:
@@ -177,6 +194,11 @@ def read_settings(path: str | os.PathLike[str]) -> Table | None:
         raise UsageError(f"{path}: more than {SETTINGS_BYTES} bytes of settings; rdc takes no more")
     try:
         text = data.decode().replace("\r\n", "\n")
+        line = _line_of_deep_key(text)
+        if line is not None:
+            raise UsageError(
+                f"{path}:{line}: more than {SETTINGS_KEY_PARTS} parts in a key; no setting has so many"
+            )
         return Table(_File(os.fspath(path), text), (), tomllib.loads(text))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
@@ -184,12 +206,28 @@ def read_settings(path: str | os.PathLike[str]) -> Table | None:
     except tomllib.TOMLDecodeError as error:
         found = re.search(r" \(at line (\d+), column \d+\)", str(error))
         if found is None:
-            raise UsageError(f"{path}:{text.count(chr(10)) + 1}: not TOML: {error}") from error
+            raise UsageError(f"{path}:{text.count(chr(10)) + 1}: not TOML: {_short(str(error))}") from error
         message = str(error).replace(found[0], "")
-        raise UsageError(f"{path}:{found[1]}: not TOML: {message}") from error
+        raise UsageError(f"{path}:{found[1]}: not TOML: {_short(message)}") from error
+    except RecursionError as error:
+        raise UsageError(f"{path}: values are nested too deeply; no setting needs more than three") from error
+    except MemoryError as error:
+        raise RdcError(f"{path}: not enough memory to read the settings", code=ExitCode.FILE_IO) from error
+    except (ValueError, OverflowError) as error:
+        # Python refuses some values that TOML allows, such as an integer of 5,000 digits.
+        raise UsageError(
+            f"{path}: expected settings, found a value beyond all: {_short(str(error))}"
+        ) from error
 
 
-def read_size(text: str) -> int | None:
-    """Bytes of "4096", "512M", "2 G" (powers of 1024); None for anything else."""
-    found = re.fullmatch(r"(\d{1,15}) ?([KMGT]?)(?:i?B)?", text.strip(), re.ASCII | re.IGNORECASE)
-    return None if found is None else int(found[1]) * _UNITS[found[2].upper()]
+def _line_of_deep_key(text: str) -> int | None:
+    """The first line with a dotted key of more than SETTINGS_KEY_PARTS parts. It takes linear time: a run of
+    letters is matched only from its first one, without backtracking."""
+    part = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
+    many = f"(?<![\\w-])(?:{part}){{{SETTINGS_KEY_PARTS}}}"
+    found = re.search(many, text, re.ASCII) if text.count(".") >= SETTINGS_KEY_PARTS else None
+    return None if found is None else text.count("\n", 0, found.start()) + 1
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,4 +1,4 @@
-"""Files and folders that are alike without being identical: what is asked, and what is found."""
+"""Options and results of the search for similar files and folders."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class SimilarOptions:
     rules: tuple[FilterRule, ...] = ()
-    """Which entries take part, patterns relative to each PATH."""
+    """Filter rules, with patterns relative to each PATH."""
     min_size: int = 512
-    """Bytes; files of less have too few features to tell anything."""
+    """Smallest size in bytes: smaller files have too few features."""
     max_size: int | None = None
     one_file_system: bool = False
     threshold: float = 0.5
-    """Jaccard resemblance from which on two files are called similar, above 0 to 1."""
+    """Smallest Jaccard resemblance of two similar files, above 0 to 1."""
     workers: int | None = None
-    """Threads that read; None: as many as this process has CPUs, up to four."""
+    """Threads that read; None for one per CPU of this process, at most four."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resemblance:
-    """How much two files have in common: their chunks, each counted once, by bytes."""
+    """The common content of two files: their chunks, each counted once, in bytes."""
 
     jaccard: float
-    """Of what both hold together, the part that both hold."""
+    """Common bytes divided by the bytes of both together."""
     first_in_second: float
-    """The part of the first file that the second one holds."""
+    """Share of the first file that the second one contains."""
     second_in_first: float
 
 
@@ -47,16 +47,16 @@ class SimilarFile:
     similarity: float
     """Jaccard resemblance with `like`."""
     contained: float
-    """The part of this file that `like` holds."""
+    """Share of this file that `like` contains."""
     like: bytes
-    """The file most like this one of those it was compared with."""
+    """The most similar one of the files compared with this one."""
     copies: tuple[bytes, ...]
-    """Files identical to this one. Other names of one file (hard links) are left out."""
+    """Files identical to this one, without other names of one file (hard links)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarGroup:
-    """Files connected by resemblance: each is similar to one of the others at least, not to all of them."""
+    """Files connected by resemblance: each is similar to at least one other, not to all."""
 
     files: tuple[SimilarFile, ...]
 
@@ -67,19 +67,19 @@ class SimilarGroup:
 
 @dataclass(frozen=True, slots=True)
 class SimilarFolders:
-    """Two directories, and how much of one is in the other, in identical and in similar files."""
+    """Two directories, and the part of one that is in the other, in identical and similar files."""
 
     first: bytes
     second: bytes
     shared: int
-    """Bytes that files of the one have in common with files of the other, each file counted once."""
+    """Bytes that files of one have in common with files of the other, each file counted once."""
     first_bytes: int
-    """Of all files below, within the limits of size."""
+    """Bytes of all files below, within the size limits."""
     second_bytes: int
 
     @property
     def overlap(self) -> float:
-        """The shared part of the smaller one."""
+        """The shared part of the smaller directory."""
         least = min(self.first_bytes, self.second_bytes)
         return min(1.0, self.shared / least) if least else 0.0
 
@@ -87,17 +87,17 @@ class SimilarFolders:
 @dataclass(frozen=True, slots=True)
 class SimilarSummary:
     searched: int
-    """Entries that were looked at."""
+    """Entries visited."""
     files: int
-    """Files of different content that were compared, by their traits."""
+    """Files with distinct content that were compared by their traits."""
     groups: int
     grouped: int
-    """Files in groups, copies not counted."""
+    """Files in groups, without copies."""
     min_matches: int
-    """Agreeing traits, of twelve, that make a pair a candidate."""
+    """Equal traits, of twelve, that make a pair a candidate."""
     candidates: int
     """Pairs whose chunks were compared."""
     false_candidates: int
-    """Those that turned out below the threshold."""
+    """Candidates below the threshold."""
     left_out: int
-    """Candidates beyond what can be looked at; the weakest."""
+    """Weakest candidates beyond the limit, which were not compared."""

@@ -1,4 +1,4 @@
-"""What a sync is asked to do and what it reports at its end."""
+"""Options and results of a sync."""
 
 from __future__ import annotations
 
@@ -17,91 +17,94 @@ class RuleAction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FilterRule:
-    """One rule of the ordered list; the first rule that matches an entry decides, no match means include."""
+    """One rule of an ordered list. The first rule that matches an entry decides; no match means include."""
 
     action: RuleAction
     pattern: bytes
-    """As in rsync: '*' stops at '/', '**' does not; a leading '/' anchors at the root, a trailing '/' matches
-    directories only, any other '/' makes the pattern match against the whole path's tail."""
+    """The pattern as in rsync: '*' stops at '/', '**' does not. A leading '/' anchors it at the root, and a
+    trailing '/' restricts it to directories. With any other '/' it matches the tail of the whole path."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions:
     checksum: bool = False
-    """Compare content by root digest instead of the quick check by size and mtime."""
+    """Compare content by root digest instead of by size and mtime."""
     delete: bool = False
-    """Remove destination entries that the source does not have (and no filter rule protects)."""
+    """Remove destination entries that the source lacks and no filter rule protects."""
     delete_excluded: bool = False
-    """With `delete`: the filter rules protect nothing at the destination, they only leave out what the source
-    has."""
+    """With `delete`: filter rules protect nothing at the destination; they only exclude entries of the
+    source."""
     max_delete: int | None = None
-    """Delete at most this many entries, then report exit code 25."""
+    """Delete at most this many entries, then end with exit code 25."""
     force_empty: bool = False
-    """Let --delete empty a destination whose source root is empty."""
+    """Let --delete empty a destination if the source root is empty."""
     dry_run: bool = False
     rules: tuple[FilterRule, ...] = ()
     fsync: bool = True
     items: bool = True
-    """Whether the user's side wants to hear of every changed entry; their number is told in any case."""
+    """Whether the user's side wants each changed entry reported. Their number is reported in any case."""
     compress: bool | None = None
-    """True: always, False: never, None: where it helps (not in one process)."""
+    """True: always, False: never, None: where it helps (not within one process)."""
     owner: bool | None = None
-    """Keep uid and gid; None: only when the receiving side runs as root."""
+    """Preserve uid and gid; None: only if the receiving side runs as root."""
+    max_memory: int | None = None
+    """Bytes of memory that this side, as the destination, may use for the source's entries; None for a share
+    of the machine's memory. Each side keeps its own value."""
     bandwidth: int = 0
-    """Bytes a second that each side may send; 0: no limit."""
+    """Bytes per second that each side may send; 0 for no limit."""
     timeout: int = 0
-    """Seconds without a byte through the connection before both sides give up; 0: never."""
+    """Seconds without a byte on the connection before both sides give up; 0 for never."""
     update: bool = False
-    """Leave files alone that are newer at the destination, by their mtimes."""
+    """Skip files that are newer at the destination, by their mtimes."""
     existing: bool = False
-    """Make nothing at the destination that it does not have; what is there is brought up to the source."""
+    """Create nothing at the destination; only update existing entries."""
     ignore_existing: bool = False
-    """Leave alone what is there, directories apart: only make what is missing."""
+    """Skip existing entries except directories; only create missing ones."""
     size_only: bool = False
-    """Take a file of equal size as equal, whatever its mtime, unless `checksum` compares contents."""
+    """Treat files of equal size as equal, whatever their mtimes, unless `checksum` compares contents."""
     min_size: int = 0
-    """Bytes: smaller files of the source are left alone, whatever is in their places."""
+    """Skip smaller files of the source, in bytes, whatever is in their places."""
     max_size: int | None = None
-    """The same of larger ones; None: no file is too large."""
+    """Skip larger files of the source, in bytes; None for no limit."""
     hard_links: bool = False
-    """Regular files that are names of one file at the source are so at the destination."""
+    """Preserve hard links among regular files."""
     acls: bool = False
     """Keep POSIX ACLs."""
     xattrs: bool = False
-    """Keep extended attributes: user.*, and where owners are kept and both sides are root trusted.* and
-    security.capability."""
+    """Preserve extended attributes: user.*; and trusted.* and security.capability if owners are preserved and
+    both sides are root."""
     sparse: bool = False
-    """Make holes where the content of files that are written is zeros."""
+    """Write zeros of file content as holes."""
     one_file_system: bool = False
-    """Neither side goes into a directory on another file system than its top: the source lists it without
-    entries, and nothing at the destination is deleted there."""
+    """Neither side enters a directory on another file system than its top. The source lists it without
+    entries, and the destination deletes nothing in it."""
 
     @property
     def narrows(self) -> bool:
-        """Some of what differs is left alone: `rdc.plan.narrowing` has the rules."""
+        """Whether some differences are skipped; `rdc.plan.skip_options` has the rules."""
         return self.update or self.existing or self.ignore_existing or self.size_only or self.bounds_sizes
 
     @property
     def bounds_sizes(self) -> bool:
-        """Files of some sizes are left alone."""
+        """Whether files are skipped by size."""
         return self.min_size > 0 or self.max_size is not None
 
     def is_left_for_size(self, size: int) -> bool:
-        """Whether a regular file of so many bytes at the source is left alone."""
+        """Whether a regular file of the source with `size` bytes is skipped."""
         return size < self.min_size or (self.max_size is not None and size > self.max_size)
 
 
 class Purpose(Enum):
-    """What messages are for."""
+    """The purpose of a message."""
 
     MANIFEST = "manifest"
-    """Which entries there are, and which differ."""
+    """The existing entries, and the differing ones."""
     ROOTS = "roots"
-    """Which files differ, or are other ones under a new name."""
+    """The files that differ, or that were renamed."""
     NODES = "nodes"
-    """Which chunks of a file differ."""
+    """The chunks of a file that differ."""
     BLOCKS = "sub-chunks"
-    """Which parts of a chunk differ."""
+    """The parts of a chunk that differ."""
     LITERALS = "literals"
     """Content."""
     OVERHEAD = "overhead"
@@ -111,17 +114,17 @@ class Purpose(Enum):
 @dataclass(frozen=True, slots=True)
 class SyncReport:
     files: int
-    """Regular files in the source, after filters."""
+    """Regular files of the source after filters."""
     total_bytes: int
-    """Their bytes."""
+    """Bytes of these files."""
     changed: int
-    """Entries created or changed at the destination (or that would be, in a dry run)."""
+    """Entries created or changed at the destination, done or (in a dry run) planned."""
     deleted: int
     bytes_sent: int
-    """Every byte this process wrote to the transport, framing included."""
+    """All bytes that this process wrote to the transport, with framing."""
     bytes_received: int
     literal_bytes: int
-    """File content that crossed the wire, before compression."""
+    """Bytes of file content sent, before compression."""
     reused_bytes: int
     """Bytes of changed files that were found at the destination."""
     round_trips: int
@@ -131,7 +134,7 @@ class SyncReport:
 
     @property
     def by_purpose(self) -> dict[Purpose, int]:
-        """Bytes through the connection, both ways; together bytes_sent + bytes_received."""
+        """Bytes on the connection in both directions; the sum is bytes_sent + bytes_received."""
         return {
             purpose: sum(cost.bytes for cost in self.by_kind if cost.purpose is purpose)
             for purpose in Purpose
@@ -140,12 +143,12 @@ class SyncReport:
 
 @dataclass(frozen=True, slots=True)
 class MessageCost:
-    """What one kind of message cost, both ways."""
+    """The cost of one kind of message in both directions."""
 
     name: str
     count: int
     bytes: int
-    """Through the connection, framing and compression included; those of all kinds add up to what passed."""
+    """Bytes on the connection, with framing and compression. All kinds add up to the total."""
     plain: int
-    """Before compression."""
+    """Bytes before compression."""
     purpose: Purpose

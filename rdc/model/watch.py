@@ -1,4 +1,4 @@
-"""What a watch is asked to do, what it tells while it runs, and what it reports at its end."""
+"""Options, events and final report of a watch."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ __all__ = [
 ]
 
 RESCAN_SECONDS = 600
-"""Between two comparisons of the whole trees, by default. One of 100,000 files costs some 0.3 s of CPU a side
-and 600 bytes; what others change at the destination stays that long."""
+"""Default seconds between two comparisons of the whole trees. For 100,000 files one costs some 0.3 s of CPU
+per side and 600 bytes. Foreign changes at the destination stay for that long."""
 
 UNWATCHED = (
     "dry_run", "checksum", "update", "existing", "ignore_existing", "size_only", "hard_links",
     "acls", "xattrs", "one_file_system", "delete_excluded", "min_size", "max_size",
 )  # fmt: skip
-"""Fields of SyncOptions that a watch does not take: they would cost all the time, or leave the two trees
-different, where the point is that they are in step."""
+"""Fields of SyncOptions that a watch refuses: they would cost much in each turn, or keep the trees
+different."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
     sync: SyncOptions = field(default_factory=SyncOptions)
     rescan: int = RESCAN_SECONDS
-    """Seconds between two comparisons of the whole trees; 0: never."""
+    """Seconds between two comparisons of the whole trees; 0 for never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,46 +45,46 @@ class InStep:
     """The destination has everything that the source had when this turn began."""
 
     whole: bool
-    """The whole trees were compared."""
+    """Whether the whole trees were compared."""
     files: int
-    """Of the source, after filters."""
+    """Files of the source after filters."""
     changed: int
     deleted: int
     bytes_sent: int
-    """Every byte of the turn, framing included."""
+    """All bytes of the turn, with framing."""
     bytes_received: int
     seconds: float
-    """From the turn's first step to its end."""
+    """Seconds from the turn's first step to its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Halted:
-    """The source cannot be followed: nothing is done until it is back."""
+    """The source cannot be followed; the watch waits for its return."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """What had halted goes on."""
+    """A halted watch continues."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limited:
-    """Not all directories can be watched: changes are also looked for from time to time."""
+    """Not all directories can be watched; the tree is also scanned at intervals."""
 
     reason: str
     seconds: int
-    """Between two looks."""
+    """Seconds between two scans."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """The far side is gone; it is dialled again."""
+    """The far side is gone and will be dialled again."""
 
     reason: str
     seconds: float
-    """Until it is."""
+    """Seconds until the next dial."""
 
 
 WatchEvent: TypeAlias = InStep | Halted | Resumed | Limited | Disconnected
@@ -92,7 +92,7 @@ WatchEvent: TypeAlias = InStep | Halted | Resumed | Limited | Disconnected
 
 @dataclass(frozen=True, slots=True)
 class WatchReport:
-    """All turns together."""
+    """Totals of all turns."""
 
     turns: int
     changed: int

@@ -1,1 +1,2 @@
-"""What to do, decided without doing it: comparison of listings, descent over signature trees. Pure."""
+"""Decisions without side effects: comparisons of listings, manifests and signature trees, and what to ask for
+next."""

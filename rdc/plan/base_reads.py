@@ -1,4 +1,4 @@
-"""What is to be read of several bases, base by base."""
+"""Splits reads of several bases into the reads of each base."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["by_base"]
 
 
 def by_base(reads: array[int]) -> Iterator[tuple[int, array[int]]]:
-    """The kernel's rows (base, offset, length), which are in the order of bases: each base's number, and its
-    offsets and lengths by turns."""
+    """Yields each base's number with its offsets and lengths, alternating. `reads` has the kernel's rows
+    (base, offset, length), ordered by base."""
     bases = reads[0::3]
     first = 0
     while first < len(bases):

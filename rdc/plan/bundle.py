@@ -1,9 +1,9 @@
-"""Many changed files as one, a bundle: in which order it has them, and what the old versions have of it.
+"""A bundle: many changed files treated as one, and the search for their contents in the old versions.
 
-Their contents lie one behind another, and so do those of their old versions, the base. Files of several
-chunks come first, described by these; then those of one chunk, described by fingerprints of their blocks,
-first in blocks of the full size, then the short ones in shorter blocks. Among their like they keep their
-order.
+The contents of the files lie one after another, and so do their old versions, the base. Files of several
+chunks come first, described by these chunks. Files of one chunk follow, described by fingerprints of their
+blocks: first those in blocks of the full size, then short files in shorter blocks. Within each group the
+files keep their order.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 from array import array
 from itertools import accumulate
 
-from rdc.plan.blocks import FURTHER, GapSearch, first_step
+from rdc.plan.block_search import FURTHER, GapSearch, first_step
 from rdc.plan.descent import ByteRange
 from rdc.plan.gaps import gap_within
-from rdc.plan.regions import UNPLACED
-from rdc.protocol.comparison import SHORTEN
+from rdc.plan.large_gaps import UNPLACED
+from rdc.protocol.messages.comparison import SHORTEN
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -29,23 +29,26 @@ __all__ = ["BundleLayout", "BundleSearch", "chunk_copies"]
 
 @dataclass(frozen=True, slots=True)
 class BundleLayout:
-    """Where a bundle has its files."""
+    """The order and the offsets of the files in a bundle."""
 
     order: tuple[int, ...]
-    """Numbers of the files, as they were asked for, in the order of the bundle."""
+    """Numbers of the files, as requested, in bundle order."""
     sizes: array[int]
-    """Bytes of each, in that order (typecode 'Q')."""
+    """Bytes of each file in bundle order (typecode 'Q')."""
     starts: array[int]
-    """Where each begins, and at last where all end."""
+    """Offset of each file; the last item is the end of the bundle."""
     chunked: int
-    """So many are described by their chunks."""
+    """Number of files described by their chunks; they come first."""
     short: int
-    """So many, the last, are described in shorter blocks."""
+    """Number of files described in shorter blocks; they come last."""
 
     @classmethod
     def of(cls, files: Sequence[int], sizes: Sequence[int], chunk: int, block: int) -> BundleLayout:
-        """Of these numbers, one a file, with these sizes in bytes. `chunk`: bytes of the longest chunk, which
-        a file described by blocks has at most. `block`: bytes of such a block."""
+        """Lays out the files with these numbers and sizes in bytes.
+
+        `chunk`: bytes of the longest chunk; a file described by blocks is no longer. `block`: bytes of a full
+        block.
+        """
         chunked = [row for row, size in enumerate(sizes) if size > chunk]
         whole = [row for row, size in enumerate(sizes) if 2 * block <= size <= chunk]
         short = [row for row, size in enumerate(sizes) if size < 2 * block and size <= chunk]
@@ -61,14 +64,15 @@ class BundleLayout:
 
     @property
     def shorter(self) -> int:
-        """Number of the first file that is described in shorter blocks."""
+        """Index in `order` of the first file described in shorter blocks."""
         return len(self.order) - self.short
 
 
 def chunk_copies(wanted: bytes, lengths: Sequence[int], held: bytes, of_held: Sequence[int]) -> array[int]:
-    """Which of the wanted chunks the base has: the kernel's rows of copies.
+    """Returns the wanted chunks that the base has, as the kernel's rows of copies.
 
-    `wanted` and `held` are references, as many bytes for each of the chunks, whose lengths are given too.
+    `wanted` and `held` are packed references of equal width, one per chunk. `lengths` and `of_held` are the
+    lengths of these chunks in bytes.
     """
     width = len(held) // max(1, len(of_held))
     known: dict[bytes, tuple[int, int]] = {}
@@ -90,7 +94,7 @@ def chunk_copies(wanted: bytes, lengths: Sequence[int], held: bytes, of_held: Se
 
 
 class BundleSearch(GapSearch):
-    """All gaps of a bundle, each looked for in the old version of its file."""
+    """Searches for all gaps of a bundle, each in the old version of its file."""
 
     def __init__(
         self,
@@ -101,9 +105,12 @@ class BundleSearch(GapSearch):
         width: int,
         rounds: int,
     ) -> None:
-        """`old`: bytes of the old versions, in the order of the layout. `copies`: chunks that the base has.
-        `block`: bytes of the blocks whose fingerprints, of `width` bytes, are there already. `rounds`: how
-        many times `asks` may have questions."""
+        """Prepares the search.
+
+        `old`: bytes of the old versions in bundle order. `copies`: chunks that the base has. `block`: bytes
+        per block of the fingerprints that came with the bundle, `width`: bytes per fingerprint. `rounds`: how
+        many times `asks` may return questions.
+        """
         gaps = list(_gaps(layout, old, copies))
         sizes = (block, *FURTHER[max(0, min(rounds, len(FURTHER) - 1))])
         super().__init__(gaps, sizes)
@@ -119,7 +126,8 @@ class BundleSearch(GapSearch):
 
 
 def _gaps(layout: BundleLayout, old: Sequence[int], copies: array[int]) -> list[Gap]:
-    """In order. What is next to a gap counts where it is in the same file's old version."""
+    """Returns the gaps in order. Neighbours of a gap count only if they lie in the old version of the same
+    file."""
     gaps = []
     rows = iter(zip(copies[0::4], copies[2::4], copies[3::4], strict=True))
     row = next(rows, None)
@@ -147,5 +155,5 @@ def _gaps(layout: BundleLayout, old: Sequence[int], copies: array[int]) -> list[
     return gaps
 
 
-def _gap(held: ByteRange, before: int, behind: int, bounds: tuple[int, int]) -> Gap:
-    return gap_within(held, 0, (before, behind), bounds, (UNPLACED, UNPLACED))
+def _gap(unmatched: ByteRange, before: int, behind: int, bounds: tuple[int, int]) -> Gap:
+    return gap_within(unmatched, 0, (before, behind), bounds, (UNPLACED, UNPLACED))

@@ -1,4 +1,4 @@
-"""Compares one directory as both sides list it: what to create, change, look into, and what is extra."""
+"""Compares one directory as both sides list it: what to create, change, check, and what is extraneous."""
 
 from __future__ import annotations
 
@@ -14,26 +14,28 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from rdc.model.entries import Listing, Metadata
-    from rdc.model.kept import Kept
+    from rdc.model.preserved import Preserved
 
 __all__ = ["Change", "Comparison", "Decision", "Difference", "compare", "difference"]
 
 
 class Change(Enum):
+    """What to do about an entry."""
+
     CREATE = "create"
-    """The destination has nothing of that name."""
+    """The destination has no entry of that name."""
     CONTENT = "content"
-    """Same kind; the content differs or may differ (for a symlink: another target)."""
+    """Same kind; the content differs or may differ. For a symlink: another link target."""
     METADATA = "metadata"
-    """Same kind and content by the quick check; only metadata differs."""
+    """Same kind and same content by the quick check; only metadata differs."""
     REPLACE = "replace"
-    """The destination has another kind of entry in that place."""
+    """The destination has an entry of another kind."""
     CHECK = "check"
-    """Same by the quick check; asked to compare content."""
+    """Same by the quick check; its content still has to be compared."""
 
 
 class Difference(IntFlag):
-    """Which columns differ; the letters of rsync's itemized output."""
+    """Which columns differ: the letters of rsync's itemized output."""
 
     NONE = 0
     CHECKSUM = 1
@@ -46,7 +48,7 @@ class Difference(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One entry that is not settled: its row in each listing (-1: none there)."""
+    """One entry that needs work: its row in each listing (-1: not in it)."""
 
     change: Change
     row: int
@@ -56,19 +58,21 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
+    """The result of comparing a directory."""
+
     decisions: tuple[Decision, ...]
-    """In name order; entries that need nothing are not in it, nor are those of the columns below."""
+    """Entries that need work, in name order, without those in `touched` and `checked`."""
     extra: tuple[int, ...]
-    """Rows of the held listing that the wanted one does not have."""
+    """Rows of the destination's listing that the source's lacks."""
     touched: tuple[int, ...] = ()
-    """Files that differ in nothing but their mtime: Change.CONTENT each (with `checksum` Change.CHECK) and
-    Difference.TIME. In a tree that was touched they are most, and an object for each would be most of the
-    work."""
+    """Rows of files that differ in their mtime only: Change.CONTENT (with `checksum` Change.CHECK) and
+    Difference.TIME. In a touched tree these are most files, and an object per file would dominate the
+    cost."""
     checked: tuple[int, ...] = ()
-    """Files that do not differ and whose content is compared: Change.CHECK each."""
+    """Rows of files without a difference whose content has to be compared: Change.CHECK."""
 
     def __bool__(self) -> bool:
-        """Something is to be done, what is extra aside."""
+        """True if there is work besides extraneous entries."""
         return bool(self.decisions or self.touched or self.checked)
 
 
@@ -76,36 +80,24 @@ def compare(
     wanted: Listing,
     held: Listing | None,
     *,
-    kept: Kept,
+    kept: Preserved,
     checksum: bool,
     doubtful: Collection[int] = frozenset(),
 ) -> Comparison:
-    """What turns directory `held` into `wanted`. Special files of the source are passed over and never extra.
+    """Returns what turns directory `held` into `wanted`. Special files of the source are ignored and never
+    extraneous.
 
-    `kept`: what counts. `checksum`: equal size and mtime do not settle a file's content; nor do they
-    that of the rows in `doubtful`.
-    Whole columns are compared first: entries that are the same take no step of their own.
+    `kept`: the metadata that count. `checksum`: contents are compared despite equal size and mtime.
+    `doubtful`: rows for which the same applies. Whole columns are compared first, so equal entries need no
+    step of their own.
     """
     if held is None:
         rows = (i for i, kind in enumerate(wanted.kinds) if kind != Kind.SPECIAL)
         return Comparison(tuple(Decision(Change.CREATE, i, -1, Difference.NONE) for i in rows), ())
-    pairs: Sequence[tuple[int, int]]
-    extra: list[int] = []
-    times: list[int] = []
-    if wanted.names != held.names:
-        places = {name: row for row, name in enumerate(held.names)}
-        pairs = [(row, places.pop(name, -1)) for row, name in enumerate(wanted.names)]
-        extra = sorted(places.values())
-    elif checksum:
-        pairs = [(row, row) for row in range(len(wanted))]
-    else:
-        differing, times = _differing_rows(wanted, held, kept), _differing(wanted.mtimes, held.mtimes)
-        if differing or doubtful or kept.granularity > 1:
-            differing, times = sorted({*differing, *times, *doubtful}), []
-        pairs = [(row, row) for row in differing]
+    pairs, extra, times = _paired_rows(wanted, held, kept=kept, checksum=checksum, doubtful=doubtful)
     pairs, alike, touched = _files_apart(wanted, held, pairs, kept)
     if times:
-        # All that differs: of a tree that was touched most files.
+        # Only mtimes differ. In a touched tree that is most files.
         touched = [row for row in times if wanted.kinds[row] == Kind.FILE]
         pairs = [(row, row) for row in times if wanted.kinds[row] != Kind.FILE]
     checked = alike if checksum else [row for row in alike if row in doubtful] if doubtful else []
@@ -117,32 +109,50 @@ def compare(
             continue
         if held_row < 0:
             decisions.append(Decision(Change.CREATE, row, -1, Difference.NONE))
-            continue
-        if held.kinds[held_row] != kind:
+        elif held.kinds[held_row] != kind:
             decisions.append(Decision(Change.REPLACE, row, held_row, Difference.NONE))
-            continue
-        bits = _difference_of_rows(wanted, row, held, held_row, kept)
-        if kind == Kind.SYMLINK:
-            same = links[row] == held_links[held_row]
-            change = Change.METADATA if same else Change.CONTENT
-        elif kind == Kind.FILE:
-            if bits & (_SIZE if checksum else _SIZE | _TIME):
-                change = Change.CONTENT
-                bits |= _CHECKSUM if checksum else 0
-            else:
-                change = Change.CHECK if checksum or row in doubtful else Change.METADATA
         else:
-            change = Change.METADATA
-        if bits or change is not Change.METADATA:
-            decisions.append(Decision(change, row, held_row, _DIFFERENCES[bits]))
+            bits = _difference_of_rows(wanted, row, held, held_row, kept)
+            if kind == Kind.FILE:
+                change, bits = _change_of_file(bits, checksum=checksum, doubtful=row in doubtful)
+            elif kind == Kind.SYMLINK and links[row] != held_links[held_row]:
+                change = Change.CONTENT
+            else:
+                change = Change.METADATA
+            if bits or change is not Change.METADATA:
+                decisions.append(Decision(change, row, held_row, _DIFFERENCES[bits]))
     return Comparison(tuple(decisions), tuple(extra), tuple(touched), tuple(checked))
 
 
+def _paired_rows(
+    wanted: Listing, held: Listing, *, kept: Preserved, checksum: bool, doubtful: Collection[int]
+) -> tuple[Sequence[tuple[int, int]], list[int], list[int]]:
+    """Returns the pairs of rows to look at (-1: not at the destination), the rows of extraneous entries, and,
+    where nothing but mtimes differs, the rows with another mtime."""
+    if wanted.names != held.names:
+        held_rows = {name: row for row, name in enumerate(held.names)}
+        pairs = [(row, held_rows.pop(name, -1)) for row, name in enumerate(wanted.names)]
+        return pairs, sorted(held_rows.values()), []
+    if checksum:
+        return [(row, row) for row in range(len(wanted))], [], []
+    differing, times = _differing_rows(wanted, held, kept), _differing(wanted.mtimes, held.mtimes)
+    if differing or doubtful or kept.granularity > 1:
+        differing, times = sorted({*differing, *times, *doubtful}), []
+    return [(row, row) for row in differing], [], times
+
+
+def _change_of_file(bits: int, *, checksum: bool, doubtful: bool) -> tuple[Change, int]:
+    """Returns what to do about a file both sides have, and `bits` with the checksum's bit where it counts."""
+    if bits & (_SIZE if checksum else _SIZE | _TIME):
+        return Change.CONTENT, bits | (_CHECKSUM if checksum else 0)
+    return Change.CHECK if checksum or doubtful else Change.METADATA, bits
+
+
 def _files_apart(
-    a: Listing, b: Listing, pairs: Sequence[tuple[int, int]], kept: Kept
+    a: Listing, b: Listing, pairs: Sequence[tuple[int, int]], kept: Preserved
 ) -> tuple[list[tuple[int, int]], list[int], list[int]]:
-    """Takes out of `pairs` the files that do not differ and those of which only the mtime does; their rows in
-    `a`."""
+    """Splits `pairs`: other pairs, rows of files without a difference, rows of files that differ in mtime
+    only."""
     others: list[tuple[int, int]] = []
     alike: list[int] = []
     touched: list[int] = []
@@ -167,8 +177,8 @@ def _files_apart(
     return others, alike, touched
 
 
-def _differing_rows(a: Listing, b: Listing, kept: Kept) -> list[int]:
-    """The rows in which two listings of the same names differ, mtimes aside."""
+def _differing_rows(a: Listing, b: Listing, kept: Preserved) -> list[int]:
+    """Returns the rows in which two listings of the same names differ, apart from mtimes."""
     rows: set[int] = set()
     columns: list[tuple[Sequence[int], Sequence[int]]] = [
         (a.kinds, b.kinds),
@@ -190,17 +200,17 @@ def _differing(ours: Sequence[int], theirs: Sequence[int]) -> list[int]:
 _CHECKSUM, _SIZE, _TIME = int(Difference.CHECKSUM), int(Difference.SIZE), int(Difference.TIME)
 _PERMISSIONS, _OWNER, _GROUP = int(Difference.PERMISSIONS), int(Difference.OWNER), int(Difference.GROUP)
 
-# Flags are put together as integers: IntFlag's own operators take a microsecond each.
+# Flags are combined as integers: IntFlag's own operators take a microsecond each.
 _DIFFERENCES = tuple(map(Difference, range(1 << len(Difference))))
 
 
-def _difference_of_rows(a: Listing, row: int, b: Listing, other: int, kept: Kept) -> int:
+def _difference_of_rows(a: Listing, row: int, b: Listing, other: int, kept: Preserved) -> int:
     bits = 0
     if a.mtimes[row] != b.mtimes[other] and kept.mtime(a.mtimes[row]) != kept.mtime(b.mtimes[other]):
         bits = _TIME
     if a.sizes[row] != b.sizes[other]:
         bits |= _SIZE
-    # Linux keeps no mode of a symlink.
+    # Linux stores no mode for symlinks.
     if kept.modes and a.modes[row] != b.modes[other] and a.kinds[row] != Kind.SYMLINK:
         bits |= _PERMISSIONS
     if kept.owner:
@@ -211,8 +221,8 @@ def _difference_of_rows(a: Listing, row: int, b: Listing, other: int, kept: Kept
     return bits
 
 
-def difference(kind: int, wanted: Metadata, held: Metadata, *, kept: Kept) -> Difference:
-    """Which metadata differ between two entries of one kind."""
+def difference(kind: int, wanted: Metadata, held: Metadata, *, kept: Preserved) -> Difference:
+    """Returns which metadata differ between two entries of one kind."""
     found = Difference.NONE
     if kept.mtime(wanted.mtime_ns) != kept.mtime(held.mtime_ns):
         found |= Difference.TIME

@@ -1,4 +1,4 @@
-"""The descent over two signature trees: what of a wanted file the base has, what to ask for and fetch."""
+"""The descent over two signature trees: which chunks of a wanted file the bases have, and which to fetch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from array import array
 from operator import mul
 
 from rdc.errors import ProtocolError
-from rdc.kernel.pieces import LITERAL, fetched_ranges
+from rdc.kernel.recipe_rows import LITERAL, fetched_ranges
 from rdc.limits import DESCENT_MAP_RECORDS
 from rdc.records import dataclass
 from rdc.signature.records import reference_column
@@ -38,7 +38,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """All chunks of records [first, stop) of a base's level 0, `length` bytes, the whole `count` times."""
+    """All chunks of records [first, stop) of a base's level 0, `length` bytes, repeated `count` times as a
+    whole."""
 
     base: int
     """Number of the base."""
@@ -50,7 +51,7 @@ class Reuse:
 
 @dataclass(frozen=True, slots=True)
 class ReuseChunk:
-    """One chunk of record `row` of a base's level 0, `length` bytes, `count` times over."""
+    """One chunk of record `row` of a base's level 0, `length` bytes, repeated `count` times."""
 
     base: int
     row: int
@@ -60,8 +61,8 @@ class ReuseChunk:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A chunk of `length` bytes that no base has, `count` times over; `reference` checks what arrives. Empty
-    for the only chunk of a file, which the file's root checks."""
+    """A chunk of `length` bytes that no base has, repeated `count` times. `reference` verifies what arrives.
+    It is empty for the only chunk of a file, which the file's root digest verifies."""
 
     reference: bytes
     length: int
@@ -70,7 +71,8 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """`length` bytes of a chunk that a base has at `offset`, if its fingerprint does not deceive."""
+    """`length` bytes of a chunk that a base has at `offset`, unless the block's fingerprint matched by
+    chance."""
 
     base: int
     offset: int
@@ -79,19 +81,22 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """`length` bytes of a chunk that are to be fetched."""
+    """`length` bytes of a chunk that have to be fetched."""
 
     length: int
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """What a chunk is put together from, in order. Packed: a rebuilt library has hundreds of thousands."""
+    """The copies and literals that make up one chunk, in order.
+
+    They are packed, because a rebuilt library has hundreds of thousands of them.
+    """
 
     tiles: bytes
-    """Rows of the kernel's."""
+    """The kernel's rows of copy instructions."""
     fetched: int
-    """Bytes of them that are literals."""
+    """Bytes of the chunk that are literals."""
 
     @classmethod
     def of(cls, *pieces: Copy | Literal) -> Pieces:
@@ -109,7 +114,7 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A chunk of `length` bytes put together from `pieces`, `count` times over; `reference` checks it."""
+    """A chunk of `length` bytes rebuilt from `pieces`, repeated `count` times. `reference` verifies it."""
 
     reference: bytes
     length: int
@@ -119,7 +124,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """The parts, the whole `count` times over (a run of equal nodes that no base has)."""
+    """The parts, repeated `count` times as a whole: a run of equal nodes that no base has."""
 
     parts: tuple[Part, ...]
     length: int
@@ -136,13 +141,13 @@ class ByteRange(NamedTuple):
     length: int
 
 
-class _Place(NamedTuple):
+class _LevelOfBase(NamedTuple):
     base: int
     level: int
 
 
 class _Unknown:
-    """A node no base has; its parts replace it once its records arrive."""
+    """A node that no base has. Its parts replace it when its records arrive."""
 
     __slots__ = ("count", "length", "level", "parts")
 
@@ -154,11 +159,13 @@ class _Unknown:
 
 
 class Descent:
-    """Compares a wanted file's tree, level by level from the top, with the trees of the bases held here.
+    """Compares the wanted file's tree with the trees of the bases, level by level from the top.
 
-    `level` counts down to 0 (chunks); `asking` are the node numbers on `level + 1` whose records are wanted
-    next. A matched record settles all below it. Every part's bytes are accounted for: records that do not add
-    up to their node's length end in a ProtocolError, so that no recipe is longer than the file.
+    `level` counts down to 0, the level of chunks. `asking` lists the nodes of `level + 1` whose records are
+    wanted next. A matching record resolves the whole subtree below it.
+
+    The lengths of records must add up to the length of their node, otherwise ProtocolError is raised. So no
+    recipe is longer than the file.
     """
 
     def __init__(self, bases: Sequence[SignatureTree], key: bytes, width: int, size: int) -> None:
@@ -166,26 +173,28 @@ class Descent:
         self._key = key
         self._width = width
         self._top = _Unknown(0, size, 1)
-        self._matched: dict[_Place, set[int]] = {}
+        self._matched: dict[_LevelOfBase, set[int]] = {}
         self.level = 0
         self._asking: dict[int, _Unknown] = {}
         self._next: dict[int, _Unknown] = {}
         self._map: dict[bytes, int] = {}
-        """Of the level's references: the row times the number of bases, and the base."""
+        """From each reference of this level to one number: its row times the number of bases, plus the
+        base."""
 
     def start(self, height: int, records: NodeRecords) -> None:
-        """Takes the wanted file's top level."""
+        """Takes the records of the wanted file's top level."""
         self._enter(height)
         self._take(self._top, records)
         self._advance()
 
     @property
     def asking(self) -> list[int]:
-        """Numbers of the nodes on `level + 1` to be expanded, increasing; none: the recipe is complete."""
+        """Numbers of the nodes on `level + 1` to expand, ascending. Empty: the recipe is complete."""
         return sorted(self._asking)
 
     def answer(self, level: int, nodes: Sequence[int], records: Sequence[NodeRecords]) -> bool:
-        """Takes the records of some of `asking`; True once the level is complete."""
+        """Takes the records of some nodes of `asking`. Returns True when the level is complete. ProtocolError
+        for records that were not asked for."""
         if level != self.level:
             raise ProtocolError(f"records of level {level}: asked for level {self.level}")
         for node, part in zip(nodes, records, strict=True):
@@ -199,33 +208,36 @@ class Descent:
         return True
 
     def recipe(self) -> tuple[Part, ...]:
-        """The parts of the file, in order, once nothing is asked any more."""
-        return tuple(_merged(_settled(self._top.parts or ())))
+        """Returns the parts of the file in order. Valid once `asking` is empty."""
+        return tuple(_merged(_resolved(self._top.parts or ())))
 
     def _enter(self, level: int) -> None:
         self.level = level
         self._map = {}
-        # What an earlier base has is taken from there.
+        # Earlier bases are indexed last, so that they win where several have the same reference.
         for number in reversed(range(len(self._bases))):
             if level <= self._bases[number].height:
                 self._index(number, level)
 
     def _index(self, number: int, level: int) -> None:
         base = self._bases[number]
-        held, width, bases = base.levels[level], self._width, len(self._bases)
-        if held.records <= DESCENT_MAP_RECORDS or level == base.height:
-            references = reference_column(held, self._key, width)
-            names = [references[at : at + width] for at in range(0, len(references), width)]
-            names.reverse()  # of equal ones the first row is what stays
-            self._map.update(zip(names, range((held.records - 1) * bases + number, -1, -bases), strict=True))
+        indexed, width, bases = base.levels[level], self._width, len(self._bases)
+        if indexed.records <= DESCENT_MAP_RECORDS or level == base.height:
+            references = reference_column(indexed, self._key, width)
+            rows_of = [references[at : at + width] for at in range(0, len(references), width)]
+            rows_of.reverse()  # of equal references the first row wins
+            self._map.update(
+                zip(rows_of, range((indexed.records - 1) * bases + number, -1, -bases), strict=True)
+            )
             return
-        # A level too long to index whole: only what lies under nodes that did not match can be new here.
-        above, matched = base.levels[level + 1], self._matched.get(_Place(number, level + 1), set())
+        # This level is too long to index as a whole. New matches can only lie under nodes that did not match,
+        # so index only these.
+        above, matched = base.levels[level + 1], self._matched.get(_LevelOfBase(number, level + 1), set())
         for parent in range(above.records):
             if parent not in matched and len(self._map) < DESCENT_MAP_RECORDS:
                 for row in above.children(parent):
-                    name = reference_column(held, self._key, width, range(row, row + 1))
-                    self._map.setdefault(name, row * bases + number)
+                    reference = reference_column(indexed, self._key, width, range(row, row + 1))
+                    self._map.setdefault(reference, row * bases + number)
 
     def _take(self, unknown: _Unknown, records: NodeRecords) -> None:
         total = sum(map(mul, records.lengths, records.counts))
@@ -257,7 +269,7 @@ class Descent:
             if tree.levels[0].counts[row] != count:
                 return ReuseChunk(base, row, length, count)
             return Reuse(base, row, row + 1, length * count, 1)
-        self._matched.setdefault(_Place(base, self.level), set()).add(row)
+        self._matched.setdefault(_LevelOfBase(base, self.level), set()).add(row)
         first, stop = _chunk_rows(tree, self.level, row)
         return Reuse(base, first, stop, length, count)
 
@@ -270,7 +282,7 @@ class Descent:
 
 
 def _chunk_rows(tree: SignatureTree, level: int, row: int) -> tuple[int, int]:
-    """Records [first, stop) of level 0 under ONE item of record `row` of `level`."""
+    """Returns the records [first, stop) of level 0 under ONE item of record `row` of `level`."""
     first, last = row, row
     while level:
         above: Level = tree.levels[level]
@@ -279,60 +291,60 @@ def _chunk_rows(tree: SignatureTree, level: int, row: int) -> tuple[int, int]:
     return first, last + 1
 
 
-def _settled(parts: Iterable[Part | _Unknown]) -> list[Part]:
-    settled: list[Part] = []
+def _resolved(parts: Iterable[Part | _Unknown]) -> list[Part]:
+    resolved: list[Part] = []
     for part in parts:
         if not isinstance(part, _Unknown):
-            settled.append(part)
+            resolved.append(part)
         elif part.count == 1:
-            settled += _settled(part.parts or ())
+            resolved += _resolved(part.parts or ())
         else:
-            settled.append(Repeat(tuple(_merged(_settled(part.parts or ()))), part.length, part.count))
-    return settled
+            resolved.append(Repeat(tuple(_merged(_resolved(part.parts or ()))), part.length, part.count))
+    return resolved
 
 
 def _merged(parts: Iterable[Part]) -> Iterator[Part]:
-    """Neighbouring reuse of neighbouring records as one part."""
-    held: Reuse | None = None
+    """Joins neighbouring parts that reuse neighbouring records."""
+    joined: Reuse | None = None
     for part in parts:
         if isinstance(part, Reuse) and part.count == 1:
-            if held is not None and (held.base, held.stop) == (part.base, part.first):
-                held = Reuse(held.base, held.first, part.stop, held.length + part.length, 1)
+            if joined is not None and (joined.base, joined.stop) == (part.base, part.first):
+                joined = Reuse(joined.base, joined.first, part.stop, joined.length + part.length, 1)
             else:
-                if held is not None:
-                    yield held
-                held = part
+                if joined is not None:
+                    yield joined
+                joined = part
             continue
-        if held is not None:
-            yield held
-            held = None
+        if joined is not None:
+            yield joined
+            joined = None
         yield part
-    if held is not None:
-        yield held
+    if joined is not None:
+        yield joined
 
 
 def literal_rows(parts: Sequence[Part]) -> array[int]:
-    """Every range of the wanted file to be fetched, offset and length by turns, in order, neighbours joined,
-    of repeats the first only."""
-    return array("Q", fetched_ranges(b"".join(_tiles(parts)), 0))
+    """Returns every range of the wanted file that has to be fetched: offset and length alternate, in file
+    order. Adjacent ranges are joined. Repeated content counts the first time only."""
+    return array("Q", fetched_ranges(b"".join(_copy_instructions(parts)), 0))
 
 
-def _tiles(parts: Sequence[Part]) -> Iterator[bytes]:
-    """What is to be fetched, between tiles that say no more than how much is not."""
+def _copy_instructions(parts: Sequence[Part]) -> Iterator[bytes]:
+    """Yields copy instructions: literals for what is fetched, and copies that only skip everything else."""
     for part in parts:
         skipped = part.length * part.count
         if isinstance(part, Patch):
             yield part.pieces.tiles
             skipped -= part.length
         elif isinstance(part, Fetch):
-            yield _tile(LITERAL, part.length)
+            yield _copy_instruction(LITERAL, part.length)
             skipped -= part.length
         elif isinstance(part, Repeat):
-            yield from _tiles(part.parts)
+            yield from _copy_instructions(part.parts)
             skipped -= part.length
         if skipped:
-            yield _tile(0, skipped)
+            yield _copy_instruction(0, skipped)
 
 
-def _tile(base: int, length: int) -> bytes:
+def _copy_instruction(base: int, length: int) -> bytes:
     return array("Q", (base, 0, length)).tobytes()

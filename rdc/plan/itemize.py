@@ -28,19 +28,21 @@ _COLUMNS = (
 
 
 def itemize(kind: int, decision: Decision, *, transferred: bool, new: bool) -> str:
-    """The code of an entry: `transferred` content came over, `new` nothing of its kind was there before."""
+    """Returns the code of an entry. `transferred`: its content was sent. `new`: the destination had no entry
+    of its kind."""
     return _code(kind, int(decision.difference), transferred, new)
 
 
 def linking_code(difference: Difference, *, new: bool) -> str:
-    """The code of a file that becomes another name of a file: rsync's blanks where it had all but that."""
+    """Returns the code of a file that becomes a hard link. Spaces, as in rsync, mean that only the link was
+    missing."""
     if new:
         return "hf+++++++++"
     return "h" + _code(Kind.FILE, int(difference), False, False)[1:] if difference else "hf         "
 
 
 def attributes_code(kind: int, *, acl: bool, xattr: bool) -> str:
-    """The code of an entry of which nothing else differs."""
+    """Returns the code of an entry that differs in ACLs or extended attributes only."""
     return f".{_LETTERS[Kind(kind)]}.......{'a' if acl else '.'}{'x' if xattr else '.'}"
 
 

@@ -1,6 +1,4 @@
-"""The descent over two folded manifests: which entries differ, what to ask for, and the source's manifest
-in the end.
-"""
+"""The descent over two folded manifests: finds differing entries, and rebuilds the source's manifest."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rdc.protocol.rows import Rows
+    from rdc.protocol.messages.rows import Rows
     from rdc.tree.fold import Fold, Tier
     from rdc.tree.manifest import Manifest
 
@@ -25,32 +23,32 @@ __all__ = ["Ask", "ManifestDescent", "first_tier"]
 ALL = Group.NAMES | Group.ATTRIBUTES | Group.MTIMES
 
 COMPARED_GROUPS = (Group.ATTRIBUTES, Group.MTIMES)
-"""What is compared of nodes with the same names."""
+"""The column groups compared for nodes with the same names."""
 
 _AMENDED = ("modes", "sizes", "mtimes", "uids", "gids")
-"""Columns that may come without names, for entries of ours."""
+"""Columns that may arrive without names, for entries that the destination has."""
 
 RUN_NODES = 4096
-"""Of which the columns that came are joined at a time: half a megabyte of mtimes."""
+"""Nodes whose arrived columns are joined at a time: half a megabyte of mtimes."""
 
 FIRST_NODES = 64
-"""The descent starts at the finest tier with at most so many nodes: they cost about 700 bytes and save one or
-two round trips."""
+"""The descent starts at the finest tier with at most this many nodes. They cost about 700 bytes and save one
+or two round trips."""
 
 FIRST_TIER = 2
-"""Above a quarter of a million entries the first tier may have more nodes instead, 11 bytes for each 4,096
-entries, so that four exchanges always suffice."""
+"""Above a quarter of a million entries the first tier may have more nodes: 11 bytes per 4,096 entries. Four
+exchanges then always suffice."""
 
 FEW_NODES = 8
-"""Nodes of the lowest tier whose entries are asked for with all their columns: about 400 bytes each, where
-another round trip would tell which columns are needed."""
+"""Up to this many nodes of the lowest tier, all columns of their entries are requested at once. That costs
+about 400 bytes per node and saves the round trip that would tell which columns differ."""
 
 FIRST_NODES_MAX = 16_384
-"""Nodes of the first tier in any case: 180 KB, in one answer."""
+"""Upper limit for nodes of the first tier: 180 KB, in one answer."""
 
 
 def first_tier(entries: int) -> int:
-    """The tier at which a descent over a manifest of so many entries starts: about 16 to a node."""
+    """Returns the tier at which a descent over this many entries starts. A node has about 16 children."""
     level = 0
     while entries >> 4 * (level + 1) > (FIRST_NODES if level < FIRST_TIER else FIRST_NODES_MAX):
         level += 1
@@ -59,8 +57,10 @@ def first_tier(entries: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request: for the children in tier `level` of `nodes` of the tier above (none: the whole tier), or,
-    with `rows`, for the entries below `nodes` of tier `level`.
+    """One request for nodes or rows.
+
+    Without `rows`: the children in tier `level` of `nodes` of the tier above, or the whole tier if `nodes` is
+    empty. With `rows`: the entries below `nodes` of tier `level`.
     """
 
     rows: bool
@@ -71,61 +71,67 @@ class Ask:
 
 @dataclass(slots=True)
 class _Node:
-    """A node of the source's fold: settled as one of ours, or to be expanded, or to be replaced by rows."""
+    """A node of the source's fold: equal to one of ours, or to be expanded, or to be replaced by rows."""
 
     number: int
     own: int | None
     """Our node of the same tier with the same names."""
     differing: Group
     children: list[_Node] | None = None
-    rows: tuple[Rows, ...] = ()
+    rows: list[Rows] | None = None
+    """Arrived parts in order. It is a list because the peer chooses their number; a tuple would be copied for
+    each part."""
 
 
 class ManifestDescent:
-    """Goes down the source's fold along what our own manifest lacks. Pure: `asks` out, answers in.
+    """Descends the source's fold where it differs from our own manifest. Pure: `asks` out, answers in.
 
-    Where names match, only differing column groups are followed. It goes down to the lowest tier whatever
-    differs: the references on the way cost 3 bytes (11 where names differ) for each 16 entries, and asking
-    for entries earlier would save them where all differ, but cost several times as much where some do.
+    Where names match, only differing column groups are followed. The descent always goes down to the lowest
+    tier. References on the way cost 3 bytes per 16 entries, or 11 bytes where names differ. Asking for
+    entries earlier would save these bytes where all entries differ, but cost several times as much where some
+    do.
 
-    A manifest that nobody has cannot make it ask for more: of each tier at most as many nodes are taken as
-    `entries` can have, and of entries at most `entries`.
+    A hostile source cannot make the descent ask for more than its announced size. Each tier has at most as
+    many nodes as `entries` can have, and at most `entries` entries are accepted.
     """
 
     def __init__(self, own: Fold, entries: int, key: bytes, *, owner: bool) -> None:
-        """`entries`: of the source's manifest, at least 1. `key`: the session's, for short references."""
+        """`entries`: number of entries in the source's manifest, at least 1. `key`: the session's key for
+        short references."""
         self._own = own
         self._entries = entries
         self._key = key
         self._owner = owner
         self._level = first_tier(entries)
         self._top = _Node(0, None, ALL)
-        # In the order asked: what each outstanding request is about, and how far its answer is.
+        # Outstanding requests in the order asked, each with the nodes that still lack their answer.
         self._waiting: deque[tuple[Ask, deque[_Node]]] = deque()
         self._asks: list[Ask] = []
         self._maps: dict[tuple[int, Group], dict[bytes, int]] = {}
         self._nodes_left: dict[int, int] = {}
         self._rows_left = entries
         self.collided = False
-        """Two nodes had one short reference: `assemble` would be wrong, and nothing more is asked for."""
+        """True if two nodes have the same short reference. `assemble` would be wrong then, and nothing more
+        is asked for."""
         self._ask(Ask(False, self._level, (), ALL), [self._top])
 
     def prepare(self) -> None:
-        """Folds our manifest, if that was not done yet: work for the time until the first answer comes."""
+        """Folds our manifest, if not done yet. Useful work while the first answer is on its way."""
         self._own.prepare()
 
     def asks(self) -> list[Ask]:
-        """Requests to be sent now, in this order."""
+        """Returns the requests to send now, in this order."""
         asks, self._asks = self._asks, []
         return asks
 
     @property
     def complete(self) -> bool:
-        """Every request was answered, and there is none to send."""
+        """True if every request was answered and none is left to send."""
         return not self._waiting
 
     def take_top(self, level: int, references: bytes) -> None:
-        """The source's finest tier of few nodes, which came unasked: in place of asking for a first tier."""
+        """Takes the finest tier of few nodes, which the source sent unasked. It replaces the request for a
+        first tier."""
         total = len(references) // Group.WHOLE.width
         if total > self._most(level):
             raise ProtocolError(f"{total} manifest nodes in tier {level} of {self._entries} entries")
@@ -133,14 +139,15 @@ class ManifestDescent:
         self._asks = []
         self._waiting.clear()
         if level == 0 and sum(bool(child.differing) for child in children) > FEW_NODES:
-            # Entries come next: it pays to know first in which columns they differ.
+            # Entries come next. First find out in which columns they differ: that saves more than it costs.
             self._ask(Ask(False, 0, (), ALL), [self._top])
             return
         self._level, self._top.children = level, children
         self._descend(level, [self._top])
 
     def take_tier(self, level: int, firsts: Sequence[int], counts: Sequence[int], references: bytes) -> None:
-        """The answer to the oldest request, which was for nodes."""
+        """Takes the answer to the oldest request, which asked for nodes. ProtocolError if the answer does not
+        fit it."""
         ask, parents = self._oldest(rows=False)
         if level != ask.level and (ask.nodes or level > ask.level):
             raise ProtocolError(f"manifest nodes of tier {level} where {ask.level} was asked for")
@@ -164,7 +171,7 @@ class ManifestDescent:
         self._descend(level, parents)
 
     def _check_shape(self, ask: Ask, level: int, firsts: Sequence[int], counts: Sequence[int]) -> None:
-        """Which nodes they are: as many as a fold can have, in order."""
+        """Checks that the nodes are in order and no more than a fold can have."""
         asked = len(ask.nodes) or 1
         if len(firsts) != asked or len(counts) != asked:
             raise ProtocolError(f"manifest nodes below {len(counts)} of {asked} nodes that were asked for")
@@ -184,15 +191,19 @@ class ManifestDescent:
         self._nodes_left[level] = left
 
     def _most(self, level: int) -> int:
-        """Nodes that a tier can have: all but the last of each tier have more than NODE_RECORDS_MIN."""
+        """Returns how many nodes a tier can have. All nodes but the last of each tier have more than
+        NODE_RECORDS_MIN children."""
         most = self._entries
         for _ in range(level + 1):
             most = (most - 1) // (NODE_RECORDS_MIN + 1) + 1
         return most
 
     def take_rows(self, rows: Rows, counts: Sequence[int], *, last: bool) -> None:
-        """The next part of the answer to the oldest request, which was for rows: so many of each of the next
-        nodes. Not `last`: the last of these goes on."""
+        """Takes the next part of the answer to the oldest request, which asked for rows.
+
+        `counts`: rows of each of the next nodes. Unless `last`, the last of these nodes continues in the next
+        part.
+        """
         ask, nodes = self._oldest(rows=True)
         self._check_columns(ask, rows)
         self._rows_left -= rows.count
@@ -203,7 +214,9 @@ class ManifestDescent:
         for i, part in enumerate(rows.split(counts), 1):
             node = nodes[0]
             if not self.collided:
-                node.rows += (part,)
+                if node.rows is None:
+                    node.rows = []
+                node.rows.append(part)
             if i < len(counts) or last:
                 nodes.popleft()
                 if not self._fits(node, ask.level):
@@ -223,19 +236,20 @@ class ManifestDescent:
             raise ProtocolError("a manifest answer with owners that are not kept, or without")
 
     def _fits(self, node: _Node, level: int) -> bool:
-        """Whether columns that came for a node of ours can be columns of its entries."""
+        """Returns whether the columns that arrived for one of our nodes can belong to its entries."""
         if node.own is None or self.collided:
             return True
         span = self._own.tiers[level].span(node.own)
-        if sum(rows.count for rows in node.rows) != len(span):
+        parts = node.rows or ()
+        if sum(rows.count for rows in parts) != len(span):
             return False
-        # Kind.FILE is 0, so the kinds themselves select what is no regular file and has no size.
-        sizes = memoryview(b"".join(rows.sizes for rows in node.rows)).cast("Q")
+        # Kind.FILE is 0, so the kinds select the entries that are no regular files. Their size must be 0.
+        sizes = memoryview(b"".join(rows.sizes for rows in parts)).cast("Q")
         return not any(compress(sizes, self._own.manifest.kinds[span.start : span.stop]))
 
     def assemble(self, into: Manifest) -> None:
-        """Appends the source's manifest, from our rows where they are the same and from what came."""
-        # A run of nodes that are ours, or differ from ours in the same columns, is taken at once.
+        """Appends the source's manifest to `into`: our rows where they are equal, arrived rows elsewhere."""
+        # Consecutive nodes that are ours, or differ from ours in the same columns, are taken together.
         run: list[_Node] = []
         span = range(0)
         for node, level in self._leaves(self._top, self._level + 1):
@@ -246,7 +260,7 @@ class ManifestDescent:
                 self._take_run(run, span, into)
                 run, span = [], range(0) if own is None else own
             if own is None:
-                for rows in node.rows:
+                for rows in node.rows or ():
                     for segment, listing in zip(rows.segments, rows.listings(), strict=True):
                         into.extend(segment.path, listing)
             else:
@@ -255,18 +269,20 @@ class ManifestDescent:
         self._take_run(run, span, into)
 
     def _take_run(self, nodes: Sequence[_Node], span: range, into: Manifest) -> None:
-        """Nodes with the names of our rows in `span`, of which nothing came, or the same columns of each."""
+        """Appends nodes with the names of our rows in `span`, with nothing or the same arrived columns for
+        each."""
         if nodes and not nodes[0].differing:
             into.take(self._own.manifest, span.start, span.stop)
         elif nodes:
             columns = {
-                name: b"".join([getattr(rows, name) for node in nodes for rows in node.rows])
+                name: b"".join([getattr(rows, name) for node in nodes for rows in node.rows or ()])
                 for name in _AMENDED
             }
             into.take_amended(self._own.manifest, span.start, span.stop, columns)
 
     def _leaves(self, node: _Node, level: int) -> Iterator[tuple[_Node, int]]:
-        """The nodes without children in order, each with its tier. Recursion: as deep as there are tiers."""
+        """Yields the nodes without children in order, each with its tier. The recursion is as deep as there
+        are tiers."""
         if node.children is None:
             yield node, level
         else:
@@ -280,15 +296,15 @@ class ManifestDescent:
         own = tiers[level] if level < len(tiers) else None
         if parent.own is None or own is None:
             return [self._found(own, level, first + i, place, columns) for i, place in enumerate(places)]
-        # The names below match as a whole, and boundaries depend on names alone: children pair up.
-        held = tiers[level + 1].children(parent.own)
-        if len(held) != len(places):
+        # All names below match, and boundaries depend on names alone. So the children pair up.
+        paired = tiers[level + 1].children(parent.own)
+        if len(paired) != len(places):
             self._collide()
             return []
         ours = {
-            group: own.references(group, self._key, held) for group in COMPARED_GROUPS if group in columns
+            group: own.references(group, self._key, paired) for group in COMPARED_GROUPS if group in columns
         }
-        nodes = [_Node(first + i, mine, Group(0)) for i, mine in enumerate(held)]
+        nodes = [_Node(first + i, mine, Group(0)) for i, mine in enumerate(paired)]
         for group, references in ours.items():
             width, at = group.width, places.start * group.width
             theirs = columns[group][at : at + len(references)]
@@ -318,7 +334,7 @@ class ManifestDescent:
         return difference
 
     def _map(self, level: int, group: Group) -> dict[bytes, int]:
-        """Our nodes of a tier by the reference to their names, or to all they have."""
+        """Returns our nodes of a tier by reference, to their names or to everything."""
         if (level, group) not in self._maps:
             width = group.width
             places: dict[bytes, int] = {}
@@ -330,7 +346,7 @@ class ManifestDescent:
         return self._maps[level, group]
 
     def _descend(self, level: int, parents: Sequence[_Node]) -> None:
-        """Requests for what the children in tier `level` still leave open."""
+        """Requests what the children in tier `level` leave open."""
         if self.collided:
             return
         open_: dict[Group, list[_Node]] = {}
@@ -345,7 +361,7 @@ class ManifestDescent:
                 self._ask(Ask(level == 0, max(level - 1, 0), numbers, groups), batch)
 
     def _collide(self) -> None:
-        """What is on its way is still awaited, what was not sent yet is not asked any more."""
+        """Stops asking. Outstanding answers are still awaited; requests not sent yet are dropped."""
         self.collided = True
         for _ in self._asks:
             self._waiting.pop()

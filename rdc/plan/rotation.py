@@ -1,4 +1,4 @@
-"""Files of one directory whose contents moved on to other names, as those of a log do when it is rotated."""
+"""Finds files whose contents moved to other names of the same directory, as log rotation does."""
 
 from __future__ import annotations
 
@@ -9,34 +9,33 @@ from rdc.plan.compare import Change, Difference
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.entries import Listing
-    from rdc.model.kept import Kept
+    from rdc.model.preserved import Preserved
     from rdc.plan.compare import Comparison, Decision
 
 __all__ = ["rotated"]
 
 ROTATED_BYTES = 2048
-"""Below, a file is fetched about as cheaply as it is compared with another one."""
+"""Smaller files are not searched for: fetching one costs about as much as comparing it with another file."""
 
 ROTATED_FILES = 16_384
-"""Changed files of a directory among which is looked, some 300 bytes each: where more change they were not
-rotated."""
+"""Skip directories with more changed files than this; such a change is no rotation. Each file takes about 300
+bytes of memory."""
 
-# app.log.2.gz, app.log-20240131, mbox.3; what stands before the number is what all of them were once.
+# app.log.2.gz, app.log-20240131, mbox.3. The first group is the name before any rotation.
 _NUMBERED = rb"(.+)[.-]([0-9]{1,14})(\.[A-Za-z0-9]{1,4})?"
 
 
 def rotated(
-    wanted: Listing, held: Listing, comparison: Comparison, kept: Kept
+    wanted: Listing, held: Listing, comparison: Comparison, kept: Preserved
 ) -> dict[int, tuple[bytes, ...]]:
-    """By row of `wanted`: names of files of `held` that may have its content, best first.
+    """Returns, by row of `wanted`, names of files in `held` that may have its content, best first.
 
-    A held file whose name now stands for something else gave its content up or on. One of the size and mtime
-    that another file is to have is that file, most likely; of one that is numbered, the one with the number
-    before may be the beginning. Both are guesses: what they cost where they are wrong is that a file here is
-    read in vain.
+    Candidates are files of `held` whose own name now has other content or is gone. A file with the wanted
+    size and mtime most likely is the wanted content. Otherwise a numbered name may continue the file with the
+    number before it. A wrong candidate costs one needless read at the destination.
     """
     if not 1 < len(comparison.decisions) + len(comparison.touched) + len(comparison.extra) <= ROTATED_FILES:
-        return {}  # one alone can only have moved on to its own name
+        return {}  # a single file has no other name to move to
     sought = [decision for decision in comparison.decisions if _may_be_rotated(wanted, decision)]
     if not sought:
         return {}
@@ -60,7 +59,7 @@ def rotated(
         rows = stamps.get(stamp) or [
             names[name] for name in _names_before(wanted.names[row]) if name in names
         ]
-        # What is new and was here under a name that is gone is looked for in the whole tree, later.
+        # A new file whose old name is gone is left to the later search of the whole tree.
         new = decision.change is Change.CREATE
         bases = [held.names[one] for one in rows if one != decision.held_row and not (new and left[one])]
         if bases:
@@ -69,7 +68,7 @@ def rotated(
 
 
 def _may_be_rotated(wanted: Listing, decision: Decision) -> bool:
-    """New, or of another size: what was only touched is far more common than a rotation of equal sizes."""
+    """Accepts new files and files of another size. Files of equal size are usually just touched."""
     if wanted.kinds[decision.row] != Kind.FILE or wanted.sizes[decision.row] < ROTATED_BYTES:
         return False
     return decision.change is Change.CREATE or (
@@ -78,7 +77,7 @@ def _may_be_rotated(wanted: Listing, decision: Decision) -> bool:
 
 
 def _names_before(name: bytes) -> list[bytes]:
-    """What a file of this name may have been called before it was numbered on."""
+    """Returns the names that this file may have had before its number was increased."""
     import re
 
     match = re.fullmatch(_NUMBERED, name, re.DOTALL)

@@ -1,4 +1,4 @@
-"""Polynomials over GF(2) and Rabin fingerprints: the mathematics that the kernel's constants come from."""
+"""Polynomials over GF(2) and Rabin fingerprints: the mathematics behind the kernel's constants."""
 
 from rdc.rabin.fingerprint import Fingerprint, SlidingWindow, byte_table
 from rdc.rabin.polynomial import (

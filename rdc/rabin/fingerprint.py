@@ -1,14 +1,14 @@
 """Rabin fingerprints of byte strings: extend, concatenate, slide.
 
-A byte string is the polynomial whose coefficients are its bits, the first byte's highest bit first. Two
-forms of length k = degree(p):
+A byte string is a polynomial whose coefficients are its bits, the first byte's highest bit first. There are
+two variants of length k = degree(p):
 
     fingerprint(A) = (x^(8|A|) + A) * x^k  mod p     the leading 1 makes leading zeros count
-    window(A)      =              A        mod p     linear: what slides, and what cuts are ranked by
+    window(A)      =              A        mod p     linear: it slides, and it ranks cut points
 
-so fingerprint(A) = (x^(8|A|) + window(A)) * x^k mod p. Sources: Rabin (1981); A. Broder, "Some applications
-of Rabin's fingerprinting method" (1993). Neither form withstands an adversary who knows p, and both are
-linear: mix before ranking or sampling.
+So fingerprint(A) = (x^(8|A|) + window(A)) * x^k mod p. Sources: Rabin (1981); A. Broder, "Some applications
+of Rabin's fingerprinting method" (1993). Neither variant resists an adversary who knows p, and both are
+linear. Mix them before ranking or sampling.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Fingerprint", "SlidingWindow", "byte_table"]
 
 
 def byte_table(multiplier: int, p: int) -> tuple[int, ...]:
-    """b * multiplier mod p for every byte b: a product with a constant becomes one look-up."""
+    """Returns b * multiplier mod p for every byte b. A product with a constant becomes one look-up."""
     table = [0] * 256
     for bit in range(8):
         step = remainder_of_product(1 << bit, multiplier, p)
@@ -33,7 +33,7 @@ def byte_table(multiplier: int, p: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Fingerprints modulo one polynomial of degree 8 to 64 (a primitive one, if they are to be good)."""
+    """Computes fingerprints modulo one polynomial of degree 8 to 64. Use a primitive polynomial."""
 
     polynomial: int
     degree: int = field(init=False)
@@ -49,20 +49,20 @@ class Fingerprint:
         object.__setattr__(self, "_carry", byte_table(power_of_x(k, self.polynomial), self.polynomial))
 
     def window(self, data: bytes) -> int:
-        """The linear form: `data` mod p. Leading zero bytes do not count."""
+        """Returns the linear variant: `data` mod p. Leading zero bytes do not count."""
         return self._append(0, data)
 
     def fingerprint(self, data: bytes) -> int:
-        """The fingerprint proper: 1 before the data, k zero bits after it."""
+        """Returns the fingerprint proper: a 1 before the data, k zero bits after it."""
         return self.extend(self.empty, data)
 
     @property
     def empty(self) -> int:
-        """fingerprint(b""): x^k mod p."""
+        """The fingerprint of b"": x^k mod p."""
         return power_of_x(self.degree, self.polynomial)
 
     def extend(self, fingerprint: int, data: bytes) -> int:
-        """fingerprint(A + data) from fingerprint(A): one look-up a byte."""
+        """Returns fingerprint(A + data) from fingerprint(A), with one look-up per byte."""
         mask, shift = (1 << self.degree) - 1, self.degree - 8
         for byte in data:
             # (f + byte * x^shift) * x^8: the byte enters k bits above the end, where the zero bits follow it.
@@ -71,21 +71,21 @@ class Fingerprint:
         return fingerprint
 
     def concat(self, left: int, right: int, right_length: int) -> int:
-        """fingerprint(A + B) from those of A and B and B's length in bytes.
+        """Returns fingerprint(A + B) from both fingerprints and the length of B in bytes.
 
-        Both leading ones are shifted to x^(8|B|); B's own is the one to take out again.
+        Shifting moves both leading ones to x^(8|B|). The one of B is removed again.
         """
         shift = power_of_x(8 * right_length, self.polynomial)
         moved = remainder_of_product(left, shift, self.polynomial)
         return moved ^ right ^ remainder_of_product(self.empty, shift, self.polynomial)
 
     def from_window(self, window: int, length: int) -> int:
-        """fingerprint(A) from window(A) and A's length in bytes."""
+        """Returns fingerprint(A) from window(A) and the length of A in bytes."""
         one = power_of_x(8 * length, self.polynomial)
         return remainder_of_product(one ^ window, self.empty, self.polynomial)
 
     def sliding(self, width: int) -> SlidingWindow:
-        """A window over the last `width` bytes, all zero at first."""
+        """Returns a window over the last `width` bytes, all zero at first."""
         return SlidingWindow(self, width)
 
     def _append(self, window: int, data: bytes) -> int:
@@ -96,7 +96,7 @@ class Fingerprint:
 
 
 class SlidingWindow:
-    """window() of the last `width` bytes: two look-ups a byte, whatever the width."""
+    """The value of window() over the last `width` bytes, with two look-ups per byte for any width."""
 
     __slots__ = ("_bytes", "_fingerprint", "_leaving", "value")
 
@@ -110,7 +110,7 @@ class SlidingWindow:
         self.value = 0
 
     def slide(self, byte: int) -> int:
-        """Take one byte in, let the oldest out; returns the window's fingerprint."""
+        """Adds one byte, drops the oldest, and returns the window's fingerprint."""
         leaving = self._bytes[0]
         self._bytes.append(byte)
         self.value = self._fingerprint._append(self.value, bytes((byte,))) ^ self._leaving[leaving]

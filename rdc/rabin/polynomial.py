@@ -20,18 +20,18 @@ __all__ = [
     "remainder_of_product",
 ]
 
-# 2^64 - 1 is the only order wanted past the reach of trial division.
+# 2^64 - 1 is the only order needed beyond the reach of trial division.
 _FACTORS_OF_MERSENNE_64 = (3, 5, 17, 257, 641, 65537, 6700417)
 _TRIAL_DEGREE = 40  # trial division of 2^40 - 1 takes 2^20 steps at worst
 
 
 def degree(polynomial: int) -> int:
-    """Degree of a polynomial; -1 for zero."""
+    """Returns the degree of a polynomial; -1 for zero."""
     return polynomial.bit_length() - 1
 
 
 def multiply(a: int, b: int) -> int:
-    """The product a * b, not reduced."""
+    """Returns the product a * b, not reduced."""
     product = 0
     while b:
         if b & 1:
@@ -42,7 +42,7 @@ def multiply(a: int, b: int) -> int:
 
 
 def remainder(a: int, p: int) -> int:
-    """a mod p. ValueError for p = 0."""
+    """Returns a mod p. ValueError for p = 0."""
     if p == 0:
         raise ValueError("division by the zero polynomial")
     k = degree(p)
@@ -52,12 +52,12 @@ def remainder(a: int, p: int) -> int:
 
 
 def remainder_of_product(a: int, b: int, p: int) -> int:
-    """a * b mod p."""
+    """Returns a * b mod p."""
     return remainder(multiply(a, b), p)
 
 
 def power_of_x(n: int, p: int) -> int:
-    """x^n mod p, by repeated squaring: O(log n) products."""
+    """Returns x^n mod p by repeated squaring: O(log n) products. ValueError for n < 0."""
     if n < 0:
         raise ValueError(f"x^{n} is no polynomial")
     result, square = remainder(1, p), remainder(2, p)
@@ -70,9 +70,10 @@ def power_of_x(n: int, p: int) -> int:
 
 
 def reflect(bits: int, width: int) -> int:
-    """`bits` in the opposite order: bit i becomes bit width - 1 - i.
+    """Returns `bits` in the opposite order: bit i becomes bit width - 1 - i.
 
-    The kernel stores x^(k-1) in the lowest bit: a little-endian word read then is a byte-wise read.
+    The kernel stores x^(k-1) in the lowest bit, so a little-endian word has its bytes in reading order.
+    ValueError for more than `width` bits.
     """
     if bits >> width:
         raise ValueError(f"{bits:#x} has more than {width} bits")
@@ -106,15 +107,15 @@ def _coprime(a: int, b: int) -> bool:
 
 
 def is_irreducible(p: int) -> bool:
-    """Whether no polynomials but 1 and p itself divide p.
+    """Returns whether only 1 and p itself divide p.
 
-    x^(2^i) - x is the product of all irreducible polynomials whose degrees divide i, so a common factor with
-    one of these, for i up to half of p's degree, is what a p that can be divided has, and mostly with an
-    early one (M. Ben-Or, "Probabilistic Algorithms in Finite Fields", 1981).
+    x^(2^i) - x is the product of all irreducible polynomials whose degrees divide i. So a reducible p has a
+    common factor with one of them for some i up to half of p's degree, mostly for a small i (M. Ben-Or,
+    "Probabilistic Algorithms in Finite Fields", 1981).
     """
     power = 2
     for _ in range(degree(p) // 2):
-        # A square's coefficients are the root's, each before a zero.
+        # The coefficients of a square are those of its root, with a zero before each.
         power = remainder(int(f"{power:b}", 4), p)
         if not _coprime(p, power ^ 2):
             return False
@@ -122,11 +123,11 @@ def is_irreducible(p: int) -> bool:
 
 
 def is_primitive(p: int) -> bool:
-    """Whether x generates every non-zero residue modulo p.
+    """Returns whether x generates every non-zero residue modulo p.
 
-    x^(2^k - 1) = 1 says that the order of x divides 2^k - 1; that no x^((2^k - 1)/q) is 1 says that it is no
-    proper divisor. An order of 2^k - 1 leaves no room for zero divisors, so p is irreducible as well.
-    ValueError for degrees other than 1 to 40 and 64, whose orders this module cannot factor.
+    If x^(2^k - 1) = 1, then the order of x divides 2^k - 1. If no x^((2^k - 1)/q) is 1, it is no proper
+    divisor. An order of 2^k - 1 leaves no room for zero divisors, so p is irreducible as well. ValueError for
+    degrees other than 1 to 40 and 64: this module cannot factor their orders.
     """
     k = degree(p)
     factors = _factors_of_order(k)
@@ -139,10 +140,10 @@ def is_primitive(p: int) -> bool:
 
 
 def random_primitive(k: int, random_bits: Callable[[int], int]) -> int:
-    """A uniformly random primitive polynomial of degree k.
+    """Returns a uniformly random primitive polynomial of degree k.
 
-    `random_bits(n)` returns n random bits as an integer, as `random.Random.getrandbits` does. About one
-    candidate in k is primitive, so about k are tried.
+    `random_bits(n)` returns n random bits as an integer, like `random.Random.getrandbits`. About one
+    candidate in k is primitive, so about k candidates are tried. ValueError as for `is_primitive`.
     """
     _factors_of_order(k)
     while True:

@@ -1,1 +1,1 @@
-"""What people and programs see of a job: lines on a terminal, JSON events."""
+"""Output of a job, for people and for programs: lines on a terminal, and JSON events."""

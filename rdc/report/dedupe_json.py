@@ -1,4 +1,4 @@
-"""A deduplication as JSON events, one a line."""
+"""A deduplication as JSON events, one per line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["DedupeJson"]
 
 
 class DedupeJson(JsonEvents):
-    """Takes the events of one run."""
+    """Receives the events of one run."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A deduplication as people read it: what was done on stdout, trouble and the last line on stderr."""
+"""A deduplication as text: results on stdout, problems and the summary on stderr."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DedupeStyle:
 
 
 class DedupeTerminal:
-    """Takes the events of one run; `data` writes to stdout, `talk` to stderr, both whole lines."""
+    """Receives the events of one run. `data` writes whole lines to stdout, `talk` to stderr."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class DedupeTerminal:
         self._trouble = Trouble(talk, bar, quiet=style.quiet)
 
     def start(self) -> None:
-        """Nothing to say before the first event."""
+        """Prints nothing before the first event."""
 
     def __call__(self, event: DedupeEvent, /) -> None:
         if isinstance(event, Instance):
@@ -68,7 +68,7 @@ class DedupeTerminal:
             self._talk(f"to undo it: rdc dedupe --undo {printable(journal)}\n")
 
     def fail(self, error: RdcError) -> None:
-        """Only the bar goes away: the command line prints the error for every verb alike."""
+        """Only removes the bar: the command line prints the error in the same way for every command."""
         self.close()
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ def instance_line(instance: Instance) -> str:
 
 
 def summary_line(report: DedupeReport, style: DedupeStyle) -> str:
-    """The last line of a run: what was won, or would be."""
+    """The last line of a run: bytes freed, or that a dry run would free."""
     files = counted(report.files, "file")
     if style.undo:
         line = f"{files} of {size_text(report.bytes)} {'would be' if style.dry_run else 'made'} separate"

@@ -1,4 +1,4 @@
-"""Identical files as JSON events, one a line."""
+"""Identical files as JSON events, one per line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ __all__ = ["DuplicatesJson"]
 
 
 class DuplicatesJson(JsonEvents):
-    """`group` besides the events of every verb."""
+    """Adds `group` to the events of every command. `start` names the directory that relative names refer
+    to."""
+
+    def start(self, directory: bytes | None = None) -> None:
+        """`directory`: an absolute path; None if it has no name any more."""
+        self.tell("start", **({} if directory is None else path_fields(directory, "cwd")))
 
     def group(self, group: DuplicateGroup) -> None:
         files = [_file(file) for file in group.files]

@@ -1,4 +1,4 @@
-"""Groups of identical files as lines for people, as names for programs, and as a table."""
+"""Groups of identical files as lines of text, as names for programs, and as a CSV table."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rdc.report.sizes import counted, size_text
 __all__ = ["CSV_HEAD", "csv_lines", "summary_text", "text_lines"]
 
 CSV_HEAD = "group,file,size,path,path_b64\n"
-"""Names of the columns; columns may be added behind them."""
+"""Names of the columns. New columns may be added at the end."""
 
 
 def text_lines(group: DuplicateGroup) -> str:
-    """A file a line; its other names follow it, indented behind an equals sign."""
+    """One file per line. Its other names follow, indented after an equals sign."""
     lines = []
     for file in group.files:
         lines.append(printable(file.path))
@@ -25,9 +25,9 @@ def text_lines(group: DuplicateGroup) -> str:
 
 
 def csv_lines(number: int, group: DuplicateGroup) -> Iterator[str]:
-    """A name a row; names with one `file` number are names of one file.
+    """One name per row. Rows with the same `file` number are names of one file.
 
-    A name that is no plain text has escapes in `path` and its bytes in `path_b64`.
+    A name that is not plain text has escapes in `path` and its bytes in `path_b64`.
     """
     for place, file in enumerate(group.files, 1):
         for name in (file.path, *file.links):

@@ -1,4 +1,4 @@
-"""What `rdc index` tells people: trouble as it comes, a bar, and the counts at the end."""
+"""Output of `rdc index` on a terminal: problems, a bar, and the counts at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["IndexTerminal"]
 
 
 class IndexTerminal:
-    """Counts and shows; `talk` writes whole lines to stderr."""
+    """Counts and displays. `talk` writes whole lines to stderr."""
 
     def __init__(self, talk: Callable[[str], None], bar: ProgressBar | ProgressLines | None) -> None:
         self._trouble = Trouble(talk, bar)

@@ -1,4 +1,4 @@
-"""Names in the forms that programs read: ended by NUL, and as two columns of a table."""
+"""File names for programs: ended by NUL, or as two columns of a table."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["csv_name", "null_names", "plain_text"]
 
 
 def null_names(names: Iterable[bytes]) -> bytes:
-    """The bytes of each name followed by NUL; then an empty name, which ends the group."""
+    """The bytes of each name followed by NUL. An empty name ends the group."""
     return b"\0".join([*names, b"", b""])
 
 
 def csv_name(name: bytes) -> str:
-    """Two cells: the name as quoted text, and its bytes in base64 where that is not the name: it has escapes,
-    or a sign before what begins like a formula."""
+    """Two cells: the name as quoted text, and its bytes in base64 if the text differs from the name. It
+    differs if it has escapes or the prefix that `plain_text` adds."""
     shown = plain_text(printable(name))
     exact = "" if shown.encode("utf-8") == name else base64.b64encode(name).decode("ascii")
     quoted = shown.replace('"', '""')
@@ -25,5 +25,8 @@ def csv_name(name: bytes) -> str:
 
 
 def plain_text(text: str) -> str:
-    """`text` as a cell. A spreadsheet runs what begins like a formula, and file names are anybody's."""
-    return f"'{text}" if text[:1] in {"=", "+", "-", "@"} else text
+    """`text` as a cell that a spreadsheet does not execute. File names may begin like a formula.
+
+    Such text gets a prefix, and so does text that begins with the prefix, so that the cell can be decoded.
+    """
+    return f"'{text}" if text[:1] in {"=", "+", "-", "@", "'"} else text

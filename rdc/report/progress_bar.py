@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, drawn by rich, which is loaded when the first bar appears and not before."""
+"""A progress bar on a terminal, drawn by rich. rich is imported when the first bar appears."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 __all__ = ["REFRESH_INTERVAL", "SHOW_AFTER", "ProgressBar"]
 
 SHOW_AFTER = 0.5
-"""Seconds of work before a bar appears: one that flashes by tells nobody anything."""
+"""Seconds of work before a bar appears. A bar that vanishes at once tells nothing."""
 
 BAR_WIDTH = 50
-"""Columns from which on there is room for a bar that shows more than the figures."""
+"""Columns from which there is room for a bar beside the figures."""
 
 TIME_WIDTH = 42
 """Columns for `transferring 999.9 MB of 999.9 GB 0:00:00`."""
 
 REFRESH_INTERVAL = 0.1
-"""Seconds between redraws, as events arrive; no thread draws behind the job's back."""
+"""Seconds between redraws. Events trigger them; there is no drawing thread."""
 
 
 class ProgressBar:
-    """Shows the standing of one job on `stream` until close(), which wipes it; what follows later draws it
-    anew."""
+    """Shows the progress of one job on `stream` until close(), which removes it. A later event draws it
+    again."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class ProgressBar:
         color: bool,
         width: int | None = None,
     ) -> None:
-        """`clock` gives seconds; `width` in columns, None: the terminal's."""
+        """`clock` returns seconds. `width` in columns; None: the terminal's."""
         self._stream = stream
         self._clock = clock
         self._color = color
@@ -62,7 +62,7 @@ class ProgressBar:
         self._show(self._progress, self._track.standing)
 
     def line(self, text: str) -> bool:
-        """Print `text` above the bar; False where there is no bar and the caller prints it."""
+        """Prints `text` above the bar. Returns False if there is no bar; the caller then prints it."""
         if self._progress is None:
             return False
         self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -95,7 +95,7 @@ class ProgressBar:
             color_system="standard" if self._color else None,
             width=self._width,
         )
-        # The figures say most; they are not to be cut off for the sake of the others.
+        # The figures matter most and must not be cut off to make room for the rest.
         columns: list[ProgressColumn] = [
             TextColumn("{task.description}"),
             TextColumn("{task.fields[detail]}"),

@@ -1,4 +1,4 @@
-"""Progress as plain lines, for a log or a terminal that names scroll over."""
+"""Progress as plain lines, for a log or for a terminal that also lists names."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LINE_INTERVAL = 1.0
 
 
 class ProgressLines:
-    """Writes a line a second at most, and one when a phase with a known end reaches it."""
+    """Writes at most one line per second, and one when a phase with a known total reaches it."""
 
     def __init__(self, talk: Callable[[str], None], clock: Callable[[], float]) -> None:
-        """`talk` takes whole lines; `clock` gives seconds that never go back."""
+        """`talk` takes whole lines. `clock` returns seconds and never goes back."""
         self._talk = talk
         self._clock = clock
         self._track = ProgressTrack()
@@ -49,8 +49,8 @@ class ProgressLines:
         self._talk(text + "\n")
 
     def line(self, text: str) -> bool:
-        """There is nothing to print around: the caller prints `text`."""
+        """Does nothing: the caller prints `text`."""
         return False
 
     def close(self) -> None:
-        """Nothing is left on a terminal."""
+        """Does nothing: there is nothing to remove from a terminal."""

@@ -1,4 +1,4 @@
-"""How far a job is, as a value that only grows: the plan gives the total, events can only add to it."""
+"""ProgressTrack: the progress of a job as a value that only grows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ PHASES = {
     "read": "reading",
     "share": "sharing",
 }
-"""In their order, and as a user reads them. A scan has "read" and no other."""
+"""Phases in order, with the words shown to users. A scan has only "read"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One moment of a job."""
+    """The progress at one moment."""
 
     phase: str
     done: int
@@ -33,10 +33,10 @@ _ORDER = {phase: order for order, phase in enumerate(PHASES)}
 
 
 class ProgressTrack:
-    """Follows the events of one job. Phases come in order, and a late event of an earlier phase is dropped.
+    """Follows the events of one job. Phases come in order; a late event of an earlier phase is ignored.
 
-    Files are transferred while others are still compared. Comparing is shown until it is through, where its
-    end is known, since nobody can tell before how much there is to transfer.
+    Files are transferred while others are still compared. The comparison is shown until it ends, if its total
+    is known, because only then is the total of the transfer known.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class ProgressTrack:
         if isinstance(event, PlanKnown):
             if self._plan is None:
                 self._plan = event
-                # A first copy transfers while it still compares: the plan then only adds the total.
+                # A first copy transfers while it still compares; the plan then only adds the total.
                 self._advance("transfer", 0, None)
         elif isinstance(event, Progressed):
             self._advance(event.phase, event.done, event.total)
@@ -78,19 +78,19 @@ class ProgressTrack:
         total = self._total(standing, None)
         return standing if total is None else Standing(standing.phase, min(standing.done, total), total)
 
-    def _total(self, before: Standing, told: int | None) -> int | None:
-        """The first that was told, so that files that grow meanwhile cannot move the bar back."""
+    def _total(self, before: Standing, announced: int | None) -> int | None:
+        """The first total announced, so that growing files cannot move the bar back."""
         if before.total is not None:
             return before.total
         if before.phase in ("compare", "read", "share"):
-            return told
+            return announced
         if self._plan is None:
             return None
         return self._plan.bytes if before.phase == "transfer" else self._plan.deletes
 
 
 def detail_text(standing: Standing) -> str:
-    """How much of how much: `1.2 GB of 3.4 GB`, `7 of 9`."""
+    """Done and total: `1.2 GB of 3.4 GB`, `7 of 9`."""
     text = f"{standing.done:,}" if standing.phase == "delete" else size_text(standing.done)
     if standing.total is None:
         return text

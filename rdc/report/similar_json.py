@@ -1,4 +1,4 @@
-"""Similar files and folders as JSON events, one a line, in the form of those of identical files."""
+"""Similar files and folders as JSON events, one per line, in the form of the events of identical files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["SimilarJson"]
 
 
 class SimilarJson(JsonEvents):
-    """`group`, `match` and `folders` besides the events of every verb."""
+    """Adds `group`, `match` and `folders` to the events of every command."""
 
     def group(self, group: SimilarGroup) -> None:
         self.queue("group", {"bytes": group.bytes, "files": [_file(file) for file in group.files]})

@@ -1,4 +1,4 @@
-"""Similar files and folders as lines for people, as names for programs, and as tables."""
+"""Similar files and folders as lines of text, as names for programs, and as CSV tables."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ __all__ = [
 
 FILES_HEAD = "group,similarity,contained,size,path,path_b64,like,like_b64\n"
 FOLDERS_HEAD = "overlap,shared,first_bytes,second_bytes,first,first_b64,second,second_b64\n"
-"""Names of the columns; columns may be added behind them."""
+"""Names of the columns. New columns may be added at the end."""
 
 
 def files_text(files: Iterable[SimilarFile]) -> str:
-    """A file a line: resemblance in per cent, size, name; copies follow, indented behind an equals sign."""
+    """One file per line: resemblance in per cent, size, name. Copies follow, indented after an equals
+    sign."""
     lines = []
     for file in files:
         lines.append(f"{_percent(file.similarity)}  {size_text(file.size):>9}  {printable(file.path)}")
@@ -34,7 +35,7 @@ def files_text(files: Iterable[SimilarFile]) -> str:
 
 
 def folders_text(pair: SimilarFolders) -> str:
-    """Overlap and shared bytes, then each folder with its size."""
+    """Overlap and shared bytes, then both folders with their sizes."""
     return (
         f"{_percent(pair.overlap)}  {size_text(pair.shared):>9}\n"
         f"{size_text(pair.first_bytes):>17}  {printable(pair.first)}\n"
@@ -43,7 +44,7 @@ def folders_text(pair: SimilarFolders) -> str:
 
 
 def file_rows(number: int, group: SimilarGroup) -> Iterator[str]:
-    """A file a row, copies with the resemblance of the file that they equal."""
+    """One file per row. A copy has the resemblance of the file that it equals."""
     for file in group.files:
         for path in (file.path, *file.copies):
             like = csv_name(file.like)
@@ -71,5 +72,5 @@ def summary_text(summary: SimilarSummary) -> str:
 
 
 def _percent(part: float) -> str:
-    # 100 % is said of nothing that differs.
+    # Files that differ are never shown with 100 %.
     return f"{min(part * 100, 99.9 if part < 1 else 100.0):5.1f}"

@@ -1,4 +1,4 @@
-"""Sizes and counts as people read them."""
+"""Sizes, counts and durations as text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def size_text(count: int) -> str:
 
 
 def exact_text(count: int) -> str:
-    """`count` bytes to the last one: `1,234,567 bytes`."""
+    """The exact number of bytes: `1,234,567 bytes`."""
     return f"{count:,} byte" if count == 1 else f"{count:,} bytes"
 
 

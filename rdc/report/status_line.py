@@ -1,4 +1,4 @@
-"""One line at the bottom of a terminal that is drawn anew as things change, whatever its width becomes."""
+"""StatusLine: one line at the bottom of a terminal that is redrawn, also when the window's width changes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def columns(text: str) -> int:
 
 
 def fitted(parts: Sequence[str], width: int) -> str:
-    """The first of `parts`, and of the others those before the first that has no room, joined by two blanks;
-    cut where even the first has none."""
+    """Joins parts by two blanks. The first part is always taken, cut if it is too long. The others are taken
+    up to the first that has no room."""
     text = parts[0]
     for part in parts[1:]:
         if columns(text) + 2 + columns(part) > width:
@@ -45,12 +45,13 @@ def fitted(parts: Sequence[str], width: int) -> str:
 
 
 class StatusLine:
-    """On `stream`, until close(), which wipes it. Follows the window's size while it is open."""
+    """Shows a line on `stream` until close(), which removes it. It follows the window's size while it is
+    open."""
 
     def __init__(
         self, stream: TextIO, *, color: bool, size: Callable[[], int] | None = None, encoding: str = ""
     ) -> None:
-        """`size`: columns of the terminal; None: asks it."""
+        """`size`: columns of the terminal; None: ask it."""
         self._stream = stream
         self._color = color
         self._size = size or self._ask
@@ -58,20 +59,20 @@ class StatusLine:
         self._parts: Sequence[str] = ()
         self._good = True
         self._drawn = 0
-        """Columns that the line takes on the screen; 0: none is there."""
+        """Columns of the line on the screen; 0 if there is none."""
         self._busy = False
         self._resized = False
         self._before: Callable[[int, FrameType | None], object] | int | None = None
         self._listening = False
 
     def show(self, parts: Sequence[str], *, good: bool = True) -> None:
-        """`parts`: printable, the most important first. `good`: nothing is wrong."""
+        """`parts`: printable text, the most important first. `good`: whether nothing is wrong."""
         self._parts, self._good = parts, good
         self._listen()
         self._write(self._wipe() + self._draw())
 
     def line(self, text: str) -> bool:
-        """Print `text` above; False where nothing is shown yet and the caller prints it."""
+        """Prints `text` above the line. Returns False if no line is shown; the caller then prints it."""
         if not self._drawn:
             return False
         self._write(self._wipe() + text + "\n" + self._draw())
@@ -85,15 +86,15 @@ class StatusLine:
             signal.signal(signal.SIGWINCH, self._before or signal.SIG_DFL)
 
     def _wipe(self) -> str:
-        """Takes the line away, and leaves the cursor where it began: a terminal that became narrower has
-        broken it into several."""
+        """Removes the line and moves the cursor to its start. A terminal that became narrower has wrapped it
+        into several lines."""
         rows = -(-self._drawn // max(1, self._size())) if self._drawn else 1
         self._drawn = 0
         up = f"\x1b[{rows - 1}A" if rows > 1 else ""
         return f"\r{up}\x1b[J"
 
     def _draw(self) -> str:
-        # One column less: a line that fills its row would leave the cursor in the next one on some terminals.
+        # One column less: on some terminals, a full row would move the cursor to the next one.
         text = fitted(self._parts, self._size() - 1)
         text = text.encode(self._encoding, "replace").decode(self._encoding)
         self._drawn = columns(text)
@@ -108,7 +109,7 @@ class StatusLine:
             self._stream.write(text)
             self._stream.flush()
         except OSError:
-            pass  # nobody looks any more
+            pass  # the terminal is gone
         finally:
             self._busy = False
         if self._resized:
@@ -131,7 +132,7 @@ class StatusLine:
         self._listening = True
 
     def _on_resize(self, _number: int, _frame: FrameType | None) -> None:
-        # It may break into a write: streams cannot be written to twice at a time.
+        # A signal may interrupt a write, and a stream cannot be written to while it is being written to.
         if self._busy:
             self._resized = True
         elif self._drawn:

@@ -1,4 +1,4 @@
-"""A sync as JSON events, one a line."""
+"""A sync as JSON events, one per line."""
 
 from __future__ import annotations
 

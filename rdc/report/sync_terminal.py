@@ -1,4 +1,4 @@
-"""A sync as people read it: names as rsync prints them on stdout, trouble and the last line on stderr."""
+"""A sync as text: names as rsync prints them on stdout, problems and the summary on stderr."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ __all__ = ["SyncTerminal", "TerminalStyle", "item_line", "name_line", "stats_blo
 
 @dataclass(frozen=True, slots=True)
 class TerminalStyle:
-    """What of a sync is shown."""
+    """Selects what is shown of a sync."""
 
     names: bool = False
     """-v: the name of each changed entry."""
     itemize: bool = False
-    """-i: the same with rsync's 11-character code."""
+    """-i: rsync's 11-character code and the name of each changed entry."""
     stats: bool = False
     human: bool = False
     """-h: rounded sizes in the statistics instead of exact ones."""
     quiet: bool = False
-    """Nothing but errors."""
+    """Errors only."""
     dry_run: bool = False
     progress: bool = False
-    """--progress: always, and as lines where no bar can be drawn."""
+    """--progress: always shown, as lines where no bar can be drawn."""
 
 
 class SyncTerminal:
-    """A Reporter for people; the bar is there only where stderr is a terminal that no names scroll over."""
+    """A Reporter for terminals. A bar is shown only if stderr is a terminal and no names are listed on it."""
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class SyncTerminal:
         talk: Callable[[str], None],
         bar: ProgressBar | ProgressLines | None = None,
     ) -> None:
-        """`data` writes to stdout, `talk` to stderr; both are given whole lines."""
+        """`data` writes whole lines to stdout, `talk` to stderr."""
         self._style = style
         self._data = data
         self._talk = talk
         self._trouble = Trouble(talk, bar, quiet=style.quiet)
 
     def start(self) -> None:
-        """Nothing to say before the first event."""
+        """Prints nothing before the first event."""
 
     def __call__(self, event: Event, /) -> None:
         self._trouble(event)
@@ -70,7 +70,7 @@ class SyncTerminal:
         self._talk(summary_line(report, dry_run=self._style.dry_run) + "\n")
 
     def fail(self, error: RdcError) -> None:
-        """Only the bar goes away: the command line prints the error for every verb alike."""
+        """Only removes the bar: the command line prints the error in the same way for every command."""
         self.close()
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ def item_line(event: ItemChanged) -> str:
 
 
 def name_line(event: ItemChanged) -> str | None:
-    """The line of -v, or None: as in rsync, a file whose metadata alone changed is shown only by -i."""
+    """The line of -v. None for a file whose metadata alone changed: as in rsync, only -i shows it."""
     if event.change.startswith("*deleting"):
         return f"deleting {_name(event)}"
     if event.change[:1] == "." and event.change[1:2] != "d":
@@ -107,7 +107,7 @@ def _name(event: ItemChanged) -> str:
 
 
 def summary_line(report: SyncReport, *, dry_run: bool = False) -> str:
-    """The last line of a run: what it cost, what it saved, and whether it is to be trusted."""
+    """The last line of a run: bytes and round trips, savings, and whether it was complete."""
     line = (
         f"sent {size_text(report.bytes_sent)}, received {size_text(report.bytes_received)}, "
         f"reused {size_text(report.reused_bytes)} in {counted(report.round_trips, 'round trip')}"
@@ -121,7 +121,7 @@ def summary_line(report: SyncReport, *, dry_run: bool = False) -> str:
 
 
 def stats_block(report: SyncReport, *, human: bool) -> str:
-    """The lines of --stats, each `label: value`; then the cost of each kind of message, dearest first."""
+    """The lines of --stats, each `label: value`, then the bytes of each kind of message, largest first."""
     size = size_text if human else exact_text
     rows = [
         ("Files in the source", f"{report.files:,}"),

@@ -1,4 +1,4 @@
-"""A watch as JSON events, one a line: those of a sync, and one for each turn and each trouble."""
+"""A watch as JSON events, one per line: those of a sync, and one per turn and per problem."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["WatchJson"]
 
 
 class WatchJson:
-    """`start` comes first, `finish` or `fail` last; every event but `item` is written out at once, an item
-    with the turn that it belongs to."""
+    """`start` comes first, `finish` or `fail` last. Every event is written at once, except `item`, which is
+    written with its turn."""
 
     def __init__(
         self, write: Callable[[str], None], flush: Callable[[], None], clock: Callable[[], float]
     ) -> None:
-        """`clock` gives seconds that never go back."""
+        """`clock` returns seconds and never goes back."""
         self._sync = SyncJson(write, flush, clock)
 
     def start(self) -> None:
@@ -66,4 +66,4 @@ class WatchJson:
         self._sync.fail(error)
 
     def close(self) -> None:
-        """Nothing is left on a terminal."""
+        """Does nothing: there is nothing to remove from a terminal."""

@@ -1,11 +1,11 @@
-"""A watch as people read it: one status line where it can be redrawn, a line for each trouble everywhere."""
+"""A watch as text: a status line where one can be redrawn, and a line per problem."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-from rdc.errors import RdcError, printable
+from rdc.errors import RdcError, one_line
 from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchEvent, WatchReport
 from rdc.progress import Event, Progressed
 from rdc.report.progress_track import Standing, standing_text
@@ -20,11 +20,11 @@ SHOW_AFTER = 0.5
 """Seconds of a turn after which its progress is shown."""
 
 REFRESH_SECONDS = 0.1
-"""Between two redraws for progress."""
+"""Seconds between two redraws for progress."""
 
 
 class WatchTerminal:
-    """`status` is None where nothing can be redrawn."""
+    """`status` is None if no line can be redrawn."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class WatchTerminal:
         clock: Callable[[], float] = time.monotonic,
         time_of_day: Callable[[], str] = lambda: time.strftime("%H:%M:%S"),
     ) -> None:
-        """`data` writes to stdout, `flush` pushes that out, `talk` writes to stderr; all take whole lines.
+        """`data` writes to stdout, `flush` flushes stdout, `talk` writes to stderr. All take whole lines.
         `clock`: seconds that never go back."""
         self._style = style
         self._flush = flush
@@ -48,15 +48,15 @@ class WatchTerminal:
         self._sync = SyncTerminal(style, data, self._say)
         self._turns = self._changed = self._deleted = self._sent = self._received = 0
         self._trouble: str | None = None
-        """What was said last of why the watch does not go on; None: it does."""
+        """The last problem printed that stops the watch; None while it runs."""
         self._standing: tuple[str, ...] = ("resumed",)
-        """How things stood when a turn ended last."""
+        """The status at the end of the last turn."""
         self._began: float | None = None
-        """When the progress of this turn was told of first."""
+        """Time of this turn's first progress event."""
         self._drawn = 0.0
 
     def start(self) -> None:
-        """Nothing to say before the first event."""
+        """Prints nothing before the first event."""
 
     def report(self, event: Event) -> None:
         self._sync(event)
@@ -75,7 +75,7 @@ class WatchTerminal:
         else:
             line = trouble_line(event)
             if line != self._trouble:
-                # A far side that is away for a night is not news once a minute.
+                # A far side that is away for a night is reported once, not every minute.
                 self._trouble = line
                 self._say(f"rdc: {line}\n")
             later = f"next try in {event.seconds:g} s" if isinstance(event, Disconnected) else ""
@@ -91,7 +91,7 @@ class WatchTerminal:
             )
 
     def fail(self, error: RdcError) -> None:
-        """Only the line goes away: the command line prints the error for every verb alike."""
+        """Only removes the line: the command line prints the error in the same way for every command."""
         self.close()
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class WatchTerminal:
         self._show(*self._standing, good=True)
 
     def _progress(self, status: StatusLine, event: Progressed) -> None:
-        """Of a turn that takes its time."""
+        """Shows the progress of a turn that takes longer than SHOW_AFTER."""
         now = self._clock()
         if self._began is None:
             self._began = now
@@ -138,8 +138,8 @@ class WatchTerminal:
 
 
 def trouble_line(event: Halted | Limited | Disconnected) -> str:
-    """What keeps a watch from its work."""
-    reason = printable(event.reason)
+    """Describes what keeps a watch from working."""
+    reason = one_line(event.reason)
     if isinstance(event, Halted):
         return f"halted: {reason}"
     if isinstance(event, Limited):

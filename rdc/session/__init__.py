@@ -1,1 +1,1 @@
-"""Sync conversations as generators, the driver that has them done, the rebuilding of files: SESSION.md."""
+"""Conversations of a sync, the driver that runs them, and the rebuilding of files. See ARCHITECTURE.md."""

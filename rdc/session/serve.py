@@ -1,63 +1,85 @@
-"""The answering side of a session: takes the role that the dialler asks for, on a tree of this machine."""
+"""The answering side of a session: takes the role that the dialler asks for."""
 
 from __future__ import annotations
 
 import os
 
-from rdc import __version__
 from rdc.catalog.location import user_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError, printable
-from rdc.protocol.connection import Connection
-from rdc.protocol.messages import PROTOCOL_VERSION, Describe, Follow, Hello, Open, Opened, Role, Watch
+from rdc.protocol.messages.registry import (
+    PROTOCOL_VERSION,
+    Describe,
+    Follow,
+    Hello,
+    Open,
+    Opened,
+    Role,
+    Watch,
+)
+from rdc.protocol.rules.connection import Connection
 from rdc.records import dataclass
-from rdc.session.announcement import announced
-from rdc.session.commands import Pace, Receive, Send
-from rdc.session.news import News
-from rdc.session.place import ANYWHERE, asked_attributes, keeps, open_destination, wants_listing
+from rdc.session.runtime.commands import Pace, Receive, Send
+from rdc.session.runtime.entries_memory import entries_memory
+from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.trees.announced_entries import announced
+from rdc.session.trees.destination_place import (
+    ANYWHERE,
+    asked_attributes,
+    keeps,
+    open_destination,
+    wants_listing,
+)
 from rdc.tree.filters import FilterList
+from rdc.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
+    from rdc.catalog.store import SignatureStore
     from rdc.chunking.params import ChunkParams
     from rdc.model.sync import SyncOptions
-    from rdc.session.commands import Conversation
-    from rdc.session.place import Site
+    from rdc.session.runtime.commands import Conversation
+    from rdc.session.trees.destination_place import Site
 
-__all__ = ["Admitted", "FollowedTree", "Following", "answer", "greeting", "serve_stdio"]
+__all__ = ["Admission", "Admitted", "FollowedTree", "Following", "answer", "greeting", "serve_stdio"]
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What this side makes of an Open."""
+    """What this side grants to an Open."""
 
     site: Site
     path: bytes
-    """In `site`."""
+    """Relative to `site`."""
     options: SyncOptions
 
 
+Admission: TypeAlias = "Callable[[Open], Admitted]"
+"""Decides what an Open may have. It refuses with an RdcError, which goes to the far side."""
+
+
 def _as_asked(open_: Open) -> Admitted:
-    """Whoever may start a process here may do what that process's user may."""
+    """Grants everything: a peer that can start this process may do what the process's user may."""
     return Admitted(ANYWHERE, open_.path or b".", open_.options)
 
 
 def greeting(params: ChunkParams) -> Hello:
+    """The first message of each side."""
     return Hello(PROTOCOL_VERSION, f"rdc {__version__}", params.id)
 
 
 @dataclass(frozen=True, slots=True)
 class FollowedTree:
-    """What a far side wants to have followed."""
+    """The tree that a far side asks to follow."""
 
     site: Site
     path: bytes
-    """In `site`."""
+    """Relative to `site`."""
     name: str
-    """As the far side knows it."""
+    """The path as the far side gave it, printable."""
     options: SyncOptions
     secret: bytes
     signer: FileSigner
@@ -65,85 +87,96 @@ class FollowedTree:
 
 
 Following: TypeAlias = "Callable[[FollowedTree], Conversation[None]]"
-"""The rest of a session whose far side said Follow."""
+"""Continues a session whose far side sent Follow."""
 
 
 def answer(
     signer: FileSigner,
-    admit: Callable[[Open], Admitted] = _as_asked,
+    admit: Admission = _as_asked,
     following: Following | None = None,
 ) -> Conversation[None]:
-    """The conversation of the side that was dialled, whatever its role will be.
+    """The conversation of the side that was dialled; the dialler chooses its role.
 
-    `admit` decides what an Open may have; the RdcError that it raises is told to the far side. `following`:
-    what follows a tree; None where nothing can.
+    `following`: follows a tree; None if this platform cannot. Raises ProtocolError for an unexpected message.
     """
+    open_, round_ = yield from _receive_open()
+    admitted = admit(open_)
+    yield Pace(admitted.options.bandwidth, admitted.options.timeout)
+    filters = FilterList(admitted.options.rules)
+    if open_.role is Role.SOURCE:
+        yield from _answer_as_source(admitted, open_, filters, signer, following, round_)
+    else:
+        yield from _answer_as_destination(admitted, open_, filters, signer, round_)
+
+
+def _receive_open() -> Conversation[tuple[Open, int]]:
+    """The dialler's Open and the round of the answer to it."""
     received = yield Receive()
     if received is not None and isinstance(received.message, Hello):
-        # Not in one process, where nobody has to be greeted.
+        # Two halves in one process exchange no Hello.
         received = yield Receive()
     if received is None or not isinstance(received.message, Open):
         raise ProtocolError("expected Open")
-    open_, round_ = received.message, received.round + 1
-    admitted = admit(open_)
-    site, path, options = admitted.site, admitted.path, admitted.options
-    yield Pace(options.bandwidth, options.timeout)
-    filters = FilterList(options.rules)
-    news = News(None, items=options.items)
-    if open_.role is Role.SOURCE:
-        from rdc.session.source import Source
-        from rdc.session.source_tree import SourceTree
+    return received.message, received.round + 1
 
-        tree = SourceTree.open(path, site)
-        try:
-            yield Send(Opened(), round_)
-            received = yield Receive()
-            if received is not None and not isinstance(received.message, Follow):
-                boundary = tree.boundary(options)
-                half_ = Source(
-                    tree,
-                    filters,
-                    open_.secret,
-                    signer,
-                    news,
-                    boundary=boundary,
-                    hard_links=options.hard_links,
-                    kinds=asked_attributes(options),
-                )
-                yield from half_.run(received)
-                return
-        finally:
-            tree.root.release()
-        if received is None or not isinstance(received.message, Follow):
-            raise ProtocolError("expected Describe or Follow")
-        if following is None:
-            raise RdcError(
-                "this side cannot follow a directory: that needs Linux's inotify", code=ExitCode.USAGE
+
+def _answer_as_source(
+    admitted: Admitted,
+    open_: Open,
+    filters: FilterList,
+    signer: FileSigner,
+    following: Following | None,
+    round_: int,
+) -> Conversation[None]:
+    """Sends a tree of this machine, or follows it if the dialler asks for that."""
+    from rdc.session.source.conversation import Source
+    from rdc.session.trees.source_tree import SourceTree
+
+    site, path, options = admitted.site, admitted.path, admitted.options
+    tree = SourceTree.open(path, site)
+    try:
+        yield Send(Opened(), round_)
+        received = yield Receive()
+        if received is not None and not isinstance(received.message, Follow):
+            half = Source(
+                tree,
+                filters,
+                open_.secret,
+                signer,
+                EventRelay(None, items=options.items),
+                boundary=tree.boundary(options),
+                hard_links=options.hard_links,
+                kinds=asked_attributes(options),
             )
-        name = printable(open_.path)
-        yield from following(FollowedTree(site, path, name, options, open_.secret, signer, received.message))
-        return
+            yield from half.run(received)
+            return
+    finally:
+        tree.root.release()
+    if received is None or not isinstance(received.message, Follow):
+        raise ProtocolError("expected Describe or Follow")
+    if following is None:
+        raise RdcError("this side cannot follow a directory: that needs Linux's inotify", code=ExitCode.USAGE)
+    name = printable(open_.path)
+    yield from following(FollowedTree(site, path, name, options, open_.secret, signer, received.message))
+
+
+def _answer_as_destination(
+    admitted: Admitted, open_: Open, filters: FilterList, signer: FileSigner, round_: int
+) -> Conversation[None]:
+    """Brings a tree of this machine up to date, once or for as long as the dialler watches its source."""
+    site, path, options = admitted.site, admitted.path, admitted.options
     whole, kept = wants_listing(path, options, site), keeps(path, options, site)
     yield Send(Opened(), round_)
     yield Send(Describe(whole, kept), round_)
     received = yield Receive()
     if received is not None and isinstance(received.message, Watch):
-        from rdc.session.standing import Standing
+        from rdc.session.destination.following import LiveDestination
 
-        standing = Standing(
-            path,
-            site,
-            options,
-            filters,
-            open_.secret,
-            signer,
-            whole=whole,
-            kept=kept,
-        )
-        yield from standing.run(received.message)
+        live = LiveDestination(path, site, options, filters, open_.secret, signer, whole=whole, kept=kept)
+        yield from live.run(received.message)
         return
     start, round_ = announced(received, None)
-    from rdc.session.destination import Destination
+    from rdc.session.destination.conversation import Destination
 
     place = open_destination(path, start, options, site)
     try:
@@ -154,7 +187,7 @@ def answer(
             filters,
             open_.secret,
             signer,
-            news,
+            EventRelay(None, items=options.items),
             whole=whole,
             kept=kept,
             settlements=signer.catalog,
@@ -164,21 +197,38 @@ def answer(
         place.root.release()
 
 
-def serve_stdio(following: Following | None = None) -> ExitCode:
-    """Answers one session on stdin and stdout; the exit code is for the remote shell to pass on."""
-    from rdc.session.driver import run
+def serve_stdio(
+    following: Following | None = None,
+    admit: Admission | None = None,
+    max_memory: int | None = None,
+) -> ExitCode:
+    """Answers one session on stdin and stdout and returns the process's exit code.
+
+    `admit`: decides for a confined peer, as in `answer`; None for a peer that may do all that this process
+    may. A confined session has no catalog, because a catalog lies outside the served directory. `max_memory`:
+    bytes for the entries that the far side announces; None for a share of this machine's memory.
+    """
+    from rdc.session.runtime.driver import run
     from rdc.transport.stdio import StdioTransport
 
-    catalog = user_catalog(os.environ)
+    catalog: SignatureStore
+    if admit is None:
+        catalog = user_catalog(os.environ)
+    else:
+        from rdc.catalog.store import NoCatalog
+
+        catalog = NoCatalog()
     signer = FileSigner(catalog=catalog)
     transport = StdioTransport()
     try:
-        run(answer(signer, following=following), Connection(False, greeting(signer.params)), transport)
+        connection = Connection(False, greeting(signer.params))
+        connection.entries.limit = entries_memory(max_memory)
+        run(answer(signer, admit or _as_asked, following), connection, transport)
     except RdcError as error:
-        # The far side was told, and its user reads it there.
+        # The far side received the error and shows it to its user.
         return error.code
     except KeyboardInterrupt:
-        # A Ctrl-C that reaches both sides is answered by the one that was typed at.
+        # A Ctrl-C may reach both sides; the dialling side reports it.
         return ExitCode.INTERRUPTED
     finally:
         transport.close()

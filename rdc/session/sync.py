@@ -1,4 +1,4 @@
-"""`sync`: one run from a source to a destination, in this process or with an rdc on another host."""
+"""One run from a source to a destination: in this process, or with an rdc on another host."""
 
 from __future__ import annotations
 
@@ -21,14 +21,21 @@ from rdc.limits import DAEMON_TIMEOUT_SECONDS, EXPIRY_NOTICE_DAYS
 from rdc.model.location import DEFAULT_PORT, Location, RemoteShell, parse_location
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import Problem, silent
-from rdc.protocol.connection import Connection
-from rdc.protocol.messages import Describe, Hello, Open, Opened, Role
+from rdc.protocol.messages.registry import Describe, Hello, Open, Opened, Role
+from rdc.protocol.rules.connection import Connection
 from rdc.records import replace
-from rdc.session.announcement import announced, entry_of
-from rdc.session.commands import Pace, Receive, Send
-from rdc.session.news import News
-from rdc.session.place import asked_attributes, keeps, keeps_owner, open_destination, wants_listing
+from rdc.session.runtime.commands import Pace, Receive, Send
+from rdc.session.runtime.entries_memory import entries_memory
+from rdc.session.runtime.event_relay import EventRelay
 from rdc.session.serve import answer, greeting
+from rdc.session.trees.announced_entries import announced, entry_of
+from rdc.session.trees.destination_place import (
+    asked_attributes,
+    keeps,
+    keeps_owner,
+    open_destination,
+    wants_listing,
+)
 from rdc.tree.filters import FilterList
 from rdc.typed import TypeVar
 
@@ -38,10 +45,10 @@ if TYPE_CHECKING:
 
     from rdc.catalog.store import SignatureStore
     from rdc.progress import Reporter
-    from rdc.protocol.messages import Done
-    from rdc.session.commands import Conversation
-    from rdc.session.local import LocalLink
-    from rdc.session.source_tree import SourceTree
+    from rdc.protocol.messages.registry import Done
+    from rdc.session.runtime.commands import Conversation
+    from rdc.session.runtime.in_process import InProcessLink
+    from rdc.session.trees.source_tree import SourceTree
     from rdc.transport.base import Transport
     from rdc.transport.stdio import ChildTransport
     from rdc.transport.tls import TlsTransport
@@ -51,7 +58,7 @@ __all__ = ["explained_end", "sync"]
 W = TypeVar("W", bound="Transport")
 
 SECRET_BYTES = 16
-# rsync's order of precedence: what could not be copied outweighs what went away by itself.
+# As in rsync: exit code 23 (not copied) outweighs 24 (vanished).
 PRECEDENCE = (ExitCode.PARTIAL, ExitCode.VANISHED, ExitCode.MAX_DELETE)
 
 
@@ -65,16 +72,17 @@ def sync(
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
     keys: str | os.PathLike[str] | None = None,
 ) -> SyncReport:
-    """Brings `destination` up to `source`, as `rdc sync` does.
+    """Makes `destination` equal to `source`, as `rdc sync` does.
 
-    Strings are read as on the command line, where "src/" is what the directory src has and "src" the
-    directory itself. A pathlib.Path is a path of this machine and never ends with a slash.
+    A string is read as on the command line: "src/" means the contents of the directory src, "src" the
+    directory itself. A pathlib.Path is a local path and never ends with a slash.
 
-    Problems with single files go to `reporter` and into the report's exit code. Raises RdcError when the run
-    as a whole cannot go on; every path at the destination is then as it was, or as it was to become.
-    `catalog`: where signatures of local files are remembered: by default where RDC_CATALOG says or in the
-    user's cache directory; None for nowhere. One that is passed in is flushed and stays open.
-    `keys`: the key directory for rdc://; None for RDC_KEYS or the user's own.
+    Problems with single files go to `reporter` and into the report's exit code. Raises RdcError if the run
+    as a whole cannot go on; every path of the destination is then either old or new.
+
+    `catalog`: stores signatures of local files. The default is the path in RDC_CATALOG or else the user's
+    cache directory; None stores nothing. A catalog that the caller passes is flushed and stays open.
+    `keys`: the key directory for rdc://; None for RDC_KEYS or the user's own directory.
     """
     source, destination = _location(source), _location(destination)
     if source.host is not None and destination.host is not None:
@@ -105,12 +113,12 @@ def _location(place: Location | str | os.PathLike[str]) -> Location:
 
 
 def new_secret() -> bytes:
-    """Key of one session's short references and fingerprints."""
+    """A random key for one session's short digests and fingerprints."""
     return os.urandom(SECRET_BYTES)
 
 
 class _Run:
-    """One sync as its dialling side sees it."""
+    """One sync, seen from the dialling side."""
 
     def __init__(
         self,
@@ -123,7 +131,7 @@ class _Run:
         self._source = source
         self._destination = destination
         self._options = options
-        self._news = News(reporter)
+        self._events = EventRelay(reporter)
         self._secret = new_secret()
         self._filters = FilterList(options.rules)
         self._signer = FileSigner(catalog=catalog)
@@ -135,13 +143,13 @@ class _Run:
         self._signer.close()
 
     def here(self) -> SyncReport:
-        """Both ends in this process: the source answers from a thread of its own, so that both sides read
-        and hash at the same time."""
-        from rdc.session.local import LocalLink
-        from rdc.session.overlap import check_overlap
-        from rdc.session.source_tree import SourceTree
+        """Runs both ends in this process. The source has its own thread, so both sides read and hash at the
+        same time."""
+        from rdc.session.runtime.in_process import InProcessLink
+        from rdc.session.trees.nested_trees import check_overlap
+        from rdc.session.trees.source_tree import SourceTree
 
-        # A mistake in SRC is this side's to tell, not the far side's.
+        # Report a mistake in SRC as an error of this side, not of the far side.
         SourceTree.open(self._source.path).root.close()
         check_overlap(
             self._source.path,
@@ -153,11 +161,11 @@ class _Run:
         )
         self._pack = self._options.compress is True
         with contextlib.closing(FileSigner(catalog=self._signer.catalog)) as signer:
-            link = LocalLink(self._fetch(), answer(signer))
+            link = InProcessLink(self._fetch(), answer(signer))
             return self._report(link.run(), link)
 
     def by_shell(self, host: str, shell: RemoteShell) -> SyncReport:
-        """The other end is a child process: a remote shell that starts rdc there."""
+        """Runs the other end through a remote shell, which starts rdc there."""
         from rdc.transport.remote import remote_argv
         from rdc.transport.stdio import ChildTransport
 
@@ -166,14 +174,14 @@ class _Run:
         def explained(error: RdcError, transport: ChildTransport) -> RdcError:
             if not isinstance(error, StreamError):
                 return error
-            # Of a far side that never spoke the exit status says why; nothing else is worth a wait.
+            # Only if the far side never answered does the exit status explain why; else do not wait for it.
             transport.close_write()
             return explained_end(error, host, shell, transport.wait() if error.before_hello else None)
 
         return self._remote(lambda: ChildTransport(argv), explained)
 
     def by_daemon(self, host: str, port: int, keys: str | os.PathLike[str] | None) -> SyncReport:
-        """The other end is a daemon. What is counted are all bytes of the TCP connection's content."""
+        """Runs the other end in a daemon. The report counts all bytes of the TCP stream, TLS included."""
         from pathlib import Path
 
         from rdc.transport.keys import KeyRing, key_directory
@@ -190,7 +198,7 @@ class _Run:
             days = days_until(transports[0].peer_expires, time.time())
             if days is not None and days < EXPIRY_NOTICE_DAYS:
                 line = f"{host}: its certificate expires in {days} days; it needs a new one, trusted here"
-                self._news.report(Problem(ExitCode.OK, b"", line))
+                self._events.report(Problem(ExitCode.OK, b"", line))
             return transports[0]
 
         def explained(error: RdcError, _: TlsTransport) -> RdcError:
@@ -201,13 +209,14 @@ class _Run:
         return replace(report, bytes_sent=used.bytes_sent, bytes_received=used.bytes_received)
 
     def _remote(self, dial: Callable[[], W], explained: Callable[[RdcError, W], RdcError]) -> SyncReport:
-        from rdc.session.driver import run
+        """Runs this side against a far side that `dial` connects. `explained` improves connection errors."""
+        from rdc.session.runtime.driver import run
 
         with contextlib.ExitStack() as stack:
             if self._source.host is None:
-                from rdc.session.source_tree import SourceTree
+                from rdc.session.trees.source_tree import SourceTree
 
-                # Before anything is started: a typing error should not ask for a password.
+                # Check SRC before dialling: a mistyped path should not ask for a password first.
                 tree = SourceTree.open(self._source.path)
                 stack.callback(tree.root.release)
                 conversation = self._send(tree)
@@ -217,6 +226,7 @@ class _Run:
             stack.callback(transport.close)
             compress = self._options.compress is not False
             connection = Connection(True, greeting(self._signer.params), compress=compress)
+            connection.entries.limit = entries_memory(self._options.max_memory)
             try:
                 done = run(conversation, connection, transport)
             except (StreamError, TrustError) as error:
@@ -224,16 +234,16 @@ class _Run:
             return self._report(done, connection)
 
     def _fetch(self) -> Conversation[Done]:
-        """The far side is the source."""
-        # The source starts on this without waiting for anything more.
+        """The conversation if the far side is the source."""
+        # The source can start with these two messages, without another round trip.
         path, options = self._destination.path, self._options
         kept, whole = keeps(path, options), wants_listing(path, options)
         yield from self._open(Role.SOURCE, self._source.path)
         yield Send(Describe(whole, kept), 0)
         yield from self._opened()
         start, round_ = announced((yield Receive()), entry_of(self._source.inner))
-        # Each of the two halves is half of what there is to load.
-        from rdc.session.destination import Destination
+        # Imported here: a run needs only one of the two halves.
+        from rdc.session.destination.conversation import Destination
 
         place = open_destination(self._destination.path, start, self._options)
         try:
@@ -244,7 +254,7 @@ class _Run:
                 self._filters,
                 self._secret,
                 self._signer,
-                self._news,
+                self._events,
                 whole=whole,
                 kept=kept,
                 settlements=self._signer.catalog,
@@ -258,25 +268,28 @@ class _Run:
 
     @property
     def _owner_there(self) -> bool:
-        """Whether the far side, as the destination, keeps owners: a guess. One that is started for this run
-        is root where this one is, as a rule; modules of a daemon keep owners where they say so."""
+        """A guess whether the far side, as the destination, preserves owners.
+
+        A far side behind a shell usually runs as root if this side does. A module of a daemon preserves
+        owners only if it is configured so.
+        """
         if self._destination.port is not None:
             return bool(self._options.owner)
         return keeps_owner(self._options)
 
     def _send(self, tree: SourceTree) -> Conversation[Done]:
-        """The far side is the destination."""
+        """The conversation if the far side is the destination."""
         yield from self._open(Role.DESTINATION, self._destination.path)
-        from rdc.session.source import Source
+        from rdc.session.source.conversation import Source
 
-        # Contents are compared by listing; anything else the destination may want by manifest.
+        # --checksum compares by listing; otherwise the destination may want a manifest.
         offer = None if self._options.checksum else self._owner_there
         half = Source(
             tree,
             self._filters,
             self._secret,
             self._signer,
-            self._news,
+            self._events,
             offer=offer,
             pack=self._options.compress is not False,
             boundary=tree.boundary(self._options),
@@ -288,10 +301,12 @@ class _Run:
         return done
 
     def _open(self, role: Role, path: bytes) -> Conversation[None]:
+        """Sets the limits and asks the far side to open `path`."""
         yield Pace(self._options.bandwidth, self._options.timeout)
         yield Send(Open(role, path, self._secret, self._options), 0)
 
     def _opened(self) -> Conversation[None]:
+        """Waits for Opened."""
         while True:
             received = yield Receive()
             if received is not None and isinstance(received.message, Opened):
@@ -299,8 +314,8 @@ class _Run:
             if received is None or not isinstance(received.message, Hello):
                 raise ProtocolError("expected Hello and Opened")
 
-    def _report(self, done: Done, connection: Connection | LocalLink[Done]) -> SyncReport:
-        codes = self._news.codes
+    def _report(self, done: Done, connection: Connection | InProcessLink[Done]) -> SyncReport:
+        codes = self._events.codes
         code = next((c for c in PRECEDENCE if c in codes), next(iter(codes), ExitCode.OK))
         return SyncReport(
             files=self._files,
@@ -312,14 +327,14 @@ class _Run:
             literal_bytes=done.literal_bytes,
             reused_bytes=done.reused_bytes,
             round_trips=(connection.max_round + 1) // 2,
-            errors=self._news.errors,
+            errors=self._events.errors,
             exit=code,
             by_kind=connection.costs,
         )
 
 
 def explained_end(error: StreamError, host: str, shell: RemoteShell, status: int | None) -> RdcError:
-    """What an end of the stream means, given how the remote shell ended."""
+    """The error to show for an ended stream. `status`: the remote shell's exit status, if known."""
     if error.before_hello and status in {126, 127}:
         return CommandMissingError(
             f"no {shell.program} on {host}: install rdc there as here (in a clone: python3 -m pip install .)"

@@ -1,1 +1,2 @@
-"""Signature trees: any stream of (digest, length) records folded into nodes and a root; FORMAT.md."""
+"""Signature trees: a stream of (digest, length) records is grouped into nodes and a root. FORMAT.md defines
+them."""

@@ -1,4 +1,4 @@
-"""Folds a stream of chunk records into a signature tree, level by level, while the stream runs."""
+"""Builds signature trees: chunks are grouped into nodes, level by level, as they arrive."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams
 
 FOLD_CHUNKS = 256
-"""Chunks that are folded at a time: a call for each costs more than finding and naming it."""
+"""Chunks grouped at a time. A call per chunk would cost more than cutting and hashing it."""
 
 _ONE = (1).to_bytes(8, "little")
 
@@ -34,7 +34,7 @@ __all__ = ["FOLD_CHUNKS", "Column", "MemoryColumn", "TreeBuilder", "one_chunk_tr
 
 
 class Column(Protocol):
-    """Append-only bytes; an implementation may move large ones out of memory."""
+    """Append-only bytes. An implementation may move large columns out of memory."""
 
     def append(self, data: bytes, /) -> None: ...
 
@@ -56,12 +56,12 @@ class MemoryColumn:
 
 @dataclass(frozen=True, slots=True)
 class _Items:
-    """Consecutive items of one level as columns."""
+    """Consecutive items of one level, as columns."""
 
     digests: list[bytes]
     lengths: list[int]
     sizes: list[int]
-    """Records in the node that an item of a level above 0 names; 0 at level 0."""
+    """On levels above 0, the number of records in the node that an item names; 0 on level 0."""
 
     def extend(self, other: _Items) -> None:
         self.digests.extend(other.digests)
@@ -73,10 +73,11 @@ class _Items:
 
 
 class _LevelBuilder:
-    """One level: takes items, joins equal neighbours into runs, groups the runs, names the groups.
+    """Builds one level: joins equal neighbouring items into runs, groups the runs, and computes the groups'
+    digests.
 
-    Invariant: the very last run is held back, since the next item may continue it; `_digests`, `_lengths`,
-    `_counts` hold the runs since the last group's end, all of them winnowed.
+    Invariant: the last run is kept in `_last`, since the next item may continue it. `_digests`, `_lengths`
+    and `_counts` hold the runs after the last group's end; all of them were passed to the winnower.
     """
 
     def __init__(self, number: int, column: Callable[[], Column]) -> None:
@@ -93,42 +94,42 @@ class _LevelBuilder:
         self._last_count = 0
 
     def add(self, items: _Items) -> _Items:
-        """Takes items in order; returns the groups they complete, which are items of the level above."""
+        """Takes items in order. Returns the groups they complete, which are items of the level above."""
         digests = items.digests
         if not digests:
             return items
         last = self._last
         if any(map(eq, digests, digests[1:])) or last.digests == digests[:1]:
-            settled, counts = _Items([], [], []), array("Q")
+            final, counts = _Items([], [], []), array("Q")
             for digest, length, size in zip(digests, items.lengths, items.sizes, strict=True):
-                # Equal digests have equal lengths and sizes, or BLAKE3 is broken.
+                # Equal digests imply equal lengths and sizes, unless BLAKE3 is broken.
                 if last.digests == [digest]:
                     self._last_count += 1
                     continue
-                settled.extend(last)
+                final.extend(last)
                 counts.extend([self._last_count] * len(last.digests))
                 last, self._last_count = _Items([digest], [length], [size]), 1
         else:
-            # The common case, without a loop in Python: no runs, so all but the last item are settled.
-            settled = last + _Items(digests[:-1], items.lengths[:-1], items.sizes[:-1])
-            counts = array("Q", [1]) * len(settled.digests)
+            # The common case avoids a loop in Python: there are no runs, so all items but the last are final.
+            final = last + _Items(digests[:-1], items.lengths[:-1], items.sizes[:-1])
+            counts = array("Q", [1]) * len(final.digests)
             if last.digests:
                 counts[0] = self._last_count
             last, self._last_count = _Items(digests[-1:], items.lengths[-1:], items.sizes[-1:]), 1
         self._last = last
-        return self._settle(settled, counts)
+        return self._append_final(final, counts)
 
     def repeat(self, count: int) -> None:
-        """The last item comes `count` more times."""
+        """Counts the last item `count` more times."""
         self._last_count += count
 
     def finish(self) -> _Items:
-        """The held-back run joins; unless the level is the top, its rest becomes the last group."""
-        groups = self._settle(self._last, array("Q", [self._last_count] * len(self._last.digests)))
+        """Adds the last run. Unless the level is the top, the remaining runs become the last group."""
+        groups = self._append_final(self._last, array("Q", [self._last_count] * len(self._last.digests)))
         self._last, self._last_count = _Items([], [], []), 0
         return groups + self._group(self._winnower.finish()) if self.groups else groups
 
-    def _settle(self, items: _Items, counts: array[int]) -> _Items:
+    def _append_final(self, items: _Items, counts: array[int]) -> _Items:
         if not items.digests:
             return items
         digests, lengths = b"".join(items.digests), array("Q", items.lengths)
@@ -166,24 +167,25 @@ class _LevelBuilder:
         digests, lengths, counts, sizes = (column.view() for column in self._columns)
         starts = array("Q")
         if self.number:
-            # Equal nodes have equally many records: a run of them takes count * size records below.
+            # Equal nodes have equally many records, so a run of them covers count * size records of the level
+            # below.
             starts.extend(accumulate(map(mul, counts.cast("Q"), sizes), initial=0))
             starts.pop()
         return Level(digests, lengths.cast("Q"), counts.cast("Q"), memoryview(starts), sizes)
 
 
 class TreeBuilder:
-    """Builds a SignatureTree from chunks in order. Between calls it holds up to FOLD_CHUNKS chunks, and a few
-    records a level.
+    """Builds a SignatureTree from chunks in order. Between calls it holds up to FOLD_CHUNKS chunks and a few
+    records per level.
 
-    `column` makes the columns that the levels' records are kept in: about 49 bytes a chunk.
+    `column` makes the columns that store the levels' records: about 49 bytes per chunk.
     """
 
     def __init__(self, params: ChunkParams, column: Callable[[], Column] = MemoryColumn) -> None:
         self._params = params
         self._column = column
         self._levels: list[_LevelBuilder] = []
-        """None until chunks are folded: most files have fewer than that takes."""
+        """Empty until FOLD_CHUNKS chunks have arrived. Most files have fewer."""
         self._digests: list[bytes] = []
         self._lengths: list[int] = []
         self.size = 0
@@ -212,7 +214,7 @@ class TreeBuilder:
         self._cascade(0, _Items(digests, lengths, [0] * len(digests)))
 
     def _one_level(self, traits: bytes) -> SignatureTree:
-        """The tree of chunks that are too few for two nodes: winnowing parts no fewer than that."""
+        """The tree of at most NODE_RECORDS_MAX chunks: winnowing does not divide so few."""
         digests: list[bytes] = []
         lengths, counts = array("Q"), array("Q")
         for digest, length in zip(self._digests, self._lengths, strict=True):
@@ -229,7 +231,7 @@ class TreeBuilder:
         return SignatureTree(root, self.size, self._params, (level,), traits)
 
     def finish(self, traits: bytes = b"") -> SignatureTree:
-        """The tree of all that was added; the builder is used up."""
+        """The tree of all chunks added. The builder must not be used afterwards."""
         if not self._levels and len(self._digests) <= NODE_RECORDS_MAX:
             return self._one_level(traits)
         self._fold()
@@ -265,7 +267,7 @@ def sign(data: Buffer, params: ChunkParams) -> SignatureTree:
 
 
 def _sign_chunk(chunk: memoryview, params: ChunkParams) -> SignatureTree:
-    """The tree of a stream that is one chunk because nothing of at most max_size bytes is cut."""
+    """The tree of a stream of at most max_size bytes, which is one chunk."""
     cutter = Cutter(params.min_size, params.max_size)
     cutter.feed(chunk)
     cutter.finish()
@@ -273,7 +275,8 @@ def _sign_chunk(chunk: memoryview, params: ChunkParams) -> SignatureTree:
 
 
 def one_chunk_tree(digest: bytes, length: int, params: ChunkParams, traits: bytes) -> SignatureTree:
-    """What TreeBuilder makes of a single chunk, without its machinery: most files of most trees are small."""
+    """The tree that TreeBuilder makes of a single chunk, computed directly. Most files of most trees are that
+    small."""
     lengths = memoryview(array("Q", (length,)))
     root = root_digest(params.id, length, 0, digest, lengths, _ONE)
     level = Level(memoryview(digest), lengths, memoryview(_ONE).cast("Q"), _NO_STARTS, _NO_SIZES)

@@ -1,4 +1,5 @@
-"""A signature at rest: encoding, and decoding that trusts nothing (FORMAT.md, "A signature at rest")."""
+"""A signature at rest: the encoder, and a decoder that checks everything (FORMAT.md, "A signature at
+rest")."""
 
 from __future__ import annotations
 
@@ -23,24 +24,24 @@ __all__ = ["SIGNATURE_HEAD", "TRAITS_LENGTH_AT", "SignatureError", "decode_signa
 _HEAD = struct.Struct("<4sBIIQB")
 _COUNTS = struct.Struct("<QQ")
 _RUN = struct.Struct("<QQ")
-_BATCH = 4096  # records handed to the builder at a time
+_BATCH = 4096  # records passed to the builder at a time
 
 MAGIC = b"RDCS"
 VERSION = 1
 
 SIGNATURE_HEAD = MAGIC + bytes([VERSION])
-"""How every encoded signature begins."""
+"""The first bytes of every encoded signature."""
 
 TRAITS_LENGTH_AT = _HEAD.size - 1
-"""Where it has the byte that says how long its traits are: 0 or 9; they follow."""
+"""Offset of the byte with the length of the traits (0 or 9), which follow it."""
 
 
 class SignatureError(RdcError):
-    """Bytes that should be a signature are not one, are damaged, or were made by another version."""
+    """Bytes that should be a signature are not one, are damaged, or were written by another version."""
 
 
 def encode_signature(tree: SignatureTree) -> bytes:
-    """The signature as bytes: 36 for each chunk record and about 90 more."""
+    """Encodes a signature: 36 bytes per chunk record and about 90 more."""
     level = tree.levels[0]
     runs = [(i, count) for i, count in enumerate(level.counts) if count > 1]
     params = tree.params
@@ -58,7 +59,8 @@ def encode_signature(tree: SignatureTree) -> bytes:
 
 
 def decode_signature(data: bytes, column: Callable[[], Column] = MemoryColumn) -> SignatureTree:
-    """The tree that `encode_signature` wrote; SignatureError for anything else, before allocating for it."""
+    """Decodes what `encode_signature` wrote. Raises SignatureError for anything else, before allocating
+    memory for it. `column` makes the columns of the tree."""
     try:
         magic, version, min_size, max_size, size, traits_bytes = _HEAD.unpack_from(data)
         if magic != MAGIC or version != VERSION:

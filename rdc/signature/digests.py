@@ -1,4 +1,5 @@
-"""The keyed digests of nodes and roots: one key each, so that no node can pass for a chunk or a root."""
+"""The keyed digests of nodes and roots. Each has its own key, so a node's digest can never equal a chunk's or
+root's."""
 
 from __future__ import annotations
 
@@ -17,18 +18,20 @@ ROOT_KEY = blake3(b"rdc 1 signature root").digest()
 
 
 def node_digest(level: int, digests: Buffer, lengths: Buffer, counts: Buffer) -> bytes:
-    """Name of a node whose records lie on `level`: its columns, lengths and counts as little-endian u64."""
+    """The digest of a node whose records lie on `level`. Columns: digests, and lengths and counts as
+    little-endian u64."""
     return _over_columns(NODE_KEY, bytes([level]), digests, lengths, counts)
 
 
 def root_digest(
     params_id: bytes, size: int, height: int, digests: Buffer, lengths: Buffer, counts: Buffer
 ) -> bytes:
-    """Name of a whole file: parameters, length in bytes, levels above the chunk list, top level's columns."""
+    """The digest of a whole file: parameters, length in bytes, levels above the chunk list, and the top
+    level's columns."""
     head = params_id + size.to_bytes(8, "little") + bytes([height])
     return _over_columns(ROOT_KEY, head, digests, lengths, counts)
 
 
 def _over_columns(key: bytes, head: bytes, *columns: Buffer) -> bytes:
-    # One call: a node has 1,248 bytes at most, and calls cost more than hashing them.
+    # One call: a node has at most 1,248 bytes, and calls cost more than hashing them.
     return blake3(b"".join((head, *columns)), key=key).digest()

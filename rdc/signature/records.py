@@ -1,4 +1,4 @@
-"""Node records as they travel: short keyed references for digests (FORMAT.md, "Records on the wire")."""
+"""Node records on the wire, with short keyed references for digests: FORMAT.md, "Records on the wire"."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from array import array
 
 from rdc.errors import ProtocolError
 from rdc.kernel import pack_varints, short_references, unpack_varints
-from rdc.kernel.naming import name_parts
+from rdc.kernel.blake3_many import name_parts
 from rdc.limits import NODE_RECORDS_MAX
-from rdc.protocol.varint import encode_varint
+from rdc.protocol.wire.varint import encode_varint
 from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
 
@@ -28,24 +28,26 @@ __all__ = [
 ]
 
 SHORT_REFERENCE_BYTES = 8
-"""Widest keyed reference; a wider one is the whole digest."""
+"""Widest keyed reference. A wider reference is the whole digest."""
 
 
 SHORTEST_REFERENCE_BYTES = 4
 CERTAINTY_BITS = 20
-"""One file in 2^20 at most has a node taken for another, and is described once more in full."""
+"""A false match of two nodes happens in at most one of 2^20 files. Such a file is described again with full
+digests."""
 
 
 def reference_width(size: int, mean: float) -> int:
-    """Bytes of a reference of which every one of a file of `size` bytes, in chunks of `mean`, can be looked
-    for among as many: two different ones agree with probability 2^-CERTAINTY_BITS at most."""
+    """Bytes per reference for a file of `size` bytes in chunks of `mean` bytes. With this width, two
+    different chunks among as many on each side agree with probability at most 2^-CERTAINTY_BITS."""
     pairs = 2 * (int(size / mean) + 1).bit_length()
     return min(SHORT_REFERENCE_BYTES, max(SHORTEST_REFERENCE_BYTES, -(-(pairs + CERTAINTY_BITS) // 8)))
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRecords:
-    """One node's records, or a tree's top: entry i of each column is record `first` + i of the level."""
+    """The records of one node, or of a tree's top. Entry i of each column is record `first` + i of the
+    level."""
 
     first: int
     references: tuple[bytes, ...]
@@ -54,10 +56,10 @@ class NodeRecords:
 
 
 def reference_column(level: Level, key: bytes, width: int, rows: range | None = None) -> bytes:
-    """References of the records `rows` (all by default) of a level, `width` bytes each.
+    """References of the records `rows` of a level (default: all), `width` bytes each.
 
-    `width` 1 to 8: SipHash-2-4 of the digest under the session's 16-byte `key`, cut to `width` bytes;
-    32: the digest itself.
+    Width 1 to 8: SipHash-2-4 of the digest under the session's 16-byte `key`, cut to `width` bytes. Width 32:
+    the digest itself.
     """
     digests = level.digests
     if rows is not None:
@@ -68,13 +70,14 @@ def reference_column(level: Level, key: bytes, width: int, rows: range | None = 
 
 
 def root_reference(root: bytes, key: bytes, width: int) -> bytes:
-    """A root's reference: made like those of a level's digests; of more than 8 bytes, its first ones."""
+    """The reference of a root. Up to 8 bytes it is made like those of a level's digests; beyond, it is the
+    root's first bytes."""
     return root[:width] if width > SHORT_REFERENCE_BYTES else short_references(key, root, DIGEST_BYTES, width)
 
 
 def group_references(roots: bytes | bytearray, key: bytes, width: int, group: int) -> bytes:
-    """References of these roots, DIGEST_BYTES each; of more than one in a `group`, of BLAKE3 of that group's,
-    in order."""
+    """References of groups of `group` roots each. `roots` has DIGEST_BYTES per root. With `group` > 1, each
+    reference is made of the BLAKE3 digest of the group's roots in order."""
     digests = bytes(roots)
     if group > 1:
         whole, rest = divmod(len(digests), group * DIGEST_BYTES)
@@ -86,7 +89,7 @@ def group_references(roots: bytes | bytearray, key: bytes, width: int, group: in
 
 
 def encode_records(level: Level, rows: range, key: bytes, width: int) -> bytes:
-    """The records `rows` of a level, at most 26, for the wire."""
+    """Encodes the records `rows` of a level for the wire; at most 26."""
     counts = level.counts[rows.start : rows.stop]
     plain = counts.tolist().count(1) == len(rows)
     return b"".join(
@@ -101,7 +104,7 @@ def encode_records(level: Level, rows: range, key: bytes, width: int) -> bytes:
 
 
 def decode_records(data: bytes, width: int) -> NodeRecords:
-    """What `encode_records` wrote with the same `width`. Raises ProtocolError for anything else."""
+    """Decodes what `encode_records` wrote with the same `width`. Raises ProtocolError for anything else."""
     if not data:
         raise ProtocolError("node records of no bytes")
     records, plain = data[0] >> 1, not data[0] & 1

@@ -1,4 +1,5 @@
-"""Signatures of many short streams as columns: what `sign` makes of each, without an object a stream."""
+"""Signatures of many short streams as columns. rdc.signature.build.sign defines each; here no object per
+stream is made."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from array import array
 from itertools import accumulate
 
 from rdc.kernel import cut_many, root_messages
-from rdc.kernel.naming import name_parts
+from rdc.kernel.blake3_many import name_parts
 from rdc.limits import NODE_RECORDS_MAX
 from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder, one_chunk_tree
@@ -27,40 +28,40 @@ __all__ = ["ShortSignatures", "root_column", "sign_short"]
 
 @dataclass(frozen=True, slots=True)
 class ShortSignatures:
-    """Row by row the signatures of streams; their chunks lie one behind another."""
+    """The signatures of streams, row by row. The chunks of all streams follow one another."""
 
     params: ChunkParams
     sizes: array[int]
     """Typecode 'Q': bytes of each stream."""
     counts: array[int]
-    """Typecode 'I': chunks of each stream, equal ones too."""
+    """Typecode 'I': number of chunks of each stream, repeated ones included."""
     lengths: array[int]
-    """Typecode 'Q': of each chunk."""
+    """Typecode 'Q': length of each chunk."""
     digests: bytes
-    """Of each chunk, DIGEST_BYTES."""
+    """DIGEST_BYTES per chunk."""
     traits: bytes
-    """Of each stream, TRAITS_BYTES; NO_TRAITS where it has no feature."""
+    """TRAITS_BYTES per stream; NO_TRAITS for a stream without features."""
     roots: bytes
-    """Of each stream, DIGEST_BYTES."""
+    """DIGEST_BYTES per stream."""
 
     def __len__(self) -> int:
         return len(self.sizes)
 
     def traits_of(self, row: int) -> bytes:
-        """b'' for a stream without features."""
+        """The traits of one row; b'' for a stream without features."""
         return traits_at(self.traits, row)
 
     def root_of(self, row: int) -> bytes:
         return self.roots[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES]
 
     def tree(self, row: int, first: int) -> SignatureTree:
-        """The signature of one row, whose first chunk is `first`: what `sign` makes of the stream."""
+        """The signature of one row, equal to `sign` of the stream. `first`: number of its first chunk."""
         end = first + self.counts[row]
         digests = self.digests[first * DIGEST_BYTES : end * DIGEST_BYTES]
         return _tree(self.params, self.lengths[first:end].tolist(), digests, self.traits_of(row))
 
     def chosen(self, rows: Sequence[int]) -> ShortSignatures:
-        """These rows, which increase."""
+        """The signatures of these rows, which must increase."""
         starts = array("Q", accumulate(self.counts, initial=0))
         width, traits = DIGEST_BYTES, TRAITS_BYTES
         lengths = array("Q")
@@ -80,11 +81,11 @@ class ShortSignatures:
 def sign_short(
     data: Buffer, sizes: array[int], params: ChunkParams, *, plain: bool = False
 ) -> ShortSignatures:
-    """Signatures of streams that lie one behind another in `data`; `sizes` (typecode 'Q') in bytes. `plain`:
-    without traits, for whoever compares and keeps nothing.
+    """Signs streams that follow one another in `data`. `sizes`: typecode 'Q', bytes of each. `plain`: without
+    traits, for callers that only compare roots.
 
-    Cutting and hashing release the interpreter's lock, so that threads do it side by side. ValueError where
-    the sizes do not add up to `data`.
+    Cutting and hashing release the interpreter's lock, so threads can run this in parallel. Raises ValueError
+    if the sizes do not add up to `data`.
     """
     counts, lengths, traits = cut_many(data, sizes, params.min_size, params.max_size, plain)
     of_chunks, of_streams = array("Q", lengths), array("I", counts)
@@ -96,15 +97,16 @@ def sign_short(
 def root_column(
     params: ChunkParams, sizes: array[int], counts: array[int], lengths: array[int], digests: bytes
 ) -> bytes:
-    """The root of each stream, DIGEST_BYTES, from columns as ShortSignatures has them."""
-    # A stream of few chunks has a single level, whose root is the digest of one short message: FORMAT.md.
+    """The root of each stream, DIGEST_BYTES each, from columns as in ShortSignatures."""
+    # A stream of few chunks has one level, and its root is the digest of one short message (FORMAT.md). A
+    # length of 0 in the column marks a stream with more levels.
     messages, column = root_messages(params.id, sizes, counts, lengths, digests, NODE_RECORDS_MAX)
-    told = array("Q", column)
-    roots = name_parts(messages, told, ROOT_KEY)
-    if 0 not in told:
+    message_sizes = array("Q", column)
+    roots = name_parts(messages, message_sizes, ROOT_KEY)
+    if 0 not in message_sizes:
         return roots
     found, firsts = bytearray(roots), array("Q", accumulate(counts, initial=0))
-    for row, length in enumerate(told):
+    for row, length in enumerate(message_sizes):
         if not length:
             at, end = firsts[row], firsts[row + 1]
             own = digests[at * DIGEST_BYTES : end * DIGEST_BYTES]

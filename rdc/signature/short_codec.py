@@ -1,4 +1,5 @@
-"""Many short signatures at rest, encoded and decoded as columns: FORMAT.md, "A signature at rest"."""
+"""Encodes and decodes many short signatures as columns (FORMAT.md, "A signature at rest").
+rdc.signature.codec defines each."""
 
 from __future__ import annotations
 
@@ -24,11 +25,12 @@ _COUNTS = struct.Struct("<QQ")
 _RUN = struct.Struct("<QQ")
 
 CHUNKS_MOST = 4096
-"""Of one stream: some hundred kilobytes with the smallest chunks there are; longer ones are decoded alone."""
+"""Most chunks of one stream: some hundred kilobytes with the smallest chunks. Longer signatures are decoded
+one by one."""
 
 
 def encode_short(signatures: ShortSignatures) -> list[bytes]:
-    """Of each row what `encode_signature` makes of its tree."""
+    """Encodes each row as `encode_signature` would encode its tree."""
     params, digests, lengths = signatures.params, signatures.digests, array("I", signatures.lengths)
     ranks = array("Q", digests)[:: DIGEST_BYTES // 8]
     encoded = []
@@ -48,7 +50,8 @@ def encode_short(signatures: ShortSignatures) -> list[bytes]:
 
 
 def decode_short(encoded: Sequence[bytes], params: ChunkParams) -> tuple[list[int], ShortSignatures]:
-    """Which of `encoded` are sound signatures with these parameters, and these; nothing is raised."""
+    """Decodes the sound signatures with these parameters. Returns their positions in `encoded`, and the
+    signatures. Raises nothing: damaged ones and those with other parameters are left out."""
     good: list[int] = []
     sizes, counts, lengths = array("Q"), array("I"), array("Q")
     digests, traits, roots = [], [], []
@@ -65,11 +68,12 @@ def decode_short(encoded: Sequence[bytes], params: ChunkParams) -> tuple[list[in
         traits.append(found.traits or NO_TRAITS)
         roots.append(found.root)
     joined, claimed = b"".join(digests), b"".join(roots)
-    told = root_column(params, sizes, counts, lengths, joined)
-    signatures = ShortSignatures(params, sizes, counts, lengths, joined, b"".join(traits), told)
-    if told == claimed:
+    computed = root_column(params, sizes, counts, lengths, joined)
+    signatures = ShortSignatures(params, sizes, counts, lengths, joined, b"".join(traits), computed)
+    if computed == claimed:
         return good, signatures
-    # Damage that left the rest readable; this comes to an end because there are fewer each time.
+    # A root differs from its claim: damage that left the fields readable. The recursion ends, since each call
+    # has fewer rows.
     sound = [row for number, row in enumerate(good) if signatures.root_of(number) == roots[number]]
     rows, signatures = decode_short([encoded[row] for row in sound], params)
     return [sound[row] for row in rows], signatures
@@ -84,7 +88,8 @@ class _Fields:
 
 
 def _fields(data: bytes, params: ChunkParams) -> _Fields:
-    """Raises ValueError or struct.error for what is no signature, or a long one."""
+    """The fields of one encoded signature. Raises ValueError or struct.error if it is none or has too many
+    chunks."""
     *head, size, traits_bytes = _HEAD.unpack_from(data)
     if head != [MAGIC, VERSION, params.min_size, params.max_size] or traits_bytes not in {0, TRAITS_BYTES}:
         raise ValueError("another format")
@@ -106,7 +111,8 @@ def _fields(data: bytes, params: ChunkParams) -> _Fields:
 
 
 def _spread(lengths: array[int], digests: bytes, runs: Iterator[tuple[int, ...]]) -> tuple[array[int], bytes]:
-    """With each record of a run as often as it is there."""
+    """Expands runs: repeats each record of a run as often as it counts. Raises ValueError for impossible
+    runs."""
     counts = [1] * len(lengths)
     for record, count in runs:
         if record >= len(counts) or not 1 < count <= CHUNKS_MOST:

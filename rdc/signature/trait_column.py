@@ -1,4 +1,4 @@
-"""The traits of many streams one behind another, nine bytes each (FORMAT.md, "Traits")."""
+"""A column of traits: nine bytes per stream (FORMAT.md, "Traits")."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ TRAIT_BITS = 6
 TRAITS_BYTES = TRAIT_COUNT * TRAIT_BITS // 8
 
 NO_TRAITS = bytes(TRAITS_BYTES)
-"""Of a stream without features, and by chance of one in 2^72 that has some, which then resembles nothing."""
+"""Marks a stream without features. By chance, one of 2^72 streams with features has the same bytes, and is
+then similar to nothing."""
 
 
 def traits_at(column: bytes | bytearray, row: int) -> bytes:
-    """Of one row; b'' for a stream without features."""
+    """The traits of one row; b'' for a stream without features."""
     traits = bytes(column[row * TRAITS_BYTES : (row + 1) * TRAITS_BYTES])
     return b"" if traits == NO_TRAITS else traits

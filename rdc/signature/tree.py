@@ -1,4 +1,4 @@
-"""The value of a signature: levels of records as columns, and the root digest over them."""
+"""SignatureTree: a file's chunk list, the levels of nodes above it, and the root digest."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["Level", "SignatureTree"]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level's records as columns. Record i stands for `counts[i]` equal items of `lengths[i]` bytes.
+    """The records of one level as columns. Record i stands for `counts[i]` equal items of `lengths[i]` bytes.
 
-    At level 0 an item is a chunk; above, it is a node of the level below, whose records are
-    `starts[i]` to `starts[i] + sizes[i]` there (of a run of equal nodes, the first's).
+    On level 0 an item is a chunk. Above, it is a node, which groups the records `starts[i]` to `starts[i] +
+    sizes[i]` of the level below; for a run of equal nodes, these are the records of the first.
     """
 
     digests: memoryview
-    """32 bytes a record."""
+    """32 bytes per record."""
     lengths: memoryview
-    """Format 'Q': file bytes one item covers."""
+    """Format 'Q': bytes of the file that one item covers."""
     counts: memoryview
     """Format 'Q': at least 1."""
     starts: memoryview
@@ -39,24 +39,24 @@ class Level:
         return bytes(self.digests[record * DIGEST_BYTES : (record + 1) * DIGEST_BYTES])
 
     def children(self, record: int) -> range:
-        """Record numbers, one level below, of the node that `record` stands for."""
+        """The record numbers, one level below, of the node that `record` stands for."""
         start = self.starts[record]
         return range(start, start + self.sizes[record])
 
     @property
     def bytes(self) -> int:
-        """At-rest size of the level in bytes: 48 a record."""
+        """Bytes of the level's digests, lengths and counts: 48 per record."""
         return self.records * (DIGEST_BYTES + 16)
 
     @property
     def items(self) -> int:
-        """Chunks (or nodes) that the records stand for."""
+        """Number of chunks or nodes that the records stand for."""
         return sum(self.counts)
 
 
 @dataclass(frozen=True, slots=True)
 class SignatureTree:
-    """A file's signature. Equal roots mean equal length, parameters and content (BLAKE3)."""
+    """A file's signature. Files with equal roots have equal length, parameters and content (BLAKE3)."""
 
     root: bytes
     """32 bytes."""
@@ -64,13 +64,14 @@ class SignatureTree:
     """File length in bytes."""
     params: ChunkParams
     levels: tuple[Level, ...]
-    """Level 0, the chunk list, first; the last has at most 26 records. An empty file has one empty level."""
+    """From level 0, the chunk list, to the top, which has at most 26 records. An empty file has one empty
+    level."""
     traits: bytes
-    """9 bytes of similarity samples, or b''."""
+    """9 bytes of similarity samples; b'' for a file without features."""
 
     @property
     def height(self) -> int:
-        """Levels above the chunk list."""
+        """Number of levels above the chunk list."""
         return len(self.levels) - 1
 
     @property
@@ -79,10 +80,10 @@ class SignatureTree:
 
     @property
     def memory(self) -> int:
-        """Bytes its columns take, in memory or mapped."""
+        """Bytes of all columns, in memory or mapped."""
         return sum(level.bytes + 9 * level.records for level in self.levels)
 
     @property
     def mean(self) -> float:
-        """Mean chunk length in bytes, 0 for an empty file."""
+        """Mean chunk length in bytes; 0 for an empty file."""
         return self.size / self.levels[0].items if self.size else 0.0

@@ -1,1 +1,2 @@
-"""Which files are like which: traits, what their agreement says of two files, and an index of millions."""
+"""Finds similar files: traits, the resemblance that agreeing traits suggest, and an index of millions of
+files."""

@@ -1,4 +1,4 @@
-"""Traits of a smaller file as if it were a large one, to find kin on the other side of the border by."""
+"""Traits of a file below 64 KiB, computed as for a large one, to find similar files across that size."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _ZEROS = bytes(FEW_FEATURES_BELOW)
 
 
 def coarse_traits(data: Buffer) -> bytes:
-    """Nine bytes, of the features that the traits of a stream of 64 KiB and more have; b"" without any.
+    """Traits made of the features that a stream of 64 KiB or more would have: nine bytes, or b"" without any.
 
-    Smaller ones take four times as many, which leaves little resemblance between one file of 60 KiB and its
-    next version of 66. Zeros behind the data make a large stream of it: a window of zeros alone is no feature
-    (its lead is 123 or more), so all they add is one of the 15 windows across the end, once in 17 files.
+    A smaller file samples four times as many features. So a file of 60 KiB and its next version of 66 KiB
+    would share few traits. Zeros after the data make it a large stream. A window of zeros alone is no feature
+    (its lead is 123 or more). The zeros can add a feature only in the 15 windows across the end, which
+    happens in one of 17 files.
     """
     with memoryview(data).cast("B") as view:
         cutter = Cutter(CHUNK_MIN_LIMIT, 2 * CHUNK_MIN_LIMIT)

@@ -1,9 +1,10 @@
-"""What agreeing b-bit samples say of two sets: Li and Konig, "b-Bit Minwise Hashing" (WWW 2010).
+"""Estimates resemblance from agreeing b-bit samples: Li and Konig, "b-Bit Minwise Hashing" (WWW 2010).
 
-A sample is the smallest image of a set under a random one-to-one map, reduced to b bits. Two sets with the
-Jaccard resemblance R = |A n B| / |A u B| have the same sample with probability R; reduced, they agree with
-probability E = C1 + (1 - C2) R, where C1 and C2 are what agrees by accident. For sets that are small beside
-all there could be - features are 64-bit numbers - both are 2^-b, and with b = 6: E = (1 + 63 R)/64.
+A sample is the smallest image of a set under a random one-to-one map, reduced to b bits. Let R = |A n B| / |A
+u B| be the Jaccard resemblance of two sets. Their unreduced samples are equal with probability R. Their
+reduced samples agree with probability E = C1 + (1 - C2) R; C1 and C2 account for agreement by accident. Both
+are 2^-b for sets that are small compared with their universe, as sets of 64-bit features are. With b = 6: E =
+(1 + 63 R)/64.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ __all__ = ["Accidents", "Estimate", "accidents", "probability_of_matches"]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A Jaccard resemblance, and how far off it may be."""
+    """An estimated Jaccard resemblance with its standard error."""
 
     jaccard: float
-    """Unbiased, so that means over many pairs are right; for a single pair it can lie just outside 0 to 1."""
+    """Unbiased: means over many pairs are right. The estimate of a single pair can lie just outside 0 to
+    1."""
     standard_error: float
 
 
 @dataclass(frozen=True, slots=True)
 class Accidents:
-    """C1 and C2 of the paper: how b-bit samples of two sets agree that are not the same sample."""
+    """C1 and C2 of the paper: the chances that different samples of two sets agree in their b bits."""
 
     c1: float
     c2: float
@@ -36,20 +38,23 @@ class Accidents:
         return self.c1 + (1 - self.c2) * jaccard
 
     def standard_error(self, agreement: float, samples: int) -> float:
-        """Of the estimate from `samples` samples that each agree with probability `agreement`."""
+        """The standard error of an estimate from `samples` samples that each agree with probability
+        `agreement`."""
         return math.sqrt(agreement * (1 - agreement) / samples) / (1 - self.c2)
 
     def estimate(self, matches: int, samples: int) -> Estimate:
-        """From `matches` agreeing samples of `samples`.
+        """The estimate from `matches` agreeing samples of `samples`.
 
-        The error is taken at (matches + 1) / (samples + 2), Laplace's rule: none or all leave doubt too.
+        Its error is taken at (matches + 1) / (samples + 2), Laplace's rule, so that none or all agreeing
+        still leave doubt.
         """
         found = (matches / samples - self.c1) / (1 - self.c2)
         return Estimate(found, self.standard_error((matches + 1) / (samples + 2), samples))
 
 
 def accidents(bits: int, density1: float = 0.0, density2: float = 0.0) -> Accidents:
-    """For samples of `bits` bits, of sets that hold the given parts of their universe (theorem 1)."""
+    """C1 and C2 for samples of `bits` bits. The densities are the shares of their universe that the two sets
+    hold (theorem 1)."""
     a1, a2 = _accident(bits, density1), _accident(bits, density2)
     total = density1 + density2
     share = density1 / total if total else 0.5
@@ -57,7 +62,7 @@ def accidents(bits: int, density1: float = 0.0, density2: float = 0.0) -> Accide
 
 
 def _accident(bits: int, density: float) -> float:
-    """A of theorem 1, with its limit 2^-b at density 0."""
+    """A of theorem 1; its limit 2^-b at density 0."""
     if not density:
         return 2.0**-bits
     absent = 1 - density
@@ -65,7 +70,7 @@ def _accident(bits: int, density: float) -> float:
 
 
 def probability_of_matches(jaccard: float, least: int, samples: int = 12, bits: int = 6) -> float:
-    """That at least `least` of `samples` reduced samples agree: recall at `jaccard`, and at 0 the part of
-    unrelated files that pass for similar."""
+    """The probability that at least `least` of `samples` reduced samples agree. At `jaccard` it is the
+    recall; at 0, the share of unrelated files that pass for similar."""
     p = accidents(bits).agreement(jaccard)
     return sum(math.comb(samples, m) * p**m * (1 - p) ** (samples - m) for m in range(least, samples + 1))

@@ -1,4 +1,4 @@
-"""SimilarityIndex: millions of files by their traits, and the ones most like a given file."""
+"""SimilarityIndex: finds the files most similar to a given one among millions, by traits."""
 
 from __future__ import annotations
 
@@ -26,22 +26,24 @@ _ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One file that a query found: a hint, which only a comparison of chunks confirms."""
+    """One file that a query found. It is a hint that only a comparison of chunks confirms."""
 
     key: int
     matches: int
-    """Of its twelve traits that agree."""
+    """Traits that agree, of twelve."""
 
     @property
     def jaccard(self) -> float:
-        """The resemblance that so many matches suggest."""
+        """The resemblance that this number of matches suggests."""
         return estimate_of(self.matches).jaccard
 
 
 def size_code(size: int) -> int:
-    """A size in bytes as 16 bits that keep the order: exact below 2,048, then its first eleven bits.
+    """A size in bytes as a 16-bit code that keeps the order. It is exact below 2,048 and has eleven bits of
+    precision above.
 
-    Two sizes are as near as their codes: 1,024 apart is a factor of two. ValueError below 0, past 2^63 - 1.
+    The distance of two codes measures the ratio of the sizes: 1,024 apart is a factor of two. Raises
+    ValueError below 0 and above 2^63 - 1.
     """
     if not 0 <= size <= SIZE_LIMIT:
         raise ValueError(f"a size of {size} bytes: need 0 to {SIZE_LIMIT}")
@@ -50,11 +52,11 @@ def size_code(size: int) -> int:
 
 
 class SimilarityIndex:
-    """Files by number with their traits and sizes. A million take 28 MB, and a query of them 0.3 ms.
+    """Files by number, with their traits and sizes. A million files take 28 MB, and a query of them 0.3 ms.
 
-    Files are numbered by the caller, 0 to 2^64 - 1. An index keeps every file's nine bytes of traits as bit
-    planes and a query looks at them all, which is faster than inverted lists and costs the same whatever the
-    files are (rdc/similarity/INDEX.md has the measurements). Holds at most 2^26 files. Threads may share one.
+    The caller numbers the files, 0 to 2^64 - 1. The index keeps every file's nine bytes of traits as bit
+    planes, and a query reads them all. This is faster than inverted lists and takes the same time for any
+    files (measured in rdc/similarity/INDEX.md). It holds at most 2^26 files. Threads may share one.
     """
 
     def __init__(self) -> None:
@@ -67,27 +69,28 @@ class SimilarityIndex:
         return key in self._index
 
     def keys(self) -> Sequence[int]:
-        """Every key, ascending."""
+        """All keys in ascending order."""
         return little_endian_integers("Q", self._index.keys())
 
     def traits(self, key: int) -> Traits:
-        """Raises KeyError for a file that is not there."""
+        """The traits of a file. Raises KeyError if it is not in the index."""
         _, _, traits = _ROW.unpack(self._index.rows(_packed_key(key)))
         return Traits(traits)
 
     @property
     def memory(self) -> int:
-        """Bytes it holds: 25 to 30 a file, once there are thousands."""
+        """Bytes in use: 25 to 30 per file, once there are thousands."""
         return self._index.memory
 
     def add(self, key: int, traits: Traits, size: int = 0) -> None:
-        """Adds the file `key`, or changes what is known of it. `size`, in bytes, decides between equally
-        similar files. ValueError for a number out of range or more than 2^26 files."""
+        """Adds or replaces the file `key`. `size`, in bytes, decides between equally similar files. Raises
+        ValueError for a number out of range and for more than 2^26 files."""
         self._index.put(_pack(key, size, traits.packed))
 
     def add_many(self, keys: Iterable[int], traits: Iterable[bytes], sizes: Iterable[int]) -> None:
-        """The same for columns of equal length, a million files a second. Files whose traits are b"" have no
-        features and are left out. ValueError as for `add`; files before that one are in."""
+        """Like `add` for columns of equal length; a million files per second. Files whose traits are b"" have
+        no features and are left out. Raises ValueError as `add` does; the files before the bad one may be in
+        the index."""
         rows: list[bytes] = []
         for key, packed, size in zip(keys, traits, sizes, strict=True):
             if not packed:
@@ -101,20 +104,20 @@ class SimilarityIndex:
         self._index.put(b"".join(rows))
 
     def remove(self, key: int) -> None:
-        """Raises KeyError for a file that is not there."""
+        """Removes a file. Raises KeyError if it is not in the index."""
         if not self._index.remove(key):
             raise KeyError(key)
 
     def query(
         self, traits: Traits, limit: int = 8, min_matches: int = 4, *, size: int = 0, near: int = 0
     ) -> list[Match]:
-        """The files most like one with these traits: at most `limit` (1 to 1024) with at least `min_matches`
-        (1 to 12) traits in common, the most first.
+        """The files most similar to one with these traits. At most `limit` (1 to 1024) files with at least
+        `min_matches` (1 to 12) equal traits, the most equal traits first.
 
-        Among equally similar ones come those whose size is nearest to `size`, then those whose number is
-        nearest to `near` (of files numbered in order of their paths, neighbours), then the lowest numbers.
-        With four matches a resemblance of 0.6 is found 99 times of 100, and of a million unrelated files 27
-        pass. ValueError for a number out of range.
+        Among equally similar files, those with the size nearest to `size` come first, then those with the
+        number nearest to `near`, then the lowest numbers. (If files are numbered in order of their paths,
+        near numbers are neighbours.) With four matches, a resemblance of 0.6 is found 99 times of 100, and 27
+        of a million unrelated files pass. Raises ValueError for a number out of range.
         """
         (found,) = self._index.query(_pack(near, size, traits.packed), limit, min_matches)
         return [Match(key, matches) for key, matches in found]
@@ -122,7 +125,7 @@ class SimilarityIndex:
     def query_many(
         self, traits: Iterable[Traits], sizes: Iterable[int], limit: int = 8, min_matches: int = 4
     ) -> Iterator[list[Match]]:
-        """As `query` for each of many, side by side: 0.16 ms for one and a million files."""
+        """Like `query` for many files at once: 0.16 ms per query among a million files."""
         waiting: list[bytes] = []
         for one, size in zip(traits, sizes, strict=True):
             waiting.append(_pack(0, size, one.packed))
@@ -136,18 +139,18 @@ class SimilarityIndex:
             yield [Match(key, matches) for key, matches in found]
 
     def pairs(self, min_matches: int = 6, *, spanning: bool = False) -> SimilarPairs:
-        """All pairs of similar files that are in the index now, or those that connect them: see
-        SimilarPairs."""
+        """All pairs of similar files in the index now; with `spanning`, as many as connect them (see
+        SimilarPairs)."""
         return SimilarPairs(self._index, min_matches, spanning=spanning)
 
     def save(self, stream: BinaryIO) -> None:
-        """Writes the index (INDEX.md has the format): 19 bytes a file. Equal indices give equal bytes."""
+        """Writes the index as INDEX.md defines it: 19 bytes per file. Equal indices give equal bytes."""
         write_index(self._index, stream)
 
     @classmethod
     def load(cls, stream: BinaryIO) -> SimilarityIndex:
-        """What `save` wrote, and nothing after it; raises SimilarityIndexError for anything else, having read
-        and allocated no more than there is."""
+        """Reads what `save` wrote. Raises SimilarityIndexError for anything else or anything after it. It
+        reads and allocates no more than there is."""
         loaded = cls()
         read_index(loaded._index, stream)
         return loaded

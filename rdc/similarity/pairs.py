@@ -20,7 +20,7 @@ __all__ = ["SimilarPair", "SimilarPairs", "keys_of"]
 
 @dataclass(frozen=True, slots=True)
 class SimilarPair:
-    """Two files that may have much in common: a hint."""
+    """Two files that may have much in common. It is a hint, not a measurement."""
 
     first: int
     """The smaller key."""
@@ -34,38 +34,39 @@ class SimilarPair:
 
 
 class SimilarPairs:
-    """An iterator of SimilarPair, each given once, in no particular order.
+    """An iterator over SimilarPair. Each pair comes once, in no particular order.
 
-    It goes over the index as it was when it was made, and takes about 60 bytes a file. A million unrelated
-    files take 3 s, not the half a million million comparisons of all with all: two files with more than s
-    matches agree in two traits of one of s sections, so it suffices to look among those.
+    It covers the index as it was when the iterator was made, and takes about 60 bytes per file. A million
+    unrelated files take 3 s. That is less than comparing all half a million million pairs: two files with
+    more than s matches agree in two traits of one of s sections, so only such files are compared.
 
-    Unrelated files agree by accident: with 4 matches 13 million pairs of a million files pass, with 6 some
-    6,000. At a resemblance of 0.8 six matches are found 998 times of 1,000, at 0.6 85 of 100.
+    Unrelated files agree by accident: of a million files, 13 million pairs have 4 matches and some 6,000 have
+    6. Six matches find a resemblance of 0.8 in 998 of 1,000 cases, and of 0.6 in 85 of 100.
 
-    What floods of related files would make quadratic is bounded, and counted:
+    Groups of related files that would take quadratic time are bounded; `flooded` and `skipped` count what is
+    left out.
     """
 
     __slots__ = ("_found", "_pairs")
 
     def __init__(self, index: TraitIndex, min_matches: int, *, spanning: bool = False) -> None:
-        """With `spanning`, only pairs enough to connect what all pairs would, for every number of matches: at
-        most 12 a file, however many there are. Of files that agree in two traits each is then compared with
-        4,096 others. ValueError unless 2 <= min_matches <= 12."""
+        """`spanning`: return only as many pairs as connect the same files as all pairs would, for every
+        number of matches. That is at most 12 per file. Each file is then compared with at most 4,096 others
+        that agree with it in two traits. Raises ValueError unless 2 <= min_matches <= 12."""
         window = SPANNING_WINDOW if spanning else SIMILAR_WINDOW
         self._pairs = TraitPairs(index, min_matches, window, spanning=spanning)
         self._found = self._search()
 
     @property
     def flooded(self) -> int:
-        """Files that stand in one pair only, with the smallest key of all that share all their traits: those
-        of more than 16 such files."""
+        """Files that appear in one pair only, with the smallest key among the files that share all their
+        traits. This applies where more than 16 files share them."""
         return self._pairs.flooded
 
     @property
     def skipped(self) -> int:
-        """Comparisons left out so far, of files that agree in two traits with more than 65,536 others, or
-        4,096 for spanning pairs. Few of them would have given a pair."""
+        """Comparisons left out so far: those of files that agree in two traits with more than 65,536 others
+        (4,096 for spanning pairs). Few of them would have given a pair."""
         return self._pairs.skipped
 
     def __iter__(self) -> Iterator[SimilarPair]:
@@ -75,10 +76,10 @@ class SimilarPairs:
         return next(self._found)
 
     def strongest(self, most: int) -> tuple[array[int], int]:
-        """Those with most matches of all that are left, `most` of them, and how many others there are.
+        """The `most` remaining pairs with the most matches, and the number of other pairs.
 
-        Typecode 'Q', strongest first and then by key: `keys_of` takes one apart. Hundreds of millions of
-        pairs take seconds, and 16 bytes for each of `most`. ValueError for a key from 2^30 on.
+        Typecode 'Q', most matches first, then by key; `keys_of` unpacks one. Hundreds of millions of pairs
+        take seconds, and 16 bytes for each of `most`. Raises ValueError for a key of 2^30 or more.
         """
         packed, others = self._pairs.strongest(most)
         return array("Q", packed), others

@@ -1,4 +1,4 @@
-"""An index at rest: writing, and reading that trusts nothing (INDEX.md, "An index at rest")."""
+"""An index at rest: the writer, and a reader that checks everything (INDEX.md, "An index at rest")."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _KEY_AND_SIZE = struct.Struct("<QH9x")
 _ROW_BYTES = _KEY_AND_SIZE.size
 _ROWS_AT_ONCE = 65_536
 _SIZE_CODE_MAX = (52 << 10) + 2047
-"""Of 2^63 - 1 bytes (rdc.similarity.index.size_code)."""
+"""The size code of 2^63 - 1 bytes (rdc.similarity.index.size_code)."""
 
 
 class SimilarityIndexError(RdcError):
-    """Bytes that should be an index are not one, are damaged, or were made by another version."""
+    """Bytes that should be an index are not one, are damaged, or were written by another version."""
 
 
 def write_index(index: TraitIndex, stream: BinaryIO) -> None:
@@ -47,7 +47,7 @@ def write_index(index: TraitIndex, stream: BinaryIO) -> None:
 
 
 def read_index(index: TraitIndex, stream: BinaryIO) -> None:
-    """Fills an empty index; after SimilarityIndexError it holds what came before the damage was noticed."""
+    """Fills an empty index. After SimilarityIndexError, the index holds the rows before the damage."""
     digest = blake3()
     head = _read(stream, _HEAD.size)
     magic, version, files = _HEAD.unpack(head)
@@ -58,7 +58,7 @@ def read_index(index: TraitIndex, stream: BinaryIO) -> None:
     digest.update(head)
     before = -1
     while files:
-        # A part at a time: what is claimed and not there is never allocated.
+        # Read in parts, so memory for a claimed but missing length is never allocated.
         rows = _read(stream, min(files, _ROWS_AT_ONCE) * _ROW_BYTES)
         digest.update(rows)
         for key, size in _KEY_AND_SIZE.iter_unpack(rows):
@@ -74,7 +74,7 @@ def read_index(index: TraitIndex, stream: BinaryIO) -> None:
 
 
 def _read(stream: BinaryIO, size: int) -> bytes:
-    """Exactly `size` bytes."""
+    """Reads exactly `size` bytes. Raises SimilarityIndexError if fewer are left."""
     parts = []
     while size:
         part = stream.read(size)

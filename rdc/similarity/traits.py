@@ -1,4 +1,4 @@
-"""Traits: nine bytes that say how much two files have in common, without either file."""
+"""Traits: nine bytes per file from which the resemblance of two files is estimated without reading them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ _ACCIDENTS = accidents(TRAIT_BITS)
 
 
 def estimate_of(matches: int) -> Estimate:
-    """What `matches` equal traits, 0 to 12, say: J = (64 m/12 - 1)/63."""
+    """The estimate from `matches` equal traits, 0 to 12: J = (64 m/12 - 1)/63."""
     return _ACCIDENTS.estimate(matches, TRAIT_COUNT)
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Twelve min-wise samples of six bits each, of the features of one file (rdc/signature/FORMAT.md).
+    """Twelve min-wise samples, six bits each, of one file's features (rdc/signature/FORMAT.md).
 
-    Each agrees between two files with probability (63 J + 1)/64, where J is the Jaccard resemblance of their
-    feature sets: about the part of their content, counted once, that both have. Broder's resemblance with
-    Manasse's choice of twelve samples of six bits.
+    Each sample agrees between two files with probability (63 J + 1)/64. J is the Jaccard resemblance of their
+    feature sets: about the share of their distinct content that both have. The resemblance is Broder's;
+    twelve samples of six bits are Manasse's choice.
     """
 
     packed: bytes
-    """Nine bytes: trait t in bits 6t to 6t + 5, little-endian. A file without features has none (half
-    of those of 44 bytes, one in a hundred of 300): there SignatureTree.traits is b""."""
+    """Nine bytes: trait t is in bits 6t to 6t + 5, little-endian. A file without features has no traits,
+    and its SignatureTree.traits is b"". That is half of the files of 44 bytes and one in a hundred of 300
+    bytes."""
 
     def __post_init__(self) -> None:
         if len(self.packed) != TRAITS_BYTES:
@@ -39,18 +40,21 @@ class Traits:
 
     @property
     def samples(self) -> tuple[int, ...]:
-        """The twelve samples, 0 to 63 each."""
+        """The twelve samples, each 0 to 63."""
         number = int.from_bytes(self.packed, "little")
         return tuple(number >> TRAIT_BITS * t & 63 for t in range(TRAIT_COUNT))
 
     def matches(self, other: Traits) -> int:
-        """How many of the twelve agree. Unrelated files: 0.19 on average, 4 or more once in 37,000 pairs."""
+        """The number of samples that agree. Unrelated files: 0.19 on average, 4 or more once in 37,000
+        pairs."""
         return sum(a == b for a, b in zip(self.samples, other.samples, strict=True))
 
     def jaccard(self, other: Traits) -> float:
-        """The estimated resemblance, (64 m/12 - 1)/63 of m matches: unbiased, so -0.016 of none."""
+        """The estimated resemblance, (64 m/12 - 1)/63 for m matches. It is unbiased, so no match gives
+        -0.016."""
         return self.estimate(other).jaccard
 
     def estimate(self, other: Traits) -> Estimate:
-        """The same with its standard error: about 0.14 in the middle, so a hint and no measurement."""
+        """The estimated resemblance with its standard error. The error is about 0.14 in the middle, so it is
+        a hint and no measurement."""
         return estimate_of(self.matches(other))

@@ -1,1 +1,2 @@
-"""What trees hold: what deduplication would save, which files and folders are alike; nothing is changed."""
+"""Measures what deduplication would save, and finds duplicates and similar files and folders. Nothing is
+changed."""

@@ -1,7 +1,8 @@
-"""Finds files of identical content: by size, then by both ends, then by digest, reading no more than that.
+"""Finds files of identical content by size, then by both ends, then by digest, and reads as little as
+possible.
 
-Each stage keeps the files that are still equal to another one. Sizes cost no reading, and names of one file
-(hard links) are one file from there on. Ends tell apart most of what remains. Only then is a file read whole,
+Each stage keeps only files that still equal another one. Sizes cost no reading. Hard links of one file count
+as one file from there on. The ends of files tell most of the rest apart. Only then is a file read whole,
 unless the catalog knows it.
 """
 
@@ -22,11 +23,18 @@ from rdc.model.duplicates import (
 from rdc.model.entries import Kind
 from rdc.progress import silent
 from rdc.records import dataclass
-from rdc.survey.content import BATCHED_BYTES, DIGEST_BYTES, END_BYTES, UNKNOWN, ContentReader, Keyed
-from rdc.survey.equality import Groups, equal_groups
-from rdc.survey.gathering import gather
-from rdc.survey.hard_links import OtherNames, split_names
-from rdc.survey.workers import usable_workers
+from rdc.survey.read.content_digests import (
+    BATCHED_BYTES,
+    DIGEST_BYTES,
+    END_BYTES,
+    UNKNOWN,
+    ContentReader,
+    Keyed,
+)
+from rdc.survey.read.ordered_threads import usable_workers
+from rdc.survey.walk.equal_groups import Groups, equal_groups
+from rdc.survey.walk.hard_links import OtherNames, split_names
+from rdc.survey.walk.walk_paths import walk_paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,16 +43,16 @@ if TYPE_CHECKING:
     from rdc.catalog.location import UserCatalog
     from rdc.catalog.store import SignatureStore
     from rdc.progress import Reporter
-    from rdc.survey.file_columns import FileColumns
-    from rdc.survey.listed_tree import ListedTree
+    from rdc.survey.walk.file_columns import FileColumns
+    from rdc.survey.walk.listed_tree import ListedTree
 
 __all__ = ["Duplicates", "find_duplicates"]
 
 
 class Duplicates:
-    """What was found: iterate for the groups in the order asked for, as often as wanted.
+    """The result. Iterate for the groups in the chosen order, as often as needed.
 
-    Groups are made while they are iterated over; at rest a file takes some fifty bytes.
+    Groups are made during iteration; the stored result takes some fifty bytes per file.
     """
 
     def __init__(
@@ -76,7 +84,7 @@ class Duplicates:
             yield DuplicateGroup(self._files.sizes[rows[0]], tuple(files))
 
     def _ordered(self, starts: array[int]) -> Sequence[int]:
-        """The greatest weight first, ties in the order of paths."""
+        """Group numbers by falling weight. Groups of equal weight keep the order of their paths."""
         sizes, counts = self._files.sizes, self._groups.counts
         firsts = [self._groups.members[start] for start in starts[:-1]]
         weights: Sequence[int]
@@ -99,10 +107,10 @@ def find_duplicates(
 ) -> Duplicates:
     """The groups of identical regular files at and below `paths`.
 
-    What cannot be read, vanishes or changes meanwhile is reported as a Problem and in no group. `catalog`
-    spares the reading of large files that it knows.
+    A file that cannot be read, vanishes or changes meanwhile is reported as a Problem and is in no group.
+    Large files that `catalog` knows are not read.
     """
-    tree = gather(paths, options.rules, reporter, one_file_system=options.one_file_system)
+    tree = walk_paths(paths, options.rules, reporter, one_file_system=options.one_file_system)
     rows, names = _candidates(tree, options)
     searched = len(tree)
     files, candidates, shown_names = _selected(tree, rows, names, listed=options.links)
@@ -117,7 +125,7 @@ def find_duplicates(
 
 
 def _candidates(tree: ListedTree, options: DuplicateOptions) -> tuple[array[int], OtherNames]:
-    """The rows of regular files whose size another file has as well, and the other names of these."""
+    """The rows of regular files that have the size of another file, and the other names of these files."""
     most = options.max_size
     chosen = array("I")
     groups = equal_groups(tree.sizes, tree.sizes.itemsize)
@@ -125,11 +133,11 @@ def _candidates(tree: ListedTree, options: DuplicateOptions) -> tuple[array[int]
         size = tree.sizes[rows[0]]
         if size < options.min_size or (most is not None and size > most):
             continue
-        # Directories and links have size 0 as well.
+        # Directories and links have size 0 too.
         chosen.extend(rows if size else [row for row in rows if tree.kinds[row] == Kind.FILE])
     chosen, names = split_names(tree, chosen)
     if len(names):
-        # What shared its size only with other names of itself is alone now.
+        # A file that shared its size only with its own hard links is alone now.
         sizes = array("Q", map(tree.sizes.__getitem__, chosen))
         chosen = equal_groups(sizes, sizes.itemsize).of(chosen).members
     return array("I", sorted(chosen)), names
@@ -138,7 +146,7 @@ def _candidates(tree: ListedTree, options: DuplicateOptions) -> tuple[array[int]
 def _selected(
     tree: ListedTree, rows: array[int], names: OtherNames, *, listed: bool
 ) -> tuple[FileColumns, Sequence[int], OtherNames | None]:
-    """The files of these rows, renumbered; with `listed`, their other names as well."""
+    """The files of these rows, renumbered. `listed`: include their other names."""
     if not listed or not len(names):
         return tree.files(rows), range(len(rows)), None
     others = [(row, other) for row in rows for other in names.of(row)]
@@ -149,7 +157,7 @@ def _selected(
 
 
 class _Search:
-    """Reads what has to be read of `files`, and finds the groups."""
+    """Reads `files` as far as needed and finds the groups."""
 
     def __init__(
         self,
@@ -167,7 +175,7 @@ class _Search:
         self.bytes_read = 0
 
     def groups(self, rows: Sequence[int]) -> Groups:
-        """`rows` increases; so do those of each group."""
+        """The groups among `rows`, which must increase. The rows of each group increase too."""
         keyed = self._reader.ends(rows)
         self.files_read = len(keyed.rows)
         alike = _equal(keyed)
@@ -182,14 +190,15 @@ class _Search:
         return _sorted(found)
 
     def _of_size(self, groups: Groups, above: int, most: int) -> Groups:
-        """Those of files of more than `above` bytes (or of none) and at most `most`."""
+        """The groups of files with more than `above` and at most `most` bytes. `above` = 0 includes empty
+        files."""
         sizes = self._files.sizes
         return Groups.of_rows(
             group for group in groups if above < sizes[group[0]] <= most or sizes[group[0]] == above == 0
         )
 
     def _whole(self, medium: Groups, large: Groups) -> Iterator[Groups]:
-        """The groups among files that are alike at both ends."""
+        """The groups among files with equal ends."""
         sizes = self._files.sizes
         self._reader.expect(sum([sizes[row] for groups in (medium, large) for row in groups.members]))
         if len(medium):
@@ -204,8 +213,8 @@ class _Search:
                     yield _equal(self._reader.large(unknown))
 
     def _by_roots(self, groups: Groups, catalog: SignatureStore) -> _Known | None:
-        """What signature roots tell, if the catalog knows any: of a group of which it knows a file, it shall
-        know all, which reads less than a digest of each."""
+        """The groups by signature roots; None if the catalog knows none of these files. If the catalog knows
+        one file of a group, the others are signed too. That reads less than digesting every file."""
         known = self._reader.known(groups.members, catalog)
         roots = dict(zip(known.rows, known.digests(), strict=True))
         if not any(root != UNKNOWN for root in roots.values()):
@@ -215,7 +224,7 @@ class _Search:
         missing, rest = array("I"), array("I")
         keyed = Keyed(array("I"), bytearray())
         for group in groups:
-            # Files that could not be opened were reported, and have no root, not even UNKNOWN.
+            # Files that could not be opened were reported and are missing from `roots`.
             rows = [row for row in group if row in roots]
             unknown = [row for row in rows if roots[row] == UNKNOWN]
             if len(unknown) == len(rows):
@@ -233,7 +242,7 @@ class _Search:
 
     @contextlib.contextmanager
     def _opened_catalog(self) -> Iterator[SignatureStore | None]:
-        """The catalog, where there is one that could know a file."""
+        """The catalog, or None if it cannot know any file."""
         if self._catalog is None:
             yield None
             return
@@ -245,7 +254,7 @@ class _Search:
             yield store if isinstance(store, Catalog) and os.path.exists(store.database.path) else None
 
     def _verified(self, groups: Groups) -> Groups:
-        from rdc.survey.comparison import Comparison
+        from rdc.survey.read.compare_bytes import Comparison
 
         comparison = Comparison(self._files, self._report)
         found = Groups.of_rows(
@@ -259,7 +268,7 @@ class _Search:
 class _Known:
     found: Groups
     rest: array[int]
-    """Rows of groups of which nothing is known."""
+    """Rows of the groups of which the catalog knows no file."""
 
 
 def _equal(keyed: Keyed) -> Groups:

@@ -1,1 +1,4 @@
-"""Ways to move bytes between the two ends of a session; a transport knows nothing of what they mean."""
+"""Transports: they move bytes between the two ends of a session and do not interpret them.
+
+rdc.session and rdc.daemon use them.
+"""

@@ -1,4 +1,4 @@
-"""What every transport offers: one step of two-way I/O at a time."""
+"""The interface of every transport: one step of two-way I/O at a time."""
 
 from __future__ import annotations
 
@@ -15,47 +15,50 @@ __all__ = ["Exchange", "Transport", "Waitable", "timed_out", "waitable"]
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What one step moved."""
+    """The result of one step."""
 
     written: int
-    """Bytes of the outgoing data that are gone."""
+    """Bytes of the outgoing data that are written."""
     received: bytes
     eof: bool
-    """The far side will send no more. Only with `received` empty: what came before the end comes first."""
+    """The far side has closed its direction. Set only with an empty `received`: data before the end comes
+    first."""
 
 
 class Transport(Protocol):
     def exchange(self, outgoing: memoryview, want_input: bool, timeout: float | None) -> Exchange:
-        """Write what fits of `outgoing`, read what is there, block until one of both is possible.
+        """Write what fits of `outgoing`, read available input, and block until either is possible.
 
-        timeout: seconds; None waits without end, 0 looks once and may return an empty Exchange; otherwise
-        RdcError (exit code 30) when nothing moved for so long. One of the two directions must be asked for,
-        or nothing could ever end the wait. After the far side has closed its input, outgoing bytes count as
-        written and are dropped: what it still says (such as why) must be read, and the end shows as `eof`.
+        timeout: seconds; None waits without limit, 0 never waits and may return an empty Exchange. With any
+        other value RdcError (exit code 30) reports that nothing moved for that long. The caller must request
+        at least one direction, or nothing could end the wait.
+
+        After the far side has closed its input, outgoing bytes count as written and are dropped. Its last
+        messages, such as the reason, must still be read; the end then shows as `eof`.
         """
 
     def close_write(self) -> None:
-        """Send the end of the stream; reading goes on."""
+        """Send the end of the stream. Reading continues."""
 
     def close(self) -> None:
-        """Give everything back; idempotent."""
+        """Release everything; idempotent."""
 
 
 class Waitable(Protocol):
-    """A transport that can be waited for together with other things."""
+    """A transport that can be polled together with other descriptors."""
 
     def fileno(self) -> int:
-        """The descriptor to poll, for `events`, once `exchange` has returned nothing: until then input may be
-        here that the kernel knows nothing of, such as records of TLS that were read and not yet asked for."""
+        """The descriptor to poll for `events` after `exchange` has returned nothing. Before that, input may
+        be here that the kernel does not know of, such as decrypted TLS records."""
 
     @property
     def events(self) -> int:
-        """What `fileno()` has to be polled for now, POLLIN, POLLOUT or both. When one of them comes, an
-        `exchange` that wants input gets on: a wait neither misses bytes nor turns in vain."""
+        """The events to poll `fileno()` for now: POLLIN, POLLOUT or both. After one of them, an `exchange`
+        that wants input makes progress: a wait neither misses bytes nor spins."""
 
 
 def waitable(transport: Transport) -> Waitable | None:
-    """The transport itself, if it can be waited for."""
+    """The transport itself if it can be polled, or None."""
     asked: Any = transport
     able: Waitable | None = asked if hasattr(asked, "fileno") and hasattr(asked, "events") else None
     return able

@@ -1,11 +1,11 @@
 """A directory of keys: this machine's own certificate and those of the peers it trusts, by name.
 
-    identity.pem          the private key and the certificate that goes with it; readable by its owner alone
-    trusted/NAME.pem      one certificate, or several while a key is being replaced; NAME is a host to dial,
-                          or what a daemon's modules allow
+    identity.pem          the private key and its certificate; only the owner may read it
+    trusted/NAME.pem      one certificate, or several during a key change; NAME is a host to dial, or a name
+                          in a daemon's modules
 
-A certificate is trusted because it is here and byte for byte the one shown, whoever signed it: no authority
-is asked. So whoever may write here decides who is trusted: as with ssh, nobody but the owner and root may.
+A certificate is trusted if it is here and equals the one shown byte for byte, whatever its signer: there is
+no authority. Write access here decides about trust, so only the owner and root may have it, as with ssh.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rdc.records import dataclass
 __all__ = ["Certificate", "KeyRing", "VARIABLE", "is_key_name", "key_directory", "read_key_file"]
 
 VARIABLE = "RDC_KEYS"
-"""Environment variable: the key directory."""
+"""Environment variable with the key directory."""
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----\s+([A-Za-z0-9+/=\s]+?)-----END CERTIFICATE-----")
 _NAME = re.compile(r"[A-Za-z0-9\[:][A-Za-z0-9._:%@\[\]-]{0,199}")
@@ -38,12 +38,12 @@ class Certificate:
 
     @property
     def pin(self) -> str:
-        """What people compare: SHA-256 of the certificate, in hex."""
+        """The text that people compare: the SHA-256 of the certificate in hex."""
         return pin_of(self.der)
 
     @classmethod
     def from_pem(cls, pem: bytes, name: str) -> Certificate:
-        """The only certificate in `pem`. Raises TrustError that names `name`."""
+        """The only certificate in `pem`. TrustError names `name`."""
         found = cls._all(pem, name)
         if len(found) != 1:
             raise TrustError(f"{name}: expected one certificate in PEM form, found {len(found) or 'none'}")
@@ -51,8 +51,8 @@ class Certificate:
 
     @classmethod
     def public_from_pem(cls, pem: bytes, name: str) -> tuple[Certificate, ...]:
-        """Those in `pem`, one at least, and no private key: whoever has that is its owner to all others.
-        Raises TrustError that names `name`."""
+        """The certificates in `pem`: at least one, and no private key, since every holder of a private key
+        passes for its owner. TrustError names `name`."""
         if b"PRIVATE KEY-----" in pem:
             raise TrustError(
                 f"{name}: it holds a private key, which must not leave its machine; expected what"
@@ -80,7 +80,7 @@ def pin_of(der: bytes) -> str:
 
 
 def is_key_name(name: str) -> bool:
-    """Whether a trusted key may be called so: a host as it is dialled, with or without :PORT, or a word."""
+    """Whether a trusted key may have this name: a host as dialled, with or without :PORT, or a word."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -100,7 +100,7 @@ class KeyRing:
     directory: Path
     own: Certificate
     trusted: Mapping[str, tuple[Certificate, ...]]
-    """By name. Any of a name's certificates is as good as another: while a key is replaced both are."""
+    """Certificates by name. All certificates of a name are equally valid, which permits a key change."""
 
     @property
     def identity(self) -> Path:
@@ -108,14 +108,14 @@ class KeyRing:
 
     @property
     def certificates(self) -> Iterator[Certificate]:
-        """All that are trusted."""
+        """All trusted certificates."""
         for certificates in self.trusted.values():
             yield from certificates
 
     @classmethod
     def read(cls, directory: Path) -> KeyRing:
-        """All of a key directory. Raises TrustError: missing, damaged, a private key that others can read,
-        or anything that others can change."""
+        """Read a key directory. TrustError if it is missing or damaged, if others can read a private key, or
+        if others can change anything in it."""
         _check_closed(directory)
         identity = directory / "identity.pem"
         pem = read_key_file(identity, private=True)
@@ -124,7 +124,7 @@ class KeyRing:
         return cls(directory, Certificate.from_pem(pem, str(identity)), _read_trusted(directory / "trusted"))
 
     def peers(self, host: str, port: int, *, default_port: int) -> tuple[Certificate, ...]:
-        """The certificates of which HOST:PORT must show one. Raises TrustError where none is trusted for
+        """The certificates of which HOST:PORT must show one. TrustError if no certificate is trusted for
         it."""
         names = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}"]
         if port == default_port:
@@ -139,7 +139,7 @@ class KeyRing:
 
 
 def read_key_file(path: Path, *, private: bool = False) -> bytes | None:
-    """The content of a small regular file; None where nothing is. Raises TrustError."""
+    """The content of a small regular file; None if the file does not exist. Raises TrustError."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -172,7 +172,7 @@ def read_key_file(path: Path, *, private: bool = False) -> bytes | None:
 
 
 def _check_closed(path: Path) -> None:
-    """Raises TrustError where somebody besides the owner and root may change what is at `path`."""
+    """TrustError if anyone besides the owner and root may change what is at `path`."""
     try:
         found = os.stat(path)
     except OSError:
@@ -186,7 +186,7 @@ def _check_closed(path: Path) -> None:
 
 
 def _check_owner(path: Path, found: os.stat_result) -> None:
-    # Root reads what will be another user's, before it becomes that user.
+    # Root reads files of another user before it becomes that user.
     if os.geteuid() not in (0, found.st_uid) and found.st_uid != 0:
         raise TrustError(f"{path}: it belongs to another user (uid {found.st_uid}), who can change it")
 

@@ -1,4 +1,4 @@
-"""Both ends in one process: two bounded queues, safe between threads."""
+"""A transport within one process: two bounded queues, safe between threads."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from rdc.transport.base import Exchange, Transport, timed_out
 __all__ = ["pair"]
 
 CAPACITY = 4 << 20
-"""Bytes under way per direction: an end need not wait for the other's thread at every message."""
+"""Bytes under way per direction: large enough that an end need not wait for the other's thread at each
+message."""
 
 
 class _Queue:
-    """One direction. All methods are called with the pair's condition held."""
+    """One direction. The caller of each method holds the pair's condition."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._parts: deque[bytes] = deque()
         self._size = 0
         self.ended = False
-        """The writer will write no more."""
+        """Whether the writer has ended the stream."""
         self.abandoned = False
-        """The reader will read no more."""
+        """Whether the reader has stopped reading."""
 
     def __len__(self) -> int:
         return self._size
@@ -84,7 +85,7 @@ class _MemoryTransport:
 
 
 def pair(capacity: int = CAPACITY) -> tuple[Transport, Transport]:
-    """Two ends; `capacity`: bytes that a direction holds before its writer waits."""
+    """Two connected ends. capacity: bytes that a direction holds before its writer waits."""
     changed = Condition()
     there, back = _Queue(capacity), _Queue(capacity)
     return _MemoryTransport(changed, back, there), _MemoryTransport(changed, there, back)

@@ -1,4 +1,4 @@
-"""Two file descriptors as a transport: non-blocking, one poll for both directions."""
+"""A transport over two file descriptors: non-blocking, with one poll for both directions."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from rdc.transport.base import Exchange, timed_out
 __all__ = ["PipeTransport"]
 
 READ_BYTES = 256 << 10
-"""One read: a quarter of a full pipe, so that a reply is not held up by a megabyte being copied."""
+"""Bytes per read: a quarter of a full pipe, so a reply does not wait for the copy of a megabyte."""
 
 PIPE_BYTES = 1 << 20
-"""Linux's largest pipe for a user without privileges; the default of 64 KiB costs a wake-up per 64 KiB."""
+"""Linux's largest pipe for a user without privileges. The default of 64 KiB costs one wake-up per 64 KiB."""
 
 
 class PipeTransport:
-    """Owns both descriptors, which differ (one socket is given twice, duplicated), and closes them."""
+    """Owns both descriptors and closes them. They differ; a single socket is passed twice, duplicated."""
 
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self._read_fd = read_fd
         self._write_fd = write_fd
-        # The flag belongs to the open file, which a parent shell may share: it is put back by close().
+        # The flag belongs to the open file, which a parent shell may share. close() restores it.
         self._was_blocking = {fd: os.get_blocking(fd) for fd in (read_fd, write_fd)}
         for fd in self._was_blocking:
             os.set_blocking(fd, False)
@@ -34,7 +34,7 @@ class PipeTransport:
         self._closed = False
 
     def fileno(self) -> int:
-        """Becomes readable when input comes or the stream ends."""
+        """The descriptor that becomes readable when input arrives or the stream ends."""
         return self._read_fd
 
     @property
@@ -60,13 +60,13 @@ class PipeTransport:
         except (BlockingIOError, InterruptedError):
             return Exchange(written, b"", False)
         except OSError:
-            # A reset connection or a hung-up terminal has ended as surely as a closed one.
+            # A reset connection or a hung-up terminal ends the stream as a close does.
             received = b""
         return Exchange(written, received, not received)
 
     def _poll(self, want_output: bool, want_input: bool, timeout: float | None) -> int:
-        """POLLIN and POLLOUT as far as asked for; an error or hang-up counts as ready, for the call that
-        follows to find out."""
+        """The requested ones of POLLIN and POLLOUT that are ready. An error or a hang-up counts as ready: the
+        next call reports it."""
         poll = self._polls.get((want_output, want_input))
         if poll is None:
             poll = self._polls[want_output, want_input] = select.poll()
@@ -88,7 +88,8 @@ class PipeTransport:
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError:
-            # EPIPE, ECONNRESET: nobody reads any more. Python ignores SIGPIPE, so it arrives here.
+            # EPIPE, ECONNRESET: the far side has stopped reading. Python ignores SIGPIPE, so the error
+            # arrives here.
             self._far_reads = False
             return len(outgoing)
 
@@ -115,6 +116,6 @@ def _enlarge(fd: int) -> None:
         from fcntl import F_SETPIPE_SZ, fcntl
     except ImportError:
         return  # not Linux
-    # Sockets and terminals refuse, as does the kernel past the user's share of pipe pages.
+    # Sockets and terminals refuse this, and so does the kernel above the user's share of pipe pages.
     with contextlib.suppress(OSError):
         fcntl(fd, F_SETPIPE_SZ, PIPE_BYTES)

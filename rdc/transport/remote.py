@@ -12,7 +12,8 @@ __all__ = ["remote_argv", "shell_words"]
 
 
 def shell_words(command: str) -> list[str]:
-    """The words of a command line with a shell's quoting; nothing is expanded. ValueError: no such words."""
+    """The words of a command line with a shell's quoting, without expansion. ValueError if the quoting is
+    invalid."""
     if command.isascii() and command.isprintable() and not any(mark in command for mark in "'\"\\"):
         return command.split()  # the same; shlex and the regular expressions it needs take 2.5 ms to load
     import shlex
@@ -21,11 +22,11 @@ def shell_words(command: str) -> list[str]:
 
 
 def remote_argv(host: str, shell: RemoteShell) -> list[str]:
-    """Words of the remote shell, `host`, words of the far program, "serve", "--stdio".
+    """The words of the remote shell, `host`, the words of the far program, "serve", "--stdio".
 
-    The program is split at blanks with the shell's quoting, but nothing is expanded here. A remote shell such
-    as ssh hands the words to the far user's shell, which may expand them, as in rsync.
-    Raises UsageError for a host that the remote shell would take for an option.
+    The program is split at blanks with the shell's quoting, without expansion. A remote shell such as ssh
+    passes the words to the far user's shell, which may expand them, as in rsync. UsageError for a host that
+    the remote shell would take for an option.
     """
     if not host or host.startswith("-"):
         raise UsageError(f"'{host}' is not a host name")

@@ -1,4 +1,4 @@
-"""The pipes of a remote shell: a server's own stdin and stdout, and a child's from outside."""
+"""Transports over the pipes of a remote shell: a server's own stdin and stdout, and those of a child."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 __all__ = ["ChildTransport", "StdioTransport"]
 
 EXIT_SECONDS = 5.0
-"""How long a child may take to end after its input did: a far side may have files to flush."""
+"""Seconds that a child may take to exit after its input ends: a far side may have files to flush."""
 
 TERMINATE_SECONDS = 2.0
-"""How long it may then ignore SIGTERM."""
+"""Seconds that a child may then ignore SIGTERM."""
 
 
 class StdioTransport(PipeTransport):
     """A server's end, on this process's stdin and stdout.
 
-    Both are moved to new descriptors. Descriptor 1 becomes a copy of stderr and 0 reads nothing, so neither a
-    stray print nor a child process can put bytes into the stream or take any out of it.
+    Both move to new descriptors. Descriptor 1 becomes a copy of stderr, and descriptor 0 reads nothing. A
+    stray print or a child process can thus neither write into the stream nor read from it.
     """
 
     def __init__(self, read_fd: int = 0, write_fd: int = 1) -> None:
@@ -45,11 +45,12 @@ class StdioTransport(PipeTransport):
 
 
 class ChildTransport(PipeTransport):
-    """The dialler's end: `argv` is started, its stdin and stdout are the stream, its stderr is ours.
+    """The dialler's end: it starts `argv`, whose stdin and stdout are the stream and whose stderr is this
+    process's.
 
-    The child stays in our process group: a remote shell may ask for a password on the terminal, which only
-    the foreground group may read, and Ctrl-C must reach both.
-    Raises CommandMissingError when `argv[0]` cannot be started.
+    The child stays in this process group: a remote shell may ask for a password on the terminal, which only
+    the foreground group may read, and Ctrl-C must reach both. CommandMissingError if `argv[0]` cannot be
+    started.
     """
 
     def __init__(self, argv: Sequence[str]) -> None:
@@ -64,16 +65,16 @@ class ChildTransport(PipeTransport):
 
     @property
     def returncode(self) -> int | None:
-        """Exit status, negative for a signal; None while it runs. Looks, never waits."""
+        """The exit status, negative for a signal; None while the child runs. Never waits."""
         return self._child.poll()
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """The exit status, after up to `timeout` seconds (EXIT_SECONDS by default); None when it still runs.
-        After an end of the stream this tells why."""
+        """The exit status after at most `timeout` seconds (EXIT_SECONDS by default); None if the child still
+        runs. It explains an end of the stream."""
         return self._child.wait(EXIT_SECONDS if timeout is None else timeout)
 
     def close(self) -> None:
-        """Ends the stream both ways, gives the child EXIT_SECONDS to follow, then terminates it."""
+        """End the stream in both directions, wait EXIT_SECONDS for the child's exit, then terminate it."""
         super().close()
         if self.wait() is None:
             self._child.terminate()

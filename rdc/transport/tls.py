@@ -1,7 +1,7 @@
-"""TLS 1.3 over TCP as a transport: both sides show a certificate, and each must know the other's beforehand.
+"""A transport over TLS 1.3 and TCP: both sides show a certificate, and each must know the other's in advance.
 
-The TLS engine works in memory (ssl.MemoryBIO) and this class moves its bytes: so every wait has one deadline,
-every byte on the wire is counted, and a connection whose handshake is done can be handed on by fork.
+The TLS engine works in memory (ssl.MemoryBIO) and this class moves its bytes. So each wait has one deadline,
+each byte on the wire is counted, and fork can pass on a connection after its handshake.
 """
 
 from __future__ import annotations
@@ -23,37 +23,38 @@ from rdc.transport.tls_trust import explained
 __all__ = ["TlsTransport"]
 
 READ_BYTES = 256 << 10
-"""One read from the socket, and plaintext handed out at a time at most."""
+"""Bytes per read from the socket, and the most plaintext returned at a time."""
 
 WRITE_BYTES = 64 << 10
-"""Plaintext encrypted at a time: four full records, which then must all leave before anything else."""
+"""Bytes of plaintext encrypted at a time: four full records, which must all leave before any other data."""
 
 UNSENT_BYTES = 256 << 10
-"""Encrypted bytes that wait at most: a peer that makes us answer (key updates) and does not read is not read
+"""Encrypted bytes that may wait. A peer that causes answers (key updates) and does not read them is not read
 either."""
 
 CLOSE_SECONDS = 2.0
-"""How long to try to get the last bytes out."""
+"""Seconds for the last bytes to leave."""
 
 
 class TlsTransport:
-    """Owns `sock`, a connected TCP socket, and closes it. Before anything else, `shake` until it is true and
-    `check_pin`."""
+    """Owns `sock`, a connected TCP socket, and closes it. The user first calls `shake` until it returns True,
+    then `check_pin`."""
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, *, server_side: bool) -> None:
         sock.setblocking(False)
         with contextlib.suppress(OSError):
-            # A session's messages are gathered by the driver; waiting for more to come only adds latency.
+            # The driver collects the messages of a session, so Nagle's algorithm would only add latency.
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sock = sock
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._in, self._out, server_side=server_side)
         self._server_side = server_side
         self._unsent = memoryview(b"")
-        """Encrypted, not yet taken by the kernel."""
+        """Encrypted bytes that the kernel has not taken yet."""
         self._encrypted = 0
-        """Bytes at the head of the next exchange's `outgoing` that are encrypted already. They count as
-        written only once all of `_unsent` left, so that a caller who is told so may close."""
+        """Bytes at the head of the next exchange's `outgoing` that are already encrypted. They count as
+        written only after all of `_unsent` has left, so a caller may close after it has written
+        everything."""
         self._arrived = b""
         self._shaken = False
         self._far_reads = True
@@ -62,7 +63,7 @@ class TlsTransport:
         self._closed = False
         self._failure: RdcError | None = None
         self.bytes_sent = 0
-        """Every byte the kernel took: the handshake's, and what TLS adds to each record, included."""
+        """All bytes that the kernel took, with the handshake and the overhead of TLS records."""
         self.bytes_received = 0
 
     def fileno(self) -> int:
@@ -70,10 +71,10 @@ class TlsTransport:
 
     @property
     def events(self) -> int:
-        """What to poll the socket for, in the handshake and after it: POLLIN, POLLOUT or both.
+        """The events to poll the socket for, during the handshake and after it: POLLIN, POLLOUT or both.
 
-        Records that TLS itself wants to send (answers to key updates) wait in `_unsent` though nobody wrote
-        anything. Past UNSENT_BYTES of them nothing is read, and input would end every wait at once.
+        Records that TLS itself wants to send (answers to key updates) wait in `_unsent` without a write by
+        the user. Above UNSENT_BYTES of them nothing is read, and input would end each wait at once.
         """
         events = select.POLLOUT if self._unsent else 0
         return events | (select.POLLIN if len(self._unsent) < UNSENT_BYTES else 0)
@@ -81,10 +82,10 @@ class TlsTransport:
     # The handshake
 
     def shake(self) -> bool:
-        """What can be done of the handshake without waiting; True when it is complete.
+        """Advance the handshake without waiting. True: it is complete.
 
-        Until then call it again when `events` are. Raises TrustError where one side refuses the other's
-        certificate, StreamError where the far side is gone or speaks no TLS 1.3.
+        Otherwise call it again after `events`. TrustError if a side refuses the other's certificate,
+        StreamError if the far side is gone or does not speak TLS 1.3.
         """
         while True:
             try:
@@ -97,8 +98,8 @@ class TlsTransport:
                     ) from None
                 if not self._pull():
                     return False
-            except ssl.SSLError as error:
-                # The alert that tells the far side why.
+            except (OSError, ValueError) as error:
+                # The alert that tells the far side the reason.
                 self._push()
                 raise explained(error, shaken=self._shaken) from error
             else:
@@ -108,7 +109,7 @@ class TlsTransport:
 
     @property
     def peer_pin(self) -> str:
-        """The pin of the certificate that the far side has shown."""
+        """The pin of the far side's certificate."""
         der = self._tls.getpeercert(binary_form=True)
         if der is None:
             raise TrustError("the far side showed no certificate")
@@ -116,7 +117,7 @@ class TlsTransport:
 
     @property
     def peer_expires(self) -> float:
-        """When the certificate that the far side has shown expires, in seconds since 1970."""
+        """Expiry of the far side's certificate, in seconds since 1970."""
         shown = self._tls.getpeercert() or {}
         try:
             return ssl.cert_time_to_seconds(str(shown.get("notAfter")))
@@ -124,7 +125,7 @@ class TlsTransport:
             return math.inf  # a date that only OpenSSL can read
 
     def check_pin(self, pins: Iterable[str]) -> str:
-        """The far side's pin, which is one of `pins`. Raises TrustError."""
+        """The far side's pin, which must be one of `pins`. Raises TrustError."""
         pin = self.peer_pin
         if pin not in pins:
             raise TrustError(f"the far side showed the certificate {pin}, which is not trusted")
@@ -144,7 +145,7 @@ class TlsTransport:
             if timeout == 0:
                 return Exchange(0, b"", False)
             if moved != self.bytes_sent + self.bytes_received:
-                # Part of a record: a slow line is not a silent one.
+                # Part of a record arrived: a slow line is not a silent one.
                 moved, began = self.bytes_sent + self.bytes_received, time.monotonic()
             left = None if timeout is None else began + timeout - time.monotonic()
             if left is not None and left <= 0:
@@ -157,7 +158,7 @@ class TlsTransport:
         poll.poll(None if seconds is None else max(1, int(seconds * 1000)))
 
     def _write(self, outgoing: memoryview) -> int:
-        """How much of `outgoing` is gone, whole records at a time."""
+        """Write whole records; the number of bytes of `outgoing` that are gone."""
         self._push()
         if not self._far_reads:
             return len(outgoing)
@@ -166,8 +167,8 @@ class TlsTransport:
         if not self._encrypted and outgoing:
             try:
                 self._encrypted = self._tls.write(outgoing[:WRITE_BYTES])
-            except ssl.SSLError:
-                # After an alert of its own OpenSSL writes no more; what it was, reading tells.
+            except (OSError, ValueError):
+                # OpenSSL writes nothing after an alert of its own; a read reports that alert.
                 self._far_reads = False
                 return len(outgoing)
             self._push()
@@ -178,7 +179,7 @@ class TlsTransport:
         return written
 
     def _push(self) -> None:
-        """Give the kernel what is encrypted, as far as it takes it."""
+        """Pass encrypted bytes to the kernel, as many as it takes."""
         if self._out.pending:
             self._unsent = memoryview(bytes(self._unsent) + self._out.read())
         while self._unsent:
@@ -187,7 +188,7 @@ class TlsTransport:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
-                # EPIPE, ECONNRESET: nobody reads any more.
+                # EPIPE, ECONNRESET: the far side has stopped reading.
                 self._far_reads = False
                 self._unsent = memoryview(b"")
                 self._encrypted = 0
@@ -196,7 +197,7 @@ class TlsTransport:
             self._unsent = self._unsent[sent:]
 
     def _pull(self) -> bool:
-        """Take from the kernel what has come; False when that is nothing yet."""
+        """Take received bytes from the kernel. False: none has arrived."""
         if self._far_ended or len(self._unsent) >= UNSENT_BYTES:
             return False
         try:
@@ -204,7 +205,7 @@ class TlsTransport:
         except (BlockingIOError, InterruptedError):
             return False
         except OSError:
-            # A reset connection has ended as surely as a closed one.
+            # A reset connection ends the stream as a close does.
             data = b""
         self.bytes_received += len(data)
         if data:
@@ -226,7 +227,7 @@ class TlsTransport:
         return data
 
     def _decrypt(self) -> bytes:
-        """Plaintext of the records that are here. An error waits until what came before it is taken."""
+        """Plaintext of the complete records. An error is raised only after the data before it is taken."""
         parts: list[bytes] = []
         size = 0
         try:
@@ -239,9 +240,9 @@ class TlsTransport:
         except ssl.SSLWantReadError:
             pass
         except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
-            # An end without TLS's own notice: the protocol knows by itself whether all was said.
+            # The stream ended without TLS's own notice. The protocol knows whether it is complete.
             self._far_ended = True
-        except ssl.SSLError as error:
+        except (OSError, ValueError) as error:
             self._failure = explained(error, shaken=self._shaken)
             self._far_reads = False
         self._push()
@@ -252,10 +253,10 @@ class TlsTransport:
             return
         self._write_open = False
         if self._shaken and self._far_reads and self._failure is None:
-            # Whatever is still undecoded would be an error to the closing call, and lost.
+            # Undecoded records would make the closing call fail and would be lost.
             while part := self._decrypt():
                 self._arrived += part
-            with contextlib.suppress(ssl.SSLError, ValueError):
+            with contextlib.suppress(OSError, ValueError):
                 self._tls.unwrap()
         self._flush(CLOSE_SECONDS)
         self._far_reads = False
@@ -270,8 +271,8 @@ class TlsTransport:
             self._push()
 
     def linger(self, seconds: float) -> None:
-        """End our side and drop what still comes, for a while: closing with bytes unread would make the
-        kernel reset the connection, and the last thing we said might never be read."""
+        """End this side's direction and drop incoming bytes for some seconds. A close with unread bytes would
+        make the kernel reset the connection, and the far side might never read the last message."""
         self.close_write()
         deadline = time.monotonic() + seconds
         poll = select.poll()
@@ -288,7 +289,9 @@ class TlsTransport:
             self._sock.close()
 
     def forsake(self) -> None:
-        """Close this process's descriptor and say nothing: the connection lives on in a child."""
+        """Close this process's descriptor without a message: the connection continues in a child process, or
+        must end silently. Raises nothing."""
         self._closed = True
         self._write_open = False
-        self._sock.close()
+        with contextlib.suppress(OSError):
+            self._sock.close()

@@ -1,4 +1,4 @@
-"""Dialling a daemon: a TCP connection and the handshake, within one deadline."""
+"""Dialling a daemon: a TCP connection and the TLS handshake within one deadline."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["connect"]
 
 
 def connect(host: str, port: int, ring: KeyRing, peers: Sequence[Certificate]) -> TlsTransport:
-    """A connection to the rdc daemon at HOST:PORT, which has shown one of the certificates `peers`.
+    """A connection to the rdc daemon at HOST:PORT that has shown one of the certificates `peers`.
 
-    Raises TrustError (exit code 5), RdcError for a host that is not there (10) or does not answer within
-    CONNECT_SECONDS (35), StreamError for one that does not speak TLS 1.3.
+    TrustError (exit code 5) for another certificate; RdcError for an unreachable host (10) or no answer
+    within CONNECT_SECONDS (35); StreamError for a host without TLS 1.3.
     """
     name = printable(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
     context = dialling_context(ring, peers)

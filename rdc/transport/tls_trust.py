@@ -1,9 +1,9 @@
-"""Whom a TLS connection trusts, and what OpenSSL's refusals mean.
+"""The certificates that a TLS connection trusts, and the meaning of OpenSSL's errors.
 
-Trust is by pin. OpenSSL is given the certificates that are trusted, each as an anchor of its own, and refuses
-within the handshake whatever is none of them, not valid yet or expired. What it accepts is then compared byte
-for byte with the set once more, before a byte of the protocol is read or written: a trusted certificate might
-be one that can sign others, and those were never trusted.
+Trust is by pin. OpenSSL receives each trusted certificate as an anchor of its own. It refuses within the
+handshake every other certificate and those not yet valid or expired. An accepted certificate is then compared
+byte for byte with the trusted ones, before any byte of the protocol is read or written. A trusted certificate
+might be able to sign others, and those are not trusted.
 """
 
 from __future__ import annotations
@@ -22,30 +22,29 @@ __all__ = ["answering_context", "days_until", "dialling_context", "explained"]
 
 
 def answering_context(ring: KeyRing) -> ssl.SSLContext:
-    """For a server that knows all peers of `ring`. Raises TrustError."""
+    """A context for a server that trusts all peers of `ring`. Raises TrustError."""
     context = _context(ssl.PROTOCOL_TLS_SERVER, ring, ring.certificates)
-    # Without tickets nothing is resumed: each connection shows its certificate anew.
+    # Without tickets no session is resumed: each connection shows its certificate.
     context.num_tickets = 0
     return context
 
 
 def dialling_context(ring: KeyRing, peers: Iterable[Certificate]) -> ssl.SSLContext:
-    """For a client that wants to speak with whoever shows one of `peers` and nobody else. Raises
-    TrustError."""
+    """A context for a client that trusts only `peers`. Raises TrustError."""
     return _context(ssl.PROTOCOL_TLS_CLIENT, ring, peers)
 
 
 def _context(protocol: int, ring: KeyRing, trusted: Iterable[Certificate]) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_3
-    # A name in a certificate proves nothing here: the certificate itself is what is known.
+    # A name in a certificate proves nothing here: rdc compares the certificate itself.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
-    # Each trusted certificate is an anchor, also one that somebody else signed.
+    # Each trusted certificate is an anchor, even one that another key signed.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
     try:
-        # Never ask on a terminal for a passphrase.
+        # Never prompt for a passphrase.
         context.load_cert_chain(ring.identity, password=lambda: b"")
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
@@ -55,25 +54,26 @@ def _context(protocol: int, ring: KeyRing, trusted: Iterable[Certificate]) -> ss
     for certificate in trusted:
         try:
             context.load_verify_locations(cadata=certificate.der)
-        except ssl.SSLError as error:
-            raise TrustError(f"{certificate.pin}: not a certificate: {error.reason}") from error
+        except (ssl.SSLError, ValueError) as error:
+            reason = error.reason if isinstance(error, ssl.SSLError) else str(error)
+            raise TrustError(f"{certificate.pin}: not a certificate: {reason}") from error
     return context
 
 
 def days_until(expiry: float, now: float) -> int | None:
-    """Whole days from `now` to the expiry of a certificate, both in seconds since 1970; None for one that has
-    none."""
+    """Whole days from `now` to the expiry of a certificate, both in seconds since 1970; None without an
+    expiry."""
     return None if math.isinf(expiry) else int((expiry - now) // 86_400)
 
 
-def explained(error: ssl.SSLError, *, shaken: bool) -> RdcError:
-    """What an error of OpenSSL's means to whoever has to do something about it; `shaken`: the handshake was
-    done."""
+def explained(error: OSError | ValueError, *, shaken: bool) -> RdcError:
+    """The error that a user can act on, for an error of the TLS engine, usually ssl.SSLError. shaken: the
+    handshake was complete."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return TrustError(_VERIFICATION.get(error.verify_code, _UNKNOWN) + f" ({error.verify_message})")
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         return StreamError("the far side ended the connection in the TLS handshake", before_hello=True)
-    reason = (error.reason or "").upper()
+    reason = (error.reason or "").upper() if isinstance(error, ssl.SSLError) else ""
     if "ALERT" in reason:
         for words, text in _ALERTS.items():
             if words in reason:

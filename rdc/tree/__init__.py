@@ -1,1 +1,2 @@
-"""Trees of entries: filters and the walk that sync and scan share."""
+"""Trees of entries: filters, walks, manifests and their digests. rdc.session, rdc.plan and rdc.survey use
+it."""

@@ -1,10 +1,9 @@
-"""Which entries of a tree take part: rsync's include and exclude patterns, compiled to linear-time
-matchers."""
+"""FilterList: which entries of a tree take part, by rsync's patterns matched in linear time."""
 
 from __future__ import annotations
 
 from rdc.errors import UsageError
-from rdc.limits import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES
+from rdc.limits import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES, FILTER_WILD_RULES
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.records import dataclass, field
 
@@ -17,20 +16,17 @@ __all__ = ["FilterList"]
 
 
 class FilterList:
-    """An ordered list of rules; the first rule that matches an entry decides, and no match means it takes
+    """An ordered list of rules. The first rule that matches an entry decides; without a match the entry takes
     part.
 
-    Paths are relative to the transfer root: for `SRC/` names inside SRC, for `SRC` names that begin with
-    SRC's last
-    component, as a pattern's leading '/' expects. Whoever walks the tree does not descend into an excluded
-    directory,
-    which is why a rule for a file below one is never asked. A rule with wildcards costs at most the path's
-    length times
-    the pattern's, whatever the pattern; all rules without wildcards together are a few look-ups.
+    Paths are relative to the transfer root: names inside SRC for `SRC/`, and paths that begin with SRC's last
+    component for `SRC`, as a pattern's leading '/' expects. Walks do not descend into an excluded directory,
+    so nothing below it is tested. A rule with wildcards costs at most the path's length times the pattern's.
+    All rules without wildcards together cost a few look-ups.
     """
 
     def __init__(self, rules: Sequence[FilterRule]) -> None:
-        """Raises UsageError for an empty pattern or where a bound of rdc.limits is passed."""
+        """Raises UsageError for an empty pattern or if a bound of rdc.limits is exceeded."""
         _check_bounds(rules)
         self._include = [rule.action is RuleAction.INCLUDE for rule in rules]
         self._wild: list[tuple[int, _WildRule]] = []
@@ -40,11 +36,12 @@ class FilterList:
             self._add(number, rule.pattern)
 
     def __bool__(self) -> bool:
-        """Whether there is any rule: without one, nobody needs to ask."""
+        """Whether there is any rule."""
         return bool(self._include)
 
     def excluded(self, path: bytes, is_directory: bool) -> bool:
-        """Whether `path` (relative, no trailing '/') is left out. The root itself, b'', never is."""
+        """Return whether `path` (relative, without trailing '/') is excluded. The root itself, b'', never
+        is."""
         if not path:
             return False
         first = self._whole.first(path, is_directory)
@@ -63,6 +60,8 @@ class FilterList:
         if directory_only:
             pattern = pattern[:-1]
         if _is_wild(pattern):
+            if len(self._wild) >= FILTER_WILD_RULES:
+                raise UsageError(f"rdc takes at most {FILTER_WILD_RULES} filter rules with wildcards")
             self._wild.append((number, _wild_rule(pattern, directory_only)))
             return
         anchored = pattern.startswith(b"/")
@@ -74,14 +73,14 @@ class FilterList:
         literals.add(number, pattern, directory_only)
 
 
-# Larger than any rule's number: no rule matched.
+# No rule matched: larger than any rule's number.
 _NONE = FILTER_RULES + 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Literals:
-    """Patterns without wildcards that are compared with the same part of a path, each with its first rule's
-    number."""
+    """Patterns without wildcards that are compared with the same part of a path, each with the number of its
+    first rule."""
 
     any_kind: dict[bytes, int] = field(default_factory=dict)
     directories: dict[bytes, int] = field(default_factory=dict)
@@ -98,17 +97,16 @@ class _Literals:
 class _WildRule:
     regex: re.Pattern[bytes]
     components: int
-    """How many of the path's last components the pattern is matched against; 0: all of them."""
+    """How many of the path's last components the pattern is matched against; 0 means all."""
     directory_only: bool
     matches_inside: bool
-    """The pattern ends in '***': it stands for the directory itself as well as for all below it."""
+    """Whether the pattern ends in '***', which matches the directory itself and everything below it."""
 
     def matches(self, path: bytes, is_directory: bool) -> bool:
         if self.directory_only and not is_directory:
             return False
         if self.components:
-            # Only a class that names '/' could get past this: rsync counts it as a separator that nothing
-            # matches.
+            # Without this check, a class that names '/' could match; rsync lets nothing match a separator.
             if path.count(b"/") + 1 < self.components:
                 return False
             path = _tail(path, self.components)
@@ -118,13 +116,12 @@ class _WildRule:
 
 
 def _is_wild(pattern: bytes) -> bool:
-    """Whether rsync treats `pattern` as wildcards; without one of these, even a backslash stands for
-    itself."""
+    """Return whether rsync treats `pattern` as wildcards. Otherwise even a backslash stands for itself."""
     return any(ch in pattern for ch in (b"*", b"?", b"["))
 
 
 def _wild_rule(pattern: bytes, directory_only: bool) -> _WildRule:
-    # Regular expressions take 2.5 ms of a start to load, and most runs have no wildcards.
+    # Imported here: loading regular expressions takes 2.5 ms, and most runs have no wildcards.
     from rdc.tree.wildcards import compile_wildcards
 
     matches_inside = pattern.endswith(b"***")
@@ -134,7 +131,7 @@ def _wild_rule(pattern: bytes, directory_only: bool) -> _WildRule:
     if pattern.startswith(b"/"):
         pattern = pattern[1:]
     elif pattern.startswith(b"**"):
-        # rsync lets '**/' match at the very start, as if the path began with a '/'.
+        # rsync lets '**/' match at the start of a path, as if the path began with '/'.
         if pattern.lstrip(b"*").startswith(b"/"):
             # `**/rest` matches `rest` after any '/' or at the start, which is what a floating `rest` does.
             anywhere = compile_wildcards(pattern.lstrip(b"*")[1:], floating=True)
@@ -149,7 +146,7 @@ def _wild_rule(pattern: bytes, directory_only: bool) -> _WildRule:
 
 
 def _tail(path: bytes, components: int) -> bytes:
-    """The last `components` components of `path`; all of it where it has fewer."""
+    """Return the last `components` components of `path`, or all of it if it has fewer."""
     if components == 1:
         return path[path.rfind(b"/") + 1 :]
     return b"/".join(path.split(b"/")[-components:])

@@ -1,8 +1,8 @@
-"""A manifest folded into a tree of nodes, so that two of them are compared along what differs only.
+"""Fold: a manifest folded into a tree of nodes, so that two manifests are compared only where they differ.
 
-Rows are grouped by winnowing over ranks that are hashes of their paths alone, about 16 to a node, nodes again
-by the first bytes of their names digest: changed metadata moves no boundary. A node carries one digest for
-each column group, so that a tree in which only mtimes changed sends only mtimes.
+Rows are grouped by winnowing over hashes of their paths, about 16 to a node. Nodes are grouped by the first
+bytes of their names digest. So changed metadata moves no boundary. A node has one digest per column group, so
+a tree in which only mtimes changed sends only mtimes. MANIFEST.md has the format.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rdc.model.kept import Kept
+    from rdc.model.preserved import Preserved
     from rdc.tree.manifest import Manifest
 
 __all__ = ["GROUPS", "Fold", "Group", "Tier"]
@@ -29,28 +29,28 @@ __all__ = ["GROUPS", "Fold", "Group", "Tier"]
 DIGEST_BYTES = 32
 
 NODES_AT_ONCE = 4096
-"""Nodes whose rows are gathered to be hashed, some 60 bytes a row: 4 MB beside any manifest."""
+"""Nodes whose rows are gathered and hashed together. At about 60 bytes per row they take 4 MB."""
 
 NODE_KEY = blake3(b"rdc 1 manifest node").digest()
 
 
 class Group(IntFlag):
-    """Columns that are compared, and travel, together."""
+    """Columns that are compared and sent together."""
 
     NAMES = 1
-    """Paths, kinds, link targets."""
+    """Paths, kinds and link targets."""
     ATTRIBUTES = 2
-    """Modes, sizes; owners where they are kept."""
+    """Modes, sizes, and owners if they are preserved."""
     MTIMES = 4
     WHOLE = 8
-    """All of them in one: which nodes differ, and not in what."""
+    """All groups as one, to find which nodes differ rather than in what."""
 
     @property
     def width(self) -> int:
         """Bytes of a short reference to this group of a node.
 
-        Names are looked up among all nodes of a level; the others are compared with one candidate only. The
-        whole manifest's root is compared in the end, so a collision costs a repetition and no more.
+        Names are looked up among all nodes of a tier; other groups are compared with one candidate. The root
+        digests are compared in the end, so a collision only costs a repetition.
         """
         return _WIDTHS[self]
 
@@ -68,14 +68,15 @@ GROUND_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """One level's nodes. Tier 0's children are rows of the manifest, another's are the nodes below."""
+    """The nodes of one level. Children of tier 0 are rows of the manifest; children of other tiers are nodes
+    below."""
 
     ends: array[int]
-    """Typecode 'Q': number after each node's last child."""
+    """Typecode 'Q': the number after each node's last child."""
     rows: array[int]
-    """Typecode 'Q': number after each node's last row."""
+    """Typecode 'Q': the row after each node's last row."""
     digests: dict[Group, bytes]
-    """32 bytes a node for each group."""
+    """32 bytes per node for each group."""
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -84,11 +85,11 @@ class Tier:
         return range(self.ends[node - 1] if node else 0, self.ends[node])
 
     def span(self, node: int) -> range:
-        """Rows of the manifest below a node."""
+        """Return the rows of the manifest below a node."""
         return range(self.rows[node - 1] if node else 0, self.rows[node])
 
     def references(self, group: Group, key: bytes, nodes: range) -> bytes:
-        """Short keyed references to one group of these nodes, `group.width` bytes each."""
+        """Return short keyed references to one group of `nodes`, `group.width` bytes each."""
         digests = self._whole(nodes) if group is Group.WHOLE else self._digests(group, nodes)
         return short_references(key, digests, DIGEST_BYTES, group.width)
 
@@ -103,23 +104,24 @@ class Tier:
 
 
 class Fold:
-    """The tiers over a manifest, from rows upwards, until one has at most 26 nodes; none for no rows.
+    """The tiers over a manifest, from rows upwards, until one has at most 26 nodes. A manifest without rows
+    has none.
 
-    Made when they are first asked for: most manifests equal their counterpart and are never folded.
+    They are computed on first use: most manifests equal their counterpart and are never folded.
     """
 
-    def __init__(self, manifest: Manifest, kept: Kept) -> None:
+    def __init__(self, manifest: Manifest, kept: Preserved) -> None:
         self.manifest = manifest
         self._kept = kept
         self._tiers: list[Tier] | None = None
 
     @property
     def tiers(self) -> list[Tier]:
-        """Tier 0 first."""
+        """All tiers, tier 0 first."""
         return self.prepare()
 
     def prepare(self) -> list[Tier]:
-        """Folds now, unless that was done."""
+        """Compute the tiers unless that was done, and return them."""
         if self._tiers is None:
             self._tiers = tiers = []
             if len(self.manifest):
@@ -129,8 +131,8 @@ class Fold:
         return self._tiers
 
     def _ground(self) -> Tier:
-        # Not loaded where manifests are equal, or come whole.
-        from rdc.kernel.naming import name_parts
+        # Imported here: manifests that are equal or sent whole do not need it.
+        from rdc.kernel.blake3_many import name_parts
 
         manifest = self.manifest
         winnower = Winnower(NODE_RECORDS_MIN, NODE_RECORDS_MAX)
@@ -156,7 +158,7 @@ class Fold:
         return Tier(bounds, bounds, {group: bytes(column) for group, column in digests.items()})
 
     def _columns(self) -> Iterator[tuple[Group, tuple[tuple[bytes | bytearray, int], ...]]]:
-        """What the other digests are over: columns and their widths in bytes."""
+        """Yield the groups besides NAMES, each with its columns and their widths in bytes."""
         manifest, kept = self.manifest, self._kept
         modes = ((manifest.modes, 2),) if kept.modes else ()
         owners = ((manifest.uids, 4), (manifest.gids, 4)) if kept.owner else ()

@@ -1,4 +1,4 @@
-"""Which entries of a tree are further names of a file that it names before (--hard-links)."""
+"""LinkTable: which entries of a tree are further names of an earlier entry's file (--hard-links)."""
 
 from __future__ import annotations
 
@@ -20,23 +20,26 @@ if TYPE_CHECKING:
 __all__ = ["LinkTable"]
 
 DIGESTED_PAIRS = 4096
-"""Pairs whose paths are held at a time."""
+"""Pairs whose paths are in memory at a time."""
 
 _ROW = (1 << 32) - 1
 
 
 class LinkTable:
-    """Pairs of rows of a manifest: a regular file, and the first row that names the same file, in the order
-    of the former. Eight bytes each; names outside of the tree, or left out of it, take no part."""
+    """Pairs of manifest rows: a regular file, and the first row that names the same file.
+
+    Pairs are ordered by the former and take eight bytes each. Names outside the tree, or excluded from it,
+    are not considered.
+    """
 
     def __init__(self) -> None:
         self.files = array("I")
         self.firsts = array("I")
         self._seen: dict[int, dict[int, int]] = {}
-        """By device and inode, of files that have names left to be met: the first row, and above its 32 bits
-        how many names that are."""
+        """By device and inode, files with names still to come: the first row, and above its 32 bits the
+        number of these names."""
         self._by_first: array[int] | None = None
-        """Numbers of pairs, in the order of the firsts."""
+        """Numbers of pairs, ordered by first row."""
 
     def __len__(self) -> int:
         return len(self.files)
@@ -46,7 +49,7 @@ class LinkTable:
         self._seen.clear()
 
     def add(self, first: int, kinds: bytes, inodes: PackedInodes) -> None:
-        """The next directory of a walk: its rows, from `first` on, and which files they are."""
+        """Add the next directory of a walk: its rows, from `first` on, and their inodes."""
         links = little_endian_integers("I", inodes.links)
         for row, names in enumerate(links):
             if names < 2 or kinds[row] != Kind.FILE:
@@ -63,20 +66,20 @@ class LinkTable:
             if left > 0:
                 seen[inode] = known & _ROW | left << 32
             else:
-                # All of them were met: nothing more has to be known of it.
+                # All names were found, so the file can be forgotten.
                 del seen[inode]
 
     def extend(self, files: Iterable[int], firsts: Iterable[int]) -> None:
-        """Pairs that were told; they go on where the table ends."""
+        """Append pairs that the peer sent."""
         self.files.extend(files)
         self.firsts.extend(firsts)
 
     def between(self, start: int, stop: int) -> range:
-        """The numbers of the pairs of rows [start, stop)."""
+        """Return the numbers of the pairs whose files are rows [start, stop)."""
         return range(bisect_left(self.files, start), bisect_left(self.files, stop))
 
     def names(self, first: int) -> Iterator[int]:
-        """The further names of a file, in order. The table no longer grows from here on."""
+        """Yield the further names of a file, in order. The table must not grow afterwards."""
         if self._by_first is None:
             self._by_first = array("I", sorted(range(len(self)), key=self.firsts.__getitem__))
         at = bisect_left(self._by_first, first, key=self.firsts.__getitem__)
@@ -88,8 +91,8 @@ class LinkTable:
         return zip(self.files, self.firsts, strict=True)
 
     def transposed(self, rows: RowMap) -> LinkTable | None:
-        """The same pairs of paths as rows of another manifest; None where it does not have them all, in the
-        same order."""
+        """Return the pairs as rows of another manifest, or None if it lacks one or orders them
+        differently."""
         found = LinkTable()
         last = -1
         for file, first in self:
@@ -102,8 +105,10 @@ class LinkTable:
         return found
 
     def digest(self, manifest: Manifest) -> bytes:
-        """32 bytes over the pairs of paths, the rows being `manifest`'s: the same in trees that have the same
-        links, whatever else is in them."""
+        """Return 32 bytes over the pairs' paths; rows are `manifest`'s.
+
+        Trees with the same links have the same digest, whatever else they contain.
+        """
         hasher = blake3(b"rdc 1 hard links")
         for at in range(0, len(self), DIGESTED_PAIRS):
             files, firsts = self.files[at : at + DIGESTED_PAIRS], self.firsts[at : at + DIGESTED_PAIRS]

@@ -1,18 +1,18 @@
-"""Walks a confined tree for those who measure it: each directory's entries, and which files they are."""
+"""InodeWalk: walks a confined tree for measurements and yields each directory's entries with their inodes."""
 
 from __future__ import annotations
 
-from rdc.errors import FileError
+from rdc.errors import ExitCode, FileError
 from rdc.model.entries import Kind, PackedInodes, PackedListing, strings
 from rdc.progress import Problem
 from rdc.records import dataclass
-from rdc.tree.walk import join
+from rdc.tree.walk import join, lookalikes, passed_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rdc.files.confined import Root
+    from rdc.files.root.root import Root
     from rdc.progress import Reporter
     from rdc.tree.filters import FilterList
 
@@ -29,10 +29,12 @@ class InodeDirectory:
 
 
 class InodeWalk:
-    """The directories of a PackedWalk in the same order, by the same filters; never follows links.
+    """Yields the directories of a PackedWalk in the same order, with the same filters. Links are never
+    followed.
 
-    A directory that cannot be read is reported and passed over, an unreadable root is raised. Files that are
-    neither directory nor regular are left in the listing unsaid: nothing is going to be done with them.
+    An unreadable directory is reported and skipped; an unreadable root raises FileError. Special files stay
+    in the listing and are not reported, because nothing is done with them. Entries with a reserved name are
+    left out and reported as in a PackedWalk.
     """
 
     def __init__(
@@ -42,8 +44,8 @@ class InodeWalk:
         reporter: Reporter,
         descend: Callable[[int, int], bool] | None = None,
     ) -> None:
-        """`descend` is asked with device and inode number of each directory below the root whether to go
-        there; it stays in its parent's listing."""
+        """`descend` receives device and inode number of each directory below the root, and decides whether it
+        is entered. The directory stays in its parent's listing."""
         self._root = root
         self._filters = filters
         self._report = reporter
@@ -54,16 +56,19 @@ class InodeWalk:
         while todo:
             path = todo.pop()
             try:
-                listing, inodes = self._root.list_inodes(path)
+                reserved: list[bytes] = []
+                listing, inodes = self._root.list_inodes(path, on_temporary=reserved.append)
             except FileError as error:
                 if path == b"":
                     raise
                 self._report(Problem(error.code, path, str(error)))
                 continue
+            for entry in lookalikes(path, reserved, self._filters) if reserved else ():
+                self._report(Problem(ExitCode.OK, entry, passed_over(self._root.shown(entry))))
             if self._filters:
-                kept = self._kept(path, listing)
-                if len(kept) < len(listing):
-                    listing, inodes = listing.rows(kept), inodes.rows(kept)
+                included = self._included(path, listing)
+                if len(included) < len(listing):
+                    listing, inodes = listing.rows(included), inodes.rows(included)
             yield InodeDirectory(path, listing, inodes)
             below = listing.rows_of(Kind.DIRECTORY)
             if self._descend is not None:
@@ -72,7 +77,7 @@ class InodeWalk:
                 names = strings(listing.names)
                 todo += [join(path, names[row]) for row in reversed(below)]
 
-    def _kept(self, path: bytes, listing: PackedListing) -> list[int]:
+    def _included(self, path: bytes, listing: PackedListing) -> list[int]:
         excluded = self._filters.excluded
         return [
             row

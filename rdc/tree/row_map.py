@@ -1,4 +1,4 @@
-"""Where the rows of one manifest are in another, by path."""
+"""RowMap: where the rows of one manifest are in another, by path."""
 
 from __future__ import annotations
 
@@ -15,46 +15,47 @@ if TYPE_CHECKING:
 
 __all__ = ["RowMap"]
 
-OPENED_DIRECTORIES = 64
-"""Directories whose names are kept: rows come in the order of the walk, and what they refer to is mostly
-near."""
+CACHED_DIRECTORIES = 64
+"""Directories cached. Rows come in walk order, and related rows are mostly near."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
+class _CachedDirectory:
     first: int
-    """Of the directory, in the new manifest."""
+    """The directory's first row in the new manifest."""
     names: Sequence[bytes] | None
-    """In the old one; None: both have the same names."""
+    """Names in the old manifest; None if both have the same names."""
     rows: Mapping[bytes, int]
-    """In the new one, by name."""
+    """Rows in the new manifest, by name."""
 
 
 class RowMap:
-    """Looks rows of `old` up in `new`; both are complete."""
+    """Maps rows of `old` to rows of `new`. Both manifests are complete."""
 
     def __init__(self, old: Manifest, new: Manifest) -> None:
         self._old = old
         self._new = new
-        self._opened: OrderedDict[int, _Opened] = OrderedDict()
+        self._cached: OrderedDict[int, _CachedDirectory] = OrderedDict()
 
     def row(self, row: int) -> int | None:
-        """None: nothing has that path there."""
+        """Return the row in `new` with the path of `row` in `old`, or None."""
         directory = self._old.directory_of(row)
-        opened = self._opened.get(directory)
-        if opened is None:
-            opened = self._opened[directory] = self._open(directory)
-            if len(self._opened) > OPENED_DIRECTORIES:
-                self._opened.popitem(last=False)
+        cached = self._cached.get(directory)
+        if cached is None:
+            cached = self._cached[directory] = self._open(directory)
+            if len(self._cached) > CACHED_DIRECTORIES:
+                self._cached.popitem(last=False)
         at = row - self._old.firsts[directory]
-        return opened.first + at if opened.names is None else opened.rows.get(opened.names[at])
+        return cached.first + at if cached.names is None else cached.rows.get(cached.names[at])
 
-    def _open(self, directory: int) -> _Opened:
+    def _open(self, directory: int) -> _CachedDirectory:
         old, new = self._old, self._new
         number, names = new.number(old.directories[directory]), old.names(directory)
         if number is None:
-            return _Opened(0, strings(names), {})
+            return _CachedDirectory(0, strings(names), {})
         first, theirs = new.firsts[number], new.names(number)
         if names == theirs:
-            return _Opened(first, None, {})
-        return _Opened(first, strings(names), {name: first + at for at, name in enumerate(strings(theirs))})
+            return _CachedDirectory(first, None, {})
+        return _CachedDirectory(
+            first, strings(names), {name: first + at for at, name in enumerate(strings(theirs))}
+        )

@@ -1,4 +1,4 @@
-"""Filter rules as text: the values of --exclude, --include and --filter, and the lines of rule files."""
+"""RuleListBuilder: parses filter rules from --exclude, --include and --filter values and from rule files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LETTERS = {".": "merge", ":": "dir-merge", "H": "hide", "S": "show", "P": "prot
 
 
 class RuleListBuilder:
-    """Collects rules in the order in which they were given; a rule '!' forgets all rules before it."""
+    """Collects rules in the order given. The rule '!' removes all rules before it."""
 
     def __init__(self) -> None:
         self._rules: list[FilterRule] = []
@@ -33,7 +33,8 @@ class RuleListBuilder:
         return tuple(self._rules)
 
     def add_pattern(self, text: bytes, action: RuleAction) -> None:
-        """A value of --exclude or --include; a prefix '+ ' or '- ' overrides the option, as in rsync."""
+        """Add a value of --exclude or --include. A prefix '+ ' or '- ' overrides the option, as in rsync.
+        Raises UsageError."""
         if text == b"!":
             self._rules.clear()
             return
@@ -46,10 +47,10 @@ class RuleListBuilder:
             self._rules.append(FilterRule(action, text))
 
     def add_filter(self, text: bytes) -> None:
-        """A value of --filter: '+ PATTERN', '- PATTERN', 'include PATTERN', 'exclude PATTERN' or '!'.
+        """Add a value of --filter: '+ PATTERN', '- PATTERN', 'include PATTERN', 'exclude PATTERN' or '!'.
 
-        '_' may stand for the space, as in rsync. Raises UsageError by name for rsync's other kinds and
-        modifiers.
+        '_' may replace the space, as in rsync. Raises UsageError for rsync's other rules and modifiers, and
+        names them.
         """
         if text in (b"!", b"clear"):
             self._rules.clear()
@@ -75,9 +76,10 @@ class RuleListBuilder:
         self._rules.append(FilterRule(rule, rest[1:]))
 
     def add_lines(self, data: bytes, action: RuleAction, *, name: str) -> None:
-        """The content of an --exclude-from or --include-from file called `name` in errors.
+        """Add the rules of an --exclude-from or --include-from file. Errors call the file `name`.
 
-        One rule a line; empty lines and lines that begin with ';' or '#' are comments. Spaces count.
+        Each line is one rule. Empty lines are ignored, as are lines that begin with ';' or '#'. Spaces are
+        part of the pattern. Raises UsageError.
         """
         for number, line in enumerate(re.split(rb"[\r\n]", data), 1):
             if len(line) > FILTER_PATTERN_BYTES + 2:

@@ -1,4 +1,4 @@
-"""Walks a confined tree, a directory at a time, in the order both sides of a sync agree on."""
+"""Walks a confined tree, a directory at a time, in the order that both sides of a sync agree on."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from rdc.typed import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rdc.files.confined import Root
+    from rdc.files.root.root import Root
     from rdc.model.entries import Listing, PackedInodes, PackedListing
     from rdc.progress import Reporter
     from rdc.tree.filters import FilterList
 
-__all__ = ["ListedDirectory", "PackedDirectory", "PackedWalk", "Walk", "join"]
+__all__ = ["ListedDirectory", "PackedDirectory", "PackedWalk", "Walk", "join", "lookalikes", "passed_over"]
 
 
 DIRECTORY, SPECIAL = int(Kind.DIRECTORY), int(Kind.SPECIAL)
 
 
 def join(directory: bytes, name: bytes) -> bytes:
-    """Relative path of `name` in `directory`; b'' is the root."""
+    """Return the relative path of `name` in `directory`; b'' is the root."""
     return directory + b"/" + name if directory else name
 
 
@@ -46,15 +46,16 @@ class ListedDirectory:
 
 
 class PackedWalk:
-    """Pre-order: a directory's listing, then those of its subdirectories by name. Never follows links.
+    """Yields directories in pre-order: a directory, then its subdirectories by name. Links are never
+    followed.
 
-    An unreadable directory is reported, counted in `read_errors` and passed over; a directory that vanished
-    in between is reported with exit code 24. An unreadable root is raised. Special files are named once and
-    left in the listing, so that the other side does not take their counterparts for extra. `only` leaves one
-    entry of the root, with what is below it.
+    An unreadable directory is reported, counted in `read_errors` and skipped; one that vanished is reported
+    with exit code 24. An unreadable root raises FileError. Special files are reported once and stay in the
+    listing, so that the other side does not take their counterparts for extraneous. Entries with a reserved
+    name (rdc.files.base.temporary_names) are in no listing; those that no temporary could have are reported.
 
-    Without rules, no step of Python is taken for an entry that is neither a directory nor special. Links are
-    not followed and a directory has one parent, so that no cycle can be walked.
+    Without filter rules, entries that are neither directories nor special cost no Python step each. A
+    directory has one parent and links are not followed, so no walk can enter a cycle.
     """
 
     def __init__(
@@ -66,21 +67,27 @@ class PackedWalk:
         *,
         start: bytes = b"",
         on_temporaries: Callable[[bytes, list[bytes]], None] | None = None,
+        on_lookalike: Callable[[bytes], None] | None = None,
         known: Callable[[bytes], PackedListing | None] | None = None,
         enter: Callable[[bytes], bool] | None = None,
         on_inodes: Callable[[bytes, PackedInodes], None] | None = None,
     ) -> None:
-        """`start`: the directory to begin with; paths are of the root all the same. `on_temporaries` takes a
-        directory and the names of temporaries in it. `known` may give a directory's entries (after filters)
-        without a look at the directory. `enter` is asked of each directory before it is read, the first too,
-        whether to go into it. `on_inodes` takes each directory that was looked at, and which files its
-        entries are, before it comes."""
+        """`only` restricts the walk to one entry of the root and everything below it.
+
+        `start` is the directory to begin with; paths stay relative to the root. `on_temporaries` receives a
+        directory and its reserved names, and then none is reported. `on_lookalike` receives the path of each
+        reserved name that no temporary could have, instead of `reporter`. `known` may return a directory's
+        filtered entries, and then the directory is not read. `enter` decides for each directory, including
+        the first, whether it is read. `on_inodes` receives each directory that was read, with its inodes,
+        before it is yielded.
+        """
         self._root = root
         self._filters = filters
         self._report = reporter
         self._only = only
         self._start = start
         self._on_temporaries = on_temporaries
+        self._on_lookalike = on_lookalike or self._report_lookalike
         self._known = known
         self._enter = enter
         self._on_inodes = on_inodes
@@ -120,23 +127,29 @@ class PackedWalk:
                 yield PackedDirectory(path, listing)
 
     def _list(self, path: bytes) -> tuple[PackedListing, PackedInodes | None]:
-        if self._on_temporaries is None:
-            return self._read(path, None)
-        stale: list[bytes] = []
-        found = self._read(path, stale.append)
-        if stale:
-            self._on_temporaries(path, stale)
+        reserved: list[bytes] = []
+        found = self._read(path, reserved.append)
+        if reserved:
+            if self._on_temporaries is not None:
+                self._on_temporaries(path, reserved)
+            else:
+                only = None if path else self._only
+                for entry in lookalikes(path, reserved, self._filters, only):
+                    self._on_lookalike(entry)
         return found
 
+    def _report_lookalike(self, path: bytes) -> None:
+        self._report(Problem(ExitCode.OK, path, passed_over(path)))
+
     def _read(
-        self, path: bytes, on_temporary: Callable[[bytes], None] | None
+        self, path: bytes, on_temporary: Callable[[bytes], None]
     ) -> tuple[PackedListing, PackedInodes | None]:
         if self._on_inodes is not None:
             return self._root.list_inodes(path, on_temporary=on_temporary)
         return self._root.list_packed(path, on_temporary=on_temporary), None
 
     def _selected(self, path: bytes, listing: PackedListing) -> Sequence[int]:
-        """The rows that `only` and the filters leave."""
+        """Return the rows that `only` and the filters leave."""
         rows: Sequence[int] = range(len(listing))
         if path == b"" and self._only is not None:
             rows = _single(listing, self._only)
@@ -151,7 +164,7 @@ class PackedWalk:
 
 
 class Walk:
-    """A PackedWalk with its listings unpacked: the same directories in the same order, the same reports."""
+    """A PackedWalk with unpacked listings: the same directories, order and reports."""
 
     def __init__(
         self, root: Root, filters: FilterList, reporter: Reporter, only: bytes | None = None
@@ -166,6 +179,34 @@ class Walk:
     def __iter__(self) -> Iterator[ListedDirectory]:
         for path, listing in self._packed:
             yield ListedDirectory(path, listing.unpacked())
+
+
+def lookalikes(
+    directory: bytes, reserved: Iterable[bytes], filters: FilterList, only: bytes | None = None
+) -> list[bytes]:
+    """Return the paths of entries whose reserved names no temporary could have: users' files, or files that
+    `rdc dedupe` set aside.
+
+    Excluded entries are left out. `only` restricts the result to one name.
+    """
+    from rdc.files.base.temporary_names import is_temporary
+
+    return [
+        join(directory, name)
+        for name in reserved
+        if not is_temporary(name)
+        and only in (None, name)
+        and not filters.excluded(join(directory, name), False)
+    ]
+
+
+def passed_over(shown: bytes) -> str:
+    """Return the message for an entry that is skipped because its name is reserved. `shown` is its path in
+    messages."""
+    return (
+        f"{printable(shown)}: passed over, because rdc keeps this form of names for its temporary files;"
+        " rename it to have it taken"
+    )
 
 
 def _single(listing: PackedListing, name: bytes) -> list[int]:

@@ -1,18 +1,18 @@
-"""Wildcard patterns as regular expressions that never backtrack past one path component.
+"""Compiles wildcard patterns to regular expressions that never backtrack past one path component.
 
-Patterns come from users and from peers, so matching must stay linear in the path for every pattern. `a*b*c`
-as `a[^/]*b[^/]*c` takes time with the number of stars in the exponent. The way out is that of fnmatch:
-between two stars the earliest occurrence of the literal part is as good as any later one, since the next star
-absorbs the difference; an atomic group, (?>...), says so to the engine. '*' stops at '/', which makes the
-argument hold a component at a time:
+Patterns come from users and from peers, so matching must be linear in the path for every pattern.
+`a[^/]*b[^/]*c` for `a*b*c` takes time exponential in the number of stars. fnmatch shows the remedy. Between
+two stars the earliest occurrence of the literal part is as good as any later one, since the next star absorbs
+the difference. An atomic group, (?>...), tells the engine to keep it. '*' stops at '/', so the argument holds
+per component:
 
-- A part without '/' between two stars lies in one component; its earliest occurrence leaves the most to the
-  next star.
-- A part that contains '/' after a star is bound to the next '/' of the path: there is only one place for it.
-- What follows '**' begins in some component. A match from an earlier component ends no later than one from a
-  later component (both cross the same number of '/'), so the first component in which it matches is enough.
-- Only the part before the end of the pattern is bound to the path's end instead; it is tried once per
-  component.
+- A part without '/' between two stars lies in one component. Its earliest occurrence leaves most to the next
+  star.
+- A part with '/' after a star is bound to the next '/' of the path, so only one place fits.
+- The text after '**' begins in some component. A match from an earlier component ends no later than one from
+  a later component, because both cross the same number of '/'. So the first component in which it matches is
+  enough.
+- The part before the end of the pattern is bound to the path's end instead. It is tried once per component.
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ import re
 __all__ = ["compile_wildcards"]
 
 _ANY = b"[^/]"
-# Zero or more whole components; '/' delimits them, so there is only one way to match each number of them.
+# Zero or more whole components. '/' delimits them, so each number of them matches in only one way.
 _COMPONENTS = rb"(?:[^/]*/)*?"
 
 
 def compile_wildcards(pattern: bytes, *, floating: bool = False) -> re.Pattern[bytes]:
-    """A regex for fullmatch(). '*' and '?' and [classes] stop at '/', '**' does not, a backslash escapes.
+    """Return a regex for fullmatch(). '*', '?' and [classes] stop at '/', '**' does not; a backslash escapes.
 
-    `floating`: the pattern may begin after any '/', not only at the start. A pattern that cannot be read (an
-    unclosed
-    class, a backslash at the end) matches nothing, as in rsync.
+    With `floating`, the pattern may begin after any '/' as well as at the start. An invalid pattern (an
+    unclosed class, a backslash at the end) matches nothing, as in rsync.
     """
     pieces = _parse(pattern)
     if pieces is None:
@@ -45,15 +44,15 @@ def compile_wildcards(pattern: bytes, *, floating: bool = False) -> re.Pattern[b
         body = _piece(parts, crosses=number > 0, last=last)
         if number or floating:
             body = _COMPONENTS + body
-        # Closed off: what follows '**' never asks for a later start of what precedes it.
+        # Atomic: the text after '**' never makes the text before it start later.
         out.append(body if last else b"(?>" + body + b")")
     return re.compile(b"".join(out), re.DOTALL)
 
 
 def _piece(parts: list[bytes], *, crosses: bool, last: bool) -> bytes:
-    """The regex of what stands between two '**': star-free parts with a star before each but the first.
+    """Return the regex of the text between two '**': star-free parts with a star before each but the first.
 
-    `crosses`: a '**' precedes, which inside the first component acts as one more star.
+    `crosses` says that a '**' precedes; within the first component it acts as another star.
     """
     out = []
     for number, part in enumerate(parts):
@@ -67,8 +66,8 @@ def _piece(parts: list[bytes], *, crosses: bool, last: bool) -> bytes:
 
 
 def _parse(pattern: bytes) -> list[list[bytes]] | None:
-    """`pattern` split at '**', each piece split at '*', each part a regex of fixed length; None:
-    unreadable."""
+    """Split `pattern` at '**' and each piece at '*'. Each part is a regex of fixed length. None means
+    invalid."""
     pieces = [[b""]]
     at = 0
     while at < len(pattern):
@@ -113,11 +112,11 @@ _NAMED: dict[bytes, frozenset[int]] = {
     b"upper": frozenset(c for c in _ALNUM if chr(c).isupper()),
     b"xdigit": frozenset(b"0123456789abcdefABCDEF"),
 }
-"""POSIX character classes in the C locale: a path is bytes, and both ends must read a pattern alike."""
+"""POSIX character classes in the C locale: paths are bytes, and both ends must read a pattern alike."""
 
 
 def _bracket(pattern: bytes, at: int) -> tuple[bytes, int] | None:
-    """The class that begins after the '[' before `at`, as a regex, and where the pattern goes on."""
+    """Return the class that begins before `at` as a regex, and the offset after it. None means invalid."""
     negated = pattern[at : at + 1] in (b"!", b"^")
     at += negated
     members: set[int] = set()
@@ -152,7 +151,7 @@ def _bracket(pattern: bytes, at: int) -> tuple[bytes, int] | None:
             low = pattern[at]
             members.add(low)
         at += 1
-    # A class never matches '/', neither by naming it nor by leaving it out.
+    # A class never matches '/', whether it names '/' or is negated.
     members = members | {ord("/")} if negated else members - {ord("/")}
     if not members:
         return b"(?!)", at + 1

@@ -1,8 +1,8 @@
-"""What inotify says of a tree: directories in which something changed, gathered until a burst is over.
+"""Inotify events of a tree: directories with changes, collected until a burst is over.
 
-watchdog reads and parses the events. Its observers are not used: they hold a lone half of a rename back for
-half a second, name paths where directories are what has to be read, and descend into what filters exclude.
-watchdog tells of an overflow of the kernel's queue from 7.1 on; before, it dropped that event.
+watchdog reads and parses the events. Its observers are not used: they hold back a lone half of a rename for
+half a second, name paths instead of the directories to read, and descend into filtered directories. watchdog
+reports an overflow of the kernel's queue from version 7.1 on; earlier versions drop that event.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
     from watchdog.observers.inotify_c import InotifyEvent
 
-    from rdc.files.confined import Root
+    from rdc.files.root.root import Root
 
 __all__ = ["Batch", "MoveSeen", "TreeEvents"]
 
 QUIET_SECONDS = 0.08
-"""Without an event, after which a burst is over: an editor's save takes some milliseconds."""
+"""Seconds without an event that end a burst: an editor's save takes some milliseconds."""
 
 BURST_SECONDS = 0.3
-"""After the first event of a burst, however long it goes on."""
+"""Longest burst in seconds, counted from its first event."""
 
 _MASK = (
     Inotify.IN_MODIFY
@@ -53,7 +53,7 @@ _MASK = (
     | Inotify.IN_EXCL_UNLINK
 )
 _GONE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES}
-"""Why a directory is not watched that the walk will tell about, or that is gone."""
+"""Errors of a directory that is gone, or that the next walk will report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,29 +67,29 @@ class MoveSeen:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one burst of events touched; paths are relative to the tree's root."""
+    """The changes of one burst of events. Paths are relative to the tree's root."""
 
     directories: frozenset[bytes]
-    """In them entries changed, or their own metadata."""
+    """Directories whose entries or own metadata changed."""
     trees: frozenset[bytes]
-    """Directories that are new at their paths: all below them has to be read."""
+    """Directories that are new at their paths, to be read with everything below them."""
     moves: tuple[MoveSeen, ...]
-    """In the order in which they happened."""
+    """Renames in the order in which they happened."""
     overflow: bool
-    """Events were lost: the whole tree has to be read."""
+    """Whether events were lost, so the whole tree must be read."""
 
 
 class TreeEvents:
-    """Watches directories that it is told of. `bell` becomes readable when a burst begins."""
+    """Watches the directories given to it. `bell` becomes readable when a burst begins."""
 
     def __init__(
         self, start: bytes, *, clock: Callable[[], float] = time.monotonic, running: bool = True
     ) -> None:
-        """`start`: the tree's top, whose removal rings too; `clock`: seconds that never go back. Not
-        `running`: events stay in the kernel's queue until `run`."""
+        """start: the top of the tree, whose removal also rings. clock: monotonic seconds. Without `running`,
+        events stay in the kernel's queue until `run`."""
         self.bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.limit: str | None = None
-        """Why not every directory is watched."""
+        """Why some directories are not watched; None if all are."""
         self._start = start
         self._clock = clock
         self._lock = threading.Lock()
@@ -98,9 +98,9 @@ class TreeEvents:
         self._trees: set[bytes] = set()
         self._moves: list[MoveSeen] = []
         self._leaving: dict[int, bytes] = {}
-        """Old paths of renames of which the other half is still to come, by cookie."""
+        """Old paths of renames without their second half, by cookie."""
         self._missed: set[bytes] = set()
-        """Directories that could not be read, as those that are closed to whoever watches."""
+        """Directories that could not be read, for example for lack of permission."""
         self._overflow = False
         self._first: float | None = None
         self._last = 0.0
@@ -114,7 +114,7 @@ class TreeEvents:
             self.run()
 
     def run(self) -> None:
-        """Begins to read."""
+        """Start to read events."""
         if self._reader is not None:
             self._reader.start()
 
@@ -127,9 +127,9 @@ class TreeEvents:
         os.close(self.bell)
 
     def watch(self, root: Root, path: bytes) -> None:
-        """Watches the directory at `path`, or follows it to there when it is watched under another path.
+        """Watch the directory at `path`, or update its path if it is watched under another one.
 
-        To be called before the directory is read: what changes afterwards is told.
+        Call it before reading the directory, so later changes are reported.
         """
         if self._reader is None:
             return
@@ -138,7 +138,7 @@ class TreeEvents:
         except FileError:
             return
         with self._lock:
-            # Through the descriptor: no link on the way can lead elsewhere, and no path is too long.
+            # The path through the descriptor follows no link to elsewhere and is never too long.
             number = inotify_add_watch(self._reader.descriptor, b"/proc/self/fd/%d" % directory.fd, _MASK)
             if number >= 0:
                 self._paths[number] = path
@@ -149,17 +149,17 @@ class TreeEvents:
             self.limit = self.limit or _limit(code)
 
     def missed(self, path: bytes) -> None:
-        """The directory at `path` could not be read. Once something happens to it, all below it is new."""
+        """The directory at `path` could not be read. After an event on it, everything below it is new."""
         with self._lock:
             self._missed.add(path)
 
     @property
     def watched(self) -> int:
-        """Directories."""
+        """Number of watched directories."""
         return len(self._paths)
 
     def due(self) -> float | None:
-        """Seconds until the burst that goes on should be taken; None: there is none."""
+        """Seconds until the current burst should be taken; None without one."""
         with self._lock:
             if self._first is None:
                 return None
@@ -167,13 +167,13 @@ class TreeEvents:
             return max(0.0, min(self._last + QUIET_SECONDS, self._first + BURST_SECONDS) - now)
 
     def touch(self, path: bytes, *, tree: bool = False) -> None:
-        """As if something had changed in the directory at `path`, or (`tree`) anywhere below it."""
+        """Act as if the directory at `path` had changed, or (`tree`) anything below it."""
         with self._lock:
             (self._trees if tree else self._directories).add(path)
             self._ring()
 
     def take(self) -> Batch:
-        """What was touched since the last time."""
+        """Everything touched since the last call."""
         with self._lock:
             batch = Batch(
                 frozenset(self._directories), frozenset(self._trees), tuple(self._moves), self._overflow
@@ -186,7 +186,7 @@ class TreeEvents:
         return batch
 
     def quiet(self) -> None:
-        """Stops the bell; what was touched stays."""
+        """Stop the bell and keep what was touched."""
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self.bell)
 
@@ -202,7 +202,7 @@ class TreeEvents:
     # In other threads
 
     def _mounts_changed(self) -> None:
-        """The bell is enough: whoever takes the batch looks whether the tree's top is still there."""
+        """Only ring: the user of the batch checks that the tree's top is still there."""
         with self._lock:
             self._ring()
 
@@ -222,10 +222,10 @@ class TreeEvents:
             self._ring()
 
     def _sort(self, directory: bytes, event: InotifyEvent) -> bool:
-        """False when the event says nothing that others do not."""
+        """Record an event. False: other events say the same."""
         mask = event.mask
         if mask & (Inotify.IN_UNMOUNT | Inotify.IN_DELETE_SELF | Inotify.IN_MOVE_SELF):
-            # The bell is enough: whoever takes the batch looks whether the tree's top is still there.
+            # Only ring: the user of the batch checks that the tree's top is still there.
             return directory == self._start or bool(mask & Inotify.IN_UNMOUNT)
         self._directories.add(directory)
         if not event.name:
@@ -245,7 +245,7 @@ class TreeEvents:
 
 
 class _Reader(InotifyFD):
-    """watchdog's reading thread, whose events go to one place."""
+    """watchdog's reading thread, with a single receiver of its events."""
 
     def __init__(self, take: Callable[[InotifyEvent], None]) -> None:
         super().__init__()

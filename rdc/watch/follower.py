@@ -9,17 +9,17 @@ from rdc.model.entries import Kind
 from rdc.model.watch import Halted, InStep, Limited, Resumed
 from rdc.progress import PlanKnown, Problem
 from rdc.records import dataclass, replace
-from rdc.session.changes import UNEXPECTED
-from rdc.session.commands import Idle
-from rdc.session.turns import TurnSource
+from rdc.session.destination.change_turn import UNEXPECTED
+from rdc.session.runtime.commands import Idle
+from rdc.session.source.turns import TurnSource
 from rdc.tree.walk import PackedWalk
 from rdc.typed import TypeVar
+from rdc.watch.announced_tree import AnnouncedTree
 from rdc.watch.events import TreeEvents
-from rdc.watch.listeners import HeardNews
-from rdc.watch.record import Record
-from rdc.watch.scan import Retries, Scan
+from rdc.watch.inode_stamps import InodeStamps
+from rdc.watch.listeners import SourceRelay
+from rdc.watch.read_changes import ReadChanges, Retries
 from rdc.watch.schedule import LIMITED_SECONDS, Schedule
-from rdc.watch.stamps import Stamps
 from rdc.watch.troubles import Troubles
 
 TYPE_CHECKING = False
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from rdc.model.entries import PackedInodes
     from rdc.model.watch import WatchOptions
     from rdc.progress import Event
-    from rdc.protocol.messages import Done
-    from rdc.session.commands import Conversation
-    from rdc.session.source_tree import SourceTree
+    from rdc.protocol.messages.registry import Done
+    from rdc.session.runtime.commands import Conversation
+    from rdc.session.trees.source_tree import SourceTree
     from rdc.tree.filters import FilterList
     from rdc.tree.manifest import Manifest
     from rdc.watch.events import Batch
@@ -44,19 +44,19 @@ __all__ = ["Follower", "Meter"]
 T = TypeVar("T")
 
 HALT_SECONDS = 0.5
-"""Between two looks for a source that is gone."""
+"""Seconds between two checks for a source that is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """Bytes through the connection so far."""
+    """Counts the bytes on the connection so far."""
 
     sent: int
     received: int
 
 
 class Follower:
-    """One session about `origin`, of which `listener` hears."""
+    """One session about `origin`, with its events sent to `listener`."""
 
     def __init__(
         self,
@@ -69,11 +69,11 @@ class Follower:
         meter: Callable[[], Meter],
         *,
         again: bool,
-        stamps: Mapping[bytes, Stamps] | None = None,
+        stamps: Mapping[bytes, InodeStamps] | None = None,
         clock: Callable[[], float] = time.monotonic,
         make_events: Callable[[bytes], TreeEvents] = TreeEvents,
     ) -> None:
-        """`again`: another session brought the destination in step before. `stamps`: of the source then."""
+        """again: an earlier session brought the destination in step. stamps: of the source at that time."""
         self._origin = origin
         self._options = options
         self._filters = filters
@@ -85,15 +85,15 @@ class Follower:
         self._clock = clock
         self._make_events = make_events
         self._events: TreeEvents | None = None
-        self._record: Record | None = None
+        self._record: AnnouncedTree | None = None
         self._known_stamps = stamps
-        self._armed: dict[bytes, Stamps] = {}
-        """Of the directories as they were when they began to be watched."""
+        self._armed: dict[bytes, InodeStamps] = {}
+        """Stamps of the directories at the time when their watch began."""
         self._retries = Retries(clock)
         self._troubles = Troubles()
         self._schedule = Schedule(clock, options.rescan)
         self.in_step = False
-        """The first comparison came to its end."""
+        """Whether the first comparison is complete."""
 
     def close(self) -> None:
         if self._events is not None:
@@ -101,16 +101,16 @@ class Follower:
             self._events = None
 
     @property
-    def stamps(self) -> Mapping[bytes, Stamps] | None:
-        """Of the source as the destination has it, for a session after this one."""
+    def stamps(self) -> Mapping[bytes, InodeStamps] | None:
+        """Stamps of the source as the destination has it, for a later session."""
         return self._known_stamps if self._record is None else self._record.stamps
 
     # The session
 
     def run(self, opening: Conversation[None]) -> Conversation[None]:
-        """Never ends by itself: an error does it, or whoever stops the process. `opening`: what is said
-        first, up to the destination's Opened."""
-        if self._origin.told and (reason := self._origin.absence()) is not None:
+        """Follow until an error, or until the process is stopped. opening: the messages up to the
+        destination's Opened."""
+        if self._origin.announced and (reason := self._origin.absence()) is not None:
             self._events = self._make_events(b"")
             yield from self._await(self._events, reason)
         self._origin.accept()
@@ -125,7 +125,7 @@ class Follower:
                 yield from self._halt(reason)
 
     def _with_tree(self, act: Callable[[SourceTree], Conversation[T]]) -> Conversation[T]:
-        """Open no longer than it is needed, so that the source can be unmounted between two turns."""
+        """Keep the tree open only as long as needed, so the source can be unmounted between two turns."""
         tree = self._origin.open()
         try:
             return (yield from act(tree))
@@ -137,7 +137,7 @@ class Follower:
         yield from self._compare_all(tree, first=True)
 
     def _pause(self) -> Conversation[None]:
-        """Until something is to be done."""
+        """Wait for work."""
         events = self._watching()
         yield from self._listener.flush()
         while True:
@@ -150,7 +150,8 @@ class Follower:
     # Turns
 
     def _turn(self, tree: SourceTree) -> Conversation[str | None]:
-        """One turn, where there is something to tell. Why nothing could be done, if so."""
+        """Run a turn if there is something to announce. The result says why nothing could be done, or is
+        None."""
         if self._schedule.compare_due:
             yield from self._compare_all(tree, first=False)
             return None
@@ -162,7 +163,7 @@ class Follower:
     def _tell_changes(self, tree: SourceTree, batch: Batch) -> Conversation[str | None]:
         record = self._known()
         self._troubles.begin(whole=False)
-        scan = Scan(tree, self._filters, record, self._watching(), self._retries, self._take)
+        scan = ReadChanges(tree, self._filters, record, self._watching(), self._retries, self._take)
         try:
             scan.read(batch)
         except FileError as error:
@@ -174,27 +175,27 @@ class Follower:
             return self._origin.empty
         reason = self._origin.trouble()
         if reason is not None:
-            # What was read may be what an unmounted file system left.
+            # The state just read may be what an unmount left.
             self._watching().touch(tree.only or b"", tree=True)
             return reason
         changes = scan.changes(batch, rename=self._options.sync.delete)
-        for path in set(self._retries.due()).difference(scan.told):
-            # Its directory was read and it is no more, or could not be read now.
+        for path in set(self._retries.due()).difference(scan.announced):
+            # Its directory was read, and the file is gone or now unreadable.
             if record.kind(path) is Kind.FILE:
                 self._retries.add(path)
             else:
-                self._retries.settle([path])
+                self._retries.drop([path])
         if changes is None:
-            record.settled()
+            record.acknowledge()
             self._schedule.ended(whole=False, errors=self._troubles.errors)
             return None
         began, meter = self._clock(), self._meter()
         done = yield from self._half(tree).run_changes(changes)
-        self._retries.settle(path for path in scan.told if path not in self._troubles.failed)
+        self._retries.drop(path for path in scan.announced if path not in self._troubles.failed)
         if done.code is UNEXPECTED:
             self._schedule.compare_now()
         else:
-            record.settled()
+            record.acknowledge()
         self._finish(done, began, meter, whole=False)
         return None
 
@@ -209,34 +210,36 @@ class Follower:
             done = yield from half.run_whole()
         self._begin_record(half.manifest)
         record = self._known()
-        record.settle(b"", tree.root.metadata(b""))
+        record.set_metadata(b"", tree.root.metadata(b""))
         self.in_step = True
         self._schedule.compared()
         self._finish(done, began, meter, whole=True)
 
     def _begin_record(self, manifest: Manifest) -> None:
-        """What the destination was told in a comparison, with the stamps of what it was told before."""
+        """Record what a comparison announced, with the stamps from before it."""
         known = self._known_stamps if self._record is None else self._record.stamps
         if known is None:
             known = self._armed
-        # A comparison by size and mtime does not see what only stamps tell: that is for the next turn.
+        # A comparison by size and mtime misses changes that only stamps show. The next turn handles them.
         missed = {path for path, stamps in self._armed.items() if known.get(path) != stamps}
         if self._record is not None:
-            missed |= self._record.unsettled
+            missed |= self._record.unacknowledged
         for path in missed:
             self._watching().touch(path)
-        self._record = Record(manifest, known)
+        self._record = AnnouncedTree(manifest, known)
         self._armed = {}
 
     def _half(self, tree: SourceTree) -> TurnSource:
-        return TurnSource(tree, self._filters, self._secret, self._signer, HeardNews(self._take, self._hear))
+        return TurnSource(
+            tree, self._filters, self._secret, self._signer, SourceRelay(self._take, self._hear)
+        )
 
     def _finish(self, done: Done, began: float, before: Meter, *, whole: bool) -> None:
         for path in self._troubles.failed:
             self._retries.add(path)
         self._schedule.ended(whole=whole, errors=self._troubles.errors)
         now, record = self._meter(), self._known()
-        self._origin.told = record.entries > 0
+        self._origin.announced = record.entries > 0
         self._listener.tell(
             InStep(
                 whole,
@@ -250,12 +253,12 @@ class Follower:
         )
 
     def _take(self, event: Event) -> None:
-        """What arises here."""
+        """Handle an event of this side."""
         if not (isinstance(event, PlanKnown) and self.in_step) and self._troubles.take(event):
             self._listener.report(event)
 
     def _hear(self, event: Event) -> None:
-        """What the destination tells."""
+        """Handle an event that the destination reported."""
         if self._troubles.take(event) and self._listener.is_near:
             self._listener.report(event)
 
@@ -267,23 +270,23 @@ class Follower:
         self._origin.accept()
         yield from self._with_tree(self._rearm)
         if self._origin.mark != mark:
-            # Of another directory nothing is known, its inodes least of all.
+            # Nothing is known of a different directory, least of all its inodes.
             self._schedule.compare_now()
             self._known_stamps, self._record = self._armed, None
         self._armed = {}
 
     def _await(self, events: TreeEvents, reason: str) -> Conversation[None]:
-        """Until the source is back."""
+        """Wait until the source is back."""
         self._listener.tell(Halted(reason))
-        told = reason
+        reported = reason
         while True:
             yield from self._listener.flush()
             yield from _rest(events, HALT_SECONDS)
             absence = self._origin.absence()
             if absence is None:
                 break
-            if absence != told:
-                told = absence
+            if absence != reported:
+                reported = absence
                 self._listener.tell(Halted(absence))
         self._listener.tell(Resumed())
         yield from self._listener.flush()
@@ -296,8 +299,8 @@ class Follower:
     # Watching
 
     def _arm(self, tree: SourceTree) -> None:
-        """Watches every directory before anything is listed for the destination: what changes from here on is
-        told, however long the comparison takes."""
+        """Watch every directory before the first listing, so each later change is reported, however long the
+        comparison takes."""
         self.close()
         start = tree.only or b""
         events = self._events = self._make_events(start)
@@ -306,7 +309,7 @@ class Follower:
             events.watch(tree.root, path)
 
         def note(event: Event) -> None:
-            # The comparison names what is wrong.
+            # The comparison reports such problems itself.
             if isinstance(event, Problem) and event.code not in (ExitCode.OK, ExitCode.VANISHED):
                 events.missed(event.path)
 
@@ -319,7 +322,7 @@ class Follower:
             known=watch,
             on_inodes=inodes.__setitem__,
         )
-        self._armed = {path: Stamps.of(listing, inodes.pop(path)) for path, listing in walk}
+        self._armed = {path: InodeStamps.of(listing, inodes.pop(path)) for path, listing in walk}
         self._check_limit()
 
     def _check_limit(self) -> None:
@@ -332,14 +335,14 @@ class Follower:
             raise RuntimeError("the source is not watched yet")
         return self._events
 
-    def _known(self) -> Record:
+    def _known(self) -> AnnouncedTree:
         if self._record is None:
             raise RuntimeError("the trees were not compared yet")
         return self._record
 
 
 def _rest(events: TreeEvents, seconds: float | None) -> Conversation[None]:
-    """Until something happens to the source, or `seconds` passed."""
+    """Wait for an event at the source, for at most `seconds`."""
     received = yield Idle(events.bell, seconds)
     if received is not None:
         raise ProtocolError(f"a source was sent {type(received.message).__name__} between turns")

@@ -1,14 +1,14 @@
-"""Who hears what the source's side of a watch has to say: the user here, or the one at the far side."""
+"""The listener of a watch's source side: the user on this machine, or the user at the far side."""
 
 from __future__ import annotations
 
-from rdc.errors import ExitCode, printable
+from rdc.errors import ExitCode, one_line
 from rdc.limits import UNTOLD_EVENTS
 from rdc.model.watch import Halted, Limited, Resumed
 from rdc.progress import Problem
-from rdc.protocol.messages import Condition, Notice, SourceState
-from rdc.session.commands import Send
-from rdc.session.news import News
+from rdc.protocol.messages.registry import Condition, Notice, SourceState
+from rdc.session.runtime.commands import Send
+from rdc.session.runtime.event_relay import EventRelay
 from rdc.typed import Protocol
 
 TYPE_CHECKING = False
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
     from rdc.model.watch import WatchEvent
     from rdc.progress import Event
-    from rdc.protocol.messages import Message
-    from rdc.session.commands import Conversation
+    from rdc.protocol.messages.registry import Message
+    from rdc.session.runtime.commands import Conversation
 
-__all__ = ["FarUser", "HeardNews", "Listener", "NearUser"]
+__all__ = ["FarUser", "SourceRelay", "Listener", "NearUser"]
 
 
 class Listener(Protocol):
     is_near: bool
-    """What the destination tells is for the listener too."""
+    """Whether the listener also receives what the destination reports."""
 
     def report(self, event: Event) -> None:
-        """Of single entries."""
+        """Report an event about a single entry."""
 
     def tell(self, event: WatchEvent) -> None: ...
 
     def flush(self) -> Conversation[None]:
-        """Sends what waits, between two turns."""
+        """Send waiting events, between two turns."""
 
 
 class NearUser:
@@ -48,7 +48,8 @@ class NearUser:
 
 
 class FarUser:
-    """The destination's side knows by itself how turns end; it hears of the rest as messages."""
+    """A user at the far side. The destination's side itself knows how turns end; it receives all other events
+    as messages."""
 
     is_near = False
 
@@ -73,8 +74,8 @@ class FarUser:
             yield Send(message, 0)
 
 
-class HeardNews(News):
-    """For the source's half of a turn: what arises here and what the destination tells, each to its taker."""
+class SourceRelay(EventRelay):
+    """For the source's part of a turn: events of this side and of the destination, each to its handler."""
 
     def __init__(self, here: Callable[[Event], None], there: Callable[[Event], None]) -> None:
         super().__init__(here)
@@ -82,6 +83,6 @@ class HeardNews(News):
 
     def take(self, message: Message) -> bool:
         if isinstance(message, Notice):
-            self._there(Problem(ExitCode(message.code), message.path, printable(message.message)))
+            self._there(Problem(ExitCode(message.code), message.path, one_line(message.message)))
             return True
         return super().take(message)

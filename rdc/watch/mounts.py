@@ -1,7 +1,7 @@
-"""What is mounted below a tree, and the news that mounts have changed, of which inotify says little.
+"""The mounts below a tree, and notice of changed mounts, which inotify reports only in part.
 
-A file system that is unmounted for good is told by IN_UNMOUNT; a bind mount's, or one that is detached while
-somebody still uses it (umount -l), is not.
+IN_UNMOUNT reports a file system that is unmounted for good. It reports neither a bind mount nor a file system
+detached while in use (umount -l).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ __all__ = ["MountBell", "Mounts"]
 
 _TABLE = "/proc/self/mountinfo"
 _CHANGED = select.POLLPRI | select.POLLERR
-"""proc(5): how the table tells that it is another one than at the last poll of the descriptor."""
+"""The events of a changed mount table since the descriptor's last poll (proc(5))."""
 _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
 class Mounts:
-    """The mounts below a directory. One that goes is missed, and its content with it: for who follows the
-    tree it looks deleted."""
+    """The mounts below a directory. A mount that disappears is missed with its content, which would otherwise
+    look deleted."""
 
     def __init__(self, top: bytes) -> None:
-        """`top`: absolute path of the directory, without links. Where the system has no table of mounts
-        nothing is ever missed."""
+        """top: absolute path of the directory, without links. On a system without a mount table nothing is
+        ever missed."""
         self._below = top.rstrip(b"/") + b"/"
         self._known: dict[int, bytes] = {}
         self._fd = -1
@@ -48,11 +48,11 @@ class Mounts:
             self._fd = -1
 
     def missed(self) -> bytes | None:
-        """Path below the directory of a mount that was there and is gone, until it is mounted there again.
-        Costs one system call where no mount changed."""
+        """Path, below the directory, of a mount that disappeared; None without one, or once it is mounted
+        there again. Costs one system call if no mount changed."""
         if self._fd >= 0 and self._poll.poll(0):
             now = self._read()
-            # By number, because the path of a mount changes when a directory above it is renamed.
+            # By number, since the path of a mount changes when a directory above it is renamed.
             gone = [path for number, path in self._known.items() if number not in now]
             self._missed = next((path for path in gone if path not in now.values()), None)
             if self._missed is None:
@@ -60,7 +60,7 @@ class Mounts:
         return self._missed
 
     def _read(self) -> dict[int, bytes]:
-        """Mount numbers, and paths relative to the directory."""
+        """Paths relative to the directory, by mount number."""
         found = {}
         os.lseek(self._fd, 0, os.SEEK_SET)
         with open(self._fd, "rb", closefd=False) as table:
@@ -73,7 +73,7 @@ class Mounts:
 
 
 class MountBell(threading.Thread):
-    """Calls `ring`, from this thread, whenever the table of mounts has changed."""
+    """Calls `ring`, from this thread, whenever the mount table changes."""
 
     def __init__(self, ring: Callable[[], None]) -> None:
         super().__init__(name="rdc mounts", daemon=True)
@@ -95,7 +95,7 @@ class MountBell(threading.Thread):
         poll.register(table, _CHANGED)
         poll.register(self._end, select.POLLIN)
         try:
-            # The first poll of a descriptor only notes how the table is.
+            # The first poll of a descriptor only records the state of the table.
             poll.poll(0)
             while self._end not in {fd for fd, _ in poll.poll()}:
                 self._ring()

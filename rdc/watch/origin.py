@@ -1,4 +1,4 @@
-"""The directory that is followed, told from whatever else may come to stand at its path."""
+"""The followed directory, distinguished from anything else that may appear at its path."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import os
 from blake3 import blake3
 
 from rdc.errors import ExitCode, RdcError, UsageError, printable
-from rdc.files.filesystem import file_system_of, path_of
+from rdc.files.facts.filesystem_id import file_system_of, path_of
 from rdc.model.entries import Kind
-from rdc.session.place import ANYWHERE
-from rdc.session.source_tree import SourceTree
+from rdc.session.trees.destination_place import ANYWHERE
+from rdc.session.trees.source_tree import SourceTree
 from rdc.watch.mounts import Mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.sync import SyncOptions
-    from rdc.session.place import Site
+    from rdc.session.trees.destination_place import Site
 
 __all__ = ["Origin"]
 
@@ -24,31 +24,32 @@ MARK_BYTES = 16
 
 
 class Origin:
-    """Outlives sessions: what stood at the path when entries were last told of it is remembered."""
+    """The followed directory. It outlives sessions and remembers what was at the path when entries were last
+    announced."""
 
     def __init__(
         self, path: bytes, options: SyncOptions, site: Site = ANYWHERE, *, name: str = "", mark: bytes = b""
     ) -> None:
-        """`path` is one of `site`, `name` how messages call it. `mark`: the directory that a session before
-        told entries of; empty: there was none."""
+        """path: a path of `site`. name: the path in messages. mark: the directory that an earlier session
+        followed, if it had entries; empty otherwise."""
         self._path = path
         self._site = site
         self._options = options
         self._name = name or printable(path)
         self.mark = mark
-        """Opaque: which directory was last opened as the one to follow. It stays the same where a file system
-        is mounted again, as far as that has an id of its own."""
+        """Opaque id of the directory that was last opened to be followed. It survives a new mount of the same
+        file system if that has an id of its own."""
         self._mounts: Mounts | None = None
-        self.told = bool(mark)
-        """Entries of it were told, so that finding none is suspicious."""
+        self.announced = bool(mark)
+        """Whether entries were announced, so an empty directory is suspicious."""
 
     def open(self) -> SourceTree:
-        """The tree, for one turn: kept open it could not be unmounted. Raises FileError where it is gone."""
+        """The tree, opened for one turn: an open tree could not be unmounted. FileError if it is gone."""
         return SourceTree.open(self._path, self._site)
 
     def accept(self) -> None:
-        """What is at the path now is what to follow. Raises UsageError where that is no directory, FileError
-        where it is nothing."""
+        """Follow the directory that is now at the path. UsageError if it is no directory, FileError if
+        nothing is there."""
         tree = self.open()
         try:
             if tree.only is not None and tree.root.kind(tree.only) is not Kind.DIRECTORY:
@@ -70,7 +71,7 @@ class Origin:
             self._mounts = None
 
     def trouble(self) -> str | None:
-        """Why the directory cannot be read as what it was; None when it can."""
+        """Why the path does not hold the same directory; None if it does."""
         problem, mark = self._look()
         if problem is not None:
             return problem
@@ -81,22 +82,22 @@ class Origin:
         return f"{self._name} is another directory now"
 
     def absence(self) -> str | None:
-        """Why it cannot be gone on with; None when it can: with --delete the directory itself is back,
-        without one that will do, and in either case not an empty one."""
+        """Why the watch cannot continue; None if it can. With --delete the same directory must be back,
+        without it any directory will do. In both cases it must not be empty."""
         problem = self.trouble() if self._options.delete else self._look()[0]
-        if problem is None and self.told and not self._options.force_empty and self._is_bare:
+        if problem is None and self.announced and not self._options.force_empty and self._is_bare:
             return self.empty
         return problem
 
     def _unmounted(self) -> str | None:
-        """With --delete, a mount below that went must not look like so many deleted files."""
+        """With --delete, a mount that disappeared below must not look like deleted files."""
         missed = self._mounts.missed() if self._mounts is not None and self._options.delete else None
         if missed is None:
             return None
         return f"{printable(missed)} in {self._name} was unmounted; to follow without it, start again"
 
     def _look(self) -> tuple[str | None, bytes]:
-        """What is wrong at the path, or the mark of the directory that is there."""
+        """The problem at the path if any, and the mark of the directory there."""
         try:
             tree = self.open()
         except RdcError as error:
@@ -118,7 +119,7 @@ class Origin:
 
     @property
     def _is_bare(self) -> bool:
-        """Nothing is in the directory, as far as it can be read. What the filters leave out counts too."""
+        """Whether the directory is empty, as far as it can be read. Filtered entries count as content."""
         try:
             tree = self.open()
         except RdcError:
@@ -132,7 +133,7 @@ class Origin:
 
 
 def _mark(tree: SourceTree) -> bytes:
-    """Of a file system's own id and the inode, hashed: a far side has no use for either."""
+    """A hash of the file system's own id and the inode number, since a far side needs neither."""
     directory = tree.root.directory(tree.only or b"", fresh=True)
     system, inode = file_system_of(directory.fd).id, os.fstat(directory.fd).st_ino
     return blake3(b"rdc origin %d %d" % (system, inode)).digest(length=MARK_BYTES)

@@ -1,17 +1,18 @@
-"""The destination's side of a watch where it dialled: has a far source followed, and tells the user here."""
+"""The destination's side of a watch that it dialled: a far source is followed, and the user here is
+informed."""
 
 from __future__ import annotations
 
 import time
 
-from rdc.errors import ExitCode, ProtocolError, StreamError, printable
+from rdc.errors import ExitCode, ProtocolError, StreamError, one_line
 from rdc.model.watch import Halted, InStep, Limited, Resumed
 from rdc.progress import PlanKnown, Problem
-from rdc.protocol.messages import Condition, Describe, Follow, Notice, SourceState, Watch
-from rdc.session.commands import Idle, Send
-from rdc.session.news import News
-from rdc.session.place import ANYWHERE, keeps, wants_listing
-from rdc.session.standing import Standing
+from rdc.protocol.messages.registry import Condition, Describe, Follow, Notice, SourceState, Watch
+from rdc.session.destination.following import LiveDestination
+from rdc.session.runtime.commands import Idle, Send
+from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.trees.destination_place import ANYWHERE, keeps, wants_listing
 from rdc.watch.follower import Meter
 from rdc.watch.troubles import Troubles
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from rdc.catalog.signer import FileSigner
     from rdc.model.watch import WatchOptions
     from rdc.progress import Event
-    from rdc.protocol.messages import Done, Message
-    from rdc.session.commands import Conversation
+    from rdc.protocol.messages.registry import Done, Message
+    from rdc.session.runtime.commands import Conversation
     from rdc.tree.filters import FilterList
     from rdc.watch.listeners import Listener
 
@@ -31,7 +32,7 @@ __all__ = ["Receiver"]
 
 
 class Receiver:
-    """One session; an Audience of its turns. `user` hears of them."""
+    """One session; an Audience of its turns. user: receives their events."""
 
     def __init__(
         self,
@@ -47,8 +48,8 @@ class Receiver:
         origin: bytes,
         again: bool,
     ) -> None:
-        """`asked`: of the source, as announced() has it. `origin`: which directory a session before followed,
-        empty where none did; `again`: it brought `path` in step, and not with nothing."""
+        """asked: requested of the source, in the form of announced(). origin: the directory that an earlier
+        session followed, empty without one. again: that session brought `path` in step, and not empty."""
         self._path = path
         self._asked = asked
         self._options = options
@@ -62,15 +63,15 @@ class Receiver:
         self._troubles = Troubles()
         self._began, self._before = time.monotonic(), Meter(0, 0)
         self.in_step = False
-        """The first comparison came to its end."""
+        """Whether the first comparison is complete."""
         self.files = 0
-        """Of the source, as last told."""
+        """Number of the source's files, as last announced."""
 
     def run(self, opening: Conversation[None]) -> Conversation[None]:
-        """Ends by an error, or by whoever stops the process. `opening`: what is said first, up to the
-        source's Opened."""
+        """Receive until an error, or until the process is stopped. opening: the messages up to the source's
+        Opened."""
         options = self._options.sync
-        standing = Standing(
+        destination = LiveDestination(
             self._path,
             ANYWHERE,
             options,
@@ -83,19 +84,19 @@ class Receiver:
             asked=self._asked,
         )
         if self._again:
-            standing.check_again()
+            destination.check_again()
         yield from opening
         yield Send(Follow(self._options.rescan, self.origin if self._again else b""), 0)
         while (received := (yield Idle())) is not None:
             message = received.message
             if isinstance(message, Watch):
                 self.origin = message.origin
-                yield Send(Describe(standing.whole, standing.kept), received.round + 1)
-                yield from standing.run(message)
+                yield Send(Describe(destination.whole, destination.kept), received.round + 1)
+                yield from destination.run(message)
                 break
             if not self.hear(message):
                 raise ProtocolError(f"expected Watch, found {type(message).__name__}")
-        # A source that was told to follow has no end of its own.
+        # A source asked to follow never ends the session itself.
         raise StreamError("the far side ended the session")
 
     # As an Audience
@@ -104,8 +105,8 @@ class Receiver:
         self._began = time.monotonic()
         self._troubles.begin(whole=False)
 
-    def news(self) -> News:
-        return _TurnNews(self._take, self._hear_problem)
+    def news(self) -> EventRelay:
+        return _TurnRelay(self._take, self._hear_problem)
 
     def ended(self, done: Done, *, whole: bool, files: int) -> None:
         now, before = self._meter(), self._before
@@ -118,7 +119,7 @@ class Receiver:
 
     def hear(self, message: Message) -> bool:
         if isinstance(message, Condition):
-            reason = printable(message.reason)
+            reason = one_line(message.reason)
             if message.state is SourceState.HALTED:
                 self._user.tell(Halted(reason))
             elif message.state is SourceState.LIMITED:
@@ -129,17 +130,17 @@ class Receiver:
         return self.news().take(message)
 
     def _take(self, event: Event) -> None:
-        """What arises here."""
+        """Handle an event of this side."""
         if not (isinstance(event, PlanKnown) and self.in_step) and self._troubles.take(event):
             self._user.report(event)
 
     def _hear_problem(self, event: Problem) -> None:
-        """What the source tells, which has sorted it out."""
+        """Handle a problem that the source reported and has already filtered."""
         self._user.report(event)
 
 
-class _TurnNews(News):
-    """Problems of this side are told to the source as well: it decides what is tried again, and when."""
+class _TurnRelay(EventRelay):
+    """Also reports this side's problems to the source, which decides about retries."""
 
     def __init__(self, here: Callable[[Event], None], there: Callable[[Problem], None]) -> None:
         super().__init__(here)
@@ -152,6 +153,6 @@ class _TurnNews(News):
 
     def take(self, message: Message) -> bool:
         if isinstance(message, Notice):
-            self._there(Problem(ExitCode(message.code), message.path, printable(message.message)))
+            self._there(Problem(ExitCode(message.code), message.path, one_line(message.message)))
             return True
         return super().take(message)

@@ -1,4 +1,4 @@
-"""What goes wrong in the turns of a watch: told once, tried again, never the end of it."""
+"""Problems in the turns of a watch: each is reported once and tried again, and none ends the watch."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["Troubles"]
 class Troubles:
     def __init__(self) -> None:
         self.failed: set[bytes] = set()
-        """Files of this turn that the destination did not get, because they changed while they were read."""
+        """Files of this turn that the destination did not get, because they changed during the read."""
         self.errors = False
-        """Something else failed in this turn."""
+        """Whether anything else failed in this turn."""
         self._said: set[tuple[bytes, str]] = set()
 
     def begin(self, *, whole: bool) -> None:
-        """A turn. When the whole trees are compared, what still fails is news again."""
+        """Start a turn. A comparison of the whole trees reports persistent problems again."""
         self.failed.clear()
         self.errors = False
         if whole:
             self._said.clear()
 
     def take(self, event: Event) -> bool:
-        """True when the user should hear of it. A file that is being written is no error: it is tried
-        again."""
+        """Record a problem. True: the user should see it. A file that is being written is no error, since it
+        is tried again."""
         if not isinstance(event, Problem):
             return True
         if event.code is ExitCode.VANISHED and event.path:

@@ -1,4 +1,4 @@
-"""`watch`: one session, dialled again whenever its far side is lost, until somebody stops it."""
+"""`watch`: a session that is dialled again whenever its far side is lost, until the user stops it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from rdc.model.location import RemoteShell
 from rdc.model.sync import SyncOptions
 from rdc.model.watch import UNWATCHED, Disconnected, Halted, InStep, Resumed, WatchReport
 from rdc.progress import Problem
-from rdc.protocol.connection import Connection
-from rdc.protocol.messages import Hello, Open, Opened, Role
+from rdc.protocol.messages.registry import Hello, Open, Opened, Role
+from rdc.protocol.rules.connection import Connection
 from rdc.records import replace
-from rdc.session.announcement import entry_of
-from rdc.session.commands import Pace, Receive, Send
-from rdc.session.driver import run
-from rdc.session.overlap import check_overlap
+from rdc.session.runtime.commands import Pace, Receive, Send
+from rdc.session.runtime.driver import run
+from rdc.session.runtime.entries_memory import entries_memory
 from rdc.session.serve import greeting
+from rdc.session.trees.announced_entries import entry_of
+from rdc.session.trees.nested_trees import check_overlap
 from rdc.tree.filters import FilterList
+from rdc.watch.connection import line_to
 from rdc.watch.follower import HALT_SECONDS, Follower, Meter
-from rdc.watch.line import line_to
 from rdc.watch.listeners import NearUser
 from rdc.watch.origin import Origin
 from rdc.watch.receiver import Receiver
@@ -37,21 +38,21 @@ if TYPE_CHECKING:
     from rdc.model.location import Location
     from rdc.model.watch import WatchEvent, WatchOptions
     from rdc.progress import Event
-    from rdc.session.commands import Conversation
-    from rdc.watch.line import Line
-    from rdc.watch.stamps import Stamps
+    from rdc.session.runtime.commands import Conversation
+    from rdc.watch.connection import Line
+    from rdc.watch.inode_stamps import InodeStamps
 
 __all__ = ["watch"]
 
 SECRET_BYTES = 16
 FIRST_WAIT_SECONDS = 0.5
 LAST_WAIT_SECONDS = 60.0
-"""Before a lost far side is dialled again; doubled from one to the other, anew after each turn that came to
-its end."""
+"""Longest wait in seconds before a lost far side is dialled again. Each wait doubles; a complete turn resets
+it."""
 
 FINAL = {ExitCode.USAGE, ExitCode.INCOMPATIBLE, ExitCode.REFUSED}
-"""What no waiting mends: somebody has to change a command, a program, a key or a daemon's rules. To go on
-asking would fill the daemon's log, and let the user believe that the copy is kept."""
+"""Errors that no wait repairs: a person must change a command, a program, a key or a daemon's rules. Retries
+would fill the daemon's log and let the user believe that the copy is kept."""
 
 
 def watch(
@@ -66,11 +67,11 @@ def watch(
     keys: str | os.PathLike[str] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> WatchReport:
-    """Keeps `destination` in step with the directory `source` until KeyboardInterrupt, which ends it.
+    """Keep `destination` in step with the directory `source` until KeyboardInterrupt.
 
-    What is told of single entries goes to `report`, all else to `tell`. `keys`: the key directory for rdc://.
-    Raises RdcError when the first comparison of the trees fails, and when a later failure is one of FINAL;
-    other failures are told and tried again.
+    report: receives events about single entries. tell: receives all others. keys: the key directory for
+    rdc://. RdcError if the first comparison of the trees fails, and for a later error in FINAL. Other errors
+    are reported and tried again.
     """
     if source.host is not None and destination.host is not None:
         raise UsageError("one of SRC and DST must be on this machine; run rdc watch on either of the hosts")
@@ -83,7 +84,7 @@ def watch(
         check_overlap(source.path, destination.path, rules, delete=options.sync.delete)
     far = destination if source.host is None else source
     if far.host is not None:
-        # Without a limit a line that died without a word would be noticed by TCP after a quarter of an hour.
+        # Without a limit TCP would notice a dead connection after a quarter of an hour.
         timeout = options.sync.timeout or DAEMON_TIMEOUT_SECONDS
         options = replace(options, sync=replace(options.sync, timeout=timeout))
     line = line_to(far, shell or RemoteShell(), keys)
@@ -98,7 +99,7 @@ def watch(
 
 
 class _Watch:
-    """What holds wherever the source is."""
+    """The part of a watch that does not depend on the source's side."""
 
     def __init__(
         self,
@@ -143,13 +144,14 @@ class _Watch:
                 wait = min(2 * wait, LAST_WAIT_SECONDS)
 
     def _prepare(self, sleep: Callable[[float], None]) -> None:
-        """Before anything is dialled."""
+        """Prepare before the first dial."""
 
     def _conversation(self, meter: Callable[[], Meter]) -> Conversation[None]:
         raise NotImplementedError
 
     def _session(self) -> None:
         connection = Connection(True, greeting(self._signer.params), compress=self._compress)
+        connection.entries.limit = entries_memory(self._options.sync.max_memory)
         wire = self._line.dial()
         try:
             run(self._conversation(lambda: self._line.meter(connection, wire)), connection, wire)
@@ -199,32 +201,32 @@ class _Watch:
 
 
 class _FromHere(_Watch):
-    """The source is on this machine, and followed by this process."""
+    """A watch whose source is on this machine, followed by this process."""
 
     _origin: Origin | None = None
-    _stamps: Mapping[bytes, Stamps] | None = None
+    _stamps: Mapping[bytes, InodeStamps] | None = None
 
     def _prepare(self, sleep: Callable[[float], None]) -> None:
-        """A source that is gone is no reason to dial, and a typing error none to ask for a password."""
+        """Do not dial for a source that is gone, nor ask for a password after a mistyped path."""
         if self._origin is None:
             origin = Origin(self._source.path, self._options.sync)
             origin.accept()
             self._origin = origin
             return
-        told = None
+        reported = None
         while (reason := self._origin.absence()) is not None:
-            if reason != told:
-                told = reason
+            if reason != reported:
+                reported = reason
                 self._tell(Halted(reason))
             sleep(HALT_SECONDS)
-        if told is not None:
+        if reported is not None:
             self._tell(Resumed())
 
     def _conversation(self, meter: Callable[[], Meter]) -> Conversation[None]:
         if self._origin is None:
             raise RuntimeError("a session before it was prepared")
         secret = os.urandom(SECRET_BYTES)
-        again = self._in_step and self._origin.told
+        again = self._in_step and self._origin.announced
         follower = Follower(
             self._origin,
             self._options,
@@ -244,7 +246,7 @@ class _FromHere(_Watch):
 
 
 class _FromThere(_Watch):
-    """The source is somewhere else, and followed there."""
+    """A watch whose source is on another machine, followed there."""
 
     _mark = b""
     _had_files = False

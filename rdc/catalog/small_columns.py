@@ -1,0 +1,53 @@
+"""Many small files as columns: their listing, and their signatures."""
+
+from __future__ import annotations
+
+from rdc.model.entries import Identity
+from rdc.records import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from array import array
+
+    from rdc.files.root.root import Root
+    from rdc.signature.short import ShortSignatures
+
+__all__ = ["SignedFiles", "SmallFiles"]
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFiles:
+    """Listed files of one tree. For `sign_small`, each has at most SMALL_BYTES."""
+
+    root: Root
+    paths: bytes
+    """Relative to `root`, each followed by NUL."""
+    devices: array[int]
+    inodes: array[int]
+    sizes: array[int]
+    """Typecode 'Q'."""
+    mtimes: array[int]
+    ctimes: array[int]
+    """Typecode 'q', nanoseconds."""
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def identity(self, row: int) -> Identity:
+        """The listed identity of one row."""
+        return Identity(
+            self.devices[row], self.inodes[row], self.sizes[row], self.mtimes[row], self.ctimes[row]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SignedFiles:
+    """Some rows of a SmallFiles, with their signatures."""
+
+    rows: array[int]
+    """Typecode 'I', increasing; the columns below have one of theirs each, in this order."""
+    signatures: ShortSignatures
+    ctimes: array[int]
+    """Typecode 'q': when they were read."""
+    data: bytes | None
+    """Their contents, one behind another. None: they were known and not read."""

@@ -1,0 +1,1 @@
+"""The option tables of the verbs, and the readers that turn a command line into a request."""

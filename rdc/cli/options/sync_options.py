@@ -1,0 +1,274 @@
+"""The options of `rdc sync`: their table, and the request they are read into."""
+
+from __future__ import annotations
+
+from rdc.cli.options.catalog_options import CATALOG_GROUP, CatalogChoice, read_choice
+from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rules
+from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
+from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
+from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
+from rdc.errors import UsageError
+from rdc.limits import BANDWIDTH_LEAST, SIZE_LIMIT, TIMEOUT_SECONDS
+from rdc.model.location import Location, RemoteShell, parse_location
+from rdc.model.sync import SyncOptions
+from rdc.records import dataclass
+from rdc.report.sync_terminal import TerminalStyle
+
+__all__ = ["SYNC_OPTIONS", "SyncRequest", "read_request"]
+
+SYNC_OPTIONS = (
+    OptionGroup(
+        "What is done",
+        (
+            Option(("-a", "--archive"), "keep everything rdc can keep; always on, as are the next six"),
+            Option(("-r", "--recursive"), "descend into directories"),
+            Option(("-l", "--links"), "copy symlinks as symlinks"),
+            Option(("-p", "--perms"), "keep permissions"),
+            Option(("-t", "--times"), "keep modification times"),
+            Option(("-g", "--group"), "keep groups where owners are kept"),
+            Option(("-o",), "keep owners where the receiving side runs as root"),
+            Option(("--owner",), "keep owners and groups, root or not"),
+            Option(("--no-owner", "--no-o"), "never keep owners and groups"),
+            Option(("--numeric-ids",), "keep owners and groups by number; always on"),
+            Option(("-c", "--checksum"), "compare content, not size and time"),
+            Option(("-u", "--update"), "leave files alone that are newer at DST"),
+            Option(("--existing", "--ignore-non-existing"), "make nothing that DST does not have"),
+            Option(("--ignore-existing",), "make what is missing, and leave alone what DST has"),
+            Option(("--size-only",), "take a file of equal size as equal, whatever its time"),
+            Option(("--max-size",), "leave files alone that are larger at SRC, such as 500M", "SIZE"),
+            Option(("--min-size",), "leave files alone that are smaller at SRC", "SIZE"),
+            Option(("-H", "--hard-links"), "keep the hard links among the files of SRC"),
+            Option(("-X", "--xattrs"), "keep extended attributes"),
+            Option(("-A", "--acls"), "keep ACLs"),
+            Option(("-S", "--sparse"), "make holes where files hold zeros"),
+            Option(("-x", "--one-file-system"), "do not go into directories on other file systems"),
+            Option(("-n", "--dry-run"), "only show what would be done"),
+            Option(("--no-fsync",), "do not wait for the disk; a power cut may cost what this run wrote"),
+            Option(("--partial",), "keep what came of a file when interrupted, and go on from it; always on"),
+            Option(("--fsync",), "wait for the disk before a file replaces another (default)"),
+        ),
+    ),
+    OptionGroup(
+        "Deleting",
+        (
+            Option(("--delete",), "remove what SRC does not have; happens last, never after a read error"),
+            Option(
+                ("--delete-after", "--delete-delay", "--delete-during", "--del"),
+                "the same: it is always after",
+            ),
+            Option(("--delete-excluded",), "the same, and what the filter rules exclude as well"),
+            Option(("--max-delete",), "delete at most N entries, then exit with 25", "N"),
+            Option(("--force-empty",), "let --delete empty DST when SRC is empty"),
+        ),
+    ),
+    FILTER_GROUP,
+    OptionGroup(
+        "The connection",
+        (
+            Option(("-e", "--rsh"), "the remote shell (default: ssh)", "CMD"),
+            Option(("--remote-path",), "rdc on the far side (default: rdc)", "PROGRAM"),
+            Option(
+                ("--keys",), "for rdc://: the key directory (default: RDC_KEYS, ~/.config/rdc/keys)", "DIR"
+            ),
+            Option(("-z", "--compress"), "always compress (default: where it helps)"),
+            Option(("--no-compress", "--no-z"), "never compress"),
+            Option(
+                ("--bwlimit",), "send at most so much a second: KiB, or with a suffix such as 1.5m", "RATE"
+            ),
+            MAX_MEMORY,
+            Option(
+                ("--timeout",), "give up after so long without a byte (default: 0, rdc:// 120)", "SECONDS"
+            ),
+        ),
+    ),
+    CATALOG_GROUP,
+    OptionGroup(
+        "What is shown",
+        (
+            Option(("-v", "--verbose"), "name each changed entry"),
+            Option(("-i", "--itemize-changes"), "the same with rsync's 11-character code"),
+            Option(("-q", "--quiet"), "show nothing but errors"),
+            Option(
+                ("-h", "--human-readable"), "round the sizes in --stats (alone, -h is no help: --help is)"
+            ),
+            Option(("--stats",), "show what was sent, received and reused, and by which messages"),
+            Option(("--progress",), "show progress, by lines where no bar can be drawn"),
+            Option(("-P",), "the same as --partial --progress"),
+            Option(("--json",), "one JSON event a line on stdout instead"),
+            Option(("--help",), "show this text"),
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncRequest:
+    """The checked command line of `rdc sync`."""
+
+    source: Location
+    destination: Location
+    options: SyncOptions
+    shell: RemoteShell
+    style: TerminalStyle
+    json: bool
+    catalog: CatalogChoice
+    keys: str | None
+
+
+def parse_sync(words: list[str]) -> Words:
+    """Parses the words after `rdc sync`. Raises UsageError."""
+    return parse_words(words, SYNC_OPTIONS, REFUSED_RSYNC_OPTIONS, command="rdc sync")
+
+
+def read_request(words: Words, read_rule_file: ReadRuleFile, *, command: str = "rdc sync") -> SyncRequest:
+    """Reads the request. `command` is the command that error messages name, such as "rdc sync".
+
+    Raises UsageError for a contradiction, RdcError for an unreadable rule file.
+    """
+    source, destination = _locations(words.operands, command)
+    return SyncRequest(
+        source=source,
+        destination=destination,
+        options=SyncOptions(
+            checksum=words.has("--checksum"),
+            delete=words.has("--delete", "--delete-after", "--delete-excluded"),
+            delete_excluded=words.has("--delete-excluded"),
+            max_delete=_max_delete(words),
+            force_empty=words.has("--force-empty"),
+            dry_run=words.has("--dry-run"),
+            rules=read_rules(words, read_rule_file),
+            fsync=_choice(words, "--fsync", "--no-fsync") is not False,
+            items=any(words.has(name) for name in ("--verbose", "--itemize-changes", "--json")),
+            compress=_choice(words, "--compress", "--no-compress"),
+            owner=_choice(words, "--owner", "--no-owner"),
+            bandwidth=_bandwidth(words),
+            timeout=_timeout(words),
+            update=words.has("--update"),
+            existing=words.has("--existing"),
+            ignore_existing=words.has("--ignore-existing"),
+            size_only=words.has("--size-only"),
+            min_size=_size(words, "--min-size") or 0,
+            max_size=_size(words, "--max-size"),
+            hard_links=words.has("--hard-links"),
+            acls=words.has("--acls"),
+            xattrs=words.has("--xattrs"),
+            sparse=words.has("--sparse"),
+            one_file_system=words.has("--one-file-system"),
+            max_memory=read_max_memory(words),
+        ),
+        shell=_shell(words),
+        style=TerminalStyle(
+            names=words.has("--verbose"),
+            itemize=words.has("--itemize-changes"),
+            stats=words.has("--stats"),
+            human=words.has("--human-readable"),
+            quiet=words.has("--quiet"),
+            dry_run=words.has("--dry-run"),
+            progress=words.has("--progress") or words.has("-P"),
+        ),
+        json=words.has("--json"),
+        catalog=read_choice(words),
+        keys=_keys(words),
+    )
+
+
+def _locations(operands: tuple[str, ...], command: str) -> tuple[Location, Location]:
+    if len(operands) < 2:
+        found = "one was" if operands else "nothing was"
+        raise UsageError(f"SRC and DST are needed, {found} given (see {command} --help)")
+    if len(operands) > 2:
+        raise UsageError(
+            f"one SRC and one DST are expected, {len(operands)} were given; "
+            f"name their directory as SRC and choose with --include and --exclude (see {command} --help)"
+        )
+    source, destination = parse_location(operands[0]), parse_location(operands[1])
+    if source.host is not None and destination.host is not None:
+        raise UsageError(f"SRC and DST are both on other hosts; one must be here (see {command} --help)")
+    return source, destination
+
+
+def _choice(words: Words, yes: str, no: str) -> bool | None:
+    last = words.last(yes, no)
+    return None if last is None else last.key == yes
+
+
+def _max_delete(words: Words) -> int | None:
+    last = words.last("--max-delete")
+    if last is None:
+        return None
+    # isascii() excludes the digits of other scripts. The length bounds the time of int().
+    if not (last.value.isascii() and last.value.isdigit() and len(last.value) <= 18):
+        raise UsageError(f"--max-delete={last.value}: a number of entries, 0 or more, is expected")
+    return int(last.value)
+
+
+def _size(words: Words, name: str) -> int | None:
+    """Returns the bytes of a size option, or None if it is absent. A suffix +1 or -1 adds, as in rsync."""
+    last = words.last(name)
+    if last is None:
+        return None
+    from rdc.cli.options.sizes import read_size
+
+    plain, more = last.value, 0
+    if len(plain) > 2 and plain.endswith(("+1", "-1")):
+        plain, more = plain[:-2], int(plain[-2:])
+    size = read_size(name, plain) + more
+    if size < 0:
+        raise UsageError(
+            f"{name}={last.value}: no file is smaller than nothing; a size such as 500M is expected"
+        )
+    return min(size, SIZE_LIMIT)
+
+
+def _bandwidth(words: Words) -> int:
+    """Returns bytes per second, 0 for no limit. A number without a letter counts KiB, as in rsync."""
+    last = words.last("--bwlimit")
+    if last is None:
+        return 0
+    from rdc.model.sizes import parse_size
+
+    rate = parse_size(last.value, unit=1024)
+    if rate is None:
+        raise UsageError(
+            f"--bwlimit={last.value}: a rate is expected, such as 500 (KiB a second), 1.5m or 2MB"
+        )
+    # A rate such as 0.0001 must not round to 0, which means no limit.
+    if rate < BANDWIDTH_LEAST and any(digit in "123456789" for digit in last.value):
+        raise UsageError(f"--bwlimit={last.value} is too small: {BANDWIDTH_LEAST} bytes a second at least")
+    return rate
+
+
+def _timeout(words: Words) -> int:
+    last = words.last("--timeout")
+    if last is None:
+        return 0
+    if not (last.value.isascii() and last.value.isdigit() and len(last.value) <= 9):
+        raise UsageError(f"--timeout={last.value}: a number of seconds is expected, 0 for none")
+    return min(int(last.value), TIMEOUT_SECONDS)
+
+
+def _keys(words: Words) -> str | None:
+    given = words.last("--keys")
+    if given is None:
+        return None
+    if not given.value:
+        raise UsageError("--keys needs a directory, such as: --keys=/etc/rdc/keys")
+    return given.value
+
+
+def _shell(words: Words) -> RemoteShell:
+    command, program = words.last("--rsh"), words.last("--remote-path")
+    shell = RemoteShell()
+    argv = shell.command
+    if command is not None:
+        from rdc.transport.remote import shell_words
+
+        try:
+            argv = tuple(shell_words(command.value))
+        except ValueError as error:
+            raise UsageError(f"-e {command.value}: {error}; quote it as for a shell") from error
+        if not argv:
+            raise UsageError("-e needs a command, such as: -e 'ssh -p 2222'")
+    if program is not None and not program.value:
+        raise UsageError("--remote-path needs a program, such as: --remote-path=/usr/local/bin/rdc")
+    return RemoteShell(argv, shell.program if program is None else program.value)

@@ -1,0 +1,148 @@
+"""`rdc catalog show|prune|forget`: inspects and prunes the catalog of signatures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from rdc.cli.environment import Environment
+from rdc.cli.options.catalog_options import CATALOG_OPTION, read_choice
+from rdc.cli.options.sizes import read_size
+from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
+from rdc.errors import ExitCode, UsageError, printable
+from rdc.report.sizes import counted, exact_text, size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.catalog.catalog import Catalog
+
+__all__ = ["OPTIONS", "SUBVERBS", "SUMMARY", "help_text", "run"]
+
+SUMMARY = "show, prune or empty the catalog of signatures"
+
+SUBVERBS = ("show", "prune", "forget")
+
+UNUSED_DAYS = 180
+"""Days without use after which `prune` drops an entry."""
+
+OPTIONS = (
+    OptionGroup(
+        "Options",
+        (
+            CATALOG_OPTION,
+            Option(("--unused",), f"prune: drop what was not used for N days (default: {UNUSED_DAYS})", "N"),
+            Option(("--max-size",), "prune: drop the least recently used above SIZE (500M, 2G)", "SIZE"),
+            Option(("--all",), "forget: everything"),
+            Option(("--help",), "show this text"),
+        ),
+    ),
+)
+
+_INTRODUCTION = """\
+Usage: rdc catalog show
+       rdc catalog prune [--unused=N] [--max-size=SIZE]
+       rdc catalog forget PATH...
+       rdc catalog forget --all
+
+rdc remembers the signatures of files it has read, so that an unchanged file need not be read again. The
+catalog keeps itself below 512 MB; it can be removed at any time and costs nothing but the reading it spared.
+
+show says where it is and what it holds. prune drops entries of files that are gone, and old ones. forget
+drops those of a file, or of all that was below a directory.
+"""
+
+
+def help_text() -> str:
+    """Returns the text of --help."""
+    return _INTRODUCTION + options_help(OPTIONS)
+
+
+def run(words: Sequence[str], environment: Environment) -> ExitCode:
+    """Runs `rdc catalog` with the words after it. Raises RdcError, which the caller prints."""
+    parsed = parse_words(words, OPTIONS, {}, command="rdc catalog")
+    if parsed.has("--help"):
+        environment.show_help(help_text())
+        return ExitCode.OK
+    verbs = {"show": _show, "prune": _prune, "forget": _forget}
+    what = parsed.operands[0] if parsed.operands else ""
+    if what not in verbs:
+        raise UsageError(f"rdc catalog is followed by {', '.join(verbs)} (see rdc catalog --help)")
+    with read_choice(parsed).catalog(environment.environ) as catalog:
+        try:
+            verbs[what](parsed, catalog, environment)
+        finally:
+            for notice in catalog.take_notices():
+                environment.talk(f"rdc: note: {notice}\n")
+    return ExitCode.OK
+
+
+def _show(words: Words, catalog: Catalog, environment: Environment) -> None:
+    from rdc.catalog.upkeep import summary
+
+    _no_operands(words)
+    found = summary(catalog)
+    if found is None:
+        environment.data(f"path       {printable(str(catalog.database.path))} (not there yet)\n")
+        return
+    lines = [
+        f"path       {printable(str(found.path))}",
+        f"size       {exact_text(found.bytes)}",
+        f"entries    {found.entries:,} (of files of {size_text(found.covered)})",
+        f"settled    {counted(found.settled, 'pair of trees', 'pairs of trees')}",
+        f"last use   {_day(found.last_used)} (of the oldest entry: {_day(found.first_used)})",
+    ]
+    environment.data("\n".join(lines) + "\n")
+
+
+def _prune(words: Words, catalog: Catalog, environment: Environment) -> None:
+    from rdc.catalog.upkeep import prune
+
+    _no_operands(words)
+    size = words.last("--max-size")
+    if not os.path.exists(catalog.database.path):
+        return
+    pruned = prune(
+        catalog,
+        unused_days=_days(words),
+        max_bytes=None if size is None else read_size("--max-size", size.value),
+    )
+    environment.talk(
+        f"dropped {counted(pruned.gone, 'entry', 'entries')} of files that are gone,"
+        f" {pruned.unused:,} unused, {pruned.evicted:,} above the size\n"
+    )
+
+
+def _forget(words: Words, catalog: Catalog, environment: Environment) -> None:
+    from rdc.catalog.upkeep import forget, forget_all
+
+    paths = words.operands[1:]
+    if words.has("--all") == bool(paths):
+        raise UsageError("rdc catalog forget needs paths, or --all (see rdc catalog --help)")
+    if not os.path.exists(catalog.database.path):
+        return
+    count = sum(forget(catalog, os.fsencode(path)) for path in paths) if paths else forget_all(catalog)
+    environment.talk(f"forgot {counted(count, 'entry', 'entries')}\n")
+
+
+def _no_operands(words: Words) -> None:
+    if len(words.operands) > 1:
+        raise UsageError(f"rdc catalog {words.operands[0]} takes no {words.operands[1]}")
+
+
+def _days(words: Words) -> int:
+    given = words.last("--unused")
+    if given is None:
+        return UNUSED_DAYS
+    if not (given.value.isascii() and given.value.isdigit() and len(given.value) <= 6):
+        raise UsageError(f"--unused={given.value}: a number of days is expected")
+    return int(given.value)
+
+
+def _day(day: int | None) -> str:
+    if day is None:
+        return "never"
+    try:
+        return (date(1970, 1, 1) + timedelta(days=day)).isoformat()
+    except (OverflowError, TypeError):  # a damaged row
+        return "unknown"

@@ -1,0 +1,206 @@
+"""`rdc dedupe PATH...`: merges duplicates by shared blocks or hard links."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from rdc.cli.environment import Environment
+from rdc.cli.options.dedupe_options import DEDUPE_OPTIONS, DedupeRequest, parse_dedupe, read_dedupe
+from rdc.cli.options.filter_options import read_rule_file
+from rdc.cli.options.table import options_help
+from rdc.cli.reporting_frame import reporting
+from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.instances.events import DedupeReporter
+from rdc.model.home import state_directory
+from rdc.model.instances import DedupeOptions, DedupeReport
+from rdc.report.dedupe_terminal import DedupeStyle, DedupeTerminal
+from rdc.typed import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rdc.catalog.store import SignatureStore
+    from rdc.cli.verbs.dedupe_places import Operands
+    from rdc.instances.dedupe import Deduper
+
+__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
+
+OPTIONS = DEDUPE_OPTIONS
+
+SUMMARY = "make single instances of duplicates, by shared blocks or hard links"
+
+_INTRODUCTION = """\
+Usage: rdc dedupe [OPTIONS] PATH...
+       rdc dedupe --undo JOURNAL
+
+Examples:
+  rdc dedupe data/                       show what would be shared, and the space that would win
+  rdc dedupe --apply data/               share it: files stay files of their own (btrfs, XFS)
+  rdc dedupe --chunks --apply images/    equal parts of disk images, databases and files that grew, too
+  rdc dedupe --hardlink --keep master/ --apply work/
+                                         names below work/ become hard links, those below master/ stay
+  rdc dedupe --from dupes.json --apply data/
+
+Shared blocks change nothing that a program could see. A hard link makes two names of one file, so that who
+writes to one writes to both; files are linked only where owner, mode, time and extended attributes are the
+same, and while nobody has them open for writing.
+"""
+
+_CLOSING = """
+Exit codes: 0 done, 1 usage, 11 disk full, 20 interrupted, 23 some files could not be read, shared or linked,
+24 some files changed meanwhile, 25 stopped by --max-files or --max-bytes.
+"""
+
+
+class _Output(DedupeReporter, Protocol):
+    def start(self) -> None: ...
+    def finish(self, report: DedupeReport, journal: bytes | None) -> None: ...
+    def fail(self, error: RdcError) -> None: ...
+    def close(self) -> None: ...
+
+
+def help_text() -> str:
+    """Returns the text of --help."""
+    return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
+
+
+def run(words: Sequence[str], environment: Environment) -> ExitCode:
+    """Runs `rdc dedupe` with the words after it. Raises RdcError, which the caller prints."""
+    try:
+        parsed = parse_dedupe(words)
+        if parsed.has("--help"):
+            environment.show_help(help_text())
+            return ExitCode.OK
+        request = read_dedupe(parsed, lambda name: read_rule_file(name, environment))
+    except RdcError as error:
+        if "--json" in words:
+            _json_output(environment, dry_run=True).fail(error)
+        raise
+    return _perform(request, environment)
+
+
+def _perform(request: DedupeRequest, environment: Environment) -> ExitCode:
+    dry_run = not request.apply
+    output = (
+        _json_output(environment, dry_run=dry_run) if request.json else _terminal_output(request, environment)
+    )
+    with reporting(output):
+        output.start()
+        if request.undo is not None:
+            from rdc.instances.undo import undo
+
+            report, journal = undo(request.undo, _options(request, None), output), None
+        else:
+            report, journal = _dedupe(request, environment, output)
+        output.finish(report, journal)
+    return report.exit
+
+
+def _dedupe(
+    request: DedupeRequest, environment: Environment, output: _Output
+) -> tuple[DedupeReport, bytes | None]:
+    from rdc.catalog.location import opened_catalog
+    from rdc.cli.verbs.dedupe_places import open_operands
+    from rdc.instances.dedupe import Deduper
+
+    operands = open_operands(request.paths, request.keep)
+    try:
+        deduper = Deduper(operands.trees, _options(request, operands, environment.environ), output)
+        try:
+            deduper.clear()
+            with (
+                request.catalog.store() as choice,
+                opened_catalog(choice, lambda event: _notice(output, event)) as catalog,
+            ):
+                _find_and_act(request, environment, operands, deduper, output, catalog)
+            return deduper.finish(), deduper.journal
+        finally:
+            deduper.close()
+    finally:
+        operands.close()
+
+
+def _find_and_act(
+    request: DedupeRequest,
+    environment: Environment,
+    operands: Operands,
+    deduper: Deduper,
+    output: _Output,
+    catalog: SignatureStore,
+) -> None:
+    if request.report is not None:
+        from rdc.cli.verbs.duplicate_report import groups_of_report, read_report
+
+        text = read_report(request.report, environment.stdin)
+        deduper.groups(groups_of_report(request.report, text, operands, request.min_size, deduper.failed))
+        return
+    from rdc.cli.verbs.duplicate_groups import find_groups
+
+    deduper.groups(find_groups(operands, request.rules, request.min_size, catalog, output, deduper.failed))
+    if request.chunks:
+        from rdc.cli.verbs.run_search import RunSearch
+        from rdc.tree.filters import FilterList
+
+        filters = FilterList(request.rules)
+        search = RunSearch(operands, filters, catalog, request.min_size, output, deduper.failed)
+        deduper.runs(search.runs())
+
+
+def _notice(output: _Output, event: object) -> None:
+    from rdc.progress import Problem
+
+    if isinstance(event, Problem):
+        output(event)
+
+
+def _options(
+    request: DedupeRequest, operands: Operands | None, environ: Mapping[str, str] | None = None
+) -> DedupeOptions:
+    environ = environ or os.environ
+    journal, pointer = request.journal, None
+    state = state_directory(environ)
+    if request.hardlink and request.apply:
+        if journal is None:
+            journal = _journal_path(state)
+        elif state is not None:
+            # If this run is interrupted, a later run finds its leftovers, and by this path its journal.
+            pointer = _journal_path(state)
+    return DedupeOptions(
+        apply=request.apply,
+        hardlink=request.hardlink,
+        keep=() if operands is None else operands.keep,
+        max_files=request.max_files,
+        max_bytes=request.max_bytes,
+        searched=request.report is None,
+        journal=journal,
+        pointer=pointer,
+        journals=None if state is None else os.fsencode(state),
+    )
+
+
+def _journal_path(directory: str | None) -> bytes:
+    """Returns a new path in the user's state directory."""
+    from datetime import datetime
+
+    if directory is None:
+        raise UsageError("there is no home directory for the journal; name a file with --journal=FILE")
+    name = f"dedupe-{datetime.now():%Y%m%d-%H%M%S-%f}-{os.getpid()}.journal"
+    return os.fsencode(os.path.join(directory, name))
+
+
+def _json_output(environment: Environment, *, dry_run: bool) -> _Output:
+    from rdc.report.dedupe_json import DedupeJson
+
+    return DedupeJson(environment.data, environment.flush, environment.clock, dry_run=dry_run)
+
+
+def _terminal_output(request: DedupeRequest, environment: Environment) -> _Output:
+    style = DedupeStyle(not request.apply, undo=request.undo is not None, quiet=request.quiet)
+    progress = environment.progress(
+        quiet=request.quiet,
+        scrolling=environment.stdout_is_terminal,
+        lines=request.progress,
+    )
+    return DedupeTerminal(style, environment.data, environment.talk, progress)

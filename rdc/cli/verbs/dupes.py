@@ -1,0 +1,176 @@
+"""`rdc dupes PATH...`: groups of identical files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from rdc.cli.environment import Environment
+from rdc.cli.options.catalog_options import CATALOG_GROUP, read_choice
+from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
+from rdc.cli.options.sizes import read_size
+from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
+from rdc.errors import ExitCode, RdcError, UsageError, worse
+from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
+from rdc.progress import Problem
+from rdc.report.trouble import Trouble
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.progress import Event, Reporter
+    from rdc.survey.duplicates import Duplicates
+
+__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
+
+SUMMARY = "find identical files"
+
+_ORDERS = tuple(order.value for order in DuplicateOrder)
+
+OPTIONS = (
+    OptionGroup(
+        "What takes part",
+        (
+            Option(("--min-size",), "files of at least SIZE (4096, 500K, 2G; default: 1 byte)", "SIZE"),
+            Option(("--max-size",), "files of at most SIZE", "SIZE"),
+            Option(("--empty",), "empty files too"),
+            Option(("-x", "--one-file-system"), "stay on the file system of each PATH"),
+            Option(("--verify",), "compare byte by byte what has equal digests"),
+        ),
+    ),
+    FILTER_GROUP,
+    OptionGroup(
+        "Output",
+        (
+            Option(("--sort",), f"groups by {', '.join(_ORDERS)}; default: {_ORDERS[0]}", "ORDER"),
+            Option(("--links",), "list the other names of a file (hard links) that were found, too"),
+            Option(("-0", "--null"), "names as they are, each followed by NUL, and one more after a group"),
+            Option(("--csv",), "a table with a row for each name"),
+            Option(("--json",), "events, one a line"),
+            Option(("-q", "--quiet"), "no progress and no summary"),
+            Option(("--help",), "show this text"),
+        ),
+    ),
+    CATALOG_GROUP,
+)
+
+_INTRODUCTION = """\
+Usage: rdc dupes [OPTIONS] PATH...
+
+Examples:
+  rdc dupes photos/                           groups of identical files, the greatest waste first
+  rdc dupes --min-size=1M a/ b/ c.iso         among several places, large files only
+  rdc dupes -0 --sort=path mail/          for programs, whatever the names hold
+
+Files are compared by size, then by their first and last blocks, and only then by all of their content. Names
+of one file (hard links) count as one file. Links are not followed, and nothing is changed.
+"""
+
+_FORMS = ("--null", "--csv", "--json")
+
+
+def help_text() -> str:
+    """Returns the text of --help."""
+    return _INTRODUCTION + options_help(OPTIONS)
+
+
+def run(words: Sequence[str], environment: Environment) -> ExitCode:
+    """Runs `rdc dupes` with the words after it. Raises RdcError, which the caller prints."""
+    parsed = parse_words(words, OPTIONS, {}, command="rdc dupes")
+    if parsed.has("--help"):
+        environment.show_help(help_text())
+        return ExitCode.OK
+    if not parsed.operands:
+        raise UsageError("rdc dupes needs a file or directory (see rdc dupes --help)")
+    forms = {given.key for given in parsed.given if given.key in _FORMS}
+    if len(forms) > 1:
+        raise UsageError(f"{' and '.join(sorted(forms))} exclude each other (see rdc dupes --help)")
+    options = _options(parsed, environment)
+    if "--json" in forms:
+        return _run_json(parsed, options, environment)
+    terminal = Trouble(environment.talk, environment.progress(quiet=parsed.has("--quiet")))
+    try:
+        found, code = _find(parsed, options, terminal)
+    finally:
+        terminal.close()
+    _print(found, forms, environment)
+    if not parsed.has("--quiet"):
+        from rdc.report.duplicates_listing import summary_text
+
+        # The listing precedes the summary if both go to one terminal.
+        environment.flush()
+        environment.talk(summary_text(found.summary) + "\n")
+    return code
+
+
+def _run_json(words: Words, options: DuplicateOptions, environment: Environment) -> ExitCode:
+    from rdc.report.duplicates_json import DuplicatesJson
+
+    writer = DuplicatesJson(environment.data, environment.flush, environment.clock)
+    writer.start(_working_directory())
+    try:
+        found, code = _find(words, options, writer)
+    except RdcError as error:
+        writer.fail(error)
+        raise
+    for group in found:
+        writer.group(group)
+    writer.finish(found.summary, code)
+    return code
+
+
+def _working_directory() -> bytes | None:
+    """Returns the working directory, or None if it was removed."""
+    try:
+        return os.getcwdb()
+    except OSError:
+        return None
+
+
+def _find(words: Words, options: DuplicateOptions, reporter: Reporter) -> tuple[Duplicates, ExitCode]:
+    """Returns the duplicates and the exit code."""
+    from rdc.survey.duplicates import find_duplicates
+
+    code = ExitCode.OK
+
+    def report(event: Event) -> None:
+        nonlocal code
+        if isinstance(event, Problem):
+            code = worse(code, event.code)
+        reporter(event)
+
+    paths = [os.fsencode(operand) for operand in words.operands]
+    with read_choice(words).store() as catalog:
+        found = find_duplicates(paths, options, report, catalog)
+    return found, code
+
+
+def _print(found: Duplicates, forms: set[str], environment: Environment) -> None:
+    from rdc.report.duplicates_listing import CSV_HEAD, csv_lines, text_lines
+    from rdc.report.names import null_names
+
+    if "--null" in forms:
+        for group in found:
+            environment.binary(null_names(name for file in group.files for name in (file.path, *file.links)))
+    elif "--csv" in forms:
+        environment.data(CSV_HEAD)
+        for number, group in enumerate(found, 1):
+            environment.data("".join(csv_lines(number, group)))
+    else:
+        for number, group in enumerate(found):
+            environment.data(("\n" if number else "") + text_lines(group))
+
+
+def _options(words: Words, environment: Environment) -> DuplicateOptions:
+    order, least, most = (words.last(key) for key in ("--sort", "--min-size", "--max-size"))
+    if order is not None and order.value not in _ORDERS:
+        raise UsageError(f"--sort={order.value}: expected {', '.join(_ORDERS)} (see rdc dupes --help)")
+    smallest = 1 if least is None else read_size("--min-size", least.value)
+    return DuplicateOptions(
+        rules=read_rules(words, lambda name: read_rule_file(name, environment)),
+        min_size=0 if words.has("--empty") else smallest,
+        max_size=None if most is None else read_size("--max-size", most.value),
+        one_file_system=words.has("--one-file-system"),
+        links=words.has("--links"),
+        verify=words.has("--verify"),
+        order=DuplicateOrder.WASTE if order is None else DuplicateOrder(order.value),
+    )

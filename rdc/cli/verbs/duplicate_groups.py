@@ -1,0 +1,71 @@
+"""Finds groups of identical files for `rdc dedupe`, with the search of `rdc dupes`."""
+
+from __future__ import annotations
+
+import os
+from array import array
+
+from rdc.cli.verbs.duplicate_report import place_of
+from rdc.errors import ExitCode, FileError
+from rdc.files.base.temporary_names import is_reserved
+from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
+from rdc.model.instances import IdenticalFiles
+from rdc.progress import Problem, Progressed
+from rdc.survey.duplicates import find_duplicates
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from rdc.catalog.store import SignatureStore
+    from rdc.cli.verbs.dedupe_places import Operands
+    from rdc.instances.events import DedupeReporter
+    from rdc.model.sync import FilterRule
+    from rdc.progress import Event
+
+__all__ = ["find_groups"]
+
+
+def find_groups(
+    operands: Operands,
+    rules: Sequence[FilterRule],
+    min_size: int,
+    catalog: SignatureStore | None,
+    reporter: DedupeReporter,
+    problem: Callable[[FileError], None],
+) -> list[IdenticalFiles]:
+    """Returns the groups below `operands` in descending order of waste, with all names of each file.
+
+    Empty files belong to no group. Errors of single files go to `problem`.
+    """
+
+    def report(event: Event, /) -> None:
+        if isinstance(event, Problem):
+            if event.code is ExitCode.OK:
+                # The deduper has already reported reserved names.
+                if not is_reserved(os.path.basename(event.path)):
+                    reporter(event)
+            else:
+                problem(FileError(event.path, event.message, code=event.code))
+        elif isinstance(event, Progressed):
+            reporter(Progressed("compare", event.done, event.total))
+
+    options = DuplicateOptions(
+        rules=tuple(rules), min_size=max(1, min_size), links=True, order=DuplicateOrder.WASTE
+    )
+    paths = [operand.label for operand in operands.all]
+    groups = []
+    for group in find_duplicates(paths, options, report, catalog):
+        names = (name for file in group.files for name in (file.path, *file.links))
+        groups.append(_located(group.size, names, operands))
+    return [group for group in groups if len(group) > 1]
+
+
+def _located(size: int, paths: Iterable[bytes], operands: Operands) -> IdenticalFiles:
+    roots, below = array("H"), []
+    for path in paths:
+        location = place_of(path, operands)
+        if location is not None:
+            roots.append(location[0])
+            below.append(location[1])
+    return IdenticalFiles(size, roots, tuple(below))

@@ -1,0 +1,119 @@
+"""`rdc index DIR`: signs the files of a tree in advance, so that later jobs need not read them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from rdc.cli.environment import Environment
+from rdc.cli.options.catalog_options import CATALOG_OPTION, read_choice
+from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
+from rdc.cli.options.table import Option, OptionGroup, options_help, parse_words
+from rdc.errors import ExitCode, RdcError, UsageError
+from rdc.report.index_terminal import IndexTerminal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.catalog.catalog import Catalog
+    from rdc.catalog.signing import SignTask
+    from rdc.files.root.root import Root
+    from rdc.tree.filters import FilterList
+
+__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
+
+SUMMARY = "sign the files of a directory ahead, so that later syncs need not read them"
+
+OPTIONS = (
+    FILTER_GROUP,
+    OptionGroup(
+        "Options",
+        (
+            CATALOG_OPTION,
+            Option(("-q", "--quiet"), "show nothing but errors"),
+            Option(("--help",), "show this text"),
+        ),
+    ),
+)
+
+_INTRODUCTION = """\
+Usage: rdc index [OPTIONS] DIR...
+
+Examples:
+  rdc index backup/                     before a sync to backup/ from a slow link, while there is time
+  rdc index --exclude='*.tmp' data/     all but those
+
+Files that the catalog knows are not read. Files changed within the last seconds are read but not remembered:
+they might be changed once more without a trace in their times.
+"""
+
+
+def help_text() -> str:
+    """Returns the text of --help."""
+    return _INTRODUCTION + options_help(OPTIONS)
+
+
+def run(words: Sequence[str], environment: Environment) -> ExitCode:
+    """Runs `rdc index` with the words after it. Raises RdcError, which the caller prints."""
+    parsed = parse_words(words, OPTIONS, {}, command="rdc index")
+    if parsed.has("--help"):
+        environment.show_help(help_text())
+        return ExitCode.OK
+    if not parsed.operands:
+        raise UsageError("rdc index needs a directory (see rdc index --help)")
+    choice = read_choice(parsed)
+    rules = read_rules(parsed, lambda name: read_rule_file(name, environment))
+
+    from rdc.tree.filters import FilterList
+
+    filters = FilterList(rules)
+    terminal = IndexTerminal(environment.talk, environment.progress(quiet=parsed.has("--quiet")))
+    with choice.catalog(environment.environ) as catalog:
+        try:
+            for operand in parsed.operands:
+                _index(os.fsencode(operand), filters, catalog, terminal)
+            catalog.flush()
+        finally:
+            terminal.close()
+            for notice in catalog.take_notices():
+                environment.talk(f"rdc: note: {notice}\n")
+        if not parsed.has("--quiet"):
+            environment.talk(terminal.summary(catalog.lost) + "\n")
+        if catalog.lost:
+            raise RdcError(
+                f"{catalog.database.path}: the catalog could not be written; check its owner and permissions,"
+                " the disk, and whether another process holds it",
+                code=ExitCode.FILE_IO,
+            )
+    return terminal.code
+
+
+def _index(path: bytes, filters: FilterList, catalog: Catalog, terminal: IndexTerminal) -> None:
+    from rdc.catalog.signer import FileSigner
+    from rdc.catalog.signing import sign_in_order
+    from rdc.files.root.root import Root
+
+    root = Root.open(path)
+    signer = FileSigner(catalog=catalog)
+    try:
+        for signed in sign_in_order(signer, _tasks(root, filters, terminal), roots_only=True):
+            if signed.error is not None:
+                terminal.failed(signed.error)
+            elif signed.identity is not None:
+                terminal.signed(signed.identity.size, known=signed.known)
+    finally:
+        signer.close()
+        root.close()
+
+
+def _tasks(root: Root, filters: FilterList, terminal: IndexTerminal) -> Iterator[SignTask[bytes]]:
+    from rdc.catalog.signing import SignTask
+    from rdc.model.entries import Kind
+    from rdc.tree.walk import Walk, join
+
+    for directory in Walk(root, filters, terminal.report):
+        listing = directory.listing
+        for name, kind, size in zip(listing.names, listing.kinds, listing.sizes, strict=True):
+            if kind == Kind.FILE:
+                path = join(directory.path, name)
+                yield SignTask(path, size, partial(root.open_read, path))

@@ -1,0 +1,102 @@
+"""Finds equal ranges of different files for `rdc dedupe --chunks`. Reads and chunks every file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from rdc.catalog.signer import FileSigner
+from rdc.catalog.signing import SignTask, sign_in_order
+from rdc.errors import ExitCode, FileError
+from rdc.files.facts.block_sharing_volume import volume_of
+from rdc.instances.runs import ChunkedFile, RunFinder
+from rdc.instances.tree import is_below
+from rdc.model.entries import Kind
+from rdc.model.instances import EqualRuns, Place
+from rdc.progress import Problem
+from rdc.tree.walk import Walk, join
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.catalog.store import SignatureStore
+    from rdc.cli.verbs.dedupe_places import Operands
+    from rdc.files.facts.block_sharing_volume import Volume
+    from rdc.instances.events import DedupeReporter
+    from rdc.progress import Event
+    from rdc.tree.filters import FilterList
+
+__all__ = ["RunSearch"]
+
+
+class RunSearch:
+    """Walks the trees and signs their files. Errors go to `problem`, other events to `reporter`."""
+
+    def __init__(
+        self,
+        operands: Operands,
+        filters: FilterList,
+        catalog: SignatureStore | None,
+        min_size: int,
+        reporter: DedupeReporter,
+        problem: Callable[[FileError], None],
+    ) -> None:
+        self._operands = operands
+        self._filters = filters
+        self._signer = FileSigner(catalog=catalog)
+        self._min_size = max(1, min_size)
+        self._reporter = reporter
+        self._problem = problem
+
+    def runs(self) -> Iterator[list[EqualRuns]]:
+        """Yields the equal ranges of each file."""
+        finder = RunFinder()
+        volumes: dict[int, Volume] = {}
+        # Protected files come first, so that other files share with them.
+        files = sorted(self._files(), key=lambda item: not self._protected(item[0]))
+        tasks = (self._task(place, size) for place, size in files)
+        for signed in sign_in_order(self._signer, tasks):
+            if signed.error is not None:
+                self._problem(signed.error)
+            elif signed.tree is not None and signed.identity is not None:
+                volume = volumes.get(signed.identity.device)
+                if volume is None:
+                    volume = volumes[signed.identity.device] = self._volume(signed.key)
+                protected = self._protected(signed.key)
+                yield finder.add(
+                    ChunkedFile(signed.key, volume.id, volume.block_size, signed.tree, protected)
+                )
+        self._signer.close()
+        if finder.forgotten:
+            text = f"{finder.forgotten:,} chunks were too many to remember: some equal parts were not found"
+            self._reporter(Problem(ExitCode.OK, b"", text))
+
+    def _files(self) -> Iterator[tuple[Place, int]]:
+        """Yields each regular file once, with its listed size."""
+        for number, operand in enumerate(self._operands.all):
+            root = operand.tree.root
+            for directory in Walk(root, self._filters, self._walked(root.shown), operand.only):
+                if operand.only is not None and directory.path:
+                    break
+                listing = directory.listing
+                for name, kind, size in zip(listing.names, listing.kinds, listing.sizes, strict=True):
+                    if kind == Kind.FILE and size >= self._min_size:
+                        yield Place(number, join(directory.path, name)), size
+
+    def _task(self, place: Place, size: int) -> SignTask[Place]:
+        return SignTask(place, size, partial(self._operands.all[place.root].tree.root.open_read, place.path))
+
+    def _walked(self, shown: Callable[[bytes], bytes]) -> Callable[[Event], None]:
+        def report(event: Event, /) -> None:
+            if isinstance(event, Problem) and event.code is not ExitCode.OK:
+                self._problem(FileError(shown(event.path), event.message, code=event.code))
+
+        return report
+
+    def _protected(self, place: Place) -> bool:
+        real = self._operands.all[place.root].tree.real_path(place.path)
+        return any(is_below(real, top) for top in self._operands.keep)
+
+    def _volume(self, place: Place) -> Volume:
+        root = self._operands.all[place.root].tree.root
+        with root.open_read(place.path) as source:
+            return volume_of(source.fileno())

@@ -1,0 +1,208 @@
+"""`rdc serve`: the far side of a sync, for one session on stdin and stdout, or for many as a daemon."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+
+from rdc.cli.environment import Environment
+from rdc.cli.malloc_settings import keep_freed_memory
+from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
+from rdc.cli.options.table import Option, OptionGroup, options_help, parse_words
+from rdc.errors import ExitCode, RdcError, UsageError, printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rdc.cli.options.table import Words
+    from rdc.session.runtime.commands import Conversation
+    from rdc.session.serve import Admission, FollowedTree, Following
+
+__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
+
+SUMMARY = "answer syncs: one through a remote shell, or many as a daemon (rdc://)"
+
+OPTIONS = (
+    OptionGroup(
+        "Options",
+        (
+            Option(("--stdio",), "answer one session on stdin and stdout; started by the other side"),
+            Option(("--config",), "run a daemon as FILE says, until SIGTERM", "FILE"),
+            Option(("--check",), "only read FILE and the keys, and say whether they are right"),
+            Option(("--allow-root",), "stay root, so that modules can keep owners"),
+            MAX_MEMORY,
+            Option(("--help",), "show this text"),
+        ),
+    ),
+    OptionGroup(
+        "Confining a session of --stdio",
+        (
+            Option(
+                ("--root",),
+                "DIR is all that the session reaches: paths begin at it, '..' and symbolic links do not lead"
+                " out, owners are not kept",
+                "DIR",
+            ),
+            Option(("--read-only",), "nothing below DIR is changed; it can be fetched"),
+            Option(("--write-only",), "nothing is fetched, and nothing deleted"),
+            Option(("--no-delete",), "--delete is refused; files can still be replaced"),
+            Option(
+                ("--append-only",),
+                "new entries can be made; what exists is never replaced, changed, renamed or deleted",
+            ),
+        ),
+    ),
+)
+
+_INTRODUCTION = """\
+Usage: rdc serve --config=FILE [--check] [--allow-root]
+       rdc serve --stdio [--max-memory=SIZE]
+                 [--root=DIR [--read-only | --write-only] [--no-delete] [--append-only]]
+
+A daemon listens on a TCP port (8730 where FILE does not say), speaks TLS 1.3, and knows its peers by their
+keys (see rdc keys --help). The least that FILE needs:
+
+  [modules.data]
+  path = "/srv/data"
+  allow = ["laptop"]           # trusted with: rdc keys trust laptop FILE
+  read-only = false            # true where it is not said
+
+Peers then write rdc sync rdc://HOST/data/ ... SIGHUP reads FILE and the keys anew. rdc/daemon/DAEMON.md has
+all settings, limits and log fields.
+
+rdc sync SRC HOST:DST starts rdc serve --stdio on HOST through the remote shell. Without --root such a session
+is not confined: it reads and writes all that the account can, its own ~/.ssh/authorized_keys too. To allow a
+key one directory, put this line into ~/.ssh/authorized_keys on HOST:
+
+  restrict,command="rdc serve --stdio --root=/srv/backup --write-only" ssh-ed25519 AAAA...
+
+restrict forbids the key terminals and forwarding. command runs in place of whatever the client asks for.
+--root confines the session to /srv/backup, where HOST:a and HOST:/a are both /srv/backup/a. --write-only
+keeps the client from reading and deleting; it can still replace files, unless --append-only is there too.
+What the client asks for beyond that is refused with exit code 5. A session with --root uses no catalog.
+
+With --append-only a file that differs at the source is named, stays as it is, and makes the exit code 23;
+all else goes on. The time of a directory that exists is not set, which is no error.
+"""
+
+
+def help_text() -> str:
+    """Returns the text of --help."""
+    return _INTRODUCTION + options_help(OPTIONS)
+
+
+def run(
+    words: Sequence[str],
+    environment: Environment,
+    *,
+    serve_stdio: Callable[[Following | None, Admission | None, int | None], ExitCode] | None = None,
+) -> ExitCode:
+    """Runs `rdc serve` with the words after it. Raises RdcError, which the caller prints."""
+    parsed = parse_words(words, OPTIONS, {}, command="rdc serve")
+    if parsed.has("--help"):
+        environment.show_help(help_text())
+        return ExitCode.OK
+    if parsed.operands:
+        raise UsageError(f"rdc serve takes no {parsed.operands[0]} (see rdc serve --help)")
+    config = parsed.last("--config")
+    if parsed.has("--stdio") == (config is not None):
+        raise UsageError("rdc serve needs --config=FILE for a daemon, or --stdio (see rdc serve --help)")
+    if config is not None and parsed.has("--max-memory"):
+        raise UsageError("--max-memory goes with --stdio; a daemon's FILE says memory")
+    admit = _admission(parsed)
+    if config is not None:
+        from pathlib import Path
+
+        return _daemon(
+            Path(config.value),
+            environment,
+            check=parsed.has("--check"),
+            allow_root=parsed.has("--allow-root"),
+        )
+    if serve_stdio is None:
+        from rdc.session import serve
+
+        keep_freed_memory()
+        serve_stdio = serve.serve_stdio
+    return serve_stdio(_following, admit, read_max_memory(parsed))
+
+
+_CONFINING = ("--read-only", "--write-only", "--no-delete", "--append-only")
+
+
+def _admission(parsed: Words) -> Admission | None:
+    """Reads the access that --root and its options allow; None without --root. Raises UsageError."""
+    root = parsed.last("--root")
+    given = [name for name in _CONFINING if parsed.has(name)]
+    if root is None:
+        if given:
+            raise UsageError(f"{given[0]} needs --root=DIR, which it is about (see rdc serve --help)")
+        return None
+    if not parsed.has("--stdio"):
+        raise UsageError(
+            "--root goes with --stdio; a daemon's modules are in its FILE (see rdc serve --help)"
+        )
+    for name in ("--write-only", "--append-only"):
+        if parsed.has("--read-only") and parsed.has(name):
+            raise UsageError(f"--read-only and {name} together allow nothing: leave out one of them")
+    from rdc.session.access import Access
+    from rdc.session.served_directory import KEY_TITLE, admission
+
+    if not root.value or "\0" in root.value:
+        raise UsageError("--root needs the path of a directory")
+    path = os.path.normpath(os.path.join(os.getcwd(), root.value))
+    real = os.path.realpath(path)
+    if path.removeprefix("/") != real.removeprefix("/"):
+        raise UsageError(f"--root: {path} goes through a symbolic link; write {real}")
+    access = Access(
+        title=KEY_TITLE,
+        read_only=parsed.has("--read-only"),
+        write_only=parsed.has("--write-only"),
+        no_delete=parsed.has("--no-delete"),
+        append_only=parsed.has("--append-only"),
+    )
+    return admission(os.fsencode(path), access)
+
+
+def _following(tree: FollowedTree) -> Conversation[None]:
+    """Starts following a directory. Loads the modules on the first request."""
+    try:
+        from rdc.watch.remote_follower import following
+    except ImportError as error:
+        raise RdcError(
+            f"the far side cannot follow a directory, which needs Linux's inotify: {error}",
+            code=ExitCode.USAGE,
+        ) from error
+    return following(tree)
+
+
+def _daemon(path: Path, environment: Environment, *, check: bool, allow_root: bool) -> ExitCode:
+    if check:
+        from rdc.daemon.config import read_config
+        from rdc.daemon.privileges import check_root
+
+        config = read_config(path, environment.environ)
+        check_root(config.user, allow_root=allow_root)
+        modules = ", ".join(sorted(config.modules))
+        for line in config.overlaps:
+            environment.talk(f"{printable(str(path))}: {line}\n")
+        keys = len(config.keys.trusted)
+        environment.data(f"{printable(str(path))}: right; modules: {modules}; trusted keys: {keys}\n")
+        return ExitCode.OK
+
+    from rdc.daemon.serving import serve
+
+    following: Following | None = None
+    # Imported before the sessions fork, because a session may lack the right to read the program's files.
+    with contextlib.suppress(ImportError):  # watchdog cannot load without inotify
+        from rdc.watch import remote_follower as far
+
+        following = far.following
+
+    def announce(address: str) -> None:
+        environment.data(f"listening on rdc://{address}/\n")
+        environment.flush()
+
+    return serve(path, environment.environ, allow_root=allow_root, announce=announce, following=following)

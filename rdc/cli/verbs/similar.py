@@ -1,0 +1,360 @@
+"""`rdc similar PATH...`: finds similar files that are not identical, and overlapping directories."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+from rdc.cli.environment import Environment
+from rdc.cli.options.catalog_options import CATALOG_GROUP, read_choice
+from rdc.cli.options.filter_options import FILTER_GROUP, read_rule_file, read_rules
+from rdc.cli.options.sizes import read_size
+from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
+from rdc.errors import ExitCode, RdcError, UsageError, worse
+from rdc.model.similar import SimilarOptions
+from rdc.progress import Problem
+from rdc.report.trouble import Trouble
+from rdc.typed import TypeVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rdc.catalog.store import SignatureStore
+    from rdc.model.similar import SimilarFile, SimilarFolders
+    from rdc.progress import Event, Reporter
+    from rdc.survey.similar.similar_files import Similar
+
+T = TypeVar("T")
+
+__all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
+
+SUMMARY = "find files that are nearly identical, and folders that overlap"
+
+TOP = 20
+"""The default number of files that --to shows."""
+
+OPTIONS = (
+    OptionGroup(
+        "What is looked for",
+        (
+            Option(("--threshold",), "resemblance from 0.01 to 1 (default: 0.5; with --to: 0.05)", "PART"),
+            Option(("--to",), "rank the files that resemble FILE", "FILE"),
+            Option(("--top",), f"with --to: at most N files (default: {TOP})", "N"),
+            Option(("--folders",), "pairs of directories that overlap, in place of files"),
+        ),
+    ),
+    OptionGroup(
+        "What takes part",
+        (
+            Option(("--min-size",), "files of at least SIZE (default: 512 bytes)", "SIZE"),
+            Option(("--max-size",), "files of at most SIZE", "SIZE"),
+            Option(("-x", "--one-file-system"), "stay on the file system of each PATH"),
+        ),
+    ),
+    FILTER_GROUP,
+    OptionGroup(
+        "Output",
+        (
+            Option(("-0", "--null"), "names as they are, each followed by NUL, and one more after a group"),
+            Option(("--csv",), "a table with a row for each file or pair of folders"),
+            Option(("--json",), "events, one a line"),
+            Option(("-q", "--quiet"), "no progress and no summary"),
+            Option(("--help",), "show this text"),
+        ),
+    ),
+    CATALOG_GROUP,
+)
+
+_INTRODUCTION = """\
+Usage: rdc similar [OPTIONS] PATH...
+
+Examples:
+  rdc similar documents/                      groups of files that resemble each other
+  rdc similar --to=report.txt documents/      what resembles this file, the most alike first
+  rdc similar --folders backup/ old-backup/   directories with much in common
+
+The figure before a file says which part of its content and that of the file most like it, taken together,
+both hold. Candidates are found by samples of their content, then compared chunk by chunk. Identical files
+stand as one, the others behind an equals sign; rdc dupes is for them.
+"""
+
+_FORMS = ("--null", "--csv", "--json")
+
+
+def help_text() -> str:
+    """Returns the text of --help."""
+    return _INTRODUCTION + options_help(OPTIONS)
+
+
+def run(words: Sequence[str], environment: Environment) -> ExitCode:
+    """Runs `rdc similar` with the words after it. Raises RdcError, which the caller prints."""
+    parsed = parse_words(words, OPTIONS, {}, command="rdc similar")
+    if parsed.has("--help"):
+        environment.show_help(help_text())
+        return ExitCode.OK
+    if not parsed.operands:
+        raise UsageError("rdc similar needs a file or directory (see rdc similar --help)")
+    forms = {given.key for given in parsed.given if given.key in _FORMS}
+    jobs = {given.key for given in parsed.given if given.key in {"--to", "--folders"}}
+    for several in (forms, jobs):
+        if len(several) > 1:
+            raise UsageError(f"{' and '.join(sorted(several))} exclude each other (see rdc similar --help)")
+    job = _Job(parsed, environment)
+    writer: _Writer
+    if "--json" in forms:
+        writer = _JsonWriter(environment)
+    elif "--csv" in forms:
+        writer = _CsvWriter(environment)
+    elif "--null" in forms:
+        writer = _NullWriter(environment)
+    else:
+        writer = _TextWriter(environment)
+    return writer.write(job)
+
+
+class _Job:
+    """The search that a command line asks for. `code` is the exit code so far."""
+
+    def __init__(self, words: Words, environment: Environment) -> None:
+        self.words = words
+        self.options = _options(words, environment)
+        self.top = _count(words)
+        self.code = ExitCode.OK
+        self.terminal = Trouble(environment.talk, environment.progress(quiet=words.has("--quiet")))
+        self.reporter: Reporter = self.terminal
+
+    @property
+    def quiet(self) -> bool:
+        return self.words.has("--quiet")
+
+    def report(self, event: Event, /) -> None:
+        if isinstance(event, Problem):
+            self.code = worse(self.code, event.code)
+        self.reporter(event)
+
+    def ranked(self) -> list[SimilarFile]:
+        """Returns the files that resemble the file of --to, best first."""
+        from rdc.survey.similar.similar_files import rank_similar, read_files
+
+        given = self.words.last("--to")
+        name = "" if given is None else given.value
+        alone = SimilarOptions(min_size=0)
+
+        if os.path.isdir(name):
+            raise UsageError(f"--to={name}: a file is expected, not a directory")
+
+        def work(catalog: SignatureStore) -> list[SimilarFile]:
+            query = read_files([os.fsencode(name)], alone, self.report, catalog)
+            read = read_files(self._paths(), self.options, self.report, catalog)
+            return rank_similar(query, read, self.top, self.options, self.report)
+
+        return self._with_catalog(work)
+
+    def folders(self) -> tuple[Similar, tuple[SimilarFolders, ...]]:
+        from rdc.survey.similar.overlapping_folders import folder_overlaps
+        from rdc.survey.similar.similar_files import find_similar, read_files
+
+        def work(catalog: SignatureStore) -> tuple[Similar, tuple[SimilarFolders, ...]]:
+            read = read_files(self._paths(), self.options, self.report, catalog)
+            found = find_similar(read, self.options, self.report, more_pairs=True)
+            overlaps = folder_overlaps(read, found, self.options.threshold)
+            if overlaps.boilerplate:
+                text = f"{overlaps.boilerplate:,} contents with too many copies say nothing about folders"
+                self.report(Problem(ExitCode.OK, b"", text))
+            if overlaps.dropped:
+                text = f"{overlaps.dropped:,} matches of files were left out: too many pairs of folders"
+                self.report(Problem(ExitCode.OK, b"", text))
+            return found, overlaps.pairs
+
+        return self._with_catalog(work)
+
+    def groups(self) -> Similar:
+        from rdc.survey.similar.similar_files import find_similar, read_files
+
+        def work(catalog: SignatureStore) -> Similar:
+            read = read_files(self._paths(), self.options, self.report, catalog)
+            return find_similar(read, self.options, self.report)
+
+        return self._with_catalog(work)
+
+    def _with_catalog(self, work: Callable[[SignatureStore], T]) -> T:
+        from rdc.catalog.location import opened_catalog
+
+        try:
+            with read_choice(self.words).store() as chosen, opened_catalog(chosen, self.report) as catalog:
+                return work(catalog)
+        finally:
+            self.terminal.close()
+
+    def _paths(self) -> list[bytes]:
+        return [os.fsencode(operand) for operand in self.words.operands]
+
+
+class _Writer(ABC):
+    """Writes the results in one form of output."""
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+
+    @abstractmethod
+    def write(self, job: _Job) -> ExitCode:
+        """Runs the search, writes its results and returns the exit code."""
+
+
+class _ListingWriter(_Writer):
+    """A form that writes all results at the end."""
+
+    def write(self, job: _Job) -> ExitCode:
+        from rdc.report.similar_listing import summary_text
+
+        if job.words.has("--to"):
+            self.matches(job.ranked())
+            return job.code
+        if job.words.has("--folders"):
+            found, pairs = job.folders()
+            self.folders(pairs)
+        else:
+            found = job.groups()
+            self.groups(found)
+        if not job.quiet:
+            self.environment.flush()
+            self.environment.talk(summary_text(found.summary) + "\n")
+        return job.code
+
+    @abstractmethod
+    def matches(self, files: list[SimilarFile]) -> None:
+        """Writes the files that resemble one file, best first."""
+
+    @abstractmethod
+    def groups(self, found: Similar) -> None:
+        """Writes groups of similar files."""
+
+    @abstractmethod
+    def folders(self, pairs: Sequence[SimilarFolders]) -> None:
+        """Writes pairs of overlapping directories, most overlap first."""
+
+
+class _TextWriter(_ListingWriter):
+    def matches(self, files: list[SimilarFile]) -> None:
+        from rdc.report.similar_listing import files_text
+
+        self.environment.data(files_text(files))
+
+    def groups(self, found: Similar) -> None:
+        from rdc.report.similar_listing import files_text
+
+        self._blocks(files_text(group.files) for group in found)
+
+    def folders(self, pairs: Sequence[SimilarFolders]) -> None:
+        from rdc.report.similar_listing import folders_text
+
+        self._blocks(folders_text(pair) for pair in pairs)
+
+    def _blocks(self, texts: Iterator[str]) -> None:
+        for number, text in enumerate(texts):
+            self.environment.data(("\n" if number else "") + text)
+
+
+class _NullWriter(_ListingWriter):
+    def matches(self, files: list[SimilarFile]) -> None:
+        self.environment.binary(b"".join(file.path + b"\0" for file in files))
+
+    def groups(self, found: Similar) -> None:
+        from rdc.report.names import null_names
+
+        for group in found:
+            self.environment.binary(
+                null_names(name for file in group.files for name in (file.path, *file.copies))
+            )
+
+    def folders(self, pairs: Sequence[SimilarFolders]) -> None:
+        from rdc.report.names import null_names
+
+        for pair in pairs:
+            self.environment.binary(null_names((pair.first, pair.second)))
+
+
+class _CsvWriter(_ListingWriter):
+    def matches(self, files: list[SimilarFile]) -> None:
+        from rdc.model.similar import SimilarGroup
+        from rdc.report.similar_listing import FILES_HEAD, file_rows
+
+        rows = (
+            row for number, file in enumerate(files, 1) for row in file_rows(number, SimilarGroup((file,)))
+        )
+        self.environment.data(FILES_HEAD + "".join(rows))
+
+    def groups(self, found: Similar) -> None:
+        from rdc.report.similar_listing import FILES_HEAD, file_rows
+
+        self.environment.data(FILES_HEAD)
+        for number, group in enumerate(found, 1):
+            self.environment.data("".join(file_rows(number, group)))
+
+    def folders(self, pairs: Sequence[SimilarFolders]) -> None:
+        from rdc.report.similar_listing import FOLDERS_HEAD, folder_rows
+
+        self.environment.data(FOLDERS_HEAD + "".join(map(folder_rows, pairs)))
+
+
+class _JsonWriter(_Writer):
+    def write(self, job: _Job) -> ExitCode:
+        from rdc.report.similar_json import SimilarJson
+
+        events = SimilarJson(self.environment.data, self.environment.flush, self.environment.clock)
+        job.reporter = events
+        events.start()
+        try:
+            if job.words.has("--to"):
+                for file in (ranked := job.ranked()):
+                    events.match(file)
+                events.finish_matches(len(ranked), job.code)
+                return job.code
+            if job.words.has("--folders"):
+                found, pairs = job.folders()
+                for pair in pairs:
+                    events.folders(pair)
+            else:
+                found = job.groups()
+                for group in found:
+                    events.group(group)
+        except RdcError as error:
+            events.fail(error)
+            raise
+        events.finish(found.summary, job.code)
+        return job.code
+
+
+def _options(words: Words, environment: Environment) -> SimilarOptions:
+    least, most = words.last("--min-size"), words.last("--max-size")
+    return SimilarOptions(
+        rules=read_rules(words, lambda name: read_rule_file(name, environment)),
+        min_size=SimilarOptions().min_size if least is None else read_size("--min-size", least.value),
+        max_size=None if most is None else read_size("--max-size", most.value),
+        one_file_system=words.has("--one-file-system"),
+        threshold=_threshold(words),
+    )
+
+
+def _threshold(words: Words) -> float:
+    given = words.last("--threshold")
+    if given is None:
+        return 0.05 if words.has("--to") else 0.5
+    import re
+
+    if not re.fullmatch(r"0?\.\d{1,6}|[01](\.0*)?", given.value) or not 0.01 <= float(given.value) <= 1:
+        raise UsageError(f"--threshold={given.value}: a part from 0.01 to 1 is expected, such as 0.8")
+    return float(given.value)
+
+
+def _count(words: Words) -> int:
+    given = words.last("--top")
+    if given is None:
+        return TOP
+    if not (
+        given.value.isascii() and given.value.isdigit() and 0 < len(given.value) <= 9 and int(given.value)
+    ):
+        raise UsageError(f"--top={given.value}: a number of files, 1 or more, is expected")
+    return int(given.value)

@@ -1,0 +1,134 @@
+"""`rdc sync SRC DST`: makes a file or directory equal to another, here or on another host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rdc.cli.environment import Environment
+from rdc.cli.malloc_settings import keep_freed_memory
+from rdc.cli.options.filter_options import read_rule_file
+from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, parse_sync, read_request
+from rdc.cli.options.table import options_help
+from rdc.cli.reporting_frame import reporting
+from rdc.errors import ExitCode, RdcError
+from rdc.model.location import Location, RemoteShell
+from rdc.model.sync import SyncOptions, SyncReport
+from rdc.progress import Reporter
+from rdc.report.sync_terminal import SyncTerminal
+from rdc.typed import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from rdc.catalog.location import UserCatalog
+    from rdc.catalog.store import SignatureStore
+
+__all__ = ["OPTIONS", "SUMMARY", "Syncer", "help_text", "run"]
+
+OPTIONS = SYNC_OPTIONS
+
+SUMMARY = "bring a directory or file up to another, here or on another host"
+
+_INTRODUCTION = """\
+Usage: rdc sync [OPTIONS] SRC DST
+
+Examples:
+  rdc sync src/ backup/                  make backup/ hold what src/ holds, sending only what differs
+  rdc sync -n -i src/ backup/            show what that would change
+  rdc sync --delete src/ host:backup/    over ssh, and remove there what src/ no longer has
+  rdc sync host:data .                   fetch the directory data from host
+  rdc sync src/ rdc://host/module/       to a module of a daemon (rdc serve, rdc keys)
+  rdc sync -e 'ssh -p 2222' --exclude='*.o' --exclude=/build/ . me@host:project/
+
+A '/' at the end of SRC means its content, without it the directory itself, as in rsync. HOST:PATH is relative
+to the home directory there; rdc must be installed on both sides. Options of rsync that rdc does not have fail
+by name.
+"""
+
+_CLOSING = """
+Exit codes: 0 done, 1 usage, 2 the far side is no rdc of this version, 11 disk full or
+read-only, or no such place as DST, 12 connection lost, 20 interrupted, 23 some files failed, 24 source files
+changed meanwhile, 25 stopped by --max-delete, 30 nothing came for --timeout seconds, 127 no rdc on the far
+side. Of a daemon: 5 it refused, 10 it cannot be reached, 35 it did not answer.
+"""
+
+
+class Syncer(Protocol):
+    """The signature of rdc.session.sync.sync, which tests replace."""
+
+    def __call__(
+        self,
+        source: Location,
+        destination: Location,
+        options: SyncOptions,
+        *,
+        shell: RemoteShell,
+        reporter: Reporter,
+        catalog: SignatureStore | UserCatalog | None,
+        keys: str | PathLike[str] | None,
+    ) -> SyncReport: ...
+
+
+class _Output(Reporter, Protocol):
+    def start(self) -> None: ...
+    def finish(self, report: SyncReport) -> None: ...
+    def fail(self, error: RdcError) -> None: ...
+    def close(self) -> None: ...
+
+
+def help_text() -> str:
+    """Returns the text of --help."""
+    return _INTRODUCTION + options_help(OPTIONS) + _CLOSING
+
+
+def run(words: Sequence[str], environment: Environment, *, syncer: Syncer | None = None) -> ExitCode:
+    """Runs `rdc sync` with the words after it. Raises RdcError, which the caller prints."""
+    try:
+        parsed = parse_sync(list(words))
+        if parsed.has("--help"):
+            environment.show_help(help_text())
+            return ExitCode.OK
+        request = read_request(parsed, lambda name: read_rule_file(name, environment))
+    except RdcError as error:
+        # --json reports every failure as an event, usage errors included.
+        if "--json" in words:
+            _json_output(environment).fail(error)
+        raise
+    if syncer is None:
+        from rdc.session.sync import sync
+
+        keep_freed_memory()
+        syncer = sync
+    return _perform(request, environment, syncer)
+
+
+def _perform(request: SyncRequest, environment: Environment, syncer: Syncer) -> ExitCode:
+    output = _json_output(environment) if request.json else _terminal_output(request, environment)
+    with reporting(output):
+        output.start()
+        with request.catalog.store() as catalog:
+            report = syncer(
+                request.source,
+                request.destination,
+                request.options,
+                shell=request.shell,
+                reporter=output,
+                catalog=catalog,
+                keys=request.keys,
+            )
+        output.finish(report)
+    return report.exit
+
+
+def _json_output(environment: Environment) -> _Output:
+    from rdc.report.sync_json import SyncJson
+
+    return SyncJson(environment.data, environment.flush, environment.clock)
+
+
+def _terminal_output(request: SyncRequest, environment: Environment) -> _Output:
+    style = request.style
+    scrolling = environment.stdout_is_terminal and (style.names or style.itemize)
+    progress = environment.progress(quiet=style.quiet, scrolling=scrolling, lines=style.progress)
+    return SyncTerminal(style, environment.data, environment.talk, progress)

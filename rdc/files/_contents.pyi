@@ -1,9 +1,0 @@
-"""Reading many files in C, on Linux. rdc.files.contents imports it, and is its definition."""
-
-from _typeshed import ReadableBuffer
-
-def read_contents(
-    fd: int, paths: ReadableBuffer, wanted: ReadableBuffer, head: int, tail: int, /
-) -> tuple[bytes, bytes, bytes]:
-    """The data and, an i32 and an i64 of this machine a file, the outcomes and the ctimes. Raises ValueError
-    for arguments that do not fit together or ask for more than 1 GiB. Releases the interpreter's lock."""

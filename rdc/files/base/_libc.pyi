@@ -1,0 +1,18 @@
+"""Calls of Linux and its C library. rdc.files.base.syscalls calls them and says what for.
+
+On other systems the module is empty; `mallopt` is there with glibc alone. All release the interpreter's lock,
+and all but `mallopt` raise OSError.
+"""
+
+def openat2(directory: int, path: bytes, flags: int, resolve: int, /) -> int:
+    """The descriptor. The mode is 0."""
+
+def fchmodat2(directory: int, name: bytes, mode: int, flags: int, /) -> int: ...
+def renameat2(old_directory: int, old: bytes, new_directory: int, new: bytes, flags: int, /) -> int: ...
+def syncfs(fd: int, /) -> int: ...
+def fallocate(fd: int, mode: int, offset: int, length: int, /) -> int: ...
+def fstatfs_type(fd: int, /) -> int:
+    """f_type of statfs(2), 32 bits."""
+
+def mallopt(parameter: int, value: int, /) -> bool:
+    """Whether the C library took the parameter. Keeps the interpreter's lock."""

@@ -1,0 +1,67 @@
+"""Makes contents and renames survive a power cut, with fallbacks for file systems that lack a call."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from rdc.files.base.syscalls import syncfs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["sync_directory", "sync_directory_at", "sync_directory_of", "sync_file_systems"]
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def sync_file_systems(fds: Iterable[int]) -> bool:
+    """Call syncfs once per file system of the open files. Return False if it is missing or failed."""
+    try:
+        for fd in {os.fstat(fd).st_dev: fd for fd in fds}.values():
+            syncfs(fd)
+    except OSError:
+        return False
+    return True
+
+
+def sync_directory(directory: int, inside: int) -> None:
+    """Make the renames in `directory` durable. `inside` is the descriptor of a file in it. Raises OSError."""
+    try:
+        fd = os.open(b".", _DIRECTORY, dir_fd=directory)
+    except PermissionError:
+        # A directory that may be written but not read. Syncing the whole file system still works.
+        syncfs(inside)
+        return
+    _sync_and_close(fd)
+
+
+def sync_directory_at(name: bytes, directory: int) -> None:
+    """Make the changes to names in the directory `name` of an open directory durable. Raises OSError."""
+    try:
+        fd = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+    except PermissionError:
+        return  # it may not be read: its names become durable with the file system's next commit
+    _sync_and_close(fd)
+
+
+def sync_directory_of(path: bytes) -> None:
+    """Make the creation, replacement or removal of `path` durable, for files outside any tree. Raises
+    OSError."""
+    try:
+        fd = os.open(os.path.dirname(path) or b".", _DIRECTORY)
+    except PermissionError:
+        return  # it may not be read: as in sync_directory_at
+    _sync_and_close(fd)
+
+
+def _sync_and_close(fd: int) -> None:
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        # Some network file systems do not sync directories: their renames are durable when they return.
+        if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP}:
+            raise
+    finally:
+        os.close(fd)

@@ -1,0 +1,159 @@
+/*
+ * libc_binding.c - rdc.files.base._libc: calls of Linux and its C library that Python's os module does not offer.
+ *
+ * Each is the call and nothing else; rdc/files/base/syscalls.py says what they are for. A function that the system this
+ * is built on does not have is not in the module.
+ */
+#define _GNU_SOURCE
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#ifdef __linux__
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+/* Numbers since 5.1 are the same on every architecture but alpha. */
+#ifndef SYS_openat2
+#define SYS_openat2 437
+#endif
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+
+static PyObject *done(long result)
+{
+    return result < 0 ? PyErr_SetFromErrno(PyExc_OSError) : PyLong_FromLong(result);
+}
+
+static PyObject *openat2_(PyObject *module, PyObject *args)
+{
+    int directory;
+    unsigned long long flags, resolve;
+    const char *path;
+    long fd;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iyKK:openat2", &directory, &path, &flags, &resolve))
+        return NULL;
+    /* struct open_how of linux/openat2.h (Linux 5.6), which older systems' headers lack. */
+    const struct {
+        uint64_t flags, mode, resolve;
+    } how = {flags, 0, resolve};
+    Py_BEGIN_ALLOW_THREADS
+    fd = syscall(SYS_openat2, directory, path, &how, sizeof how);
+    Py_END_ALLOW_THREADS
+    return done(fd);
+}
+
+static PyObject *fchmodat2_(PyObject *module, PyObject *args)
+{
+    int directory, flags;
+    unsigned mode;
+    const char *name;
+    long failed;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iyIi:fchmodat2", &directory, &name, &mode, &flags))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    failed = syscall(SYS_fchmodat2, directory, name, mode, flags);
+    Py_END_ALLOW_THREADS
+    return done(failed);
+}
+
+static PyObject *renameat2_(PyObject *module, PyObject *args)
+{
+    int old_directory, new_directory;
+    unsigned flags;
+    const char *old_name, *new_name;
+    long failed;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iyiyI:renameat2", &old_directory, &old_name, &new_directory, &new_name, &flags))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    failed = syscall(SYS_renameat2, old_directory, old_name, new_directory, new_name, flags);
+    Py_END_ALLOW_THREADS
+    return done(failed);
+}
+
+static PyObject *syncfs_(PyObject *module, PyObject *args)
+{
+    int fd, failed;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "i:syncfs", &fd))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    failed = syncfs(fd);
+    Py_END_ALLOW_THREADS
+    return done(failed);
+}
+
+static PyObject *fallocate_(PyObject *module, PyObject *args)
+{
+    int fd, mode, failed;
+    long long offset, length;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iiLL:fallocate", &fd, &mode, &offset, &length))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    failed = fallocate(fd, mode, (off_t)offset, (off_t)length);
+    Py_END_ALLOW_THREADS
+    return done(failed);
+}
+
+static PyObject *fstatfs_type(PyObject *module, PyObject *args)
+{
+    int fd, failed;
+    struct statfs found;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "i:fstatfs_type", &fd))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    failed = fstatfs(fd, &found);
+    Py_END_ALLOW_THREADS
+    if (failed)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    /* f_type is signed on some architectures, and the numbers of the larger ones are not. */
+    return PyLong_FromUnsignedLong((unsigned long)found.f_type & 0xFFFFFFFFUL);
+}
+
+#ifdef __GLIBC__
+static PyObject *mallopt_(PyObject *module, PyObject *args)
+{
+    int parameter, value;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "ii:mallopt", &parameter, &value))
+        return NULL;
+    return PyBool_FromLong(mallopt(parameter, value));
+}
+#endif
+
+#endif
+
+static PyMethodDef functions[] = {
+#ifdef __linux__
+    {"fallocate", fallocate_, METH_VARARGS, NULL},
+    {"fchmodat2", fchmodat2_, METH_VARARGS, NULL},
+    {"fstatfs_type", fstatfs_type, METH_VARARGS, NULL},
+    {"openat2", openat2_, METH_VARARGS, NULL},
+    {"renameat2", renameat2_, METH_VARARGS, NULL},
+    {"syncfs", syncfs_, METH_VARARGS, NULL},
+#ifdef __GLIBC__
+    {"mallopt", mallopt_, METH_VARARGS, NULL},
+#endif
+#endif
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.files.base._libc", NULL, -1, functions, NULL, NULL,
+                                        NULL, NULL};
+
+PyMODINIT_FUNC PyInit__libc(void)
+{
+    return PyModule_Create(&definition);
+}

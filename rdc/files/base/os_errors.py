@@ -1,0 +1,88 @@
+"""Turns an errno into one of rdc's errors, which says what was tried, what was found and what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from rdc.errors import FileChangedError, FileError, OutOfSpaceError, RdcError, printable
+
+__all__ = ["changed", "failure", "refused"]
+
+_STOPS_THE_RUN = {
+    errno.ENOSPC: "free space on the destination and run again; every file is whole, old or new",
+    errno.EDQUOT: "free space or raise the quota, then run again; every file is whole, old or new",
+    errno.EROFS: "mount the destination read-write and run again",
+}
+
+# While a tree is read, these errors mean that the entry is no longer what its listing says.
+_GONE = {errno.ENOENT, errno.ESTALE}
+_REPLACED = {errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO, errno.EINVAL}
+
+_FOUND = {
+    errno.ELOOP: "a symbolic link (links inside a tree are never followed)",
+    errno.ENOTDIR: "something that is not a directory, or a symbolic link, on the way",
+    errno.EISDIR: "a directory",
+}
+
+_ADVICE = {
+    errno.EACCES: "check its permissions and those of its directory, then run again",
+    errno.EPERM: "run as its owner or as root, or leave out what needs it",
+    errno.ENOENT: "run again once nothing else changes this tree",
+    errno.ELOOP: "remove the link, or sync the place it points to",
+    errno.ENOTDIR: "run again once nothing else changes this tree",
+    errno.EISDIR: "remove the directory first, or sync with --delete",
+    errno.ENOTEMPTY: "something was added to it meanwhile, or is kept there; run again",
+    errno.EEXIST: "run again once nothing else changes this tree",
+    errno.EIO: "check the disk and the system log; the old file is untouched",
+    errno.EMFILE: "raise the limit of open files (ulimit -n) and run again",
+    errno.ENFILE: "the system has run out of open files; close some and run again",
+    errno.EBUSY: "it is in use or a mount point; run again later",
+    errno.ETXTBSY: "it is being run; run again later",
+    errno.ENAMETOOLONG: "this file system takes shorter names only; rename it at the source",
+    errno.EFBIG: "this file system or a limit (ulimit -f) takes smaller files only",
+    errno.EINVAL: "this file system does not take it; look at the name and the file system's options",
+    errno.EILSEQ: "this file system takes only names in its own encoding; rename it at the source",
+}
+
+
+def failure(error: OSError, path: bytes, shown: bytes, doing: str, *, reading: bool = False) -> RdcError:
+    """Return the error to raise for a failed system call.
+
+    `path` is relative to the root and travels in the error. `shown` is the path in the message. `doing`
+    completes "cannot ...". With `reading`, a missing or replaced entry gives a FileChangedError (exit code
+    24).
+    """
+    number = error.errno or 0
+    name = printable(shown)
+    reason = f"{os.strerror(number)} ({errno.errorcode.get(number, number)})"
+    if number in _STOPS_THE_RUN:
+        return OutOfSpaceError(f"{name}: cannot {doing}: {reason}; {_STOPS_THE_RUN[number]}")
+    if reading and number in _GONE:
+        return FileChangedError(
+            path,
+            f"{name}: cannot {doing}: expected it to be there still, but it vanished; "
+            "run again to sync what is there now",
+        )
+    found = _FOUND.get(number, reason)
+    advice = _ADVICE.get(number, "look at the file and its file system, then run again")
+    if reading and number == errno.EISDIR:
+        advice = "name a file, or run again where it was one a moment ago"
+    kind = FileChangedError if reading and number in _REPLACED else FileError
+    return kind(path, f"{name}: cannot {doing}: found {found}; {advice}")
+
+
+def refused(path: bytes, shown: bytes, doing: str, *, expected: str, found: str, advice: str) -> FileError:
+    """Return a FileError (exit code 23) for a state that no system call reported."""
+    name = printable(shown)
+    return FileError(path, f"{name}: cannot {doing}: expected {expected}, found {found}; {advice}")
+
+
+def changed(path: bytes, shown: bytes, expected: str, found: str) -> FileChangedError:
+    """Return a FileChangedError (exit code 24) for a source that changed while it was read."""
+    name = printable(shown)
+    return FileChangedError(
+        path,
+        f"{name}: changed while it was read: expected {expected}, found {found}; "
+        "run again once it is left alone",
+    )

@@ -1,0 +1,30 @@
+/* tick.h - waits for the clock that stamps files; rdc/files/base/timestamp_tick.py has the definition and the reasons. */
+#ifndef RDC_TICK_H
+#define RDC_TICK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#include "base/nanoseconds.h"
+
+/* Returns once a file that is changed gets another ctime than this one. */
+static inline void rdc_outlast(struct timespec changed)
+{
+    const int64_t second = 1000000000, future = 2 * second;
+    const struct timespec pause = {0, 1000000};
+    struct timespec clock;
+    int64_t end = rdc_nanoseconds(changed), now;
+
+    if (end > INT64_MAX - second)
+        return;
+    if (!changed.tv_nsec)
+        end += second - 1;
+    while (!clock_gettime(CLOCK_REALTIME_COARSE, &clock)) {
+        now = rdc_nanoseconds(clock);
+        if (now > end || end - now > future)
+            return;
+        nanosleep(&pause, NULL);
+    }
+}
+
+#endif

@@ -1,0 +1,231 @@
+/*
+ * batch_binding.c - rdc.files.bulk._batch: read_small.c and write_small.c as a Python module.
+ *
+ * Where the system is not Linux the module is empty, and rdc/files/bulk/small_files.py says that there is no such way.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#ifdef __linux__
+
+#include "bulk/close_files.h"
+#include "bulk/column.h"
+#include "bulk/small_files.h"
+
+/* The names must be `count` single components: what was checked where they came from is cheap to check again. */
+static int check_names(const char *names, Py_ssize_t size, size_t count)
+{
+    const char *end = names + size;
+
+    for (; count && names < end; count--) {
+        const char *stop = memchr(names, 0, (size_t)(end - names));
+        if (!stop || stop == names || memchr(names, '/', (size_t)(stop - names)) || !strcmp(names, ".") ||
+            !strcmp(names, ".."))
+            break;
+        names = stop + 1;
+    }
+    if (!count && names == end)
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "the names are not one component a file, each followed by NUL");
+    return 0;
+}
+
+/* The number of files by their column of sizes, and the sum of these, which must be at most `limit`. */
+static int measure(const Py_buffer *sizes, uint64_t limit, size_t *count, size_t *total)
+{
+    uint64_t sum = 0;
+
+    *count = (size_t)sizes->len / 8;
+    for (size_t i = 0; i < *count && sum <= limit; i++) {
+        uint64_t size = column_u64(sizes->buf, i);
+        sum = size > limit ? limit + 1 : sum + size;
+    }
+    *total = (size_t)sum;
+    if (sum <= limit && sizes->len % 8 == 0)
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "the sizes are no column, or more than there is room for");
+    return 0;
+}
+
+static int check_column(const Py_buffer *column, size_t count, Py_ssize_t width, const char *name)
+{
+    if (column->len == (Py_ssize_t)count * width)
+        return 1;
+    PyErr_Format(PyExc_ValueError, "the column of %s has %zd bytes, not %zd for each of %zu files", name, column->len,
+                 width, count);
+    return 0;
+}
+
+/* One number of this machine's order a file and column: what the files are to replace, if they are to. */
+static int check_expected(const Py_buffer *columns, size_t count, rdc_expected *expected)
+{
+    const uint64_t *numbers = columns->buf;
+    if (!numbers)
+        return 1;
+    if (!check_column(columns, count, 5 * 8, "what is expected"))
+        return 0;
+    if (count && (uintptr_t)numbers % 8) {
+        PyErr_SetString(PyExc_ValueError, "what is expected is not aligned");
+        return 0;
+    }
+    *expected = (rdc_expected){numbers, numbers + count, numbers + 2 * count, (const int64_t *)numbers + 3 * count,
+                               (const int64_t *)numbers + 4 * count};
+    return 1;
+}
+
+static int check_directories(const Py_buffer *directories, size_t count)
+{
+    if (!check_column(directories, count, 4, "directories"))
+        return 0;
+    if (!count || (uintptr_t)directories->buf % 4 == 0)
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "the column of directories is not aligned");
+    return 0;
+}
+
+static PyObject *read_small(PyObject *module, PyObject *args)
+{
+    rdc_small_files files = {0};
+    Py_buffer names, sizes, mtimes;
+    unsigned long long limit;
+    int directory;
+    size_t total, filled;
+    PyObject *content = NULL, *good = NULL, *result = NULL;
+    (void)module;
+
+    if (!PyArg_ParseTuple(args, "iy*y*y*K:read_small", &directory, &names, &sizes, &mtimes, &limit))
+        return NULL;
+    if (limit > PY_SSIZE_T_MAX / 2)
+        limit = PY_SSIZE_T_MAX / 2;
+    if (!measure(&sizes, limit, &files.count, &total) || !check_names(names.buf, names.len, files.count) ||
+        !check_column(&mtimes, files.count, 8, "mtimes"))
+        goto done;
+    files.names = names.buf;
+    files.sizes = sizes.buf;
+    files.mtimes = mtimes.buf;
+    content = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
+    good = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)files.count);
+    if (!content || !good)
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    filled = rdc_read_small(directory, &files, (uint8_t *)PyBytes_AS_STRING(content), (uint8_t *)PyBytes_AS_STRING(good));
+    Py_END_ALLOW_THREADS
+    /* Sets `content` to NULL where it fails. */
+    if (filled == total || !_PyBytes_Resize(&content, (Py_ssize_t)filled))
+        result = PyTuple_Pack(2, content, good);
+done:
+    Py_XDECREF(content);
+    Py_XDECREF(good);
+    PyBuffer_Release(&names);
+    PyBuffer_Release(&sizes);
+    PyBuffer_Release(&mtimes);
+    return result;
+}
+
+static PyObject *stage_small(PyObject *module, PyObject *args)
+{
+    rdc_small_files files = {0};
+    rdc_ownership ownership = {0};
+    rdc_expected looked_at = {0};
+    Py_buffer directories, names, sizes, mtimes, modes, uids, gids, content, random, expected = {0};
+    size_t total;
+    PyObject *fds = NULL, *temporaries = NULL, *result = NULL;
+    (void)module;
+
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*py*y*z*:stage_small", &directories, &names, &sizes, &mtimes, &modes,
+                          &uids, &gids, &ownership.owner, &content, &random, &expected))
+        return NULL;
+    if (!measure(&sizes, (uint64_t)content.len, &files.count, &total) ||
+        !check_names(names.buf, names.len, files.count) || !check_column(&mtimes, files.count, 8, "mtimes") ||
+        !check_column(&modes, files.count, 2, "modes") || !check_column(&uids, files.count, 4, "uids") ||
+        !check_column(&gids, files.count, 4, "gids") || !check_column(&random, files.count, 4, "random numbers") ||
+        !check_directories(&directories, files.count) || !check_expected(&expected, files.count, &looked_at))
+        goto done;
+    if (total != (size_t)content.len) {
+        PyErr_Format(PyExc_ValueError, "%zd bytes for files of %zu", content.len, total);
+        goto done;
+    }
+    files.names = names.buf;
+    files.sizes = sizes.buf;
+    files.mtimes = mtimes.buf;
+    ownership.modes = modes.buf;
+    ownership.uids = uids.buf;
+    ownership.gids = gids.buf;
+    fds = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(files.count * sizeof(int32_t)));
+    temporaries = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(files.count * RDC_TEMPORARY_SIZE));
+    if (!fds || !temporaries)
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    rdc_stage_small(directories.buf, &files, &ownership, expected.buf ? &looked_at : NULL, content.buf, random.buf,
+                    (int32_t *)(void *)PyBytes_AS_STRING(fds),
+                    (char(*)[RDC_TEMPORARY_SIZE])(void *)PyBytes_AS_STRING(temporaries));
+    Py_END_ALLOW_THREADS
+    result = PyTuple_Pack(2, fds, temporaries);
+done:
+    Py_XDECREF(fds);
+    Py_XDECREF(temporaries);
+    PyBuffer_Release(&directories);
+    PyBuffer_Release(&names);
+    PyBuffer_Release(&sizes);
+    PyBuffer_Release(&mtimes);
+    PyBuffer_Release(&modes);
+    PyBuffer_Release(&uids);
+    PyBuffer_Release(&gids);
+    PyBuffer_Release(&content);
+    PyBuffer_Release(&random);
+    PyBuffer_Release(&expected);
+    return result;
+}
+
+static PyObject *place_small(PyObject *module, PyObject *args)
+{
+    rdc_expected looked_at = {0};
+    Py_buffer directories, temporaries, names, fds, expected = {0};
+    PyObject *errors = NULL, *result = NULL;
+    (void)module;
+
+    if (!PyArg_ParseTuple(args, "y*y*y*y*z*:place_small", &directories, &temporaries, &names, &fds, &expected))
+        return NULL;
+    const size_t count = (size_t)fds.len / sizeof(int32_t);
+    if (!check_names(names.buf, names.len, count) || !check_names(temporaries.buf, temporaries.len, count) ||
+        !check_column(&temporaries, count, RDC_TEMPORARY_SIZE, "temporaries") ||
+        !check_column(&fds, count, 4, "fds") || !check_directories(&directories, count) ||
+        !check_expected(&expected, count, &looked_at))
+        goto done;
+    errors = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(int32_t)));
+    if (!errors)
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    rdc_place_small(directories.buf, count, temporaries.buf, names.buf, fds.buf, expected.buf ? &looked_at : NULL,
+                    (int32_t *)(void *)PyBytes_AS_STRING(errors));
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(errors);
+done:
+    Py_XDECREF(errors);
+    PyBuffer_Release(&directories);
+    PyBuffer_Release(&temporaries);
+    PyBuffer_Release(&names);
+    PyBuffer_Release(&fds);
+    PyBuffer_Release(&expected);
+    return result;
+}
+
+#endif
+
+static PyMethodDef functions[] = {
+#ifdef __linux__
+    {"read_small", read_small, METH_VARARGS, NULL},
+    {"stage_small", stage_small, METH_VARARGS, NULL},
+    {"place_small", place_small, METH_VARARGS, NULL},
+    {"close_files", close_files, METH_O, NULL},
+#endif
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.files.bulk._batch", NULL, -1, functions, NULL, NULL,
+                                        NULL, NULL};
+
+PyMODINIT_FUNC PyInit__batch(void)
+{
+    return PyModule_Create(&definition);
+}

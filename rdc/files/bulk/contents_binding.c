@@ -1,0 +1,98 @@
+/*
+ * contents_binding.c - rdc.files.bulk._contents: read_contents.c as a Python module, and the only file here that knows
+ * Python.
+ *
+ * Where the system is not Linux the module is empty, and rdc/files/bulk/read_many.py does the same in Python.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "bulk/read_contents.h"
+
+#ifdef __linux__
+
+#include <endian.h>
+#include <string.h>
+
+/* A caller that asks for more at once has lost count: what is held is to be bounded by it. */
+#define RESULT_MOST ((uint64_t)1 << 30)
+
+static size_t count_paths(const Py_buffer *paths)
+{
+    const uint8_t *at = paths->buf;
+    size_t count = 0;
+    if (paths->len && at[paths->len - 1])
+        return SIZE_MAX;
+    for (Py_ssize_t i = 0; i < paths->len; i++)
+        count += !at[i];
+    return count;
+}
+
+static PyObject *read_contents(PyObject *module, PyObject *args)
+{
+    int fd;
+    unsigned long long head, tail;
+    Py_buffer paths, wanted;
+    PyObject *data = NULL, *outcomes = NULL, *ctimes = NULL, *result = NULL;
+    uint64_t total = 0;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iy*y*KK:read_contents", &fd, &paths, &wanted, &head, &tail))
+        return NULL;
+    const size_t count = (size_t)wanted.len / sizeof(rdc_wanted);
+    if ((size_t)wanted.len % sizeof(rdc_wanted) || count_paths(&paths) != count) {
+        PyErr_SetString(PyExc_ValueError, "read_contents: as many paths, each followed by NUL, as rows of 24 bytes");
+        goto done;
+    }
+    for (size_t i = 0; i < count; i++) {
+        rdc_wanted one;
+        memcpy(&one, (const char *)wanted.buf + i * sizeof one, sizeof one);
+        const uint64_t bytes = rdc_content_bytes(le64toh(one.size), head, tail);
+        total = bytes > RESULT_MOST ? RESULT_MOST + 1 : total + bytes;
+        if (total > RESULT_MOST || head > RESULT_MOST || tail > RESULT_MOST) {
+            PyErr_SetString(PyExc_ValueError, "read_contents: at most 1 GiB at a time");
+            goto done;
+        }
+    }
+    data = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
+    outcomes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(int32_t)));
+    ctimes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(int64_t)));
+    if (!data || !outcomes || !ctimes)
+        goto done;
+    /* The buffers of bytes objects are aligned for any of these types; those of a caller's slice may not be. */
+    rdc_wanted *rows = PyMem_Malloc(count * sizeof *rows + 1);
+    if (!rows) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    memcpy(rows, wanted.buf, count * sizeof *rows);
+    Py_BEGIN_ALLOW_THREADS
+    rdc_read_contents(fd, paths.buf, rows, count, head, tail, (uint8_t *)PyBytes_AS_STRING(data),
+                      (int32_t *)(void *)PyBytes_AS_STRING(outcomes), (int64_t *)(void *)PyBytes_AS_STRING(ctimes));
+    Py_END_ALLOW_THREADS
+    PyMem_Free(rows);
+    result = PyTuple_Pack(3, data, outcomes, ctimes);
+done:
+    Py_XDECREF(data);
+    Py_XDECREF(outcomes);
+    Py_XDECREF(ctimes);
+    PyBuffer_Release(&paths);
+    PyBuffer_Release(&wanted);
+    return result;
+}
+
+#endif
+
+static PyMethodDef functions[] = {
+#ifdef __linux__
+    {"read_contents", read_contents, METH_VARARGS, NULL},
+#endif
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.files.bulk._contents", NULL, -1, functions, NULL, NULL,
+                                        NULL, NULL};
+
+PyMODINIT_FUNC PyInit__contents(void)
+{
+    return PyModule_Create(&definition);
+}

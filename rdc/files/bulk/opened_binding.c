@@ -1,0 +1,174 @@
+/*
+ * opened_binding.c - rdc.files.bulk._opened: opened_files.c as a Python module.
+ *
+ * Where the system is not Linux the module is empty, and rdc/files/bulk/open_many.py says that there is no such way.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#ifdef __linux__
+
+#include "bulk/close_files.h"
+#include "bulk/opened_files.h"
+
+/* A caller that asks for more at once has lost count: what is held is to be bounded by it. */
+#define RESULT_MOST ((uint64_t)1 << 30)
+
+static int misfit(const char *what)
+{
+    PyErr_Format(PyExc_ValueError, "%s do not fit together", what);
+    return 0;
+}
+
+/* Columns of this machine's integers: aligned, which an empty one need not be, and of `count` items. */
+static int fits(const Py_buffer *column, size_t count, size_t width)
+{
+    return (size_t)column->len == count * width && (!count || (uintptr_t)column->buf % width == 0);
+}
+
+static PyObject *open_files(PyObject *module, PyObject *args)
+{
+    enum { FDS, DEVICES, INODES, SIZES, MTIMES, CTIMES, COLUMNS };
+    int directory;
+    Py_buffer paths;
+    size_t count = 0;
+    PyObject *result = NULL;
+    (void)module;
+
+    if (!PyArg_ParseTuple(args, "iy*:open_files", &directory, &paths))
+        return NULL;
+    const char *text = paths.buf;
+    for (Py_ssize_t i = 0; i < paths.len; i++)
+        count += !text[i];
+    if (paths.len && text[paths.len - 1]) {
+        misfit("paths, each followed by NUL,");
+        goto done;
+    }
+    result = PyTuple_New(COLUMNS);
+    for (int column = 0; result && column < COLUMNS; column++) {
+        PyObject *made = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * (column == FDS ? 4 : 8)));
+        if (made)
+            PyTuple_SET_ITEM(result, column, made);
+        else
+            Py_CLEAR(result);
+    }
+    if (!result)
+        goto done;
+    void *columns[COLUMNS];
+    for (int column = 0; column < COLUMNS; column++)
+        columns[column] = PyBytes_AS_STRING(PyTuple_GET_ITEM(result, column));
+    const rdc_opened_facts facts = {columns[DEVICES], columns[INODES], columns[SIZES], columns[MTIMES],
+                                    columns[CTIMES]};
+    Py_BEGIN_ALLOW_THREADS
+    rdc_open_files(directory, text, count, columns[FDS], &facts);
+    Py_END_ALLOW_THREADS
+done:
+    PyBuffer_Release(&paths);
+    return result;
+}
+
+static PyObject *read_files(PyObject *module, PyObject *args)
+{
+    Py_buffer fds, sizes, mtimes, ctimes;
+    PyObject *content = NULL, *good = NULL, *result = NULL;
+    uint64_t total = 0;
+    size_t filled;
+    (void)module;
+
+    if (!PyArg_ParseTuple(args, "y*y*y*y*:read_files", &fds, &sizes, &mtimes, &ctimes))
+        return NULL;
+    const size_t count = (size_t)fds.len / 4;
+    if (!fits(&fds, count, 4) || !fits(&sizes, count, 8) || !fits(&mtimes, count, 8) || !fits(&ctimes, count, 8)) {
+        misfit("the columns of files to be read");
+        goto done;
+    }
+    for (size_t i = 0; i < count && total <= RESULT_MOST; i++)
+        if (((const int32_t *)fds.buf)[i] >= 0) {
+            const uint64_t size = ((const uint64_t *)sizes.buf)[i];
+            total = size > RESULT_MOST ? RESULT_MOST + 1 : total + size;
+        }
+    if (total > RESULT_MOST) {
+        PyErr_SetString(PyExc_ValueError, "at most 1 GiB is read at a time");
+        goto done;
+    }
+    content = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)total);
+    good = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count);
+    if (!content || !good)
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    filled = rdc_read_files(fds.buf, count, sizes.buf, mtimes.buf, ctimes.buf, (uint8_t *)PyBytes_AS_STRING(content),
+                            (uint8_t *)PyBytes_AS_STRING(good));
+    Py_END_ALLOW_THREADS
+    /* Sets `content` to NULL where it fails. */
+    if (filled == total || !_PyBytes_Resize(&content, (Py_ssize_t)filled))
+        result = PyTuple_Pack(2, content, good);
+done:
+    Py_XDECREF(content);
+    Py_XDECREF(good);
+    PyBuffer_Release(&fds);
+    PyBuffer_Release(&sizes);
+    PyBuffer_Release(&mtimes);
+    PyBuffer_Release(&ctimes);
+    return result;
+}
+
+static PyObject *settle_files(PyObject *module, PyObject *args)
+{
+    rdc_wanted_metadata wanted = {0};
+    Py_buffer fds, ctimes, rows, modes, mtimes, uids, gids;
+    PyObject *outcomes = NULL;
+    (void)module;
+
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*y*p:settle_files", &fds, &ctimes, &rows, &modes, &mtimes, &uids, &gids,
+                          &wanted.owner))
+        return NULL;
+    const size_t count = (size_t)fds.len / 4, listed = (size_t)modes.len / 2;
+    int sound = fits(&fds, count, 4) && fits(&ctimes, count, 8) && fits(&rows, count, 8) &&
+                (size_t)mtimes.len == 8 * listed && (size_t)uids.len == 4 * listed && (size_t)gids.len == 4 * listed;
+    for (size_t i = 0; sound && i < count; i++)
+        sound = ((const uint64_t *)rows.buf)[i] < listed;
+    if (!sound) {
+        misfit("the columns of what files are to have");
+        goto done;
+    }
+    wanted.rows = rows.buf;
+    wanted.modes = modes.buf;
+    wanted.mtimes = mtimes.buf;
+    wanted.uids = uids.buf;
+    wanted.gids = gids.buf;
+    outcomes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)count);
+    if (!outcomes)
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    rdc_settle_files(fds.buf, count, ctimes.buf, &wanted, (uint8_t *)PyBytes_AS_STRING(outcomes));
+    Py_END_ALLOW_THREADS
+done:
+    PyBuffer_Release(&fds);
+    PyBuffer_Release(&ctimes);
+    PyBuffer_Release(&rows);
+    PyBuffer_Release(&modes);
+    PyBuffer_Release(&mtimes);
+    PyBuffer_Release(&uids);
+    PyBuffer_Release(&gids);
+    return outcomes;
+}
+
+#endif
+
+static PyMethodDef functions[] = {
+#ifdef __linux__
+    {"open_files", open_files, METH_VARARGS, NULL},
+    {"read_files", read_files, METH_VARARGS, NULL},
+    {"settle_files", settle_files, METH_VARARGS, NULL},
+    {"close_files", close_files, METH_O, NULL},
+#endif
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.files.bulk._opened", NULL, -1, functions, NULL, NULL,
+                                        NULL, NULL};
+
+PyMODINIT_FUNC PyInit__opened(void)
+{
+    return PyModule_Create(&definition);
+}

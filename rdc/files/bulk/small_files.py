@@ -1,0 +1,339 @@
+"""Small files in bulk: read whole, or written aside for a CommitGroup. In C, on Linux.
+
+A file that meets any difficulty is left to the caller, who repeats it with SourceFile or Replacement, which
+handle and name every case. So nothing here raises errors for single files, and without the C part no file is
+processed.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from contextlib import suppress
+
+from rdc.errors import FileError
+from rdc.model.entries import strings
+from rdc.records import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence, Set
+    from types import ModuleType
+
+    from typing_extensions import Buffer
+
+    from rdc.files.base.directory_descriptors import Directory
+    from rdc.files.root.root import Root
+    from rdc.model.entries import Identity, PackedListing
+
+__all__ = ["NewVersions", "StagedFiles", "StagedVersions", "read_small", "stage_small", "stage_versions"]
+
+FAILED, NOT_EXPECTED = -1, -2
+"""Values in place of the descriptors of files that were not written."""
+
+TEMPORARY_BYTES = 26
+"""Bytes of a temporary's name and its NUL."""
+
+
+def _built() -> ModuleType | None:
+    try:
+        from rdc.files.bulk import _batch
+    except ImportError:  # a checkout without a compiler works, several times slower
+        return None
+    return _batch if hasattr(_batch, "stage_small") else None
+
+
+_extension = _built()
+
+
+def read_small(root: Root, directory: bytes, listing: PackedListing) -> tuple[bytes, bytes]:
+    """Read the files of `listing` whole. Return the contents of those that are as listed, joined, and a byte
+    per entry: 1 if its file is among them.
+
+    Such a file did not change while it was read.
+    """
+    nothing = b"", bytes(listing.count)
+    if _extension is None:
+        return nothing
+    try:
+        fd = root.directory(directory)
+    except FileError:
+        return nothing
+    content, good = _extension.read_small(
+        fd.fd, listing.names, listing.sizes, listing.mtimes, listing.total_size
+    )
+    return content, good
+
+
+def stage_small(
+    root: Root, directory: bytes, listing: PackedListing, content: Buffer, *, owner: bool
+) -> StagedFiles | None:
+    """Write the files of `listing` under temporary names in `directory`. `content` holds their bytes, joined.
+
+    Returns None if the files must be written singly: without the C part, beyond the write quota of `root`, or
+    where they would inherit ACLs that must be removed.
+    """
+    size = memoryview(content).nbytes
+    if _extension is None or not root.may_spend(size, entries=listing.count):
+        return None
+    try:
+        opened = root.directory(directory)
+    except FileError:
+        return None
+    if _inherits(root, (opened,)):
+        return None
+    root.spend(directory, size, entries=listing.count)
+    fds, temporaries = _extension.stage_small(
+        array("i", [opened.fd]) * listing.count,
+        listing.names,
+        listing.sizes,
+        listing.mtimes,
+        listing.modes,
+        listing.uids,
+        listing.gids,
+        owner,
+        content,
+        os.urandom(4 * listing.count),
+        None,
+    )
+    return StagedFiles(directory, opened, listing.names, fds, temporaries)
+
+
+def _inherits(root: Root, directories: Iterable[Directory]) -> bool:
+    """Return whether new files in one of the directories would inherit an ACL that `root` must remove."""
+    if not root.sheds_acls:
+        return False
+    from rdc.files.base.access_acl import has_default_acl
+
+    return any(map(has_default_acl, directories))
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersions:
+    """Files to be replaced, in any directories, and their new metadata; columns as in a PackedListing."""
+
+    paths: Sequence[bytes]
+    expected: Sequence[Identity]
+    """The present entries. An entry that changes before the commit is not replaced."""
+    modes: bytes
+    sizes: bytes
+    mtimes: bytes
+    uids: bytes
+    gids: bytes
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def slice(self, first: int, stop: int) -> NewVersions:
+        """Return files [first, stop)."""
+        return NewVersions(
+            self.paths[first:stop],
+            self.expected[first:stop],
+            self.modes[2 * first : 2 * stop],
+            self.sizes[8 * first : 8 * stop],
+            self.mtimes[8 * first : 8 * stop],
+            self.uids[4 * first : 4 * stop],
+            self.gids[4 * first : 4 * stop],
+        )
+
+
+def stage_versions(
+    root: Root, versions: NewVersions, content: Buffer, *, owner: bool
+) -> StagedVersions | None:
+    """Write new versions of files in any directories under temporary names; otherwise like `stage_small`."""
+    if root.append_only:
+        return None  # the caller repeats each file singly, and its refusal names the file
+    size = memoryview(content).nbytes
+    expected = _columns(versions.expected)
+    if _extension is None or expected is None or not root.may_spend(size, entries=len(versions)):
+        return None
+    parents = [path.rpartition(b"/")[0] for path in versions.paths]
+    directories: dict[bytes, Directory] = {}
+    try:
+        for parent in parents:
+            if parent not in directories:
+                directories[parent] = root.directory(parent)
+    except FileError:
+        return None
+    if _inherits(root, directories.values()):
+        return None
+    root.spend(b"", size, entries=len(versions))
+    where = [directories[parent] for parent in parents]
+    names = b"".join([path.rpartition(b"/")[2] + b"\0" for path in versions.paths])
+    fds, temporaries = _extension.stage_small(
+        array("i", [directory.fd for directory in where]),
+        names,
+        versions.sizes,
+        versions.mtimes,
+        versions.modes,
+        versions.uids,
+        versions.gids,
+        owner,
+        content,
+        os.urandom(4 * len(versions)),
+        expected,
+    )
+    return StagedVersions(versions, where, names, expected, fds, temporaries)
+
+
+def _columns(expected: Sequence[Identity]) -> bytes | None:
+    """Return the identities as the C function takes them, or None if a time does not fit 64 bits."""
+    try:
+        columns = (
+            array("Q", [identity.device for identity in expected]),
+            array("Q", [identity.inode for identity in expected]),
+            array("Q", [identity.size for identity in expected]),
+            array("q", [identity.mtime_ns for identity in expected]),
+            array("q", [identity.ctime_ns for identity in expected]),
+        )
+    except OverflowError:
+        return None
+    return b"".join(columns)
+
+
+class StagedFiles:
+    """Files of one directory under temporary names, open and locked. The bulk form of Replacement."""
+
+    __slots__ = ("_fds", "_names", "_temporaries", "_unplaced", "directory", "names", "path")
+
+    def __init__(
+        self, path: bytes, directory: Directory, names: bytes, fds: bytes, temporaries: bytes
+    ) -> None:
+        self.path = path
+        """Path of the directory."""
+        self.directory = directory
+        self.names = strings(names)
+        """Names of all files, including those that failed."""
+        self._names = names
+        self._fds = array("i", fds)
+        self._temporaries = temporaries
+        self._unplaced = set(self.live)
+        """Rows whose files still have their temporary names."""
+
+    def __len__(self) -> int:
+        """The number of files, including those that failed."""
+        return len(self._fds)
+
+    @property
+    def failed(self) -> list[int]:
+        """Rows that were not written."""
+        return [row for row, fd in enumerate(self._fds) if fd == FAILED] if FAILED in self._fds else []
+
+    @property
+    def live(self) -> list[int]:
+        """Rows that were written and not dropped."""
+        return [row for row, fd in enumerate(self._fds) if fd >= 0]
+
+    def path_of(self, row: int) -> bytes:
+        return self.path + b"/" + self.names[row] if self.path else self.names[row]
+
+    def directory_of(self, row: int) -> Directory:
+        """Return the directory that holds the file of a row."""
+        return self.directory
+
+    def expected(self, row: int) -> Identity | None:
+        """Return the identity that the file is to replace; None if nothing was there."""
+        return None
+
+    def places(self) -> list[list[int]]:
+        """Return the live rows, grouped by directory."""
+        live = self.live
+        return [live] if live else []
+
+    def fileno(self, row: int) -> int:
+        """Return the open descriptor of a row."""
+        return self._fds[row]
+
+    def temporary(self, row: int) -> bytes:
+        """Return the temporary name of a row."""
+        return self._temporaries[row * TEMPORARY_BYTES : (row + 1) * TEMPORARY_BYTES - 1]
+
+    def place(self, passed_over: Set[int] = frozenset()) -> list[int]:
+        """Rename each file but `passed_over` to its name; return the rows that still have their temporary
+        name.
+
+        A file is renamed only if its name is free, or holds the entry it is to replace.
+        """
+        if _extension is None:
+            raise RuntimeError("nothing can have been staged")
+        fds = self._fds
+        if passed_over:
+            fds = array("i", [FAILED if row in passed_over else fd for row, fd in enumerate(fds)])
+        directories, expected = self._where()
+        errors = array(
+            "i", _extension.place_small(directories, self._temporaries, self._names, fds, expected)
+        )
+        failed = [row for row, error in enumerate(errors) if error] if any(errors) else []
+        self._unplaced = {*failed, *passed_over}
+        return failed
+
+    def _where(self) -> tuple[array[int], bytes | None]:
+        """Return a directory descriptor per row, and the packed identities that are to be replaced."""
+        return array("i", [self.directory.fd]) * len(self), None
+
+    def placed(self, row: int) -> None:
+        """Record that the file of a row was renamed by other means."""
+        self._unplaced.discard(row)
+
+    def drop(self, row: int) -> None:
+        """Remove and close the file of a row."""
+        fd, self._fds[row] = self._fds[row], FAILED
+        self._unplaced.discard(row)
+        if fd >= 0:
+            # It is gone already, or a later sweep removes it: the lock ends with the descriptor.
+            with suppress(OSError):
+                os.unlink(self.temporary(row), dir_fd=self.directory_of(row).fd)
+            with suppress(OSError):
+                os.close(fd)
+
+    def discard(self) -> None:
+        """Close all files, and remove those that were not placed. Never raises; may be called again."""
+        for row in list(self._unplaced):
+            self.drop(row)
+        if _extension is not None:
+            fds, self._fds = self._fds, array("i", [FAILED]) * len(self._fds)
+            _extension.close_files(fds)
+
+
+class StagedVersions(StagedFiles):
+    """Files of any directories under temporary names, each to replace another file."""
+
+    __slots__ = ("_directories", "_expected", "_versions")
+
+    def __init__(
+        self,
+        versions: NewVersions,
+        directories: Sequence[Directory],
+        names: bytes,
+        expected: bytes,
+        fds: bytes,
+        temporaries: bytes,
+    ) -> None:
+        """`directories` has one item per file. `expected` holds the packed identities to be replaced."""
+        super().__init__(b"", directories[0], names, fds, temporaries)
+        self._versions = versions
+        self._directories = directories
+        self._expected = expected
+
+    @property
+    def changed(self) -> list[int]:
+        """Rows where another entry than expected is. Nothing was written for them."""
+        return [row for row, fd in enumerate(self._fds) if fd == NOT_EXPECTED]
+
+    def path_of(self, row: int) -> bytes:
+        return self._versions.paths[row]
+
+    def directory_of(self, row: int) -> Directory:
+        return self._directories[row]
+
+    def expected(self, row: int) -> Identity | None:
+        return self._versions.expected[row]
+
+    def places(self) -> list[list[int]]:
+        found: dict[int, list[int]] = {}
+        for row in self.live:
+            found.setdefault(self._directories[row].fd, []).append(row)
+        return list(found.values())
+
+    def _where(self) -> tuple[array[int], bytes | None]:
+        return array("i", [directory.fd for directory in self._directories]), self._expected

@@ -1,0 +1,170 @@
+/*
+ * write_small.c - many small files written aside, and put in place once that is decided.
+ *
+ * The steps and their order are those of rdc/files/replace/replacement.py, metadata.py and commit_group.py, without a Python object
+ * and a change of threads for each. A file that fails is left to them: they try it again on its own, and name what is
+ * wrong.
+ */
+#define _GNU_SOURCE
+#define _FILE_OFFSET_BITS 64
+#include "bulk/small_files.h"
+
+#ifdef __linux__
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "bulk/column.h"
+#include "base/nanoseconds.h"
+
+#define CREATING (O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC)
+#define NO_REPLACE 1 /* RENAME_NOREPLACE of linux/fs.h */
+
+/* CRC-32 as zlib has it, half a byte at a time: names are short. */
+static uint32_t crc32_of(const char *text)
+{
+    static const uint32_t step[16] = {
+        0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
+        0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
+    };
+    uint32_t crc = 0xffffffff;
+    for (; *text; text++) {
+        crc ^= (uint8_t)*text;
+        crc = crc >> 4 ^ step[crc & 15];
+        crc = crc >> 4 ^ step[crc & 15];
+    }
+    return ~crc;
+}
+
+/* Locked before anything is written: a sweep takes only what nobody holds. File systems without locks have none. */
+static int lock(int fd)
+{
+    if (!flock(fd, LOCK_EX | LOCK_NB))
+        return 1;
+    return errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP || errno == EINVAL;
+}
+
+static int write_whole(int fd, const uint8_t *content, uint64_t size)
+{
+    for (uint64_t at = 0; at < size;) {
+        ssize_t put = pwrite(fd, content + at, size - at, (off_t)at);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return 0;
+        at += (uint64_t)put;
+    }
+    return 1;
+}
+
+/* chown before chmod: the kernel clears setuid and setgid bits when the owner changes, and until then the file is its
+ * owner's alone, so that its old group is let do nothing. */
+static int set_metadata(int fd, const struct stat *made, const rdc_small_files *files, const rdc_ownership *wanted,
+                        size_t row)
+{
+    const uint32_t uid = column_u32(wanted->uids, row), gid = column_u32(wanted->gids, row);
+    const mode_t mode = column_u16(wanted->modes, row);
+    const int64_t mtime = (int64_t)column_u64(files->mtimes, row);
+    struct timespec times[2] = {made->st_atim, {mtime / 1000000000, mtime % 1000000000}};
+    int chowned = 0;
+
+    if (times[1].tv_nsec < 0) {
+        times[1].tv_sec--;
+        times[1].tv_nsec += 1000000000;
+    }
+    if (wanted->owner && (made->st_uid != uid || made->st_gid != gid)) {
+        if (fchown(fd, uid, gid))
+            return 0;
+        chowned = 1;
+    }
+    if ((chowned || (made->st_mode & 07777) != mode) && fchmod(fd, mode))
+        return 0;
+    return !futimens(fd, times);
+}
+
+/* Whether the file is there that is to be replaced: what commit_group.py compares. `found` is what is there. */
+static int is_expected(int directory, const char *name, const rdc_expected *expected, size_t row, struct stat *found)
+{
+    return !fstatat(directory, name, found, AT_SYMLINK_NOFOLLOW) && S_ISREG(found->st_mode) &&
+           (uint64_t)found->st_dev == expected->devices[row] && (uint64_t)found->st_ino == expected->inodes[row] &&
+           (uint64_t)found->st_size == expected->sizes[row] &&
+           rdc_nanoseconds(found->st_mtim) == expected->mtimes[row] &&
+           rdc_nanoseconds(found->st_ctim) == expected->ctimes[row];
+}
+
+/* As temporary_name of rdc/files/base/temporary_names.py; a test compares. A name that is taken fails, and is left to Python. */
+static void name_aside(char temporary[RDC_TEMPORARY_SIZE], const char *target, uint32_t random)
+{
+    snprintf(temporary, RDC_TEMPORARY_SIZE, ".rdc-%08x%04x", (unsigned)crc32_of(target), (unsigned)(random & 0xffff));
+    snprintf(temporary + 17, RDC_TEMPORARY_SIZE - 17, "%04x.tmp", (unsigned)(crc32_of(temporary) & 0xffff));
+}
+
+static int stage(int directory, const rdc_small_files *files, const rdc_ownership *ownership, size_t row,
+                 const uint8_t *content, const char *temporary)
+{
+    struct stat made;
+    int fd = openat(directory, temporary, CREATING, 0600);
+
+    if (fd < 0)
+        return -1;
+    /* A sweep that was faster has left the file without a name. */
+    if (lock(fd) && !fstat(fd, &made) && made.st_nlink && write_whole(fd, content, column_u64(files->sizes, row)) &&
+        set_metadata(fd, &made, files, ownership, row))
+        return fd;
+    unlinkat(directory, temporary, 0);
+    close(fd);
+    return -1;
+}
+
+void rdc_stage_small(const int32_t *directories, const rdc_small_files *files, const rdc_ownership *ownership,
+                     const rdc_expected *expected, const uint8_t *content, const uint8_t *random, int32_t *fds,
+                     char (*temporaries)[RDC_TEMPORARY_SIZE])
+{
+    const char *name = files->names;
+
+    for (size_t i = 0; i < files->count; i++, name += strlen(name) + 1) {
+        struct stat found;
+
+        name_aside(temporaries[i], name, column_u32(random, i));
+        if (expected && !is_expected(directories[i], name, expected, i, &found))
+            fds[i] = RDC_NOT_EXPECTED;
+        else
+            fds[i] = stage(directories[i], files, ownership, i, content, temporaries[i]);
+        content += column_u64(files->sizes, i);
+    }
+}
+
+/* An errno, or 0. What is another file by now, or has further names, is left to commit_group.py, which knows what to do. */
+static int place_over(int directory, const char *temporary, const char *name, const rdc_expected *expected, size_t row)
+{
+    struct stat found;
+
+    if (!is_expected(directory, name, expected, row, &found))
+        return ESTALE;
+    if (found.st_nlink > 1)
+        return EMLINK;
+    return renameat(directory, temporary, directory, name) ? errno : 0;
+}
+
+void rdc_place_small(const int32_t *directories, size_t count, const char *temporaries, const char *names,
+                     const int32_t *fds, const rdc_expected *expected, int32_t *errors)
+{
+    for (size_t i = 0; i < count; i++, names += strlen(names) + 1, temporaries += RDC_TEMPORARY_SIZE) {
+        errors[i] = 0;
+        if (fds[i] < 0)
+            continue;
+        if (expected)
+            errors[i] = place_over(directories[i], temporaries, names, expected, i);
+        /* Not every C library has renameat2. */
+        else if (syscall(SYS_renameat2, directories[i], temporaries, directories[i], names, NO_REPLACE))
+            errors[i] = errno;
+    }
+}
+
+#endif

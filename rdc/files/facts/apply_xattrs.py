@@ -1,0 +1,120 @@
+"""Finds out which extended attributes a file system keeps, and sets those of an entry of any kind without
+opening its content."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import contextmanager
+
+from rdc.files.base.entry_path import path_of_entry
+from rdc.files.base.metadata import kind_of
+from rdc.files.base.os_errors import changed
+from rdc.files.facts.directory_xattrs import read_attributes_at
+from rdc.model.attributes import ACCESS_ACL, DEFAULT_ACL, AttributeKinds, Attributes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rdc.files.root.root import Root
+    from rdc.model.entries import Kind
+
+__all__ = ["attribute_kinds_of", "write_entry_attributes"]
+
+_PROBES = ((AttributeKinds.USER, "user.rdc"), (AttributeKinds.ACL, "system.posix_acl_access"))
+_PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_ACLS = (ACCESS_ACL, DEFAULT_ACL)
+
+
+def attribute_kinds_of(root: Root) -> AttributeKinds:
+    """Return the kinds that the file system of `root` itself keeps and this process may set."""
+    if not hasattr(os, "listxattr"):  # macOS
+        return AttributeKinds.NONE
+    found = AttributeKinds.NONE
+    for kind, name in _PROBES:
+        try:
+            os.getxattr(path_of_entry(root.fileno(), b"."), name)
+        except OSError as error:
+            if error.errno == errno.ENODATA:
+                found |= kind
+        else:
+            found |= kind
+    if AttributeKinds.USER in found and os.geteuid() == 0:
+        found |= AttributeKinds.ROOT
+    return found
+
+
+def write_entry_attributes(
+    root: Root,
+    path: bytes,
+    kind: Kind,
+    wanted: Attributes,
+    kinds: AttributeKinds,
+    mode: int,
+    *,
+    is_meant: Callable[[os.stat_result], bool] = lambda _: True,
+) -> None:
+    """Give an entry exactly the attributes `wanted` of these kinds, removing others of the same kinds.
+
+    If an access ACL is removed, `mode` is set again, because the group bits were the ACL's mask. `is_meant`
+    checks the stat of the open entry. A symlink's attributes are set by name, since no descriptor can set
+    them.
+
+    Raises FileError. Raises FileChangedError if the entry has another kind or is not the intended one.
+    """
+
+    def write(name: bytes, directory: int) -> None:
+        fd = os.open(name, _PATH, dir_fd=directory)
+        try:
+            now = os.fstat(fd)
+            if kind_of(now.st_mode) is not kind:
+                raise changed(path, root.shown(path), kind.name.lower(), kind_of(now.st_mode).name.lower())
+            if not is_meant(now):
+                raise changed(path, root.shown(path), "the one that was compared", "another")
+            # For a symlink, the path below /proc would lead to its target.
+            follow = not stat.S_ISLNK(now.st_mode)
+            path_below_proc = b"/proc/self/fd/%d" % fd if follow else path_of_entry(directory, name)
+            present = read_attributes_at(path_below_proc, kinds, follow=follow)
+            if dict(present) != dict(wanted):
+                root.check_made(path, now, "set its extended attributes")
+            unlisted = ACCESS_ACL in dict(present) and ACCESS_ACL not in dict(wanted)
+            if unlisted:
+                # Once the ACL is gone, its mask becomes the rights of the group, and users it named get those
+                # of others.
+                os.chmod(path_below_proc, stat.S_IMODE(now.st_mode) & ~_OTHERS)
+            with _writable(path_below_proc, now):
+                _write(path_below_proc, present, wanted, follow=follow)
+            if unlisted:
+                os.chmod(path_below_proc, mode)
+        finally:
+            os.close(fd)
+
+    root.perform(path, "set its extended attributes", write)
+
+
+def _write(path_below_proc: bytes, present: Attributes, wanted: Attributes, *, follow: bool) -> None:
+    before, after = dict(present), dict(wanted)
+    for name in before.keys() - after.keys():
+        os.removexattr(path_below_proc, name, follow_symlinks=follow)
+    # ACLs last: they can remove the write permission that the other attributes need.
+    for name, value in sorted(wanted, key=lambda pair: pair[0] in _ACLS):
+        if before.get(name) != value:
+            os.setxattr(path_below_proc, name, value, follow_symlinks=follow)
+
+
+@contextmanager
+def _writable(path_below_proc: bytes, now: os.stat_result) -> Iterator[None]:
+    """Lend the owner write permission, which a user other than root needs to set user attributes of a
+    file."""
+    lent = os.geteuid() != 0 and not now.st_mode & stat.S_IWUSR and not stat.S_ISLNK(now.st_mode)
+    if lent:
+        os.chmod(path_below_proc, stat.S_IMODE(os.stat(path_below_proc).st_mode) | stat.S_IWUSR)
+    try:
+        yield
+    finally:
+        if lent:
+            # Only this bit is taken back, because an ACL may have changed the mode meanwhile.
+            os.chmod(path_below_proc, stat.S_IMODE(os.stat(path_below_proc).st_mode) & ~stat.S_IWUSR)

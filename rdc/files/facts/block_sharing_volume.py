@@ -1,0 +1,53 @@
+"""Which files can share blocks with each other, and in what units."""
+
+from __future__ import annotations
+
+import os
+from fcntl import ioctl
+
+from rdc.records import dataclass
+
+__all__ = ["Volume", "volume_of"]
+
+_BTRFS_IOC_FS_INFO = 0x8400941F
+_FS_INFO_BYTES = 1024
+_FSID = slice(16, 32)
+
+_BLOCK_MIN, _BLOCK_MAX = 512, 1 << 20
+"""Bytes. The smallest unit a device writes, and more than the block size of any file system."""
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    id: bytes
+    """Equal for files that can share blocks. All subvolumes of a btrfs have one id but different device
+    numbers."""
+    block_size: int
+    """Bytes. Offsets of shared ranges are multiples of it."""
+    whole_extents: bool
+    """Whether space is freed only by whole extents, not by blocks."""
+
+    def rounded(self, length: int) -> int:
+        """Return `length` rounded up to whole blocks."""
+        return -(-length // self.block_size) * self.block_size
+
+
+def volume_of(fd: int) -> Volume:
+    """Return the volume of an open file. Raises OSError."""
+    block = os.fstatvfs(fd).f_bsize
+    if block & (block - 1) or not _BLOCK_MIN <= block <= _BLOCK_MAX:
+        block = _BLOCK_MAX
+    fsid = _btrfs_id(fd)
+    if fsid is not None:
+        return Volume(b"btrfs " + fsid, block, True)
+    return Volume(b"device %d" % os.fstat(fd).st_dev, block, False)
+
+
+def _btrfs_id(fd: int) -> bytes | None:
+    """Return the UUID of a btrfs file system, or None for any other. The ioctl needs no privileges."""
+    answer = bytearray(_FS_INFO_BYTES)
+    try:
+        ioctl(fd, _BTRFS_IOC_FS_INFO, answer, True)
+    except OSError:
+        return None
+    return bytes(answer[_FSID])

@@ -1,0 +1,155 @@
+"""Reads extended attributes of a directory's entries, of any kind, without opening their content.
+
+The C part takes the directory's descriptor and names, a directory at a time. Linux before 6.13 lacks a call
+for that. There a path below /proc/self/fd is used, whose last component is not followed if it is a link.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from functools import lru_cache, partial
+
+from rdc.files.base.entry_path import path_of_entry
+from rdc.files.base.relative_path import check_path
+from rdc.model.entries import strings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import ModuleType
+
+    from rdc.files.base.directory_descriptors import Directory
+    from rdc.files.root.root import Root
+    from rdc.model.attributes import AttributeKinds, Attributes
+
+__all__ = ["read_attributes_at", "read_directory_attributes", "read_entry_attributes"]
+
+_NONE_HERE = {errno.EOPNOTSUPP, errno.ENOSYS}
+
+
+def _built() -> ModuleType | None:
+    try:
+        from rdc.files.facts import _xattrs
+    except ImportError:  # a checkout without a compiler works, several times slower
+        return None
+    return _xattrs if hasattr(_xattrs, "list_xattrs") else None
+
+
+_extension = _built()
+_by_name = _extension is not None and _extension.go_by_name()
+
+
+def read_directory_attributes(
+    root: Root, path: bytes, names: bytes, kinds: AttributeKinds
+) -> Iterator[tuple[int, bytes, Attributes | OSError]]:
+    """Yield (row, name, attributes or OSError) for each entry of the directory at `path` that has attributes
+    of these kinds.
+
+    `names` are the entries' names, each followed by NUL. An OSError says why an entry's attributes cannot be
+    read. Vanished entries are left out.
+
+    Raises FileChangedError if the directory is gone or was replaced, FileError if it cannot be opened.
+    """
+    entries: list[bytes] = []
+    directory: Directory | None = None
+    for row, listed in _listed(root, path, names):
+        attributes = _chosen(listed, kinds) if isinstance(listed, bytes) else ()
+        if isinstance(listed, bytes) and not attributes:
+            continue
+        entries = entries or strings(names)
+        found: Attributes | OSError
+        try:
+            if isinstance(listed, int):
+                raise OSError(listed, os.strerror(listed))
+            directory = directory or root.directory(path, reading=True)
+            found = _values_of(directory.fd, entries[row], attributes)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            found = error
+        if found:
+            yield row, entries[row], found
+
+
+def read_entry_attributes(directory: int, name: bytes, kinds: AttributeKinds) -> Attributes:
+    """Return the attributes of these kinds of the entry `name` in an open directory; b"." is the directory
+    itself. Raises OSError."""
+    if _extension is None:
+        rows = _list_by_path(directory, [name])
+    else:
+        _, _, rows = _extension.list_xattrs(directory, b"", name + b"\0", 0, 0, _by_name)
+    for _, listed in rows:
+        if isinstance(listed, int):
+            raise OSError(listed, os.strerror(listed))
+        return _values_of(directory, name, _chosen(listed, kinds))
+    return ()
+
+
+def read_attributes_at(place: bytes, kinds: AttributeKinds, *, follow: bool) -> Attributes:
+    """Return the attributes of these kinds at a path such as `path_of_entry` gives. Raises OSError."""
+    listed = _list_at(place, follow=follow)
+    return _values(_chosen(listed, kinds), partial(os.getxattr, place, follow_symlinks=follow))
+
+
+def _listed(root: Root, path: bytes, names: bytes) -> Iterator[tuple[int, bytes | int]]:
+    if _extension is None:
+        yield from _list_by_path(root.directory(path, reading=True).fd, strings(names))
+        return
+    row = offset = 0
+    while offset < len(names):
+        try:
+            # One call opens and lists; most directories need no other.
+            row, offset, rows = _extension.list_xattrs(root.fileno(), path, names, row, offset, _by_name)
+        except OSError as error:
+            check_path(path)
+            raise root.failure(error, path, "open the directory", reading=True) from error
+        yield from rows
+
+
+def _list_by_path(directory: int, names: list[bytes]) -> list[tuple[int, bytes | int]]:
+    """Return what `_xattrs.list_xattrs` returns for a whole directory."""
+    rows: list[tuple[int, bytes | int]] = []
+    for row, name in enumerate(names):
+        try:
+            listed = _list_at(path_of_entry(directory, name), follow=False)
+        except OSError as error:
+            rows.append((row, error.errno or errno.EIO))
+        else:
+            if listed:
+                rows.append((row, listed))
+    return rows
+
+
+def _list_at(place: bytes, *, follow: bool) -> bytes:
+    """Return the attribute names, each followed by NUL. Raises OSError."""
+    try:
+        found = os.listxattr(place, follow_symlinks=follow)
+    except OSError as error:
+        if error.errno in _NONE_HERE:
+            return b""
+        raise
+    return b"".join([os.fsencode(text) + b"\0" for text in found])
+
+
+# Cached, because most entries have the same attribute names, often only a security label.
+@lru_cache(maxsize=64)
+def _chosen(listed: bytes, kinds: AttributeKinds) -> tuple[bytes, ...]:
+    return tuple(sorted(attribute for attribute in strings(listed) if kinds.has(attribute)))
+
+
+def _values_of(directory: int, name: bytes, attributes: tuple[bytes, ...]) -> Attributes:
+    if _extension is not None and _by_name:
+        return _values(attributes, partial(_extension.get_xattr, directory, name))
+    return _values(attributes, partial(os.getxattr, path_of_entry(directory, name), follow_symlinks=False))
+
+
+def _values(attributes: tuple[bytes, ...], value: Callable[[bytes], bytes]) -> Attributes:
+    found = []
+    for attribute in attributes:
+        try:
+            found.append((attribute, value(attribute)))
+        except OSError as error:
+            if error.errno != errno.ENODATA:  # removed since it was listed
+                raise
+    return tuple(found)

@@ -1,0 +1,163 @@
+"""LeasedFile: an open file under a read lease, with the metadata and attributes that a hard link would
+change."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from types import TracebackType
+
+from rdc.errors import printable
+from rdc.files.base.lease import is_intact, take_lease
+from rdc.files.base.os_errors import changed
+from rdc.files.facts.open_file_xattrs import read_attributes
+from rdc.files.root.source_file import SPAN_BYTES, identity_of
+from rdc.model.entries import Metadata
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.files.root.root import Root
+    from rdc.files.root.source_file import SourceFile
+    from rdc.model.attributes import Attributes
+    from rdc.model.entries import Identity
+
+__all__ = ["LeasedFile", "difference", "same_bytes"]
+
+SECTOR_BYTES = 512
+"""The unit of st_blocks, whatever the file system's block size is."""
+
+_NO_LEASE = (
+    "that the kernel cannot say whether it is open for writing",
+    "hard links to it are not safe to make here; without --hardlink, blocks are shared where possible",
+)
+_CANNOT_HOLD = {
+    errno.EAGAIN: ("that it is open for writing", "run again once nothing writes to it"),
+    errno.EACCES: ("a file of somebody else", "run as its owner or as root"),
+    errno.EINVAL: _NO_LEASE,
+    errno.ENOLCK: _NO_LEASE,
+    errno.EOPNOTSUPP: _NO_LEASE,
+    errno.ENOSYS: _NO_LEASE,
+}
+
+
+class LeasedFile:
+    """A regular file that nobody can write to unnoticed. A context manager.
+
+    The lease (rdc.files.base.lease) guarantees that no writer exists when it is taken; afterwards `check`
+    reports a waiting one. Until then, content and size cannot change, but mode, owner, times and names can.
+    All facts are read after the lease, since a process may write between the opening and the lease.
+    """
+
+    def __init__(self, root: Root, path: bytes) -> None:
+        """Raises FileChangedError if no regular file is at `path`, and FileError if it cannot be leased."""
+        self.root = root
+        self.path = path
+        self._source: SourceFile = root.open_read(path)
+        try:
+            take_lease(self._source.fileno())
+            # Read after the lease, because a writer may have changed size and times since the opening.
+            # From here on nobody can change them unnoticed.
+            self._found = now = os.fstat(self._source.fileno())
+            self.identity: Identity = identity_of(now)
+            """A hard link changes all its times but the mtime."""
+            self.metadata = Metadata(stat.S_IMODE(now.st_mode), now.st_mtime_ns, now.st_uid, now.st_gid)
+            self.attributes: Attributes = read_attributes(self._source.fileno())
+        except OSError as error:
+            self.close()
+            if error.errno not in _CANNOT_HOLD:
+                raise root.failure(error, path, "hold it still", reading=True) from error
+            found, advice = _CANNOT_HOLD[error.errno]
+            raise root.refused(
+                path, "hold it still", expected="a file at rest", found=found, advice=advice
+            ) from error
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def links(self) -> int:
+        return self._found.st_nlink
+
+    @property
+    def allocated(self) -> int:
+        """Bytes on disk, including those shared with other files."""
+        return self._found.st_blocks * SECTOR_BYTES
+
+    def fileno(self) -> int:
+        return self._source.fileno()
+
+    def pread(self, offset: int, length: int) -> bytes:
+        return self._source.pread(offset, length)
+
+    def is_intact(self) -> bool:
+        """Return whether nobody has asked to write since the lease was taken. Raises OSError."""
+        return is_intact(self._source.fileno())
+
+    def check(self) -> None:
+        """Raise FileChangedError if a writer is waiting."""
+        if not self.is_intact():
+            raise changed(self.path, self.root.shown(self.path), "a file at rest", "that it is written to")
+
+    def is_at(self, name: bytes, directory: int) -> bool:
+        """Return whether a name in an open directory is one of this file's. Raises OSError."""
+        try:
+            found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(found, self._found)
+
+    def describe_change(self) -> str | None:
+        """Return what has changed since the lease or is about to change, or None. Raises OSError."""
+        return "that it is written to" if not self.is_intact() else self.describe_rewrite()
+
+    def describe_rewrite(self) -> str | None:
+        """Return what has already changed, or None. Names, and the ctime they change, do not count. Raises
+        OSError."""
+        now = os.fstat(self._source.fileno())
+        then = self._found
+        kept = ("st_size", "st_mtime_ns", "st_mode", "st_uid", "st_gid")
+        if any(getattr(now, name) != getattr(then, name) for name in kept):
+            return "another size, time, mode or owner"
+        if read_attributes(self._source.fileno()) != self.attributes:
+            return "other extended attributes"
+        return None
+
+    def close(self) -> None:
+        """Release the lease, so that waiting writers continue."""
+        self._source.close()
+
+    def __enter__(self) -> LeasedFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def difference(one: LeasedFile, other: LeasedFile) -> str | None:
+    """Return what a link from one to the other would lose besides content, or None."""
+    if one.metadata != other.metadata:
+        for what in ("mode", "uid", "gid", "mtime_ns"):
+            if getattr(one.metadata, what) != getattr(other.metadata, what):
+                return {"uid": "owner", "gid": "group", "mtime_ns": "mtime"}.get(what, what)
+    if one.attributes != other.attributes:
+        names = sorted({name for name, _ in set(one.attributes) ^ set(other.attributes)})
+        return f"extended attribute {printable(names[0])}"
+    return None
+
+
+def same_bytes(one: LeasedFile, other: LeasedFile) -> bool:
+    """Return whether both contents are equal. Raises FileChangedError as soon as a writer waits for
+    either."""
+    size = one.identity.size
+    if size != other.identity.size:
+        return False
+    for offset in range(0, size, SPAN_BYTES):
+        length = min(SPAN_BYTES, size - offset)
+        if one.pread(offset, length) != other.pread(offset, length):
+            return False
+        one.check()
+        other.check()
+    return True

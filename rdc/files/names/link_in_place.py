@@ -1,0 +1,102 @@
+"""link_file: gives a file another name in its tree, in one step, in place of the file or link there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from enum import Enum
+
+from rdc.files.base.append_only import rename_to_free_name
+from rdc.files.base.replace_kind import file_over_directory
+from rdc.files.base.temporary_names import make_aside
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.files.root.root import Root
+    from rdc.model.entries import Identity
+
+__all__ = ["Linked", "link_file"]
+
+ATTEMPTS = 16
+"""How often the link is made. A sweep can remove the temporary name before the rename, and no lock prevents
+that, since a lock would belong to the file under all its names. That happening 16 times is a fault."""
+
+# Errors of links across file systems, at the maximum of links, to files of other users, and where the file
+# system has no hard links.
+_CANNOT = {errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
+
+
+class Linked(Enum):
+    """Outcomes of `link_file`."""
+
+    DONE = "done"
+    CHANGED = "changed"
+    """The old name is no longer the expected file. Nothing was done."""
+    IMPOSSIBLE = "impossible"
+    """The file system or the rights do not allow it. Nothing was done; the caller may write a separate file.
+    """
+
+
+def link_file(root: Root, old: bytes, new: bytes, expected: Identity) -> Linked:
+    """Make `new` a name of the regular file at `old`, if that file is the one `expected` identifies.
+
+    At any moment `new` names its former entry or this file. An empty directory there is replaced; another
+    directory is a FileError. A kill in between leaves a temporary name, which holds no content of its own.
+
+    Raises FileError, also if `root` is append-only and `new` is taken. Raises OutOfSpaceError, and RdcError
+    (exit code 11) if the write quota is used up.
+    """
+    root.spend(new, 0, entries=1)
+    there, old_name = root.locate(old)
+    here, new_name = root.locate(new, fresh=True)
+
+    def link(name: bytes) -> None:
+        os.link(old_name, name, src_dir_fd=there.fd, dst_dir_fd=here.fd, follow_symlinks=False)
+
+    try:
+        if root.append_only and _is_taken(new_name, here.fd):
+            # Checked first, because a temporary name would already change the ctime of the old file.
+            raise root.append_only_refusal(new, "make it a hard link")
+        for attempt in range(ATTEMPTS):
+            temporary = make_aside(new_name, link)
+            try:
+                found = os.stat(temporary, dir_fd=here.fd, follow_symlinks=False)
+                same = (found.st_dev, found.st_ino) == (expected.device, expected.inode)
+                if not (same and stat.S_ISREG(found.st_mode)):
+                    return Linked.CHANGED
+                if root.append_only:
+                    rename_to_free_name(temporary, new_name, here.fd)
+                else:
+                    _rename(temporary, new_name, here.fd)
+                return Linked.DONE
+            except FileNotFoundError:
+                if attempt == ATTEMPTS - 1:
+                    raise
+            finally:
+                # The temporary name is still there after a failure. It is also there if both were names of
+                # one file already, because rename(2) then does nothing.
+                with suppress(OSError):
+                    os.unlink(temporary, dir_fd=here.fd)
+    except OSError as error:
+        if error.errno in _CANNOT:
+            return Linked.IMPOSSIBLE
+        if root.append_only and error.errno == errno.EEXIST:
+            raise root.append_only_refusal(new, "make it a hard link") from error
+        raise root.failure(error, new, "make it a hard link") from error
+    return Linked.CHANGED
+
+
+def _is_taken(name: bytes, directory: int) -> bool:
+    with suppress(FileNotFoundError):
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+        return True
+    return False
+
+
+def _rename(temporary: bytes, name: bytes, directory: int) -> None:
+    try:
+        os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except IsADirectoryError:
+        file_over_directory(temporary, name, directory)

@@ -1,0 +1,4 @@
+"""Atomic replacement: a new version is written aside, verified and renamed over the old one.
+
+rdc.session.landing and rdc.instances put files in place with it.
+"""

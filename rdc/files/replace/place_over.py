@@ -1,0 +1,128 @@
+"""PlaceOver: renames a finished temporary over its target in one step, if the target is the expected
+entry."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from enum import Enum
+
+from rdc.files.base.metadata import kind_of
+from rdc.files.base.syscalls import rename_no_replace
+from rdc.files.root.source_file import identity_of
+from rdc.model.entries import Identity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Final
+
+    from rdc.errors import FileError
+    from rdc.files.base.directory_descriptors import Directory
+    from rdc.files.replace.own_ctime_changes import OwnCtimeChanges
+    from rdc.files.root.root import Root
+
+__all__ = ["ANYTHING", "Anything", "PlaceOver"]
+
+
+class Anything(Enum):
+    """Type of ANYTHING, for annotations."""
+
+    ANYTHING = "anything"
+
+
+ANYTHING: Final = Anything.ANYTHING
+"""As `expected`: replace any file or link, or nothing. A directory still stays."""
+
+
+class PlaceOver:
+    """Places files of one tree. If a file loses one of several names, its ctime changes. The file is still
+    recognised under its other names."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._own_changes: OwnCtimeChanges | None = None
+        """Created when the first file with several names is replaced."""
+
+    @property
+    def own_changes(self) -> OwnCtimeChanges:
+        if self._own_changes is None:
+            from rdc.files.replace.own_ctime_changes import OwnCtimeChanges
+
+            self._own_changes = OwnCtimeChanges()
+        return self._own_changes
+
+    def explains(self, is_meant: Callable[[Identity], bool], found: Identity) -> bool:
+        """Return whether this run's own changes made the intended file `found`; see
+        OwnCtimeChanges.explains."""
+        return self._own_changes is not None and self._own_changes.explains(is_meant, found)
+
+    def check_directory(self, path: bytes, parent: bytes, directory: Directory) -> None:
+        """Raise FileError unless `parent` still leads to the directory that holds the temporary.
+
+        Another process may have moved that directory while the temporary was written. `path` is for the
+        message.
+        """
+        if not self._root.directory(parent, fresh=True).same(directory):
+            raise self._unexpected(path, "the directory it had", "another one at that path")
+
+    def place(self, path: bytes, directory: int, old: bytes, expected: Identity | Anything | None) -> None:
+        """Rename `old` to `path`, whose directory is open.
+
+        `expected` is as in CommitGroup.add. Raises FileError if another entry is there, OSError if the rename
+        fails. An append-only root accepts only a free name.
+        """
+        name = path.rpartition(b"/")[2]
+        if self._root.append_only:
+            from rdc.files.base.append_only import rename_to_free_name
+
+            try:
+                rename_to_free_name(old, name, directory)
+            except FileExistsError as error:
+                raise self._root.append_only_refusal(path, "replace it") from error
+            return
+        if expected is None:
+            try:
+                rename_no_replace(old, name, directory)
+                return
+            except OSError as error:
+                # EINVAL: the file system cannot promise to replace nothing; some network ones cannot.
+                if error.errno not in {errno.EEXIST, errno.ENOSYS, errno.EINVAL}:
+                    raise
+        found = _stat(name, directory)
+        if found is not None and stat.S_ISDIR(found.st_mode) and not isinstance(expected, Identity):
+            raise self._unexpected(path, "no directory", "a directory")
+        if expected is None and found is not None:
+            raise self._unexpected(path, "nothing there", f"a {kind_of(found.st_mode).name.lower()}")
+        if isinstance(expected, Identity):
+            if found is None:
+                raise self._unexpected(path, "the file that was there", "nothing")
+            now = identity_of(found)
+            if now != expected and not self.explains(lambda state: state == expected, now):
+                raise self._unexpected(path, "the file that was there", "that it was changed or replaced")
+            if stat.S_ISDIR(found.st_mode):
+                from rdc.files.base.replace_kind import file_over_directory
+
+                file_over_directory(old, name, directory)
+                return
+        if found is not None and found.st_nlink > 1:
+            self.own_changes.replace(old, name, directory)
+            return
+        os.rename(old, name, src_dir_fd=directory, dst_dir_fd=directory)
+
+    def _unexpected(self, path: bytes, expected: str, found: str) -> FileError:
+        return self._root.refused(
+            path,
+            "replace it",
+            expected=expected,
+            found=found,
+            advice="what is there was kept; run again once nothing else changes it",
+        )
+
+
+def _stat(name: bytes, directory: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return None

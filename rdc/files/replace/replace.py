@@ -1,0 +1,33 @@
+"""Atomic replacement: files are rebuilt aside, committed in groups, and swept if a writer died.
+
+These steps keep every path wholly old or wholly new, whatever kills the process or cuts the power:
+
+1. A Replacement writes a temporary in the directory of its target. The target is not touched.
+2. A CommitGroup syncs content and metadata first and renames afterwards. When the new name reaches the disk,
+   its content is there. Every journal makes the rename itself atomic.
+3. The group syncs the directory before it reports a file as committed.
+4. A failure before the rename leaves the old file and removes the temporary. A kill leaves the temporary,
+   which `Root.list` hides. The next run may read it as a base, and `sweep_temporaries` removes it once its
+   lock is free. Both accept only rdc's own temporaries (rdc.files.base.own_temporary).
+
+Small new files take the same steps in C, many at a time (rdc.files.bulk.small_files). With fsync=False, steps
+2 and 3 lose their order on disk: a kill still leaves each path whole, a power cut may not.
+"""
+
+from __future__ import annotations
+
+from rdc.files.base.temporary_names import RESERVED_PATTERN, is_temporary
+from rdc.files.replace.commit_group import CommitGroup
+from rdc.files.replace.place_over import ANYTHING, Anything
+from rdc.files.replace.replacement import Replacement
+from rdc.files.replace.sweep_temporaries import sweep_temporaries
+
+__all__ = [
+    "ANYTHING",
+    "Anything",
+    "CommitGroup",
+    "Replacement",
+    "RESERVED_PATTERN",
+    "is_temporary",
+    "sweep_temporaries",
+]

@@ -1,0 +1,389 @@
+"""Replacement: the new content of one file, written to a locked temporary beside the file it will replace."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from contextlib import suppress
+from types import TracebackType
+
+from rdc.errors import RdcError
+from rdc.files.base.metadata import set_on_descriptor
+from rdc.files.base.syscalls import fallocate_keep_size
+from rdc.files.base.temporary_names import make_aside
+from rdc.files.root.source_file import identity_of
+from rdc.limits import RESERVED_AHEAD_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+    from rdc.files.base.directory_descriptors import Directory
+    from rdc.files.root.root import Root
+    from rdc.model.entries import Identity, Metadata
+
+__all__ = ["Replacement"]
+
+PREALLOCATE_BYTES = 1 << 20
+"""Files from this size on are checked for free space before the transfer, so that a full disk shows early.
+Smaller files would pay a system call each to save a few blocks. The first reservation has this size as well.
+"""
+
+COPY_BYTES = 64 << 20
+"""Bytes per copy_file_range call. Signals are handled between calls; the cost of the calls is negligible."""
+
+READ_BYTES = 1 << 20
+"""Bytes per read when copy_file_range does not work and the copy is made with pread and pwrite."""
+
+KEEP_BYTES = 64 << 10
+"""Partial files of at least this size are kept for the next run. Below it, sending the content again costs
+less than its signature."""
+
+NAME_ATTEMPTS = 16
+"""How often a temporary is made. A sweep can remove one between its creation and its lock. That happening 16
+times in a row is a fault."""
+
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+# Errors of copy_file_range after which the copy uses pread and pwrite: different file systems, old kernels,
+# seccomp filters, swap files, files opened for appending.
+_COPY_BY_HAND = {
+    errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM, errno.ETXTBSY, errno.EBADF,
+}  # fmt: skip
+_CANNOT_LOCK = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
+
+
+class Replacement:
+    """The future content of `path`, under a temporary name until a CommitGroup takes it over.
+
+    The writer holds an exclusive flock on it, which keeps sweeps away. After any failure the temporary is
+    removed and the error raised. A `with` block removes it unless it was handed to a group. One thread at a
+    time may use it.
+    """
+
+    __slots__ = (
+        "_by_hand",
+        "_created",
+        "_expected",
+        "_fd",
+        "_name",
+        "_owned",
+        "_reserved",
+        "directory",
+        "path",
+        "root",
+        "size",
+    )
+
+    def __init__(self, root: Root, path: bytes, *, expected_size: int | None = None) -> None:
+        """Create the temporary beside `path`.
+
+        `expected_size` is the most bytes that will be written; a write beyond it is a FileError. None sets no
+        bound.
+
+        Raises FileError. Raises OutOfSpaceError if `expected_size` bytes do not fit on the disk, and RdcError
+        (exit code 11) if the write quota of `root` does not cover them.
+        """
+        self.root = root
+        self.path = path
+        self.size = 0
+        """Bytes written so far."""
+        self._fd = -1
+        self._name: bytes | None = None
+        self._owned = True
+        self._by_hand = False
+        self._reserved = 0
+        """Bytes that the file system has reserved. 0 if it cannot reserve or no reservation was needed."""
+        self._expected = expected_size
+        self._spend(0 if root.may_spend(expected_size or 0) else expected_size or 0, entries=1)
+        directory, target = root.locate(path)
+        try:
+            try:
+                self._create(directory, target)
+            except FileNotFoundError:
+                # The cached descriptor belongs to a directory that was removed, and perhaps made again.
+                self.abandon()
+                directory, target = root.locate(path, fresh=True)
+                self._create(directory, target)
+            # Reserved blocks are allocated, so a sparse file must not reserve any.
+            if expected_size is not None and expected_size > PREALLOCATE_BYTES and not root.sparse:
+                self._reserve_first(expected_size)
+        except OSError as error:
+            self.abandon()
+            raise root.failure(error, path, "make a temporary file beside it") from error
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def write(self, buffer: ReadableBuffer) -> None:
+        """Append all of `buffer`, any contiguous buffer of bytes. Raises RdcError."""
+        length = memoryview(buffer).nbytes
+        self._admit(length)
+        if self._reserved and self.size + length > self._reserved:
+            self._reserve_ahead(self.size + length)
+        if self.root.sparse:
+            self._write_sparsely(buffer)
+        else:
+            self.size += self._write_at(self.size, buffer)
+
+    def rewrite(self, offset: int, buffer: ReadableBuffer) -> None:
+        """Overwrite bytes already written at `offset`. Raises RdcError."""
+        self._write_at(offset, buffer)
+
+    def _write_sparsely(self, buffer: ReadableBuffer) -> None:
+        """Do what `write` does, but leave blocks of zeros as holes. The file still gets its full size, so it
+        can be read back."""
+        from rdc.files.replace.sparse import data_spans
+
+        view = memoryview(buffer).cast("B")
+        written = 0
+        for start, stop in data_spans(view, self.size):
+            self._write_at(self.size + start, view[start:stop])
+            written = stop
+        self.size += len(view)
+        if written < len(view):
+            try:
+                os.ftruncate(self._fd, self.size)
+            except OSError as error:
+                self.abandon()
+                raise self.root.failure(error, self.path, "write it") from error
+
+    def _write_at(self, offset: int, buffer: ReadableBuffer) -> int:
+        view = memoryview(buffer)
+        total = left = view.nbytes
+        try:
+            while True:
+                written = os.pwrite(self._fd, view, offset)
+                offset += written
+                left -= written
+                if not left:
+                    return total
+                view = view.cast("B")[written:]
+        except OSError as error:
+            self.abandon()
+            raise self.root.failure(error, self.path, "write it") from error
+
+    def copy_from(self, source: int, offset: int, length: int) -> int:
+        """Append `length` bytes at `offset` of the file open at `source`, copied or shared by the kernel.
+
+        Returns the number of bytes appended, which is less than `length` only if the source ends earlier. The
+        bytes do not pass through this process: to hash what was written, read it back with pread.
+        """
+        if self.root.sparse:
+            return self._copy_sparsely(source, offset, length)
+        done = 0
+        self._admit(length)
+        try:
+            while done < length:
+                count = self._copy_some(source, offset + done, length - done)
+                if not count:
+                    break
+                self.size += count
+                done += count
+        except OSError as error:
+            self.abandon()
+            raise self.root.failure(error, self.path, "copy into it") from error
+        return done
+
+    def _copy_sparsely(self, source: int, offset: int, length: int) -> int:
+        """Do what `copy_from` does, with reads and writes: most file systems copy a hole as allocated
+        zeros."""
+        done = 0
+        while done < length:
+            try:
+                data = os.pread(source, min(length - done, READ_BYTES), offset + done)
+            except OSError as error:
+                self.abandon()
+                raise self.root.failure(error, self.path, "copy into it") from error
+            if not data:
+                break
+            self.write(data)
+            done += len(data)
+        return done
+
+    def pread(self, offset: int, length: int) -> bytes:
+        """Return `length` bytes that were written before, or fewer at the end. Raises RdcError."""
+        parts = []
+        try:
+            while length > 0:
+                data = os.pread(self._fd, length, offset)
+                if not data:
+                    break
+                parts.append(data)
+                offset += len(data)
+                length -= len(data)
+        except OSError as error:
+            self.abandon()
+            raise self.root.failure(error, self.path, "read it back") from error
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def seal(self, metadata: Metadata, *, owner: bool) -> None:
+        """Set the final metadata of the temporary. A CommitGroup calls this; nothing is written afterwards.
+        Raises RdcError."""
+        try:
+            if self._reserved > self.size:
+                os.ftruncate(self._fd, self.size)  # gives back what was reserved beyond the end
+            set_on_descriptor(self._fd, self._created, metadata, owner=owner)
+        except OSError as error:
+            self.abandon()
+            raise self.root.failure(error, self.path, "set the metadata of its new content") from error
+
+    def hand_over(self) -> None:
+        """Leave the decision to a group: the end of the `with` block no longer removes the temporary."""
+        self._owned = False
+
+    @property
+    def temporary(self) -> bytes:
+        """The current name in `directory`. Empty after `renamed` or `abandon`."""
+        return self._name or b""
+
+    def renamed(self) -> None:
+        """Record that the temporary was renamed into place, so that `abandon` does not remove it."""
+        self._name = None
+
+    def identity(self) -> Identity:
+        """Return the identity of the open file. Raises OSError."""
+        return identity_of(os.fstat(self._fd))
+
+    def abandon(self) -> None:
+        """Remove the temporary unless it was renamed into place, and close it. Never raises; may be called
+        again."""
+        name, self._name = self._name, None
+        fd, self._fd = self._fd, -1
+        if name is not None:
+            # It is gone already, or a later sweep removes it: the lock ends with the descriptor.
+            with suppress(OSError):
+                os.unlink(name, dir_fd=self.directory.fd)
+        if fd >= 0:
+            # The content is unwanted or already synced, so an error of close loses nothing.
+            with suppress(OSError):
+                os.close(fd)
+
+    def keep(self) -> None:
+        """Close the temporary and leave it for the next run to resume from. Files below KEEP_BYTES are
+        removed instead."""
+        if self.size >= KEEP_BYTES:
+            self._name = None
+            if self._reserved > self.size and self._fd >= 0:
+                with suppress(OSError):  # the next run cannot use a reservation beyond the end
+                    os.ftruncate(self._fd, self.size)
+        self.abandon()
+
+    def __enter__(self) -> Replacement:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._owned:
+            self.abandon()
+
+    def _create(self, directory: Directory, target: bytes) -> None:
+        """Open and lock a temporary, and check that it still has its name. No sweep can remove it afterwards.
+
+        A sweep removes a temporary only while it holds the lock. If a sweep locked it first, our lock fails.
+        If a sweep removed it before our lock, its link count is 0.
+        """
+        self.directory = directory
+
+        def create(name: bytes) -> None:
+            self._fd = os.open(name, _CREATE, 0o600, dir_fd=directory.fd)
+
+        for _ in range(NAME_ATTEMPTS):
+            self._name = make_aside(target, create)
+            if _lock(self._fd):
+                self._created = os.fstat(self._fd)
+                if self._created.st_nlink:
+                    if self.root.sheds_acls:
+                        from rdc.files.base.access_acl import shed_acl
+
+                        shed_acl(self._fd)
+                    return
+            self.abandon()
+        raise OSError(errno.EAGAIN, "")
+
+    def _spend(self, size: int, *, entries: int = 0) -> None:
+        try:
+            self.root.spend(self.path, size, entries=entries)
+        except RdcError:
+            self.abandon()
+            raise
+
+    def _admit(self, length: int) -> None:
+        """Check that `length` more bytes stay within the expected size and the write quota. Raises
+        RdcError."""
+        if self._expected is not None and self.size + length > self._expected:
+            expected, found = self._expected, self.size + length
+            self.abandon()
+            raise self.root.refused(
+                self.path,
+                "write it",
+                expected=f"{expected} bytes",
+                found=f"{found} or more",
+                advice="run again once nothing changes it at the source",
+            )
+        self._spend(length)
+
+    def _reserve_first(self, size: int) -> None:
+        """Reserve the first bytes of a file of `size` bytes. Raises OSError (ENOSPC) if the file system has
+        less than `size` free."""
+        self._reserve(min(size, PREALLOCATE_BYTES))
+        if self._reserved:
+            # Checked only after a reservation worked. Other file systems may compress, and so hold more than
+            # they have free.
+            found = os.fstatvfs(self._fd)
+            if size - self._reserved > found.f_bfree * found.f_frsize and found.f_blocks:
+                raise OSError(errno.ENOSPC, "")
+
+    def _reserve_ahead(self, needed: int) -> None:
+        """Reserve `needed` bytes and as much again, within RESERVED_AHEAD_BYTES and the expected size.
+
+        Long files thus lie in few extents, and a size that a peer merely announced takes no space.
+        """
+        ahead = needed + min(needed, RESERVED_AHEAD_BYTES)
+        if self._expected is not None:
+            ahead = min(ahead, self._expected)
+        try:
+            self._reserve(ahead)
+        except OSError as error:
+            self.abandon()
+            raise self.root.failure(error, self.path, "write it") from error
+
+    def _reserve(self, size: int) -> None:
+        try:
+            fallocate_keep_size(self._fd, size)
+        except OSError as error:
+            if error.errno not in {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EPERM}:
+                raise
+        else:
+            self._reserved = size
+
+    def _copy_some(self, source: int, offset: int, length: int) -> int:
+        if not self._by_hand:
+            try:
+                count = os.copy_file_range(
+                    source, self._fd, min(length, COPY_BYTES), offset_src=offset, offset_dst=self.size
+                )
+                if count:
+                    return count
+            except OSError as error:
+                if error.errno not in _COPY_BY_HAND:
+                    raise
+            # Zero means the end of the source, or a kernel that silently copies nothing from such a file.
+            self._by_hand = True
+        data = os.pread(source, min(length, READ_BYTES), offset)
+        return os.pwrite(self._fd, data, self.size) if data else 0
+
+
+def _lock(fd: int) -> bool:
+    """Take the lock; return False if another process holds it. File systems without locks return True: sweeps
+    cannot lock there either."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _CANNOT_LOCK:
+            raise
+    return True

@@ -1,0 +1,170 @@
+"""Sets the metadata of a file whose content was compared, if it is still that file.
+
+An mtime vouches for content. Set on a file that was written to since the comparison, it would hide that write
+from every later comparison by size and time. Set on a file with other names, it would apply to those as well.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from functools import partial
+
+from rdc.errors import FileChangedError, FileError
+from rdc.files.base.lease import take_lease
+from rdc.files.base.metadata import changes_access, set_on_found, set_on_name
+from rdc.files.replace.replacement import Replacement
+from rdc.files.root.source_file import identity_of
+from rdc.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.files.replace.place_over import PlaceOver
+    from rdc.files.root.root import Root
+    from rdc.model.entries import Identity, Metadata
+
+__all__ = ["copy_file", "set_metadata_if_unchanged"]
+
+_DOING = "set its metadata"
+
+
+def set_metadata_if_unchanged(
+    root: Root,
+    placer: PlaceOver,
+    path: bytes,
+    metadata: Metadata,
+    *,
+    owner: bool,
+    is_meant: Callable[[Identity], bool],
+) -> None:
+    """Set mode, mtime and, with `owner`, uid and gid of the regular file at `path`, if it is the intended
+    file.
+
+    `is_meant` decides that from its identity, now or before a change of this run that `placer` knows.
+    Otherwise nothing is set and FileError is raised.
+
+    Where ACLs are kept, a file whose mode or owner changes loses its ACL first, because the group bits act as
+    the ACL's mask and would admit users it names. The wanted ACL is set later.
+
+    If the mtime differs, a read lease keeps writers away between the check and the change, where the kernel
+    grants one. It grants none for files of other users, files open for writing, and file systems without
+    leases. There the two steps follow each other at once, and a write between them would get an mtime that
+    hides it.
+    """
+
+    change = _Change(root, placer, path, metadata, owner, is_meant)
+    if root.perform(path, _DOING, partial(change.set_by_name, mtime=False)):
+        return
+    try:
+        source = root.open_read(path)
+    except FileChangedError as error:
+        raise _another(root, path) from error
+    except FileError as error:
+        if not isinstance(error.__cause__, PermissionError):
+            raise
+        root.perform(path, _DOING, partial(change.set_by_name, mtime=True))
+        return
+    with source:
+        try:
+            change.set_by_descriptor(source.fileno())
+        except OSError as error:
+            raise root.failure(error, path, _DOING) from error
+
+
+class _Change(NamedTuple):
+    """The wanted metadata of one file, and which file is meant."""
+
+    root: Root
+    placer: PlaceOver
+    path: bytes
+    metadata: Metadata
+    owner: bool
+    is_meant: Callable[[Identity], bool]
+
+    def set_by_name(self, name: bytes, parent: int, *, mtime: bool) -> bool:
+        """Check the entry and set its metadata. Raises FileError, OSError.
+
+        Returns False, and sets nothing, if the mtime differs and `mtime` does not allow to set it.
+        """
+        now = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        if now.st_mtime_ns != self.metadata.mtime_ns and not mtime:
+            return False
+        self._check(now)
+        if self._loses_acl(now):
+            from rdc.files.base.access_acl import take_acl
+
+            take_acl(name, parent, now)
+            now = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        set_on_name(name, parent, now, self.metadata, owner=self.owner)
+        if now.st_nlink > 1:
+            self._note(now, os.stat(name, dir_fd=parent, follow_symlinks=False))
+        return True
+
+    def set_by_descriptor(self, fd: int) -> None:
+        """Lease the open file if possible, check it and set its metadata. Raises FileError, OSError."""
+        with suppress(OSError):
+            take_lease(fd)
+        now = os.fstat(fd)
+        self._check(now)
+        if self._loses_acl(now):
+            from rdc.files.base.access_acl import take_acl_of
+
+            take_acl_of(fd, now)
+            now = os.fstat(fd)
+        set_on_found(fd, now, self.metadata, owner=self.owner)
+        if now.st_nlink > 1:
+            self._note(now, os.fstat(fd))
+
+    def _check(self, now: os.stat_result) -> None:
+        found = identity_of(now)
+        if not stat.S_ISREG(now.st_mode):
+            raise _another(self.root, self.path)
+        if not (self.is_meant(found) or self.placer.explains(self.is_meant, found)):
+            raise _another(self.root, self.path)
+        self.root.check_made(self.path, now, _DOING)
+
+    def _loses_acl(self, now: os.stat_result) -> bool:
+        return self.root.sheds_acls and changes_access(now, self.metadata, owner=self.owner)
+
+    def _note(self, before: os.stat_result, after: os.stat_result) -> None:
+        """Record the change for the file's other names, unless its size or mtime is not as expected."""
+        if (after.st_size, after.st_mtime_ns) == (before.st_size, self.metadata.mtime_ns):
+            self.placer.own_changes.note(identity_of(before), identity_of(after))
+
+
+def copy_file(root: Root, placer: PlaceOver, path: bytes, expected: Identity) -> Replacement:
+    """Return a copy of the regular file at `path`, to be put in its place, if the file still has identity
+    `expected`.
+
+    Changes that `placer` knows as this run's own do not count. Raises FileError if it is another file or
+    cannot be copied, and OutOfSpaceError; nothing is left then.
+    """
+    root.check_change(path, _DOING)
+    try:
+        source = root.open_read(path)
+    except FileChangedError as error:
+        raise _another(root, path) from error
+    with source:
+        if source.identity != expected and not placer.explains(
+            lambda state: state == expected, source.identity
+        ):
+            raise _another(root, path)
+        source.rest()
+        copy = Replacement(root, path, expected_size=source.size)
+        if copy.copy_from(source.fileno(), 0, source.size) != source.size:
+            copy.abandon()
+            raise _another(root, path)
+    return copy
+
+
+def _another(root: Root, path: bytes) -> FileError:
+    return root.refused(
+        path,
+        _DOING,
+        expected="the file that was compared",
+        found="that it was changed or replaced",
+        advice="what is there was kept; run again once nothing else changes it",
+    )

@@ -1,0 +1,91 @@
+"""Removes temporaries of rdc whose writers have died."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterable
+
+from rdc.files.base.own_temporary import is_own_temporary
+from rdc.files.base.temporary_names import is_reserved
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.files.root.root import Root
+
+__all__ = ["foreign_names", "sweep_temporaries"]
+
+_OPEN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def sweep_temporaries(root: Root, path: bytes, names: Iterable[bytes]) -> int:
+    """Remove the stale temporaries among `names` in the directory `path`; return how many were removed.
+
+    `names` is what Root.list passed to `on_temporary`; other names are ignored. Only rdc's own temporaries
+    are removed (rdc.files.base.own_temporary). A file is stale if nobody holds its lock. Symlinks and empty
+    directories have no lock and are always removed: a writer that loses one makes another.
+
+    An entry that cannot be opened, locked or removed stays without an error, for a later run. Below an
+    append-only root all stay.
+    """
+    if root.append_only:
+        return 0
+    removed = 0
+    for name in names:
+        if is_reserved(name):
+            directory = root.directory(path)
+            try:
+                removed += _sweep_one(name, directory.fd)
+            except OSError:
+                continue
+    return removed
+
+
+def foreign_names(root: Root, path: bytes, names: Iterable[bytes]) -> list[bytes]:
+    """Return those of the reserved `names` in the directory `path` that exist and are not rdc's own
+    temporaries.
+
+    Raises FileError if the directory cannot be opened.
+    """
+    directory = root.directory(path)
+    found = []
+    for name in names:
+        try:
+            entry = os.stat(name, dir_fd=directory.fd, follow_symlinks=False)
+            own = is_own_temporary(name, entry, os.fstat(directory.fd))
+        except OSError:
+            continue  # gone
+        if not own:
+            found.append(name)
+    return found
+
+
+def _sweep_one(name: bytes, directory: int) -> bool:
+    """Remove one stale temporary; return whether it was removed. Raises OSError if it stays."""
+    found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    if not is_own_temporary(name, found, os.fstat(directory)):
+        return False
+    if stat.S_ISLNK(found.st_mode):
+        os.unlink(name, dir_fd=directory)
+        return True
+    if stat.S_ISDIR(found.st_mode):
+        os.rmdir(name, dir_fd=directory)
+        return True
+    try:
+        fd = os.open(name, os.O_RDWR | _OPEN, dir_fd=directory)
+    except PermissionError:
+        # It may have its final mode already. Opening for writing comes first because locks over a network
+        # need it.
+        fd = os.open(name, os.O_RDONLY | _OPEN, dir_fd=directory)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Checked under the lock: the writer may have finished in between, and the name may be another file's.
+        now = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        opened = os.fstat(fd)
+        if not (os.path.samestat(now, opened) and is_own_temporary(name, opened, os.fstat(directory))):
+            return False
+        os.unlink(name, dir_fd=directory)
+        return True
+    finally:
+        os.close(fd)

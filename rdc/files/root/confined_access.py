@@ -1,0 +1,123 @@
+"""ConfinedAccess: turns a relative path into a directory descriptor and a name, without leaving the tree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from rdc.errors import FileError, RdcError
+from rdc.files.base.directory_descriptors import Directory, DirectoryCache
+from rdc.files.base.os_errors import failure, refused
+from rdc.files.base.relative_path import check_name, check_path
+from rdc.limits import PATH_BYTES
+from rdc.typed import TypeVar
+
+__all__ = ["ConfinedAccess", "stat_entry"]
+
+T = TypeVar("T")
+
+
+class ConfinedAccess:
+    """The part of Root that every operation uses: descriptors, paths in messages, errors."""
+
+    def __init__(self, fd: int, label: bytes) -> None:
+        """Take over `fd`, an O_PATH descriptor of a directory. Messages name the root by `label`."""
+        self._directory = Directory(fd)
+        self._directories = DirectoryCache(self._directory)
+        self.label = label
+
+    def shown(self, path: bytes) -> bytes:
+        """Return `path` as messages name it: below the root as the user typed it."""
+        return self.label.rstrip(b"/") + b"/" + path if path else self.label
+
+    def failure(self, error: OSError, path: bytes, doing: str, *, reading: bool = False) -> RdcError:
+        """Return the RdcError for a failed system call; rdc.files.base.os_errors.failure has the rules."""
+        return failure(error, path, self.shown(path), doing, reading=reading)
+
+    def refused(self, path: bytes, doing: str, *, expected: str, found: str, advice: str) -> FileError:
+        """Return the FileError for a state that no system call reported."""
+        return refused(path, self.shown(path), doing, expected=expected, found=found, advice=advice)
+
+    def fileno(self) -> int:
+        """Return the root's O_PATH descriptor, for calls that take a directory descriptor."""
+        return self._directory.fd
+
+    def directory(self, path: bytes, *, fresh: bool = False, reading: bool = False) -> Directory:
+        """Return an O_PATH descriptor of the directory at `path`.
+
+        With `fresh` it is opened now; otherwise a cached descriptor may be up to 0.05 s old. Raises
+        RdcError. With `reading`, a missing or replaced directory is a FileChangedError.
+        """
+        check_path(path)
+        try:
+            return self._directories.get_fresh(path) if fresh else self._directories.get(path)
+        except OSError as error:
+            raise self.failure(error, path, "open the directory", reading=reading) from error
+
+    def forget(self, path: bytes) -> None:
+        """Drop the cached descriptors of `path` and of everything below it, as after moving or removing it.
+
+        Safety never depends on this call.
+        """
+        self._directories.forget(path)
+
+    def close(self) -> None:
+        """Drop cached descriptors. The root's own closes with the last reference to this object."""
+        self._directories.forget(b"")
+
+    def release(self) -> None:
+        """Close all descriptors now, the root's own included, so that the file system can be unmounted.
+
+        Waiting for the last reference is not enough: it may lie in a cycle until the collector runs.
+        """
+        self.close()
+        self._directory.close()
+
+    def locate(self, path: bytes, *, fresh: bool = False) -> tuple[Directory, bytes]:
+        """Return the directory that holds `path` and the entry's name in it. Writers of rdc.files use it.
+
+        Raises RdcError.
+        """
+        try:
+            return self._locate(path, fresh=fresh)
+        except OSError as error:
+            raise self.failure(error, path, "open its directory") from error
+
+    def _locate(self, path: bytes, *, fresh: bool = False) -> tuple[Directory, bytes]:
+        """Do what `locate` does, but raise OSError. The root itself is "." in itself."""
+        if not path:
+            return self._directory, b"."
+        parent, _, name = path.rpartition(b"/")
+        # A cached parent was checked when it was opened, so only the name needs a check.
+        if self._directories.knows(parent) and len(path) <= PATH_BYTES:
+            check_name(path, name)
+        else:
+            check_path(path)
+        return (self._directories.get_fresh if fresh else self._directories.get)(parent), name
+
+    def perform(
+        self, path: bytes, doing: str, call: Callable[[bytes, int], T], *, reading: bool = False
+    ) -> T:
+        """Return `call(name, descriptor of its directory)`, and raise its OSError as an RdcError.
+
+        The call is repeated once if the cached descriptor belonged to a directory that has been removed.
+        """
+        try:
+            directory, name = self._locate(path)
+            try:
+                return call(name, directory.fd)
+            except FileNotFoundError:
+                if directory is self._directory or not directory.removed():
+                    raise
+                directory, name = self._locate(path, fresh=True)
+                return call(name, directory.fd)
+        except OSError as error:
+            raise self.failure(error, path, doing, reading=reading) from error
+
+    def _stat(self, path: bytes) -> os.stat_result:
+        return self.perform(path, "look at it", stat_entry, reading=True)
+
+
+def stat_entry(name: bytes, parent: int) -> os.stat_result:
+    """Return the stat of an entry of an open directory, without following a link. Raises OSError."""
+    return os.stat(name, dir_fd=parent, follow_symlinks=False)

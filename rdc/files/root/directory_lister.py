@@ -1,0 +1,100 @@
+"""DirectoryLister: the operations of Root that list one directory."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+
+from rdc.errors import RdcError
+from rdc.files.base.relative_path import check_path
+from rdc.files.root.confined_access import ConfinedAccess
+from rdc.files.root.packed_listing import list_beneath, open_directory, read_packed, read_packed_inodes
+from rdc.limits import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES, PATH_DEPTH
+from rdc.model.entries import Listing, PackedInodes, PackedListing
+from rdc.typed import TypeVar
+
+__all__ = ["DirectoryLister"]
+
+T = TypeVar("T")
+
+_READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_BOUNDS = {
+    errno.ENAMETOOLONG: (
+        f"names of at most {NAME_BYTES} bytes",
+        "a longer one",
+        "rename it, then run again",
+    ),
+    errno.EOVERFLOW: (
+        f"names and metadata of at most {DIRECTORY_BYTES >> 20} MiB",
+        "more entries than that",
+        "move some of them to a directory of their own, then run again",
+    ),
+}
+"""Bounds of a directory, by the errno that reports them: expected, found, advice."""
+
+
+class DirectoryLister(ConfinedAccess):
+    """Lists directories. Each listing opens its directory from the root, because walks open each one once."""
+
+    def list(
+        self,
+        path: bytes,
+        *,
+        skip_temporaries: bool = True,
+        on_temporary: Callable[[bytes], None] | None = None,
+    ) -> Listing:
+        """Return what `list_packed` returns, unpacked.
+
+        With skip_temporaries=False, reserved names are entries like any other.
+        """
+        taker = (on_temporary or _ignore) if skip_temporaries else None
+        return self._list(path, lambda fd: read_packed(fd, taker)).unpacked()
+
+    def list_packed(
+        self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
+    ) -> PackedListing:
+        """Return the entries of a directory, sorted by name bytes. Raises RdcError.
+
+        Reserved names (rdc.files.base.temporary_names) are left out. `on_temporary` receives each of them, so
+        that the caller can sweep them.
+        """
+        if not path or len(path) > PATH_BYTES or path.count(b"/") >= PATH_DEPTH:
+            return self._list(path, lambda fd: read_packed(fd, on_temporary or _ignore))
+        try:
+            # One call opens and lists: a walk does little else.
+            return list_beneath(self._directory.fd, path, on_temporary or _ignore)
+        except OSError as error:
+            check_path(path)
+            raise self._listing_failure(error, path) from error
+
+    def list_inodes(
+        self, path: bytes, *, on_temporary: Callable[[bytes], None] | None = None
+    ) -> tuple[PackedListing, PackedInodes]:
+        """Return what `list_packed` returns, and the inode behind each entry."""
+        return self._list(path, lambda fd: read_packed_inodes(fd, on_temporary or _ignore))
+
+    def _list(self, path: bytes, read: Callable[[int], T]) -> T:
+        try:
+            if path:
+                check_path(path)
+                fd = open_directory(self._directory.fd, path)
+            else:
+                fd = os.open(b".", _READ_DIRECTORY, dir_fd=self._directory.fd)
+            try:
+                return read(fd)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise self._listing_failure(error, path) from error
+
+    def _listing_failure(self, error: OSError, path: bytes) -> RdcError:
+        if error.errno not in _BOUNDS:
+            return self.failure(error, path, "list the directory", reading=True)
+        expected, found, advice = _BOUNDS[error.errno]
+        return self.refused(path, "list the directory", expected=expected, found=found, advice=advice)
+
+
+def _ignore(name: bytes) -> None:
+    pass

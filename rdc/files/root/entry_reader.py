@@ -1,0 +1,71 @@
+"""EntryReader: the operations of Root that look at entries and open files for reading."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from rdc.files.base.metadata import kind_of
+from rdc.files.root.confined_access import ConfinedAccess, stat_entry
+from rdc.files.root.source_file import SourceFile, identity_of
+from rdc.model.entries import Identity, Kind, Metadata
+
+__all__ = ["EntryReader"]
+
+# O_NONBLOCK: if a fifo has replaced the file, opening it must not wait for a writer.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class EntryReader(ConfinedAccess):
+    """Reads single entries. No operation changes the tree."""
+
+    def identity(self, path: bytes) -> Identity:
+        """Return the identity of the entry at `path`, without following a link.
+
+        Raises FileChangedError if nothing is there.
+        """
+        return identity_of(self._stat(path))
+
+    def link_count(self, path: bytes) -> int:
+        """Return how many names the file at `path` has, inside and outside the tree."""
+        return self._stat(path).st_nlink
+
+    def metadata(self, path: bytes) -> Metadata:
+        """Return mode, mtime (nanoseconds), uid and gid of the entry at `path`."""
+        found = self._stat(path)
+        return Metadata(stat.S_IMODE(found.st_mode), found.st_mtime_ns, found.st_uid, found.st_gid)
+
+    def kind(self, path: bytes) -> Kind | None:
+        """Return the kind of the entry at `path`, or None if it or a directory above it is missing.
+
+        A symlink or another non-directory above `path` is a FileError, because nothing can be made at `path`.
+        """
+        try:
+            directory, name = self._locate(path)
+            return kind_of(stat_entry(name, directory.fd).st_mode)
+        except FileNotFoundError:
+            return None  # the usual answer for a new file, so no RdcError is built for it
+        except OSError as error:
+            raise self.failure(error, path, "look at it") from error
+
+    def open_read(self, path: bytes) -> SourceFile:
+        """Open a regular file for reading. Raises FileChangedError for anything else."""
+        fd, found = self.perform(path, "open it for reading", _open_for_reading, reading=True)
+        if not stat.S_ISREG(found.st_mode):
+            os.close(fd)
+            raise self.failure(_not_regular(found), path, "open it for reading", reading=True)
+        return SourceFile(fd, found, path, self.shown(path))
+
+
+def _open_for_reading(name: bytes, parent: int) -> tuple[int, os.stat_result]:
+    fd = os.open(name, _READ, dir_fd=parent)
+    try:
+        return fd, os.fstat(fd)
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def _not_regular(found: os.stat_result) -> OSError:
+    return OSError(errno.EISDIR if stat.S_ISDIR(found.st_mode) else errno.ENXIO, "")

@@ -1,0 +1,226 @@
+"""EntryWriter: the operations of Root that make, change and remove directories, symlinks and metadata."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+
+from rdc.errors import FileError
+from rdc.files.base.metadata import kind_of, narrow_name, set_on_name, would_change
+from rdc.files.base.syscalls import rename_no_replace
+from rdc.files.base.temporary_names import make_aside
+from rdc.files.root.confined_access import stat_entry
+from rdc.files.root.write_permission import WritePermission
+from rdc.limits import PATH_BYTES
+from rdc.model.entries import Kind, Metadata
+
+__all__ = ["EntryWriter"]
+
+SYMLINK_ATTEMPTS = 64
+"""How often a symlink is made under a temporary name. A sweep of another process may remove the temporary,
+which cannot be locked, before its rename. With 16 attempts, a sweep that never paused sometimes removed all
+of them."""
+
+
+class EntryWriter(WritePermission):
+    """Changes single entries. Regular files are written by rdc.files.replace and rdc.files.bulk."""
+
+    sparse = False
+    """Whether new files get holes where their content is zeros."""
+
+    sheds_acls = False
+    """Whether new entries lose the ACL that a default ACL of their directory gives them. A sync that carries
+    ACLs sets this: until it sets an entry's own ACL, the inherited one would admit users that the source
+    excludes."""
+
+    def make_directory(self, path: bytes, mode: int = 0o777) -> bool:
+        """Make a directory (mode less the umask). Return False if one is there; it stays as it is.
+
+        Raises RdcError.
+        """
+
+        self.spend(path, 0, entries=1)
+
+        def make(name: bytes, parent: int) -> bool:
+            try:
+                os.mkdir(name, mode, dir_fd=parent)
+            except FileExistsError:
+                if not stat.S_ISDIR(stat_entry(name, parent).st_mode):
+                    raise
+                return False
+            if self.append_only:
+                self.note_made(stat_entry(name, parent))
+            if self.sheds_acls:
+                from rdc.files.base.access_acl import shed_acls
+
+                shed_acls(name, parent)
+            return True
+
+        return self.perform(path, "make the directory", make)
+
+    def replace_with_directory(self, path: bytes, mode: int = 0o777) -> None:
+        """Make a directory (mode less the umask) in place of the file, link or special file at `path`.
+
+        If another process has put a directory there meanwhile, that one stays. Raises RdcError.
+        """
+        self.check_change(path, "make the directory")
+        self.spend(path, 0, entries=1)
+        from rdc.files.base.replace_kind import directory_over_file
+
+        self.perform(path, "make the directory", lambda name, parent: directory_over_file(name, parent, mode))
+        if self.sheds_acls:
+            from rdc.files.base.access_acl import shed_acls
+
+            self.perform(path, "take its inherited ACL away", shed_acls)
+
+    def narrow_directory(self, path: bytes, metadata: Metadata, *, owner: bool) -> None:
+        """Remove the permissions of group and others on a directory that `metadata` does not grant.
+
+        With `owner`, also set uid and gid. `set_metadata` applies the rest of `metadata` when the directory
+        is complete. An entry that is no directory stays as it is. Raises FileError."""
+
+        def narrow(name: bytes, parent: int) -> None:
+            now = stat_entry(name, parent)
+            if stat.S_ISDIR(now.st_mode):
+                self.check_made(path, now, "narrow its mode")
+                narrow_name(name, parent, now, metadata, owner=owner)
+
+        self.perform(path, "narrow its mode before anything lands in it", narrow)
+
+    def replace_symlink(
+        self,
+        path: bytes,
+        target: bytes,
+        metadata: Metadata | None = None,
+        *,
+        owner: bool = False,
+        new: bool = False,
+    ) -> None:
+        """Make `path` a symlink to `target`, atomically in place of the entry that is there.
+
+        Raises FileError if a non-empty directory is there; with `new`, if any entry is there. The target
+        is text: it is never resolved.
+        """
+        if not target or b"\0" in target or len(target) > PATH_BYTES:
+            raise self.refused(
+                path,
+                "make the link",
+                expected="a link target without NUL bytes",
+                found=repr(target[:40]),
+                advice="this link is left alone",
+            )
+        self.spend(path, 0, entries=1)
+
+        def replace(name: bytes, parent: int) -> None:
+            for attempt in range(SYMLINK_ATTEMPTS):
+                temporary = make_aside(name, lambda aside: os.symlink(target, aside, dir_fd=parent))
+                try:
+                    if metadata is not None:
+                        set_on_name(temporary, parent, stat_entry(temporary, parent), metadata, owner=owner)
+                    self._rename_symlink(path, temporary, name, parent, new=new)
+                    return
+                except FileNotFoundError:
+                    if attempt == SYMLINK_ATTEMPTS - 1:
+                        raise
+                except BaseException:
+                    _unlink_quietly(temporary, parent)
+                    raise
+
+        self.perform(path, "make the link", replace)
+
+    def _rename_symlink(self, path: bytes, temporary: bytes, name: bytes, parent: int, *, new: bool) -> None:
+        if self.append_only:
+            from rdc.files.base.append_only import rename_to_free_name
+
+            made = stat_entry(temporary, parent)
+            try:
+                rename_to_free_name(temporary, name, parent)
+            except FileExistsError as error:
+                raise self.append_only_refusal(path, "make the link") from error
+            self.note_made(made)
+        elif new:
+            _rename_new(temporary, name, parent)
+        else:
+            try:
+                os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+            except IsADirectoryError:
+                from rdc.files.base.replace_kind import file_over_directory
+
+                file_over_directory(temporary, name, parent)
+
+    def remove_file(self, path: bytes) -> bool:
+        """Remove one entry that is no directory. Return False if nothing is there any more."""
+        self.check_change(path, "remove it")
+        return self._removed(path, "remove it", _unlink)
+
+    def remove_directory(self, path: bytes) -> bool:
+        """Remove an empty directory. Return False if nothing is there any more."""
+        self.check_change(path, "remove the directory")
+        found = self._removed(path, "remove the directory", _rmdir)
+        self.forget(path)
+        return found
+
+    def _removed(self, path: bytes, doing: str, call: Callable[[bytes, int], None]) -> bool:
+        try:
+            self.perform(path, doing, call)
+        except FileError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return False
+            raise
+        return True
+
+    def set_metadata(self, path: bytes, kind: Kind, metadata: Metadata, *, owner: bool) -> None:
+        """Set mode, mtime (nanoseconds) and, with `owner`, uid and gid of an entry of this kind.
+
+        Only differing values are set. Entries that nobody may read, and symlinks themselves, can be set too.
+        Raises FileError, also if the entry is of another kind.
+        """
+
+        def apply(name: bytes, parent: int) -> None:
+            now = stat_entry(name, parent)
+            found = kind_of(now.st_mode)
+            if found != kind:
+                raise self.refused(
+                    path,
+                    "set its metadata",
+                    expected=f"a {kind.name.lower()}",
+                    found=f"a {found.name.lower()}",
+                    advice="run again once nothing else changes this tree",
+                )
+            if self.append_only and would_change(now, metadata, owner=owner):
+                self.check_made(path, now, "set its metadata")
+            set_on_name(name, parent, now, metadata, owner=owner)
+
+        self.perform(path, "set its metadata", apply)
+
+
+def _rename_new(old: bytes, new: bytes, parent: int) -> None:
+    """Rename `old` to `new` in one directory. Raises OSError, FileExistsError if `new` is taken."""
+    try:
+        rename_no_replace(old, new, parent)
+    except OSError as error:
+        # Old kernels, and file systems (some network ones) that cannot promise it.
+        if error.errno not in {errno.ENOSYS, errno.EINVAL}:
+            raise
+        with suppress(FileNotFoundError):
+            stat_entry(new, parent)
+            raise FileExistsError(errno.EEXIST, "") from error
+        os.rename(old, new, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+def _unlink(name: bytes, parent: int) -> None:
+    os.unlink(name, dir_fd=parent)
+
+
+def _rmdir(name: bytes, parent: int) -> None:
+    os.rmdir(name, dir_fd=parent)
+
+
+def _unlink_quietly(name: bytes, parent: int) -> None:
+    try:
+        os.unlink(name, dir_fd=parent)
+    except OSError:
+        return  # the next sweep removes it; the error on its way to the caller matters more

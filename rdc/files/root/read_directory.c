@@ -1,0 +1,354 @@
+/*
+ * read_directory.c - one directory's entries, with their metadata, as sorted packed columns.
+ *
+ * What it computes is defined by rdc/files/root/listing_reference.py. It is getdents64, one fstatat for each entry while the kernel
+ * still has at hand what it has just told of it, and a sort of the names. Of directories of ten thousand files all stats
+ * in the order of the names took a fourth longer, of those of a release of Linux a twentieth. statx took as long as
+ * fstatat, which every kernel, C library and system call filter has.
+ */
+#define _GNU_SOURCE
+#define _FILE_OFFSET_BITS 64
+#include "root/read_directory.h"
+
+#ifdef __linux__
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/nanoseconds.h"
+
+#define NAME_MOST 255    /* NAME_BYTES of rdc/limits/paths.py: file systems in user space may send longer ones */
+#define TARGET_MOST 4096 /* the kernel gives at most a page */
+#define RECORDS_SIZE (32 << 10)
+#define TEMPORARY 255 /* as a kind: of which no more than the name is wanted */
+
+/* getdents64(2) has no declaration of its record. */
+typedef struct {
+    uint64_t inode;
+    int64_t offset;
+    uint16_t size;
+    uint8_t type;
+    char name[];
+} record;
+
+/* A name to sort: its first 8 bytes as a big-endian number, zeros behind a shorter one, decide most comparisons. */
+typedef struct {
+    uint64_t head;
+    uint32_t at; /* in the blob of names */
+    uint32_t row; /* of its facts */
+} place;
+
+/* What the columns have of an entry. */
+typedef struct {
+    uint64_t size, mtime, device, inode, allocated, ctime;
+    uint32_t uid, gid, links;
+    uint16_t mode;
+    uint8_t kind;
+} facts;
+
+typedef struct {
+    uint8_t *at;
+    size_t size, room;
+} blob;
+
+/* What has been read so far, and what may still be held. */
+typedef struct {
+    size_t left;
+    blob names, targets, temporaries;
+    place *places;
+    facts *facts;
+    size_t count, room;
+} reader;
+
+static int charge(reader *r, size_t bytes)
+{
+    if (r->left < bytes)
+        return EOVERFLOW;
+    r->left -= bytes;
+    return 0;
+}
+
+/* Appends a string and its NUL. `left` bounds all sizes below 2^32, so no sum here overflows. */
+static int append(blob *b, const char *text, size_t length)
+{
+    if (b->room - b->size < length + 1) {
+        size_t room = 2 * (b->size + length + 1) + 1024;
+        uint8_t *at = realloc(b->at, room);
+        if (!at)
+            return ENOMEM;
+        b->at = at;
+        b->room = room;
+    }
+    memcpy(b->at + b->size, text, length);
+    b->at[b->size + length] = 0;
+    b->size += length + 1;
+    return 0;
+}
+
+/* rdc/files/base/temporary_names.py has the pattern; a test compares. */
+static int is_reserved(const char *name, size_t length)
+{
+    return length == 5 + 16 + 4 && !memcmp(name, ".rdc-", 5) && strspn(name + 5, "0123456789abcdef") == 16 &&
+           (!memcmp(name + 21, ".tmp", 4) || !memcmp(name + 21, ".old", 4));
+}
+
+static uint8_t kind_of(mode_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFREG:
+        return RDC_FILE;
+    case S_IFDIR:
+        return RDC_DIRECTORY;
+    case S_IFLNK:
+        return RDC_SYMLINK;
+    default:
+        return RDC_SPECIAL;
+    }
+}
+
+static int add_name(reader *r, const char *name, size_t length, const facts *found)
+{
+    if (r->count == r->room) {
+        const size_t room = 2 * r->room + 64;
+        place *places = realloc(r->places, room * sizeof *places);
+        if (!places)
+            return ENOMEM;
+        r->places = places;
+        facts *all = realloc(r->facts, room * sizeof *all);
+        if (!all)
+            return ENOMEM;
+        r->facts = all;
+        r->room = room;
+    }
+    r->facts[r->count] = *found;
+    place *p = r->places + r->count;
+    uint8_t head[8] = {0};
+    memcpy(head, name, length < 8 ? length : 8);
+    memcpy(&p->head, head, 8);
+    p->head = be64toh(p->head);
+    p->at = (uint32_t)r->names.size;
+    p->row = (uint32_t)r->count++;
+    return append(&r->names, name, length);
+}
+
+static facts facts_of(const struct stat *found)
+{
+    const uint8_t kind = kind_of(found->st_mode);
+    return (facts){
+        .size = kind == RDC_FILE ? (uint64_t)found->st_size : 0,
+        .mtime = (uint64_t)rdc_nanoseconds(found->st_mtim),
+        .device = (uint64_t)found->st_dev,
+        .inode = (uint64_t)found->st_ino,
+        .allocated = (uint64_t)found->st_blocks * 512, /* its unit whatever st_blksize says */
+        .ctime = (uint64_t)rdc_nanoseconds(found->st_ctim),
+        .uid = found->st_uid,
+        .gid = found->st_gid,
+        .links = found->st_nlink < UINT32_MAX ? (uint32_t)found->st_nlink : UINT32_MAX,
+        .mode = (uint16_t)(found->st_mode & 07777),
+        .kind = kind,
+    };
+}
+
+/* One that is gone since its name was read was never there. */
+static int read_entry(reader *r, int fd, int part_temporaries, const char *name)
+{
+    const size_t length = strlen(name);
+    struct stat found;
+
+    if (length > NAME_MOST)
+        return ENAMETOOLONG;
+    int failed = charge(r, RDC_ENTRY_BYTES + length + 1);
+    if (failed)
+        return failed;
+    if (part_temporaries && is_reserved(name, length))
+        return add_name(r, name, length, &(facts){.kind = TEMPORARY});
+    while (fstatat(fd, name, &found, AT_SYMLINK_NOFOLLOW))
+        if (errno != EINTR)
+            return errno == ENOENT ? 0 : errno;
+    const facts known = facts_of(&found);
+    return add_name(r, name, length, &known);
+}
+
+static int read_entries(reader *r, int fd, int part_temporaries)
+{
+    union {
+        record first; /* for its alignment */
+        char bytes[RECORDS_SIZE];
+    } records;
+
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return errno;
+    for (;;) {
+        long filled = syscall(SYS_getdents64, fd, &records, sizeof records);
+        if (filled == 0)
+            return 0;
+        if (filled < 0) {
+            if (errno == EINTR)
+                continue;
+            return errno;
+        }
+        for (long at = 0; at < filled;) {
+            const record *found = (const record *)(records.bytes + at);
+            const char *name = found->name;
+            at += found->size;
+            if (name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2])))
+                continue;
+            int failed = read_entry(r, fd, part_temporaries, name);
+            if (failed)
+                return failed;
+        }
+    }
+}
+
+/* Names hold no NUL: equal heads that end in one are equal names, and others go on after 8 bytes. */
+static int compare(const uint8_t *names, const place *a, const place *b)
+{
+    if (a->head != b->head)
+        return a->head < b->head ? -1 : 1;
+    if (!(a->head & 0xff))
+        return 0;
+    return strcmp((const char *)names + a->at + 8, (const char *)names + b->at + 8);
+}
+
+/* Merges sorted runs of doubling length: n log n comparisons whatever the names, which may be chosen to hurt. */
+static int sort_names(reader *r)
+{
+    place *from = r->places, *to = malloc((r->count + 1) * sizeof *to);
+    const uint8_t *names = r->names.at;
+    size_t count = r->count;
+
+    if (!to)
+        return ENOMEM;
+    for (size_t width = 1; width < count; width *= 2) {
+        for (size_t start = 0; start < count; start += 2 * width) {
+            size_t middle = count - start < width ? count : start + width;
+            size_t end = count - start < 2 * width ? count : start + 2 * width;
+            size_t a = start, b = middle, out = start;
+            while (a < middle && b < end)
+                to[out++] = compare(names, from + a, from + b) <= 0 ? from[a++] : from[b++];
+            memcpy(to + out, from + a, (middle - a) * sizeof *to);
+            memcpy(to + out + (middle - a), from + b, (end - b) * sizeof *to);
+        }
+        place *swapped = from;
+        from = to;
+        to = swapped;
+    }
+    r->places = from;
+    free(to);
+    return 0;
+}
+
+/* EINVAL when the link has been replaced by something else: left out, the entry would look deleted. */
+static int read_target(reader *r, int fd, const char *name)
+{
+    char target[TARGET_MOST + 1];
+    ssize_t length;
+    do
+        length = readlinkat(fd, name, target, sizeof target);
+    while (length < 0 && errno == EINTR);
+    if (length < 0)
+        return errno;
+    if (length > TARGET_MOST)
+        return ENAMETOOLONG;
+    if (memchr(target, 0, (size_t)length))
+        return EIO; /* a damaged file system: no path holds a NUL */
+    int failed = charge(r, (size_t)length + 1);
+    return failed ? failed : append(&r->targets, target, (size_t)length);
+}
+
+static int fill_columns(reader *r, int fd, rdc_entries *entries)
+{
+    const size_t most = r->count;
+    uint8_t *columns = malloc(most * (6 * 8 + 3 * 4 + 2 + 1) + 1);
+
+    if (!columns)
+        return ENOMEM;
+    entries->sizes = (uint64_t *)columns;
+    entries->mtimes = entries->sizes + most;
+    entries->devices = entries->mtimes + most;
+    entries->inodes = entries->devices + most;
+    entries->allocated = entries->inodes + most;
+    entries->ctimes = entries->allocated + most;
+    entries->uids = (uint32_t *)(entries->ctimes + most);
+    entries->gids = entries->uids + most;
+    entries->links = entries->gids + most;
+    entries->modes = (uint16_t *)(entries->links + most);
+    entries->kinds = (uint8_t *)(entries->modes + most);
+    entries->names = malloc(r->names.size + 1);
+    if (!entries->names)
+        return ENOMEM;
+    for (size_t i = 0; i < most; i++) {
+        const place *p = r->places + i;
+        const char *name = (const char *)r->names.at + p->at;
+        const facts *f = r->facts + p->row;
+        const size_t length = strlen(name);
+
+        /* A name that was removed and made again during the reading may come twice. */
+        if (i && !compare(r->names.at, p - 1, p))
+            continue;
+        int failed = 0;
+        if (f->kind == TEMPORARY)
+            failed = append(&r->temporaries, name, length);
+        else if (f->kind == RDC_SYMLINK)
+            failed = read_target(r, fd, name);
+        if (failed && failed != ENOENT)
+            return failed;
+        if (failed || f->kind == TEMPORARY)
+            continue;
+        size_t row = entries->count++;
+        entries->sizes[row] = htole64(f->size);
+        entries->mtimes[row] = htole64(f->mtime);
+        entries->ctimes[row] = htole64(f->ctime);
+        entries->uids[row] = htole32(f->uid);
+        entries->gids[row] = htole32(f->gid);
+        entries->modes[row] = htole16(f->mode);
+        entries->kinds[row] = f->kind;
+        entries->devices[row] = htole64(f->device);
+        entries->inodes[row] = htole64(f->inode);
+        entries->allocated[row] = htole64(f->allocated);
+        entries->links[row] = htole32(f->links);
+        memcpy(entries->names + entries->names_size, name, length + 1);
+        entries->names_size += length + 1;
+    }
+    return 0;
+}
+
+int rdc_read_directory(int fd, size_t limit, int part_temporaries, rdc_entries *entries)
+{
+    reader r = {.left = limit < UINT32_MAX ? limit : UINT32_MAX};
+    int failed;
+
+    memset(entries, 0, sizeof *entries);
+    failed = read_entries(&r, fd, part_temporaries);
+    if (!failed)
+        failed = sort_names(&r);
+    if (!failed)
+        failed = fill_columns(&r, fd, entries);
+    free(r.names.at);
+    free(r.places);
+    free(r.facts);
+    entries->targets = r.targets.at;
+    entries->targets_size = r.targets.size;
+    entries->temporaries = r.temporaries.at;
+    entries->temporaries_size = r.temporaries.size;
+    if (failed)
+        rdc_entries_free(entries);
+    return failed;
+}
+
+void rdc_entries_free(rdc_entries *entries)
+{
+    free(entries->names);
+    free(entries->targets);
+    free(entries->temporaries);
+    free(entries->sizes);
+    memset(entries, 0, sizeof *entries);
+}
+
+#endif

@@ -1,0 +1,211 @@
+"""SourceFile: a regular file open for reading, with proof that it did not change meanwhile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from types import TracebackType
+
+from rdc.files.base.os_errors import changed, failure
+from rdc.files.base.timestamp_tick import outlast
+from rdc.model.entries import Identity, Metadata
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from array import array
+
+
+__all__ = ["SourceFile", "identity_of"]
+
+SPAN_BYTES = 1 << 20
+"""Bytes per span. Python's cost per span vanishes, and a span stays in the second-level cache."""
+
+READAHEAD_WORTH = 128 << 10
+"""Bytes. The kernel's default read-ahead window; for smaller files the advice would be a wasted system call.
+"""
+
+
+def identity_of(found: os.stat_result) -> Identity:
+    return Identity(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+class SourceFile:
+    """An open file made by Root.open_read. A context manager that closes the descriptor."""
+
+    __slots__ = (
+        "_fd",
+        "_mode",
+        "_owner",
+        "_path",
+        "_shown",
+        "_tick_passed",
+        "allocated",
+        "identity",
+        "links",
+        "on_span",
+        "size",
+    )
+
+    def __init__(self, fd: int, found: os.stat_result, path: bytes, shown: bytes) -> None:
+        self._fd = fd
+        self._path = path
+        self._shown = shown
+        self._tick_passed = False
+        self._mode = found.st_mode & 0o7777
+        self._owner = (found.st_uid, found.st_gid)
+        self.identity = identity_of(found)
+        """The identity that fstat returned right after opening."""
+        self.size: int = found.st_size
+        """Bytes when it was opened."""
+        self.allocated: int = found.st_blocks * 512
+        """Bytes on disk. Less than `size` if the file has holes or is compressed."""
+        self.links: int = found.st_nlink
+        """Its link count."""
+        self.on_span: Callable[[bytes], None] | None = None
+        """Receives each span that `spans` or `whole` reads, for callers that need the content as well as its
+        chunks."""
+        if found.st_size > READAHEAD_WORTH:
+            with suppress(OSError):  # advice only
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+
+    @property
+    def path(self) -> bytes:
+        """The path it was opened by."""
+        return self._path
+
+    @property
+    def metadata(self) -> Metadata:
+        """Its metadata when it was opened, consistent with `identity`."""
+        return Metadata(self._mode, self.identity.mtime_ns, *self._owner)
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def again(self) -> SourceFile:
+        """Return the same open file with a descriptor of its own, whatever is at its path now. Raises
+        OSError."""
+        twin = SourceFile(os.dup(self._fd), os.fstat(self._fd), self._path, self._shown)
+        twin.identity, twin.size = self.identity, self.size
+        return twin
+
+    def rest(self) -> None:
+        """Wait until check_unchanged will see any later change. The first read calls this.
+
+        The wait is at most one tick of the file system's clock, for a file changed in that tick
+        (rdc.files.base.timestamp_tick).
+        """
+        if not self._tick_passed:
+            outlast(self.identity.ctime_ns)
+            self._tick_passed = True
+
+    def spans(self, size: int = SPAN_BYTES) -> Iterator[bytes]:
+        """Yield the content from the start, `size` bytes at a time, `self.size` bytes in all. May be called
+        again.
+
+        Raises FileChangedError if the file has become shorter. Only check_unchanged detects other changes.
+        """
+        offset = 0
+        while offset < self.size:
+            span = self.pread(offset, min(size, self.size - offset))
+            offset += len(span)
+            if self.on_span is not None:
+                self.on_span(span)
+            yield span
+
+    def whole(self) -> bytes:
+        """Return the whole content, for small files. Raises RdcError."""
+        content = self.pread(0, self.size)
+        if self.on_span is not None:
+            self.on_span(content)
+        return content
+
+    def pread(self, offset: int, length: int) -> bytes:
+        """Return exactly `length` bytes at `offset`. Raises FileChangedError if the file ends before."""
+        if not self._tick_passed:
+            self.rest()
+        try:
+            data = os.pread(self._fd, length, offset)
+            if len(data) == length:
+                return data
+            # Signals and some file systems shorten reads; only an empty read marks the end.
+            parts = [data]
+            missing = length - len(data)
+            while missing and parts[-1]:
+                parts.append(os.pread(self._fd, missing, offset + length - missing))
+                missing -= len(parts[-1])
+        except OSError as error:
+            raise failure(error, self._path, self._shown, "read it", reading=True) from error
+        if missing:
+            raise changed(self._path, self._shown, f"{self.size} bytes", f"{offset + length - missing}")
+        return b"".join(parts)
+
+    def peek(self, offset: int, length: int) -> bytes | memoryview:
+        """Return what pread returns. A subclass that holds the content in memory returns a view without
+        copying."""
+        return self.pread(offset, length)
+
+    def read_into(self, buffer: memoryview, offset: int) -> None:
+        """Read len(buffer) bytes at `offset` into `buffer`; errors as in pread. New memory of megabytes costs
+        more than filling it."""
+        self.rest()
+        at = 0
+        try:
+            while at < len(buffer) and (count := os.preadv(self._fd, [buffer[at:]], offset + at)):
+                at += count
+        except OSError as error:
+            raise failure(error, self._path, self._shown, "read it", reading=True) from error
+        if at < len(buffer):
+            raise changed(self._path, self._shown, f"{self.size} bytes", f"{offset + at}")
+
+    def read_ranges(self, rows: array[int]) -> bytes:
+        """Return the bytes of the ranges in `rows` (offset, length, offset, ...), joined; errors as in
+        pread."""
+        from rdc.files.root._ranges import read_ranges
+
+        self.rest()
+        content = read_ranges(self._fd, rows)
+        if content is None:
+            # Reading one by one names the range that fails.
+            content = b"".join(map(self.pread, rows[0::2], rows[1::2]))
+        return content
+
+    def read_ranges_into(self, buffer: memoryview, rows: array[int]) -> None:
+        """Read the ranges in `rows` into `buffer`, which has exactly their total size; errors as in pread."""
+        from rdc.files.root._ranges import read_ranges_into
+
+        self.rest()
+        if not read_ranges_into(self._fd, rows, buffer):
+            buffer[:] = b"".join(map(self.pread, rows[0::2], rows[1::2]))
+
+    def check_unchanged(self) -> None:
+        """Raise FileChangedError unless size, mtime and ctime are as they were when the file was opened.
+
+        A program can restore an mtime after writing, but it cannot set back a ctime.
+        """
+        try:
+            now = identity_of(os.fstat(self._fd))
+        except OSError as error:
+            raise failure(error, self._path, self._shown, "look at it", reading=True) from error
+        then = self.identity
+        if now == then:
+            return
+        if now.size != then.size:
+            raise changed(self._path, self._shown, f"{then.size} bytes", f"{now.size}")
+        which = "mtime" if now.mtime_ns != then.mtime_ns else "ctime"
+        raise changed(self._path, self._shown, "the times it had when it was opened", f"another {which}")
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            # Nothing was written through it, so an error of close means nothing and must not hide another.
+            with suppress(OSError):
+                os.close(fd)
+
+    def __enter__(self) -> SourceFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,9 +1,0 @@
-"""BLAKE3 of many pieces in C. Only rdc.kernel.naming imports it, which documents it."""
-
-from typing_extensions import Buffer
-
-def usable() -> tuple[str, ...]:
-    """The forms that this CPU can run, fastest first; none where only the package blake3 is left."""
-
-def name_pieces(pieces: list[Buffer], form: str, /) -> bytes: ...
-def name_parts(data: Buffer, sizes: Buffer, key: bytes | None, form: str, /) -> bytes: ...

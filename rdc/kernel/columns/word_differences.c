@@ -1,0 +1,68 @@
+/* word_differences.c - replaces rows of number tables by differences, and back.
+ * rdc/kernel/columns/word_reference.py defines them. */
+#include "columns/word_differences.h"
+
+#define WORD 4
+
+static uint32_t load(const uint8_t *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+static void store(uint8_t *at, uint32_t value)
+{
+    at[0] = (uint8_t)value;
+    at[1] = (uint8_t)(value >> 8);
+    at[2] = (uint8_t)(value >> 16);
+    at[3] = (uint8_t)(value >> 24);
+}
+
+/* The first number with a predecessor, and how many have one. */
+static size_t numbers(size_t size, uint64_t offset, size_t stride, size_t *first)
+{
+    const size_t start = (size_t)(-offset % WORD);
+    if (stride > size || size - stride < start + WORD)
+        return 0;
+    *first = start + stride;
+    return (size - *first) / WORD;
+}
+
+void rdc_difference_words(uint8_t *piece, size_t size, uint64_t offset, size_t stride)
+{
+    size_t first;
+    /* From the last number on: each predecessor is still unchanged. */
+    for (size_t left = numbers(size, offset, stride, &first); left--;) {
+        uint8_t *at = piece + first + WORD * left;
+        store(at, load(at) - load(at - stride));
+    }
+}
+
+void rdc_sum_words(uint8_t *piece, size_t size, uint64_t offset, size_t stride)
+{
+    size_t first;
+    const size_t count = numbers(size, offset, stride, &first);
+    for (size_t i = 0; i < count; i++) {
+        uint8_t *at = piece + first + WORD * i;
+        store(at, load(at) + load(at - stride));
+    }
+}
+
+size_t rdc_nonzero_bytes(const uint8_t *bytes, size_t size)
+{
+    enum { LANES = 64 };
+    size_t count = 0, at = 0;
+    /* Each lane counts separately, no more than a byte holds. Compilers turn this into a few vector
+     * instructions. */
+    while (size - at >= LANES) {
+        uint8_t lane[LANES] = {0};
+        const size_t left = (size - at) / LANES, rounds = left < UINT8_MAX ? left : UINT8_MAX;
+        for (size_t i = 0; i < rounds; i++, at += LANES)
+            for (size_t j = 0; j < LANES; j++)
+                lane[j] = (uint8_t)(lane[j] + (bytes[at + j] != 0));
+        for (size_t j = 0; j < LANES; j++)
+            count += lane[j];
+    }
+    for (; at < size; at++)
+        count += bytes[at] != 0;
+    return count;
+}

@@ -1,0 +1,389 @@
+/* binding.c - rdc.kernel.count._survey: the tables of a scan as a Python module;
+ * rdc/kernel/count/reference.py documents each name.
+ *
+ * It is a module of its own because a sync needs none of it. Columns are arrays of native 64-bit numbers.
+ * Tables are used with the interpreter's lock held: adding one span takes microseconds. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "count/chunk_table.h"
+#include "count/fold_chunks.h"
+
+/* Returns the numbers in a column, or NULL with an exception set. */
+static const uint64_t *numbers(const Py_buffer *view, size_t *count)
+{
+    if (view->len % 8 || (view->len && (uintptr_t)view->buf % 8)) {
+        PyErr_Format(PyExc_ValueError, "%zd bytes: whole 64-bit numbers, aligned, are expected", view->len);
+        return NULL;
+    }
+    *count = (size_t)view->len / 8;
+    return view->buf;
+}
+
+static PyObject *column(const uint64_t *values, size_t count)
+{
+    return PyBytes_FromStringAndSize((const char *)values, (Py_ssize_t)(8 * count));
+}
+
+/* Columns of one length. */
+static int same_length(size_t first, size_t second)
+{
+    if (first == second)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "columns of %zu and %zu rows", first, second);
+    return -1;
+}
+
+/* ---- ChunkTable ---- */
+
+typedef struct {
+    PyObject_HEAD
+    rdc_table table;
+} ChunkTable;
+
+static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"limit", NULL};
+    Py_ssize_t limit;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "n:ChunkTable", names, &limit))
+        return NULL;
+    if (limit < 0) {
+        PyErr_SetString(PyExc_ValueError, "the limit is a number of bytes");
+        return NULL;
+    }
+    ChunkTable *self = (ChunkTable *)type->tp_alloc(type, 0);
+    if (self)
+        rdc_table_start(&self->table, (size_t)limit);
+    return (PyObject *)self;
+}
+
+static void table_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    rdc_table_end(&((ChunkTable *)object)->table);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static PyObject *table_add(PyObject *object, PyObject *args)
+{
+    rdc_table *table = &((ChunkTable *)object)->table;
+    Py_buffer keys, sizes, counts = {0};
+    size_t rows, others;
+    int failed = 0;
+    if (!PyArg_ParseTuple(args, "y*y*|y*:add", &keys, &sizes, &counts))
+        return NULL;
+    const uint64_t *key = numbers(&keys, &rows), *size = key ? numbers(&sizes, &others) : NULL, *count = NULL;
+    if (!size || same_length(rows, others))
+        goto done;
+    if (counts.obj && (!(count = numbers(&counts, &others)) || same_length(rows, others)))
+        goto done;
+    for (size_t i = 0; i < rows && !failed; i++)
+        failed = rdc_table_add(table, key[i], size[i], count ? count[i] : 1);
+    if (failed)
+        PyErr_NoMemory();
+done:
+    PyBuffer_Release(&keys);
+    PyBuffer_Release(&sizes);
+    if (counts.obj)
+        PyBuffer_Release(&counts);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *table_sample(PyObject *object, PyObject *argument)
+{
+    const long shift = PyLong_AsLong(argument);
+    if (shift == -1 && PyErr_Occurred())
+        return NULL;
+    if (shift < 0 || shift > 63)
+        return PyErr_Format(PyExc_ValueError, "a sample of one in 2^%ld: 2^0 to 2^63 is expected", shift);
+    if (rdc_table_sample(&((ChunkTable *)object)->table, (unsigned)shift))
+        return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+static PyObject *table_find(PyObject *object, PyObject *argument)
+{
+    const uint64_t key = PyLong_AsUnsignedLongLong(argument);
+    uint64_t size = 0;
+    if (key == UINT64_MAX && PyErr_Occurred())
+        return NULL;
+    const uint64_t count = rdc_table_find(&((ChunkTable *)object)->table, key, &size);
+    return Py_BuildValue("(KK)", (unsigned long long)count, (unsigned long long)size);
+}
+
+static PyObject *table_entries(PyObject *object, PyObject *args)
+{
+    const rdc_table *table = &((ChunkTable *)object)->table;
+    Py_ssize_t position, most;
+    if (!PyArg_ParseTuple(args, "nn:entries", &position, &most))
+        return NULL;
+    if (position < 0 || most < 0 || most > (Py_ssize_t)1 << 32) {
+        PyErr_SetString(PyExc_ValueError, "entries are read from a position >= 0, at most 2^32 at a time");
+        return NULL;
+    }
+    size_t at = (size_t)position, rows = 0;
+    const size_t room = (size_t)most < table->used ? (size_t)most : table->used;
+    uint64_t *out = malloc(24 * room + 1);
+    rdc_wide chunk;
+    if (!out)
+        return PyErr_NoMemory();
+    while (rows < room && rdc_table_next(table, &at, &chunk)) {
+        out[rows] = chunk.key;
+        out[room + rows] = chunk.size;
+        out[2 * room + rows++] = chunk.count;
+    }
+    PyObject *result = Py_BuildValue("(NNNn)", column(out, rows), column(out + room, rows),
+                                     column(out + 2 * room, rows), (Py_ssize_t)at);
+    free(out);
+    return result;
+}
+
+static PyObject *bins(const uint64_t *chunks, const uint64_t *bytes)
+{
+    PyObject *list = PyList_New(0);
+    for (unsigned b = 0; list && b < RDC_TABLE_BINS; b++) {
+        if (!chunks[b])
+            continue;
+        PyObject *bin = Py_BuildValue("(IKK)", b, (unsigned long long)chunks[b], (unsigned long long)bytes[b]);
+        if (!bin || PyList_Append(list, bin))
+            Py_CLEAR(list);
+        Py_XDECREF(bin);
+    }
+    return list;
+}
+
+static PyObject *table_summary(PyObject *object, PyObject *ignored)
+{
+    rdc_table_summary s;
+    (void)ignored;
+    rdc_table_summarize(&((ChunkTable *)object)->table, &s);
+    return Py_BuildValue("(KKdKKKKNN)", (unsigned long long)s.unique_chunks, (unsigned long long)s.unique_bytes,
+                         s.unique_squares, (unsigned long long)s.groups, (unsigned long long)s.group_bytes,
+                         (unsigned long long)s.largest_size, (unsigned long long)s.largest_count,
+                         bins(s.size_chunks, s.size_bytes), bins(s.copy_chunks, s.copy_bytes));
+}
+
+static PyObject *table_chunks(PyObject *object, void *ignored)
+{
+    (void)ignored;
+    return PyLong_FromUnsignedLongLong(((ChunkTable *)object)->table.chunks);
+}
+
+static PyObject *table_bytes(PyObject *object, void *ignored)
+{
+    (void)ignored;
+    return PyLong_FromUnsignedLongLong(((ChunkTable *)object)->table.bytes);
+}
+
+static PyObject *table_shift(PyObject *object, void *ignored)
+{
+    (void)ignored;
+    return PyLong_FromLong((long)((ChunkTable *)object)->table.shift);
+}
+
+static PyObject *table_memory(PyObject *object, void *ignored)
+{
+    (void)ignored;
+    return PyLong_FromSize_t(rdc_table_memory(&((ChunkTable *)object)->table));
+}
+
+static Py_ssize_t table_length(PyObject *object)
+{
+    return (Py_ssize_t)((ChunkTable *)object)->table.used;
+}
+
+static PyMethodDef table_methods[] = {
+    {"add", table_add, METH_VARARGS, NULL},
+    {"entries", table_entries, METH_VARARGS, NULL},
+    {"find", table_find, METH_O, NULL},
+    {"sample", table_sample, METH_O, NULL},
+    {"summary", table_summary, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef table_properties[] = {
+    {"chunks", table_chunks, NULL, "Chunks added, kept or not.", NULL},
+    {"bytes", table_bytes, NULL, "Bytes of all of them.", NULL},
+    {"shift", table_shift, NULL, "One key in 2^shift is kept.", NULL},
+    {"memory", table_memory, NULL, "Bytes it takes.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot table_slots[] = {
+    {Py_tp_doc, "How often each chunk was seen."},
+    {Py_tp_new, table_new},
+    {Py_tp_dealloc, table_dealloc},
+    {Py_tp_methods, table_methods},
+    {Py_tp_getset, table_properties},
+    {Py_sq_length, table_length},
+    {0, NULL},
+};
+
+static PyType_Spec table_spec = {"rdc.kernel.count._survey.ChunkTable", sizeof(ChunkTable), 0, Py_TPFLAGS_DEFAULT,
+                                 table_slots};
+
+/* ---- Folder ---- */
+
+typedef struct {
+    PyObject_HEAD
+    rdc_folder folder;
+} Folder;
+
+static PyObject *folder_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"min_items", "max_items", NULL};
+    Py_ssize_t min, max;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nn:Folder", names, &min, &max))
+        return NULL;
+    if (min < 1 || min >= max || max > RDC_FOLD_MAX)
+        return PyErr_Format(PyExc_ValueError, "groups of %zd to %zd: need 1 <= min < max <= %d", min, max,
+                            RDC_FOLD_MAX);
+    Folder *self = (Folder *)type->tp_alloc(type, 0);
+    if (self) {
+        self->folder.min = (size_t)min;
+        self->folder.max = (size_t)max;
+    }
+    return (PyObject *)self;
+}
+
+static void folder_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+/* Streams that end after the items ends[0], ends[1], ... Without ends: part of one stream that continues. */
+static PyObject *fold(rdc_folder *folder, PyObject *args, int whole)
+{
+    Py_buffer keys, sizes, stops = {0};
+    size_t rows, others, streams = 0, groups = 0, begin = 0;
+    uint64_t *out = NULL;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, whole ? "y*y*y*:streams" : "y*y*:feed", &keys, &sizes, &stops))
+        return NULL;
+    const uint64_t *key = numbers(&keys, &rows), *size = key ? numbers(&sizes, &others) : NULL, *stop = NULL;
+    if (!size || same_length(rows, others))
+        goto done;
+    if (whole && !(stop = numbers(&stops, &streams)))
+        goto done;
+    for (size_t i = 0; i < streams; i++)
+        if (stop[i] > rows || stop[i] < (i ? stop[i - 1] : 0) || (i + 1 == streams && stop[i] != rows)) {
+            PyErr_SetString(PyExc_ValueError, "streams end in order, the last with the last row");
+            goto done;
+        }
+    if (whole && !streams && rows) {
+        PyErr_SetString(PyExc_ValueError, "rows that belong to no stream");
+        goto done;
+    }
+    const size_t room = rows + folder->count + streams;
+    out = malloc((2 * room + streams) * 8 + 1);
+    if (!out) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    uint64_t *out_key = out, *out_size = out + room, *out_stop = out + 2 * room;
+    if (!whole)
+        groups = rdc_folder_feed(folder, key, size, rows, out_key, out_size);
+    for (size_t i = 0; i < streams; i++) {
+        groups += rdc_folder_feed(folder, key + begin, size + begin, stop[i] - begin, out_key + groups, out_size + groups);
+        groups += rdc_folder_finish(folder, out_key + groups, out_size + groups);
+        begin = stop[i];
+        out_stop[i] = groups;
+    }
+    result = whole ? Py_BuildValue("(NNN)", column(out_key, groups), column(out_size, groups), column(out_stop, streams))
+                   : Py_BuildValue("(NN)", column(out_key, groups), column(out_size, groups));
+done:
+    free(out);
+    PyBuffer_Release(&keys);
+    PyBuffer_Release(&sizes);
+    if (stops.obj)
+        PyBuffer_Release(&stops);
+    return result;
+}
+
+static PyObject *folder_feed(PyObject *object, PyObject *args)
+{
+    return fold(&((Folder *)object)->folder, args, 0);
+}
+
+static PyObject *folder_streams(PyObject *object, PyObject *args)
+{
+    if (((Folder *)object)->folder.count) {
+        PyErr_SetString(PyExc_ValueError, "a stream is not finished");
+        return NULL;
+    }
+    return fold(&((Folder *)object)->folder, args, 1);
+}
+
+static PyObject *folder_finish(PyObject *object, PyObject *ignored)
+{
+    uint64_t key, size;
+    (void)ignored;
+    const size_t groups = rdc_folder_finish(&((Folder *)object)->folder, &key, &size);
+    return Py_BuildValue("(NN)", column(&key, groups), column(&size, groups));
+}
+
+static PyMethodDef folder_methods[] = {
+    {"feed", folder_feed, METH_VARARGS, NULL},
+    {"finish", folder_finish, METH_NOARGS, NULL},
+    {"streams", folder_streams, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot folder_slots[] = {
+    {Py_tp_doc, "Groups of neighbouring chunks, cut by their keys."},
+    {Py_tp_new, folder_new},
+    {Py_tp_dealloc, folder_dealloc},
+    {Py_tp_methods, folder_methods},
+    {0, NULL},
+};
+
+static PyType_Spec folder_spec = {"rdc.kernel.count._survey.Folder", sizeof(Folder), 0, Py_TPFLAGS_DEFAULT, folder_slots};
+
+/* ---- functions ---- */
+
+static PyObject *select_chunks(PyObject *module, PyObject *args)
+{
+    Py_buffer keys;
+    unsigned long long salt;
+    unsigned shift;
+    size_t rows;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*KI:select_chunks", &keys, &salt, &shift))
+        return NULL;
+    const uint64_t *key = numbers(&keys, &rows);
+    if (key && shift > 63) {
+        PyErr_Format(PyExc_ValueError, "a choice of one in 2^%u: 2^0 to 2^63 is expected", shift);
+    } else if (key) {
+        uint64_t *index = malloc(8 * rows + 1);
+        result = index ? column(index, rdc_select_chunks(key, rows, salt, shift, index)) : PyErr_NoMemory();
+        free(index);
+    }
+    PyBuffer_Release(&keys);
+    return result;
+}
+
+static PyMethodDef functions[] = {
+    {"select_chunks", select_chunks, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.count._survey", NULL, -1, functions, NULL, NULL,
+                                        NULL, NULL};
+
+PyMODINIT_FUNC PyInit__survey(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    PyObject *table = PyType_FromSpec(&table_spec), *folder = PyType_FromSpec(&folder_spec);
+    if (!module || !table || !folder || PyModule_AddObjectRef(module, "ChunkTable", table) ||
+        PyModule_AddObjectRef(module, "Folder", folder))
+        Py_CLEAR(module);
+    Py_XDECREF(table);
+    Py_XDECREF(folder);
+    return module;
+}

@@ -1,0 +1,280 @@
+/* chunk_table.c - counts how often each chunk was seen: 16 bytes per slot, ordered by key, exact or for a
+ * sample of keys.
+ *
+ * Keys are bits of cryptographic digests, so they are evenly distributed. The home of a key is key * homes
+ * / 2^64, which grows with the key. Linear probing that keeps equal homes sorted keeps the whole table
+ * sorted by key. Three things follow. A search ends at the first larger key, about 1/(1 - load) slots on.
+ * Growing moves every slot to the right, so it happens in place, by realloc and two passes, and never
+ * takes twice the memory. Halving a sample drops the end of the table.
+ *
+ * The load is kept between LOAD / GROWTH and LOAD, so a chunk takes 16 / 0.85 = 19 bytes to 16 / 0.71 =
+ * 22.6.
+ *
+ * Worst case: an attacker who chooses chunks can search for digests with equal leading bits, at n tries
+ * per bit. An insertion then moves a long run of slots at the speed of memmove: a hundred thousand such
+ * chunks cost 0.1 ms each. A secret key would prevent that, but tables of several machines are merged. */
+#include "count/chunk_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_HOMES 64
+#define LOAD_MOST 0.85
+#define GROWTH 1.2
+#define SLACK 16 /* initial slots behind the homes */
+
+void rdc_table_start(rdc_table *t, size_t limit)
+{
+    memset(t, 0, sizeof *t);
+    t->limit = limit;
+}
+
+/* `shift` leading bits of each key are 0 and would leave all but the first homes empty. */
+static size_t home(const rdc_table *t, uint64_t key, size_t homes)
+{
+    return (size_t)((unsigned __int128)(key << t->shift) * homes >> 64);
+}
+
+static int sampled_out(const rdc_table *t, uint64_t key)
+{
+    return t->shift && key >> (64 - t->shift);
+}
+
+/* Returns the first slot at or behind the key's home that is empty or has no smaller key. */
+static size_t place(const rdc_table *t, uint64_t key)
+{
+    size_t at = home(t, key, t->homes);
+    while (at < t->length && t->slot[at].count && t->slot[at].key < key)
+        at++;
+    return at;
+}
+
+/* Returns the slots that `homes` need so that the last key still has one. Empty slots move nothing. */
+static size_t slots_needed(const rdc_table *t, size_t homes)
+{
+    size_t next = 0;
+    for (size_t i = 0; i < t->length; i++)
+        if (t->slot[i].count) {
+            const size_t at = home(t, t->slot[i].key, homes);
+            next = (at > next ? at : next) + 1;
+        }
+    return (next > homes ? next : homes) + SLACK;
+}
+
+/* Spreads the used slots over `homes`, in place. First all of them move to the end of an allocation of
+ * `length` slots. Then each moves to the later of its home and the slot behind the one before it. That is
+ * never behind the slot it comes from: `length` leaves room for the last one, and so for all that follow
+ * any slot. */
+static int spread(rdc_table *t, size_t homes)
+{
+    const size_t length = slots_needed(t, homes), old = t->length;
+    if (length > old) {
+        rdc_slot *grown = realloc(t->slot, length * sizeof *grown);
+        if (!grown)
+            return -1;
+        t->slot = grown;
+    }
+    size_t to = length > old ? length : old;
+    const size_t end = to;
+    for (size_t from = old; from-- > 0;)
+        if (t->slot[from].count)
+            t->slot[--to] = t->slot[from];
+    size_t next = 0;
+    for (; to < end; to++) {
+        const rdc_slot moved = t->slot[to];
+        const size_t own = home(t, moved.key, homes);
+        const size_t at = own > next ? own : next;
+        memset(t->slot + next, 0, (at - next) * sizeof *t->slot);
+        t->slot[at] = moved;
+        next = at + 1;
+    }
+    memset(t->slot + next, 0, (end - next) * sizeof *t->slot);
+    if (length < old) {
+        rdc_slot *shrunk = realloc(t->slot, length * sizeof *shrunk);
+        if (shrunk)
+            t->slot = shrunk;
+    }
+    t->homes = homes;
+    t->length = length;
+    return 0;
+}
+
+static rdc_wide *find_wide(const rdc_table *t, uint64_t key)
+{
+    size_t low = 0, high = t->wides;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (t->wide[middle].key < key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return t->wide ? t->wide + low : NULL;
+}
+
+static int add_wide(rdc_table *t, uint64_t key, uint64_t size, uint64_t count)
+{
+    if (t->wides == t->wide_room) {
+        const size_t room = t->wide_room ? 2 * t->wide_room : 16;
+        rdc_wide *grown = realloc(t->wide, room * sizeof *grown);
+        if (!grown)
+            return -1;
+        t->wide = grown;
+        t->wide_room = room;
+    }
+    rdc_wide *at = find_wide(t, key);
+    memmove(at + 1, at, (size_t)(t->wide + t->wides - at) * sizeof *at);
+    *at = (rdc_wide){key, count, size};
+    t->wides++;
+    return 0;
+}
+
+/* Counts a known chunk. A count that outgrows its slot moves to `wide`. */
+static int count_again(rdc_table *t, rdc_slot *slot, uint64_t count)
+{
+    if (slot->size == UINT32_MAX) {
+        find_wide(t, slot->key)->count += count;
+    } else if (count > UINT32_MAX - slot->count) {
+        if (add_wide(t, slot->key, slot->size, slot->count + count))
+            return -1;
+        slot->size = UINT32_MAX;
+    } else {
+        slot->count += (uint32_t)count;
+    }
+    return 0;
+}
+
+/* Makes room for one more chunk: by growing, or by halving the sample if growing would exceed the limit. */
+static int make_room(rdc_table *t)
+{
+    while ((double)(t->used + 1) > LOAD_MOST * (double)t->homes) {
+        const size_t homes = t->homes ? (size_t)((double)t->homes * GROWTH) : FIRST_HOMES;
+        if (t->homes && (homes + SLACK) * sizeof(rdc_slot) > t->limit && t->shift < 63) {
+            if (rdc_table_sample(t, t->shift + 1))
+                return -1;
+        } else if (spread(t, homes)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int rdc_table_add(rdc_table *t, uint64_t key, uint64_t size, uint64_t count)
+{
+    if (!count)
+        return 0;
+    t->chunks += count;
+    t->bytes += count * size;
+    if (sampled_out(t, key))
+        return 0;
+    size_t at = t->homes ? place(t, key) : 0;
+    if (at < t->length && t->slot[at].count && t->slot[at].key == key)
+        return count_again(t, t->slot + at, count);
+    if ((double)(t->used + 1) > LOAD_MOST * (double)t->homes) {
+        if (make_room(t))
+            return -1;
+        if (sampled_out(t, key))
+            return 0;
+        at = place(t, key);
+    }
+    size_t empty = at;
+    while (empty < t->length && t->slot[empty].count)
+        empty++;
+    if (empty == t->length) {
+        const size_t length = t->length + t->length / 64 + SLACK;
+        rdc_slot *grown = realloc(t->slot, length * sizeof *grown);
+        if (!grown)
+            return -1;
+        memset(grown + t->length, 0, (length - t->length) * sizeof *grown);
+        t->slot = grown;
+        t->length = length;
+    }
+    const int is_wide = size >= UINT32_MAX || count > UINT32_MAX;
+    if (is_wide && add_wide(t, key, size, count))
+        return -1;
+    memmove(t->slot + at + 1, t->slot + at, (empty - at) * sizeof *t->slot);
+    t->slot[at] = (rdc_slot){key, is_wide ? 1 : (uint32_t)count, is_wide ? UINT32_MAX : (uint32_t)size};
+    t->used++;
+    return 0;
+}
+
+int rdc_table_sample(rdc_table *t, unsigned shift)
+{
+    if (shift <= t->shift)
+        return 0;
+    t->shift = shift;
+    for (size_t i = 0; i < t->length; i++)
+        if (t->slot[i].count && sampled_out(t, t->slot[i].key)) {
+            t->slot[i].count = 0;
+            t->used--;
+        }
+    while (t->wides && sampled_out(t, t->wide[t->wides - 1].key))
+        t->wides--;
+    return t->homes ? spread(t, t->homes) : 0;
+}
+
+uint64_t rdc_table_find(const rdc_table *t, uint64_t key, uint64_t *size)
+{
+    const size_t at = t->homes && !sampled_out(t, key) ? place(t, key) : t->length;
+    if (at >= t->length || !t->slot[at].count || t->slot[at].key != key)
+        return 0;
+    const rdc_slot slot = t->slot[at];
+    const rdc_wide *wide = slot.size == UINT32_MAX ? find_wide(t, key) : NULL;
+    if (size)
+        *size = wide ? wide->size : slot.size;
+    return wide ? wide->count : slot.count;
+}
+
+int rdc_table_next(const rdc_table *t, size_t *position, rdc_wide *chunk)
+{
+    while (*position < t->length) {
+        const rdc_slot slot = t->slot[(*position)++];
+        if (!slot.count)
+            continue;
+        *chunk = slot.size == UINT32_MAX ? *find_wide(t, slot.key) : (rdc_wide){slot.key, slot.count, slot.size};
+        return 1;
+    }
+    return 0;
+}
+
+static unsigned bits(uint64_t number)
+{
+    return number ? 64 - (unsigned)__builtin_clzll(number) : 0;
+}
+
+void rdc_table_summarize(const rdc_table *t, rdc_table_summary *s)
+{
+    size_t position = 0;
+    rdc_wide chunk;
+
+    memset(s, 0, sizeof *s);
+    while (rdc_table_next(t, &position, &chunk)) {
+        s->unique_chunks++;
+        s->unique_bytes += chunk.size;
+        s->unique_squares += (double)chunk.size * (double)chunk.size;
+        if (chunk.count > 1 && chunk.size) {
+            s->groups++;
+            s->group_bytes += (chunk.count - 1) * chunk.size;
+        }
+        s->size_chunks[bits(chunk.size)]++;
+        s->size_bytes[bits(chunk.size)] += chunk.size;
+        s->copy_chunks[bits(chunk.count)]++;
+        s->copy_bytes[bits(chunk.count)] += chunk.size;
+        if (chunk.size > s->largest_size)
+            s->largest_size = chunk.size;
+        if (chunk.count > s->largest_count)
+            s->largest_count = chunk.count;
+    }
+}
+
+size_t rdc_table_memory(const rdc_table *t)
+{
+    return t->length * sizeof *t->slot + t->wide_room * sizeof *t->wide;
+}
+
+void rdc_table_end(rdc_table *t)
+{
+    free(t->slot);
+    free(t->wide);
+    memset(t, 0, sizeof *t);
+}

@@ -1,0 +1,71 @@
+/* chunk_table.h - counts how often each chunk was seen: 16 bytes per slot, ordered by key, exact or for a
+ * sample of keys. */
+#ifndef RDC_CHUNK_TABLE_H
+#define RDC_CHUNK_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RDC_TABLE_BINS 65
+
+/* One chunk. A count of 0 is an empty slot; a size of UINT32_MAX means that size and count are in `wide`. */
+typedef struct {
+    uint64_t key;
+    uint32_t count;
+    uint32_t size;
+} rdc_slot;
+
+/* A chunk whose size or count does not fit a slot. */
+typedef struct {
+    uint64_t key, count, size;
+} rdc_wide;
+
+typedef struct {
+    rdc_slot *slot;
+    size_t homes;  /* slots that keys are spread over */
+    size_t length; /* number of slots: homes, and behind them room for what the last homes push out */
+    size_t used;
+    rdc_wide *wide; /* sorted by key */
+    size_t wides, wide_room;
+    size_t limit;   /* limit in bytes; above it the sample is halved */
+    unsigned shift; /* keys whose first `shift` bits are 0 are kept: one in 2^shift */
+    uint64_t chunks, bytes; /* of all that was added, kept or not */
+} rdc_table;
+
+/* Statistics of the kept chunks. Bin b of a histogram holds the chunks whose value needs b bits: 2^(b-1)
+ * to 2^b - 1. */
+typedef struct {
+    uint64_t unique_chunks, unique_bytes;
+    double unique_squares; /* sum of size^2 */
+    uint64_t groups, group_bytes; /* non-empty chunks seen at least twice, and the bytes of all but one of
+                                   * each */
+    uint64_t size_chunks[RDC_TABLE_BINS], size_bytes[RDC_TABLE_BINS];
+    uint64_t copy_chunks[RDC_TABLE_BINS], copy_bytes[RDC_TABLE_BINS];
+    uint64_t largest_size, largest_count;
+} rdc_table_summary;
+
+/* An empty table that may take `limit` bytes. */
+void rdc_table_start(rdc_table *t, size_t limit);
+
+/* Counts `count` more of the chunk `key` of `size` bytes. Returns -1 without memory; then only `chunks`
+ * and `bytes` have changed. A contradicting size is ignored. */
+int rdc_table_add(rdc_table *t, uint64_t key, uint64_t size, uint64_t count);
+
+/* Keeps only keys whose first `shift` bits are 0. A smaller shift than before changes nothing. */
+int rdc_table_sample(rdc_table *t, unsigned shift);
+
+/* Returns the count of a key, 0 if absent. `size` may be NULL. */
+uint64_t rdc_table_find(const rdc_table *t, uint64_t key, uint64_t *size);
+
+/* Returns the next chunk in key order at or behind *position (start with 0), which is advanced. 0: no
+ * more. */
+int rdc_table_next(const rdc_table *t, size_t *position, rdc_wide *chunk);
+
+void rdc_table_summarize(const rdc_table *t, rdc_table_summary *summary);
+
+/* Bytes it takes now. */
+size_t rdc_table_memory(const rdc_table *t);
+
+void rdc_table_end(rdc_table *t);
+
+#endif

@@ -1,0 +1,402 @@
+/*
+ * cuts.c - cut points and traits of a byte stream, fed in spans.
+ *
+ *     c = 0;  while n - c > max:  c = the RIGHTMOST i in (c+min, c+max] with the smallest rank(i)
+ *     rank(i) = (lead(i), low(i)), compared as unsigned integers
+ *
+ * Why this equals the definition, position by position (reference.py):
+ *
+ *  1. The definition pushes every rank and takes the front. Only suffix minima matter: an entry with a later one
+ *     smaller or equal is never the rightmost minimum of a window that reaches the later one, and every window
+ *     still to be decided reaches all that is known. So pushing any superset of the suffix minima is enough.
+ *  2. Ranks with lead 0 are below all others. While a window has one, entries with lead > 0 before the last
+ *     one are not suffix minima, and those after it are not its minimum. So the block pass pushes only the
+ *     positions with lead 0, one in 256, and `summed` remembers up to where the ring is complete. What lies
+ *     between `summed` and the position reached has no lead 0.
+ *  3. That rest is added (sum_up) when a window without lead 0 must be decided, a normal path for sparse data, at
+ *     the end of a block that ends in a long stretch without lead 0, while its leads are still there, before a dense
+ *     block (5), and at the end of a span, because its bytes go away. A position is summed up once. Of a stretch only
+ *     the stairs are looked at, positions with no smaller lead after them in it: others are not suffix minima.
+ *  4. In a constant run, once 64 bytes of it have passed, all positions have the same rank; of equal ranks only
+ *     the rightmost counts. So a run that a block would begin with pushes its last position, and one at each
+ *     decision, and hashes none. Its features are one feature, added when the run begins.
+ *  5. A block with more positions of lead 0, or a stretch with more stairs, than are worth looking at one by one is
+ *     dense: low() is slid over all of it, and the suffix minima of all its ranks are pushed. Nothing of a dense block is
+ *     left out, so it is complete as it is, one window's end after another; that its features are picked from all ranks
+ *     by their leads gives the same set.
+ *  6. Positions up to cut + min are never in a window to come, as the cut only grows: they are not pushed. Where a whole
+ *     stream is there and only its cuts are asked for, they are not even scanned, and neither is what lies after the last
+ *     window that must be decided: all of a stream of up to max bytes.
+ *
+ * Every position is scanned once, a quarter at most twice, and hashed once (in the first 64 KiB, where leads up to 3
+ * make features, twice); every entry comes and goes once, every byte is compared at most twice for runs: linear for all
+ * inputs, which tests/kernel/native/compare.c counts. As for the factor, hostile data can make every position a candidate, and
+ * every branch on a lead or a rank a mispredicted one. So there are no such branches where candidates are many: ranks,
+ * features and suffix minima of a dense block cost the same whatever they are. Whether it is dense is decided by counting
+ * its own candidates. Nothing before it matters, so that no order of blocks makes the choice a wrong one, and a count just
+ * short of dense is the cheaper of the two ways. The most there is to pay for a position is then one scan, its share of the
+ * longest list, one slide, one feature and one comparison, and its entry in the ring: less than a scalar hash, which waits
+ * for its table at each byte, in all variants but the plain one, there a quarter more.
+ */
+#include "cut/cuts.h"
+
+#include <string.h>
+
+#include "cut/block_features.h"
+#include "cut/suffix_minima.h"
+
+/* One contiguous part of the stream while it is processed. */
+typedef struct part {
+    const uint8_t *p; /* p[-64 ..] is readable */
+    uint64_t base;    /* the stream's bytes before p */
+    uint64_t end;     /* and those up to its end */
+    uint64_t summed;  /* positions up to here are in the ring, or need not be */
+    uint64_t leads_from, leads_to;
+    const uint8_t *leads; /* of the positions leads_from + 1 to leads_to: those of the block worked on */
+} part;
+
+/* A block that ends with this many positions without lead 0 is summed up while their leads are at hand. On
+ * random data one block in 60 ends so. Shorter ends stay, so at most a quarter of all positions is scanned
+ * again. */
+#define RDC_SUM_AT_ONCE 1024
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Pushes a position unless no later window contains it. */
+static int offer(rdc_cutter *c, uint64_t position, uint64_t lead, uint64_t low)
+{
+    return position > c->cut + c->min ? rdc_minima_push(&c->minima, position, lead, low) : 0;
+}
+
+/* Pushes the suffix minima of n <= RDC_BLOCK ranks. Their positions from + at[k] ascend; without `at` they
+ * are from + 1, from + 2, ... */
+static int offer_all(rdc_cutter *c, uint64_t from, const uint16_t *at, const uint8_t *lead, const uint64_t *low, size_t n)
+{
+    uint16_t keep[RDC_BLOCK];
+    const uint64_t after = c->cut + c->min;
+    size_t kept = rdc_suffix_minima(lead, low, n, keep);
+
+    /* Positions that no later window contains. */
+    while (kept > 0 && from + (at ? at[keep[kept - 1]] : keep[kept - 1] + 1u) <= after)
+        kept--;
+    if (kept == 0)
+        return 0;
+    /* The first is the smallest. Each further one is larger than the one before it and is appended. */
+    if (c->minima.back > c->minima.front)
+        rdc_minima_drop(&c->minima, lead[keep[kept - 1]], low[keep[kept - 1]]);
+    if (rdc_minima_reserve(&c->minima, kept))
+        return -1;
+    rdc_candidate *entry = c->minima.entry + c->minima.back;
+    c->minima.back += kept;
+    while (kept > 0) {
+        const size_t k = keep[--kept];
+        *entry++ = (rdc_candidate){from + (at ? at[k] : k + 1), low[k], lead[k]};
+    }
+    return 0;
+}
+
+/* Returns how many bytes from p on equal p[-1], at most n. */
+static size_t run_length(const uint8_t *p, size_t n)
+{
+    size_t i = 0;
+    while (n - i >= 512 && !memcmp(p + i, p + i - 1, 512))
+        i += 512;
+    while (n - i >= 32 && !memcmp(p + i, p + i - 1, 32))
+        i += 32;
+    while (i < n && p[i] == p[-1])
+        i++;
+    return i;
+}
+
+/* Returns whether a constant run covers the window before p and is long enough for the special case. */
+static int run_begins(const uint8_t *p, size_t n)
+{
+    return n >= 64 && p[0] == p[-1] && p[63] == p[-64] && !memcmp(p - 64, p - 63, 127);
+}
+
+/* Returns the lead of position 1 after p and stores its low. */
+static unsigned rank_after(const rdc_cutter *c, const uint8_t *p, uint64_t *low)
+{
+    const uint16_t at = 1;
+    uint16_t none[1]; /* no lead is below 0: nothing is listed */
+    uint8_t lead[64];
+
+    c->variant->scan(p, 1, 0, lead, none);
+    c->variant->lows(p, &at, 1, low);
+    return lead[0];
+}
+
+/* Pushes the suffix minima of the n positions after p, which follow `from` and have these leads. */
+static int push_stairs(rdc_cutter *c, const uint8_t *p, uint64_t from, size_t n, const uint8_t *lead)
+{
+    uint16_t at[RDC_POSITIONS];
+    size_t count = c->variant->stairs(lead, n, at);
+
+    if (count > rdc_few(c->variant, n)) {
+        uint64_t low[RDC_BLOCK];
+        c->variant->slide(p, n, low);
+        return offer_all(c, from, NULL, lead, low, n);
+    }
+    uint64_t low[RDC_POSITIONS];
+    uint8_t step[RDC_POSITIONS];
+    c->variant->lows(p, at, count, low);
+    for (size_t k = 0; k < count; k++)
+        step[k] = lead[at[k] - 1];
+    return offer_all(c, from, at, step, low, count);
+}
+
+/* The same for n <= RDC_BLOCK positions whose leads are no longer there. */
+static int scan_again(rdc_cutter *c, const uint8_t *p, uint64_t from, size_t n)
+{
+    uint8_t lead[RDC_BLOCK];
+    uint16_t none[RDC_POSITIONS];
+
+    c->variant->scan(p, n, 0, lead, none);
+    return push_stairs(c, p, from, n, lead);
+}
+
+/* Complete the ring up to `end`. */
+static int sum_up(rdc_cutter *c, part *s, uint64_t end)
+{
+    if (s->summed < c->cut + c->min)
+        s->summed = smaller(c->cut + c->min, end);
+    while (s->summed < end) {
+        const uint64_t from = s->summed;
+        const uint8_t *p = s->p + (from - s->base);
+        size_t n;
+        if (from >= s->leads_from && from < s->leads_to) {
+            n = (size_t)(smaller(end, s->leads_to) - from);
+            if (push_stairs(c, p, from, n, s->leads + (from - s->leads_from)))
+                return -1;
+        } else {
+            uint64_t stop = from < s->leads_from ? smaller(end, s->leads_from) : end;
+            n = (size_t)smaller(stop - from, RDC_BLOCK);
+            if (scan_again(c, p, from, n))
+                return -1;
+        }
+        s->summed += n;
+    }
+    return 0;
+}
+
+/* Decides the cut of the window that ends at cut + max, which lies in this part or at its start. */
+static int decide(rdc_cutter *c, part *s)
+{
+    const rdc_candidate *best = rdc_minima_after(&c->minima, c->cut + c->min);
+    if (!best || best->lead > 0) {
+        if (sum_up(c, s, c->cut + c->max))
+            return -1;
+        best = rdc_minima_after(&c->minima, c->cut + c->min);
+    }
+    c->cut = best->position;
+    return rdc_ends_append(&c->ends, c->cut);
+}
+
+/* Takes the positions `from` + 1 to `to`, which have the rank of `from`: bytes from - 64 to `to` are
+ * equal. */
+static int take_run(rdc_cutter *c, part *s, uint64_t from, uint64_t to)
+{
+    uint64_t low;
+    unsigned lead = rank_after(c, s->p + (from - s->base), &low);
+
+    if (c->plain)
+        ;
+    else if (lead == 0)
+        rdc_samples_add(&c->features, &low, 1);
+    else if (lead < RDC_LEAD_FEW && from + 1 < RDC_FEW_FEATURES_BELOW)
+        rdc_samples_add(&c->few, &low, 1);
+    if (lead > 0 && sum_up(c, s, from))
+        return -1;
+    s->summed = from;
+    while (to > c->cut + c->max) {
+        uint64_t window_end = c->cut + c->max;
+        if (offer(c, window_end, lead, low))
+            return -1;
+        s->summed = window_end;
+        if (decide(c, s))
+            return -1;
+    }
+    s->summed = to;
+    return offer(c, to, lead, low);
+}
+
+/* Takes the `count` positions from + at[], the only ones of a block with lead 0. Decides the windows that
+ * end before each. */
+static int take_zeros(rdc_cutter *c, part *s, uint64_t from, const uint16_t *at, const uint64_t *low, size_t count)
+{
+    static const uint8_t zeros[RDC_POSITIONS];
+
+    for (size_t done = 0; done < count;) {
+        uint64_t window_end = c->cut + c->max;
+        size_t next = done;
+        if (from + at[count - 1] <= window_end)
+            next = count;
+        while (next < count && from + at[next] <= window_end)
+            next++;
+        if (next > done) {
+            if (offer_all(c, from, at + done, zeros, low + done, next - done))
+                return -1;
+            s->summed = from + at[next - 1];
+        }
+        if (next < count && decide(c, s))
+            return -1;
+        done = next;
+    }
+    return 0;
+}
+
+/* Takes a dense block: the ranks of all its positions. */
+static int take_dense(rdc_cutter *c, part *s, const uint8_t *p, uint64_t from, size_t n, const uint8_t *lead, int early)
+{
+    uint64_t low[RDC_BLOCK];
+
+    c->variant->slide(p, n, low);
+    if (!c->plain)
+        take_features(c, lead, low, n, early);
+    if (sum_up(c, s, from))
+        return -1;
+    for (size_t done = 0;;) {
+        const size_t next = (size_t)(smaller(from + n, c->cut + c->max) - from);
+        if (from + done < c->cut + c->min)
+            done = (size_t)(smaller(from + next, c->cut + c->min) - from);
+        if (offer_all(c, from + done, NULL, lead + done, low + done, next - done))
+            return -1;
+        s->summed = from + next;
+        if (next == n)
+            return 0;
+        if (decide(c, s))
+            return -1;
+        done = next;
+    }
+}
+
+static int take_block(rdc_cutter *c, part *s, uint64_t from, size_t n)
+{
+    uint8_t lead[RDC_BLOCK];
+    uint16_t at[RDC_POSITIONS];
+    uint64_t low[RDC_POSITIONS];
+    const uint8_t *p = s->p + (from - s->base);
+    const int early = !c->plain && from < RDC_FEW_FEATURES_BELOW;
+    size_t count = c->variant->scan(p, n, early ? RDC_LEAD_FEW : 1, lead, at);
+
+    if (count > rdc_few(c->variant, n))
+        return take_dense(c, s, p, from, n, lead, early);
+    s->leads = lead;
+    s->leads_from = from;
+    s->leads_to = from + n;
+    c->variant->lows(p, at, count, low);
+    if (early)
+        count = take_few(c, lead, at, low, count);
+    if (!c->plain)
+        rdc_samples_add(&c->features, low, count);
+    if (take_zeros(c, s, from, at, low, count))
+        return -1;
+    /* A window that ends here is decided while its leads are at hand, unless the stream may end here too. */
+    while (from + n + (from + n < s->end) > c->cut + c->max)
+        if (decide(c, s))
+            return -1;
+    if ((s->summed + RDC_SUM_AT_ONCE <= from + n || from + n == s->end) && sum_up(c, s, from + n))
+        return -1;
+    s->leads_to = s->leads_from;
+    return 0;
+}
+
+/* Processes a contiguous part with 64 bytes of history before it. */
+static int advance(rdc_cutter *c, const uint8_t *p, size_t length)
+{
+    const uint64_t end = c->length + length;
+    part s = {p, c->length, end, c->length, 0, 0, NULL};
+    uint64_t at = c->length;
+
+    while (at < end) {
+        const uint8_t *here = p + (at - s.base);
+        size_t left = (size_t)(end - at);
+        if (run_begins(here, left)) {
+            size_t run = run_length(here, left);
+            if (take_run(c, &s, at, at + run))
+                return -1;
+            at += run;
+        } else {
+            size_t n = (size_t)smaller(left, RDC_BLOCK);
+            if (take_block(c, &s, at, n))
+                return -1;
+            at += n;
+        }
+    }
+    c->length = end;
+    return sum_up(c, &s, end);
+}
+
+void rdc_cutter_start(rdc_cutter *c, const rdc_variant *variant, uint64_t min, uint64_t max)
+{
+    memset(c, 0, sizeof *c);
+    c->variant = variant;
+    c->min = min;
+    c->max = max;
+    rdc_samples_clear(&c->features);
+    rdc_samples_clear(&c->few);
+}
+
+int rdc_cutter_feed(rdc_cutter *c, const uint8_t *data, size_t length)
+{
+    /* The windows of the first 64 positions reach back into earlier spans. The last bytes of those and the
+     * first of this span are joined. */
+    uint8_t joined[2 * RDC_LOW_WINDOW];
+    size_t head = length < RDC_LOW_WINDOW ? length : RDC_LOW_WINDOW;
+
+    if (length == 0)
+        return 0;
+    memcpy(joined, c->last, RDC_LOW_WINDOW);
+    memcpy(joined + RDC_LOW_WINDOW, data, head);
+    memcpy(c->last, length < RDC_LOW_WINDOW ? joined + head : data + length - RDC_LOW_WINDOW, RDC_LOW_WINDOW);
+    if (advance(c, joined + RDC_LOW_WINDOW, head))
+        return -1;
+    return length > head ? advance(c, data + head, length - head) : 0;
+}
+
+int rdc_cutter_whole(rdc_cutter *c, const uint8_t *data, size_t length)
+{
+    part s = {data, 0, length, 0, 0, 0, NULL};
+    uint64_t at = 0;
+
+    while (length - c->cut > c->max) {
+        const uint64_t window_end = c->cut + c->max;
+        if (at < c->cut + c->min)
+            at = s.summed = c->cut + c->min; /* 64 at least: the history of a position is in `data` too */
+        if (at == window_end) {
+            if (decide(c, &s))
+                return -1;
+        } else if (run_begins(data + at, (size_t)(length - at))) {
+            const size_t run = run_length(data + at, (size_t)(length - at));
+            if (take_run(c, &s, at, at + run))
+                return -1;
+            at += run;
+        } else {
+            const size_t n = (size_t)smaller(window_end - at, RDC_BLOCK);
+            if (take_block(c, &s, at, n))
+                return -1;
+            at += n;
+        }
+    }
+    c->length = length;
+    return 0;
+}
+
+int rdc_cutter_traits(const rdc_cutter *c, uint8_t *out)
+{
+    rdc_samples all = c->features;
+    if (c->length < RDC_FEW_FEATURES_BELOW)
+        rdc_samples_merge(&all, &c->few);
+    return rdc_samples_traits(&all, out);
+}
+
+void rdc_cutter_end(rdc_cutter *c)
+{
+    free(c->minima.entry);
+    free(c->ends.end);
+    memset(&c->minima, 0, sizeof c->minima);
+    memset(&c->ends, 0, sizeof c->ends);
+}

@@ -1,0 +1,36 @@
+/* name_ranks.c - SipHash-2-4 of names: keyed ranks of a directory's entries. */
+#include "hash/name_ranks.h"
+
+#include <string.h>
+
+#include "hash/sip.h"
+
+size_t rdc_count_names(const uint8_t *names, size_t size)
+{
+    size_t count = 0;
+    if (size && names[size - 1])
+        return SIZE_MAX;
+    for (size_t i = 0; i < size; i++)
+        count += !names[i];
+    return count;
+}
+
+void rdc_name_ranks(const uint8_t *key, const uint8_t *names, size_t count, uint8_t *out)
+{
+    const rdc_sip keyed = rdc_sip_start(key);
+
+    while (count--) {
+        const size_t length = strlen((const char *)names);
+        const uint8_t *at = names, *const tail = names + (length & ~(size_t)7);
+        rdc_sip state = keyed;
+        uint64_t last = 0;
+        for (; at < tail; at += 8)
+            rdc_sip_word(&state, rdc_load64(at));
+        for (unsigned i = 0; i < length % 8; i++)
+            last |= (uint64_t)tail[i] << 8 * i;
+        uint64_t rank = rdc_sip_end(&state, last, length);
+        for (unsigned i = 0; i < 8; i++)
+            *out++ = (uint8_t)(rank >> 8 * i);
+        names += length + 1;
+    }
+}

@@ -1,0 +1,390 @@
+/* binding.c - rdc.kernel.recipe._pieces: rows of matches and copy instructions as a Python module.
+ * rdc/kernel/recipe/reference.py documents each name.
+ *
+ * Rows are native 64-bit numbers. Calls keep the interpreter's lock: one takes microseconds, one for a
+ * whole large gap a millisecond. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "recipe/matches.h"
+
+/* Converts a number of 64 bits. Any other value raises ValueError: nothing wraps. */
+static int number(PyObject *object, void *out)
+{
+    const unsigned long long value = PyLong_AsUnsignedLongLong(object);
+    if (value == (unsigned long long)-1 && PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_OverflowError))
+            PyErr_SetString(PyExc_ValueError, "a number is not in 0 to 2^64 - 1");
+        return 0;
+    }
+    *(uint64_t *)out = value;
+    return 1;
+}
+
+/* Returns the number of rows of `width` bytes, or -1 with an exception set. */
+static Py_ssize_t rows_of(const Py_buffer *view, size_t width)
+{
+    if (view->len % (Py_ssize_t)width || (view->len && (uintptr_t)view->buf % 8)) {
+        PyErr_Format(PyExc_ValueError, "%zd bytes: rows of %zu bytes, aligned, are expected", view->len, width);
+        return -1;
+    }
+    return view->len / (Py_ssize_t)width;
+}
+
+/* Bytes with room for so many rows. */
+static PyObject *room(uint64_t rows, size_t width)
+{
+    if (rows > (uint64_t)PY_SSIZE_T_MAX / 64)
+        return PyErr_NoMemory();
+    return PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(rows * width));
+}
+
+static void *inside(PyObject *bytes)
+{
+    return PyBytes_AS_STRING(bytes);
+}
+
+/* Shrinks the room to `made` rows, the result. -1 is an error. */
+static PyObject *filled(PyObject *bytes, int64_t made, size_t width)
+{
+    if (made < 0) {
+        Py_DECREF(bytes);
+        if (made == -2)
+            return PyErr_NoMemory();
+        PyErr_SetString(PyExc_ValueError, "rows that are out of order, or end past 2^63 - 1");
+        return NULL;
+    }
+    _PyBytes_Resize(&bytes, (Py_ssize_t)((size_t)made * width));
+    return bytes;
+}
+
+static PyObject *fill_places(PyObject *module, PyObject *args)
+{
+    uint64_t shift;
+    Py_buffer base_offsets, more;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*O&:fill_places", &base_offsets, &more, number, &shift))
+        return NULL;
+    const Py_ssize_t count = rows_of(&base_offsets, 8), others = count < 0 ? -1 : rows_of(&more, 8);
+    if (others >= 0 && others != count)
+        PyErr_Format(PyExc_ValueError, "%zd places and %zd", count, others);
+    else if (others >= 0 && (result = room((uint64_t)count, 8)))
+        result = filled(result, rdc_fill_unplaced(base_offsets.buf, more.buf, (size_t)count, shift, inside(result)), 8);
+    PyBuffer_Release(&base_offsets);
+    PyBuffer_Release(&more);
+    return result;
+}
+
+static PyObject *place_blocks(PyObject *module, PyObject *args)
+{
+    uint64_t offset, size;
+    Py_buffer base_offsets;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O&O&y*:place_blocks", number, &offset, number, &size, &base_offsets))
+        return NULL;
+    const Py_ssize_t count = rows_of(&base_offsets, 8);
+    if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_match))))
+        result = filled(result, rdc_place_blocks(offset, size, base_offsets.buf, (size_t)count, inside(result)),
+                        sizeof(rdc_match));
+    PyBuffer_Release(&base_offsets);
+    return result;
+}
+
+static PyObject *join_pieces(PyObject *module, PyObject *args)
+{
+    Py_buffer first, second;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*:join_pieces", &first, &second))
+        return NULL;
+    const Py_ssize_t firsts = rows_of(&first, sizeof(rdc_match));
+    const Py_ssize_t seconds = firsts < 0 ? -1 : rows_of(&second, sizeof(rdc_match));
+    if (seconds >= 0 && (result = room((uint64_t)firsts + (uint64_t)seconds, sizeof(rdc_match))))
+        result = filled(result,
+                        rdc_join_matches(first.buf, (size_t)firsts, second.buf, (size_t)seconds, inside(result)),
+                        sizeof(rdc_match));
+    PyBuffer_Release(&first);
+    PyBuffer_Release(&second);
+    return result;
+}
+
+static PyObject *open_runs(PyObject *module, PyObject *args)
+{
+    Py_buffer matches;
+    uint64_t start, end, before, behind, most;
+    rdc_opening opening;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&O&O&O&O&O&O&O&O&:open_runs", &matches, number, &start, number, &end, number,
+                          &before, number, &behind, number, &opening.size, number, &opening.ends, number,
+                          &opening.far, number, &opening.tail, number, &most))
+        return NULL;
+    const Py_ssize_t count = rows_of(&matches, sizeof(rdc_match));
+    if (count >= 0) {
+        const uint64_t all = 2 * ((uint64_t)count + 1);
+        result = room(most < all ? most + 1 : all, sizeof(rdc_run));
+    }
+    if (result)
+        result = filled(result,
+                        rdc_open_runs(matches.buf, (size_t)count, start, end, before, behind, &opening, most,
+                                      inside(result)),
+                        sizeof(rdc_run));
+    PyBuffer_Release(&matches);
+    return result;
+}
+
+static PyObject *run_spans(PyObject *module, PyObject *args)
+{
+    Py_buffer runs;
+    uint64_t size, reach, close, most;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&O&O&O&:run_spans", &runs, number, &size, number, &reach, number, &close, number,
+                          &most))
+        return NULL;
+    const Py_ssize_t count = rows_of(&runs, sizeof(rdc_run));
+    if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_span))))
+        result = filled(result, rdc_run_spans(runs.buf, (size_t)count, size, reach, close, most, inside(result)),
+                        sizeof(rdc_span));
+    PyBuffer_Release(&runs);
+    return result;
+}
+
+static PyObject *tile_range(PyObject *module, PyObject *args)
+{
+    Py_buffer copies;
+    uint64_t offset, length;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&O&:tile_range", &copies, number, &offset, number, &length))
+        return NULL;
+    const Py_ssize_t count = rows_of(&copies, sizeof(rdc_copy));
+    if (count >= 0) {
+        const int64_t instructions = rdc_instructions_of_range(copies.buf, (size_t)count, offset, length, NULL);
+        if ((result = room(instructions < 0 ? 0 : (uint64_t)instructions, sizeof(rdc_instruction))))
+            result = filled(result,
+                            instructions < 0 ? instructions : rdc_instructions_of_range(copies.buf, (size_t)count, offset, length, inside(result)),
+                            sizeof(rdc_instruction));
+    }
+    PyBuffer_Release(&copies);
+    return result;
+}
+
+static PyObject *tile_ranges(PyObject *module, PyObject *args)
+{
+    Py_buffer copies, ranges;
+    PyObject *instructions = NULL, *tiled = NULL, *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*:tile_ranges", &copies, &ranges))
+        return NULL;
+    const Py_ssize_t count = rows_of(&copies, sizeof(rdc_copy));
+    const Py_ssize_t number = count < 0 ? -1 : rows_of(&ranges, sizeof(rdc_range));
+    if (number < 0 || !(tiled = room((uint64_t)number, sizeof(rdc_tiled))))
+        goto done;
+    const int64_t made = rdc_instructions_of_ranges(copies.buf, (size_t)count, ranges.buf, (size_t)number, NULL, NULL);
+    if (!(instructions = room(made < 0 ? 0 : (uint64_t)made, sizeof(rdc_instruction))))
+        goto done;
+    if (made >= 0)
+        rdc_instructions_of_ranges(copies.buf, (size_t)count, ranges.buf, (size_t)number, inside(instructions), inside(tiled));
+    instructions = filled(instructions, made, sizeof(rdc_instruction));
+    if (instructions)
+        result = PyTuple_Pack(2, instructions, tiled);
+done:
+    Py_XDECREF(instructions);
+    Py_XDECREF(tiled);
+    PyBuffer_Release(&copies);
+    PyBuffer_Release(&ranges);
+    return result;
+}
+
+static PyObject *tiled_copies(PyObject *module, PyObject *args)
+{
+    Py_buffer instructions;
+    uint64_t offset;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&:tiled_copies", &instructions, number, &offset))
+        return NULL;
+    const Py_ssize_t count = rows_of(&instructions, sizeof(rdc_instruction));
+    if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_copy))))
+        result = filled(result, rdc_copies_of(instructions.buf, (size_t)count, offset, inside(result)), sizeof(rdc_copy));
+    PyBuffer_Release(&instructions);
+    return result;
+}
+
+static PyObject *fetched_ranges(PyObject *module, PyObject *args)
+{
+    Py_buffer instructions;
+    uint64_t offset;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&:fetched_ranges", &instructions, number, &offset))
+        return NULL;
+    const Py_ssize_t count = rows_of(&instructions, sizeof(rdc_instruction));
+    if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_range))))
+        result = filled(result, rdc_fetched_ranges(instructions.buf, (size_t)count, offset, inside(result)),
+                        sizeof(rdc_range));
+    PyBuffer_Release(&instructions);
+    return result;
+}
+
+static PyObject *tile_reads(PyObject *module, PyObject *args)
+{
+    Py_buffer instructions, sizes = {0};
+    rdc_surroundings around = {0};
+    uint64_t close, literals = 0;
+    PyObject *reads = NULL, *sources = NULL, *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&|O&O&y*:tile_reads", &instructions, number, &close, number, &around.back, number,
+                          &around.ahead, &sizes))
+        return NULL;
+    const Py_ssize_t count = rows_of(&instructions, sizeof(rdc_instruction)), bases = sizes.obj ? rows_of(&sizes, sizeof(uint64_t)) : 0;
+    if (count < 0 || bases < 0)
+        goto done;
+    around.sizes = sizes.buf;
+    around.bases = (uint64_t)bases;
+    if (!(sources = room((uint64_t)count, sizeof(rdc_range))) ||
+        !(reads = room((uint64_t)count, sizeof(rdc_instruction))))
+        goto done;
+    reads = filled(reads,
+                   rdc_plan_reads(instructions.buf, (size_t)count, close, &around, inside(reads), inside(sources), &literals),
+                   sizeof(rdc_instruction));
+    if (reads)
+        result = Py_BuildValue("(KOO)", (unsigned long long)literals, reads, sources);
+done:
+    Py_XDECREF(reads);
+    Py_XDECREF(sources);
+    PyBuffer_Release(&instructions);
+    if (sizes.obj)
+        PyBuffer_Release(&sizes);
+    return result;
+}
+
+static PyObject *put_tiles(PyObject *module, PyObject *args)
+{
+    Py_buffer sources, held, literals;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*y*:put_tiles", &sources, &held, &literals))
+        return NULL;
+    const Py_ssize_t count = rows_of(&sources, sizeof(rdc_range));
+    if (count >= 0) {
+        const int64_t made =
+            rdc_tiled_bytes(sources.buf, (size_t)count, (uint64_t)held.len, (uint64_t)literals.len);
+        if (made < 0)
+            PyErr_SetString(PyExc_ValueError, "tiles of bytes that are not there, or literals that are in none");
+        else if ((result = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)made)))
+            rdc_execute(sources.buf, (size_t)count, held.buf, literals.buf, (uint8_t *)PyByteArray_AS_STRING(result));
+    }
+    PyBuffer_Release(&sources);
+    PyBuffer_Release(&held);
+    PyBuffer_Release(&literals);
+    return result;
+}
+
+static PyObject *put_images(PyObject *module, PyObject *args)
+{
+    Py_buffer sources, held, bits;
+    PyObject *images = NULL, *row = NULL, *result = NULL;
+    int64_t made = -1;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*y*:put_images", &sources, &held, &bits))
+        return NULL;
+    const Py_ssize_t count = rows_of(&sources, sizeof(rdc_range));
+    if (count >= 0 && bits.len == held.len / 8 + (held.len % 8 != 0))
+        made = rdc_image_bytes(sources.buf, (size_t)count, (uint64_t)held.len);
+    if (count >= 0 && made < 0)
+        PyErr_SetString(PyExc_ValueError, "tiles of bytes that are not there, or not as many bits");
+    if (made >= 0 && (row = room((uint64_t)made / 8 + (made % 8 != 0), 1)))
+        images = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)made);
+    if (images) {
+        rdc_put_images(sources.buf, (size_t)count, held.buf, bits.buf, (size_t)held.len,
+                       (uint8_t *)PyByteArray_AS_STRING(images), inside(row));
+        result = PyTuple_Pack(2, images, row);
+    }
+    Py_XDECREF(images);
+    Py_XDECREF(row);
+    PyBuffer_Release(&sources);
+    PyBuffer_Release(&held);
+    PyBuffer_Release(&bits);
+    return result;
+}
+
+static PyObject *range_reads(PyObject *module, PyObject *args)
+{
+    Py_buffer ranges;
+    uint64_t close, most;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&O&:range_reads", &ranges, number, &close, number, &most))
+        return NULL;
+    const Py_ssize_t count = rows_of(&ranges, sizeof(rdc_range));
+    if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_read))))
+        result = filled(result, rdc_range_reads(ranges.buf, (size_t)count, close, most, inside(result)),
+                        sizeof(rdc_read));
+    PyBuffer_Release(&ranges);
+    return result;
+}
+
+static PyObject *around_ranges(PyObject *module, PyObject *args)
+{
+    Py_buffer ranges;
+    uint64_t reach, size;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&O&:around_ranges", &ranges, number, &reach, number, &size))
+        return NULL;
+    const Py_ssize_t count = rows_of(&ranges, sizeof(rdc_range));
+    if (count >= 0 && (result = room(2 * (uint64_t)count, sizeof(rdc_range))))
+        result = filled(result, rdc_around_ranges(ranges.buf, (size_t)count, reach, size, inside(result)),
+                        sizeof(rdc_range));
+    PyBuffer_Release(&ranges);
+    return result;
+}
+
+static PyObject *take_ranges(PyObject *module, PyObject *args)
+{
+    Py_buffer ranges, data;
+    uint64_t start;
+    PyObject *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*O&y*:take_ranges", &ranges, number, &start, &data))
+        return NULL;
+    const Py_ssize_t count = rows_of(&ranges, sizeof(rdc_range));
+    if (count >= 0 && (result = room((uint64_t)data.len, 1)))
+        result = filled(result,
+                        rdc_take_ranges(ranges.buf, (size_t)count, start, data.buf, (size_t)data.len, inside(result)),
+                        1);
+    PyBuffer_Release(&ranges);
+    PyBuffer_Release(&data);
+    return result;
+}
+
+static PyMethodDef functions[] = {
+    {"around_ranges", around_ranges, METH_VARARGS, NULL},
+    {"fetched_ranges", fetched_ranges, METH_VARARGS, NULL},
+    {"fill_places", fill_places, METH_VARARGS, NULL},
+    {"join_pieces", join_pieces, METH_VARARGS, NULL},
+    {"open_runs", open_runs, METH_VARARGS, NULL},
+    {"place_blocks", place_blocks, METH_VARARGS, NULL},
+    {"put_images", put_images, METH_VARARGS, NULL},
+    {"put_tiles", put_tiles, METH_VARARGS, NULL},
+    {"range_reads", range_reads, METH_VARARGS, NULL},
+    {"run_spans", run_spans, METH_VARARGS, NULL},
+    {"take_ranges", take_ranges, METH_VARARGS, NULL},
+    {"tile_range", tile_range, METH_VARARGS, NULL},
+    {"tile_ranges", tile_ranges, METH_VARARGS, NULL},
+    {"tile_reads", tile_reads, METH_VARARGS, NULL},
+    {"tiled_copies", tiled_copies, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.recipe._pieces", NULL, -1, functions, NULL, NULL,
+                                        NULL, NULL};
+
+PyMODINIT_FUNC PyInit__pieces(void)
+{
+    return PyModule_Create(&definition);
+}

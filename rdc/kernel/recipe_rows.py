@@ -1,0 +1,45 @@
+# ruff: noqa: F403, F405 - a checker takes the names of __all__ from the stub _pieces.pyi
+"""Rows that describe a file's matches and copy instructions.
+
+They come from the C extension if it is built, otherwise from recipe/reference.py, which defines them.
+"""
+
+from __future__ import annotations
+
+from rdc.kernel import choice
+
+__all__ = [
+    "LITERAL",
+    "TILE_BYTES",
+    "around_ranges",
+    "fetched_ranges",
+    "fill_places",
+    "join_pieces",
+    "open_runs",
+    "place_blocks",
+    "put_images",
+    "put_tiles",
+    "range_reads",
+    "run_spans",
+    "take_ranges",
+    "tile_range",
+    "tile_ranges",
+    "tile_reads",
+    "tiled_copies",
+]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.kernel.recipe._pieces import *
+else:
+    if choice.is_pure():
+        from rdc.kernel.recipe import reference as _module
+    else:
+        from rdc.kernel.recipe import _pieces as _module
+    choice.bind(globals(), _module, (name for name in __all__ if name.islower()))
+
+LITERAL = (1 << 64) - 1
+"""In place of the base in a copy instruction, or of the offset in a source: the bytes have to be fetched."""
+
+TILE_BYTES = 24
+"""Bytes of one copy instruction."""

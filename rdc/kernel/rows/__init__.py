@@ -1,0 +1,4 @@
+"""Rows of packed listings: select, compare, join with their paths.
+
+rdc.kernel exports them to rdc.tree and rdc.session.
+"""

@@ -1,0 +1,96 @@
+/* equal_rows.c - finds rows of a column whose values occur more than once.
+ *
+ * A merge sort takes n log n comparisons for any values, even hostile ones, and keeps equal values in row
+ * order. The first 8 bytes, compared as one number, decide nearly all comparisons of digests and all of
+ * numbers. */
+#include "rows/equal_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RUN 16 /* rows sorted by insertion before runs are merged */
+
+typedef struct {
+    uint64_t head; /* the value's first 8 bytes, big-endian; zeros fill a shorter one */
+    uint32_t row;
+} place;
+
+typedef struct {
+    const uint8_t *column;
+    size_t width;
+} values;
+
+static uint64_t head_of(const uint8_t *value, size_t width)
+{
+    uint64_t head = 0;
+    for (size_t i = 0; i < 8; i++)
+        head = head << 8 | (i < width ? value[i] : 0);
+    return head;
+}
+
+static int compare(const values *v, const place *a, const place *b)
+{
+    if (a->head != b->head)
+        return a->head < b->head ? -1 : 1;
+    if (v->width <= 8)
+        return 0;
+    return memcmp(v->column + a->row * v->width + 8, v->column + b->row * v->width + 8, v->width - 8);
+}
+
+static void insert_run(const values *v, place *places, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        const place one = places[i];
+        size_t at = i;
+        for (; at && compare(v, places + at - 1, &one) > 0; at--)
+            places[at] = places[at - 1];
+        places[at] = one;
+    }
+}
+
+/* Returns the one of both arrays that holds the sorted rows. */
+static place *sorted(const values *v, place *from, place *to, size_t count)
+{
+    for (size_t start = 0; start < count; start += RUN)
+        insert_run(v, from + start, count - start < RUN ? count - start : RUN);
+    for (size_t width = RUN; width < count; width *= 2) {
+        for (size_t start = 0; start < count; start += 2 * width) {
+            const size_t middle = count - start < width ? count : start + width;
+            const size_t end = count - start < 2 * width ? count : start + 2 * width;
+            size_t a = start, b = middle, out = start;
+            while (a < middle && b < end)
+                to[out++] = compare(v, from + a, from + b) <= 0 ? from[a++] : from[b++];
+            memcpy(to + out, from + a, (middle - a) * sizeof *to);
+            memcpy(to + out + (middle - a), from + b, (end - b) * sizeof *to);
+        }
+        place *swapped = from;
+        from = to;
+        to = swapped;
+    }
+    return from;
+}
+
+int rdc_equal_rows(const uint8_t *column, size_t count, size_t width, uint32_t *rows, uint32_t *sizes, size_t *found,
+                   size_t *groups)
+{
+    const values v = {column, width};
+    place *places = malloc((2 * count + 1) * sizeof *places);
+
+    *found = *groups = 0;
+    if (!places)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        places[i] = (place){head_of(column + i * width, width), (uint32_t)i};
+    const place *order = sorted(&v, places, places + count, count);
+    for (size_t start = 0, end; start < count; start = end) {
+        for (end = start + 1; end < count && !compare(&v, order + start, order + end);)
+            end++;
+        if (end - start < 2)
+            continue;
+        for (size_t i = start; i < end; i++)
+            rows[(*found)++] = order[i].row;
+        sizes[(*groups)++] = (uint32_t)(end - start);
+    }
+    free(places);
+    return 0;
+}

@@ -1,0 +1,335 @@
+"""The block search of a file's gaps in windows of a base, in plain Python: the definition.
+
+A gap is an unmatched range of a file. A window is the part of the base to search. Blocks that are found
+become matches; the content between them is asked about in smaller blocks.
+
+A single block at an offset out of order is searched again between its neighbours. A fingerprint of 4 bytes
+falsely matches a block of new content in a window of 40 KB once in 100,000 times. Over the thousands of
+blocks of a session that is often enough to matter, because the repair takes further round trips. Two
+consecutive blocks found at consecutive offsets are no accident. A block found between its neighbours is none
+either, because that range is hardly longer than the block.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_left
+
+from rdc.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeAlias
+
+    from _typeshed import ReadableBuffer
+
+__all__ = [
+    "END_MARGIN",
+    "NOWHERE",
+    "RUN_BLOCKS",
+    "STRAY_LOOK",
+    "TAIL_BYTES",
+    "Find",
+    "Outcome",
+    "Piece",
+    "Span",
+    "search_gap",
+    "search_gaps",
+]
+
+NOWHERE = (1 << 64) - 1
+"""Offset of a block that was not found."""
+
+RUN_BLOCKS = 8
+"""More consecutive unmatched blocks than this are new content. Smaller blocks are then asked for at both ends
+only."""
+
+TAIL_BYTES = 16
+"""A tail of a range shorter than this costs less as a literal than as a fingerprint."""
+
+END_MARGIN = 4 << 10
+"""The tail of a range is searched within this many bytes of the end of a window."""
+
+STRAY_LOOK = 4 << 10
+"""Cost of one search call, counted in searched bytes. Blocks out of order may cost at most as much as the
+search of their windows did, whatever fingerprints arrive."""
+
+PLACE_HIGHEST = 1 << 63
+RANGE_LONGEST = 1 << 32
+
+
+class Span(NamedTuple):
+    """`length` bytes from `start` on, of a file or of a base."""
+
+    start: int
+    length: int
+
+
+class Piece(NamedTuple):
+    """A match: `length` bytes at `offset` of a file that a base seems to have at `place`."""
+
+    offset: int
+    place: int
+    length: int
+
+    def precedes(self, other: Piece) -> bool:
+        """Returns whether `other` continues where this match ends, in the file and in the base."""
+        return self.offset + self.length == other.offset and self.place + self.length == other.place
+
+
+class Outcome(NamedTuple):
+    """The matches of a gap after a search, and the ranges to ask about next; both in order."""
+
+    pieces: list[Piece]
+    ranges: list[Span]
+
+
+Find: TypeAlias = "Callable[[Span, int, bytes], Sequence[int]]"
+"""(window, size, fingerprints) -> the offset in the base of each block, or NOWHERE."""
+
+
+def search_gaps(
+    key: bytes,
+    windows: ReadableBuffer,
+    size: int,
+    width: int,
+    smaller: int,
+    gaps: ReadableBuffer,
+    ranges: ReadableBuffer,
+    pieces: ReadableBuffer,
+    fingerprints: ReadableBuffer,
+    /,
+) -> tuple[bytes, bytes, bytes]:
+    """Runs `search_gap` for several gaps with one window each. All numbers are little-endian with 64 bits.
+
+    `windows`: the bytes of all windows one after another. `gaps`, four numbers each: offset of its window in
+    the base, length of the window, number of ranges, number of matches. `ranges`, two each: offset in the
+    file, length. `pieces` (matches), three each: offset in the file, offset in the base, length.
+    `fingerprints`: of the blocks of `size` bytes of each range; the last block may be shorter. `smaller`:
+    bytes of the next smaller block, 0 for none.
+
+    Returns three columns: for each gap its number of matches and of ranges, the matches, and the ranges.
+    ValueError if counts do not add up, if ranges or matches of a gap are not in order, or if a match lies
+    outside the window.
+    """
+    from rdc.kernel.search.reference import match_blocks  # search_gap alone needs none of its tables
+
+    data, prints = bytes(windows), bytes(fingerprints)
+    if len(key) != 16 or size < 1 or not 1 <= width <= 8 or len(prints) % width:
+        raise ValueError(
+            "blocks: a key of 16 bytes, a size of >= 1, a width of 1 to 8, fingerprints without a rest"
+        )
+    packed = bytes(gaps), bytes(ranges), bytes(pieces)
+    if smaller < 0 or any(len(rows) % (8 * fields) for rows, fields in zip(packed, (4, 2, 3), strict=True)):
+        raise ValueError("gaps: rows of 32, 16 and 24 bytes, smaller blocks of >= 0 bytes")
+    spans = [Span(*row) for row in struct.iter_unpack("<2Q", packed[1])]
+    held = [Piece(*row) for row in struct.iter_unpack("<3Q", packed[2])]
+    at = at_span = at_piece = at_print = 0
+    counts, found, left = array("Q"), array("Q"), array("Q")
+    for start, length, more_spans, more_pieces in struct.iter_unpack("<4Q", packed[0]):
+        some = spans[at_span : at_span + more_spans]
+        known = held[at_piece : at_piece + more_pieces]
+        if start > PLACE_HIGHEST or length > len(data) - at:
+            raise ValueError("gaps: a window outside of the data")
+        if (len(some), len(known)) != (more_spans, more_pieces):
+            raise ValueError("gaps: more ranges or pieces than there are")
+        _check_order(some, known, Span(start, length))
+        blocks = sum(-(-span.length // size) for span in some)
+        if blocks * width > len(prints) - at_print:
+            raise ValueError("gaps: more blocks than fingerprints")
+        window = data[at : at + length]
+
+        def find(
+            inside: Span, size: int, wanted: bytes, window: bytes = window, start: int = start
+        ) -> list[int]:
+            base = window[inside.start - start :][: inside.length]
+            places = array("Q", match_blocks(key, base, size, width, wanted))
+            return [place if place == NOWHERE else place + inside.start for place in places]
+
+        mine = prints[at_print : at_print + blocks * width]
+        outcome = search_gap([Span(start, length)], size, width, smaller, some, known, mine, find)
+        counts.extend((len(outcome.pieces), len(outcome.ranges)))
+        for piece in outcome.pieces:
+            found.extend(piece)
+        for span in outcome.ranges:
+            left.extend(span)
+        at += length
+        at_span += more_spans
+        at_piece += more_pieces
+        at_print += blocks * width
+    if (at, at_span, at_piece, at_print) != (len(data), len(spans), len(held), len(prints)):
+        raise ValueError("gaps: windows, ranges, pieces or fingerprints that belong to none")
+    return _packed(counts), _packed(found), _packed(left)
+
+
+def _packed(rows: array[int]) -> bytes:
+    return struct.pack(f"<{len(rows)}Q", *rows)
+
+
+def _check_order(ranges: list[Span], pieces: list[Piece], window: Span) -> None:
+    end = 0
+    for start, length in ranges:
+        if not (end <= start <= PLACE_HIGHEST and 1 <= length <= RANGE_LONGEST):
+            raise ValueError("gaps: ranges of 1 to 2^32 bytes, in order, at offsets up to 2^63")
+        end = start + length
+    end = 0
+    for offset, place, length in pieces:
+        if not (end <= offset <= PLACE_HIGHEST and 1 <= length <= window.length) or not (
+            window.start <= place <= window.start + window.length - length
+        ):
+            raise ValueError("gaps: pieces in order, at offsets up to 2^63, within the window")
+        end = offset + length
+
+
+class _Block:
+    __slots__ = ("fingerprint", "length", "offset", "place")
+
+    def __init__(self, offset: int, length: int, fingerprint: bytes, place: int) -> None:
+        self.offset = offset
+        self.length = length
+        self.fingerprint = fingerprint
+        self.place = place
+
+    @property
+    def found(self) -> Piece | None:
+        return None if self.place == NOWHERE else Piece(self.offset, self.place, self.length)
+
+
+def search_gap(
+    windows: Sequence[Span],
+    size: int,
+    width: int,
+    smaller: int,
+    ranges: Sequence[Span],
+    pieces: Sequence[Piece],
+    fingerprints: bytes,
+    find: Find,
+) -> Outcome:
+    """Searches for the blocks of a gap's `ranges` in `windows`. The arguments are those of `search_gaps`.
+
+    All whole blocks are searched together in every window; the first window that has a block wins. A tail has
+    a length of its own and is searched only at the ends of the windows. Then blocks out of order are searched
+    between their neighbours. The remaining ranges are cut anew.
+    """
+    whole = b""
+    at = 0
+    for span in ranges:
+        whole += fingerprints[at : at + span.length // size * width]
+        at += -(-span.length // size) * width
+    places = iter(_search(windows, size, width, whole, find))
+    blocks: list[list[_Block]] = []
+    at = 0
+    for span in ranges:
+        some = []
+        for offset in range(0, span.length, size):
+            length, fingerprint = min(size, span.length - offset), fingerprints[at : at + width]
+            if length == size:
+                place = next(places)
+            else:
+                ends = [_near_end(window, length) for window in windows]
+                (place,) = _search(ends, length, width, fingerprint, find)
+            some.append(_Block(span.start + offset, length, fingerprint, place))
+            at += width
+        blocks.append(some)
+    _put_in_order([block for some in blocks for block in some], windows, pieces, find)
+    found = [block.found for some in blocks for block in some]
+    left = [span for some in blocks for span in _unfound(some, smaller)]
+    return Outcome(_joined([*pieces, *(piece for piece in found if piece is not None)]), left)
+
+
+def _search(windows: Sequence[Span], size: int, width: int, fingerprints: bytes, find: Find) -> list[int]:
+    """Searches all windows. The first window that has a block wins."""
+    places = [NOWHERE] * (len(fingerprints) // width)
+    for window in windows:
+        if window.length >= size and NOWHERE in places:
+            for row, place in enumerate(find(window, size, fingerprints)):
+                if places[row] == NOWHERE:
+                    places[row] = place
+    return places
+
+
+def _near_end(window: Span, length: int) -> Span:
+    take = min(window.length, length + 2 * END_MARGIN)
+    return Span(window.start + window.length - take, take)
+
+
+def _put_in_order(
+    blocks: Sequence[_Block], windows: Sequence[Span], pieces: Sequence[Piece], find: Find
+) -> None:
+    """Searches single blocks that are out of order between their neighbours instead.
+
+    Repeated content is found at its first offset in a base, which may be the wrong one. A false match is not
+    found again.
+    """
+    if all(block.place == NOWHERE for block in blocks):
+        return
+    # Equal offsets occur only in forged matches; the earlier match then comes first.
+    anchors = sorted((*pieces, *_runs(blocks)), key=lambda piece: piece.offset)
+    offsets = [piece.offset for piece in anchors]
+    left = sum(window.length for window in windows)
+    for block in blocks:
+        found = block.found
+        if found is None:
+            continue
+        at = bisect_left(offsets, found.offset)
+        before, after = anchors[at - 1] if at else None, anchors[at] if at < len(anchors) else None
+        if after is not None and (after.offset == found.offset or found.precedes(after)):
+            continue
+        if before is not None and (before.offset + before.length > found.offset or before.precedes(found)):
+            continue  # part of a run of blocks, or the continuation of the match before
+        first = before.place + before.length if before else min(window.start for window in windows)
+        last = after.place if after else max(window.start + window.length for window in windows)
+        if first <= found.place <= last - found.length:
+            continue
+        block.place = NOWHERE
+        if found.length <= last - first <= left - STRAY_LOOK:
+            left -= last - first + STRAY_LOOK
+            (block.place,) = find(Span(first, last - first), found.length, block.fingerprint)
+
+
+def _runs(blocks: Sequence[_Block]) -> Iterator[Piece]:
+    """Yields runs of two or more consecutive blocks found at consecutive offsets, each as one match."""
+    held: Piece | None = None
+    blocks_held = 0
+    for block in (*(block.found for block in blocks), None):
+        if held is not None and block is not None and held.precedes(block):
+            held = Piece(held.offset, held.place, held.length + block.length)
+            blocks_held += 1
+            continue
+        if held is not None and blocks_held > 1:
+            yield held
+        held, blocks_held = block, 1
+
+
+def _joined(pieces: list[Piece]) -> list[Piece]:
+    """Returns the matches in file order. Neighbours that continue in both become one."""
+    joined: list[Piece] = []
+    for piece in sorted(pieces, key=lambda piece: piece.offset):
+        if joined and joined[-1].precedes(piece):
+            joined[-1] = joined[-1]._replace(length=joined[-1].length + piece.length)
+        else:
+            joined.append(piece)
+    return joined
+
+
+def _unfound(blocks: Sequence[_Block], smaller: int) -> Iterator[Span]:
+    """Yields the parts of one range to ask about in smaller blocks."""
+    if not smaller:
+        return
+    run: list[_Block] = []
+    for block in (*blocks, None):
+        if block is not None and block.place == NOWHERE:
+            run.append(block)
+            continue
+        if len(run) > RUN_BLOCKS:
+            ends = [Span(end.offset, end.length) for end in (run[0], run[-1])]
+        else:
+            ends = [Span(run[0].offset, sum(block.length for block in run))] if run else []
+        for start, length in ends:
+            rest = length % smaller
+            worth = length - rest if rest < TAIL_BYTES else length
+            if worth:
+                yield Span(start, worth)
+        run = []

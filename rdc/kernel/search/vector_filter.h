@@ -1,0 +1,201 @@
+/* vector_filter.h - which of a tile's values pass the filter: a part of vector_body.h.
+ *
+ * The low halves of the values are turned back into words that index the filter: by gathers where a CPU
+ * has quick ones, otherwise by one scalar load each. Few fingerprints are checked all at once in a sieve.
+ * Lanes that pass are collected in a list without branches, because their number changes from step to
+ * step. The list is then checked again. */
+
+/* Of a tile's steps. */
+typedef struct {
+    uint8_t before[8][W];      /* as a row of `plane`, of the step before */
+    uint8_t plane[TILE][8][W]; /* the lanes' values, those bytes that the filter says are kept */
+    uint64_t hits[TILE];       /* masks of the lanes that passed */
+#ifdef GATHER
+    uint32_t low[TILE][W]; /* the values' low halves as `words` has them */
+#endif
+} NAME(tile);
+
+FN void NAME(keep)(const V v[8], unsigned kept, uint8_t plane[8][W])
+{
+    for (unsigned k = 0; k < 8; k++)
+        if (k < 4 || k < kept)
+            STORE(plane[k], v[k]);
+}
+
+/* Returns a mask of the lanes whose fingerprints are equal in both. */
+FN uint64_t NAME(repeated)(const uint8_t before[8][W], const uint8_t now[8][W], unsigned kept)
+{
+    V differ = XOR(LOAD(before[0]), LOAD(now[0]));
+    for (unsigned k = 1; k < kept; k++)
+        differ = OR(differ, XOR(LOAD(before[k]), LOAD(now[k])));
+    return ~ANY(differ);
+}
+
+/* Whether enough lanes passed to suspect constant runs: two if few pass by chance. */
+#undef MANY
+#ifdef GATHER
+#define MANY(mask) (__builtin_popcountll(mask) > 8)
+#else
+#define MANY(mask) ((mask) & ((mask)-1))
+#endif
+
+#ifdef GATHER
+
+FN void NAME(tile_by_bits)(const NAME(maps) * maps, V v[8], const uint8_t (*in)[W], const uint8_t (*first)[W],
+                           const block_filter *filter, NAME(tile) * tile)
+{
+    V word[4];
+    const uint32_t mask = (uint32_t)filter->places;
+    for (int i = 0; i < TILE; i++) {
+        NAME(step)(maps, v, LOAD(in[i]));
+        NAME(keep)(v, filter->kept, tile->plane[i]);
+        NAME(words)(v, word);
+        for (int m = 0; m < 4; m++) {
+            STORE(tile->low[i] + m * (W / 4), word[m]);
+            word[m] = PLACE(word[m], mask);
+        }
+        tile->hits[i] = HAS(GATHER(filter->bits, word), OR(BIT_OF(v[0]), BIT_OF(EIGHTHS(v[0]))));
+        NAME(drop)(maps, v, LOAD(first[i]));
+    }
+}
+
+#else
+
+/* Positions and bits are stored first, so that no load waits for a store. */
+FN void NAME(tile_by_bits)(const NAME(maps) * maps, V v[8], const uint8_t (*in)[W], const uint8_t (*first)[W],
+                           const block_filter *filter, NAME(tile) * tile)
+{
+    uint8_t bit[TILE][W], found[TILE][W];
+    uint32_t place[TILE][W];
+    V word[4];
+    const uint8_t *const bits = filter->bits;
+    const uint32_t mask = (uint32_t)filter->places;
+    for (int i = 0; i < TILE; i++) {
+        NAME(step)(maps, v, LOAD(in[i]));
+        NAME(keep)(v, filter->kept, tile->plane[i]);
+        STORE(bit[i], OR(BIT_OF(v[0]), BIT_OF(EIGHTHS(v[0]))));
+        NAME(words)(v, word);
+        for (int m = 0; m < 4; m++)
+            STORE(place[i] + m * (W / 4), PLACE(word[m], mask));
+        NAME(drop)(maps, v, LOAD(first[i]));
+    }
+    /* Volatile, because compilers tend to collect such bytes in registers, which takes longer than storing
+     * them. */
+    for (int i = 0; i < TILE; i++)
+        for (int m = 0; m < 4; m++)
+            for (int group = 0; group < W / 16; group++)
+                for (int e = 0; e < 4; e++)
+                    ((volatile uint8_t *)found[i])[LANE_OF(m, group, e)] = bits[place[i][WORD_OF(m, group, e)]];
+    for (int i = 0; i < TILE; i++)
+        tile->hits[i] = HAS(LOAD(found[i]), LOAD(bit[i]));
+}
+
+#endif
+
+FN void NAME(tile_by_sieve)(const NAME(maps) * maps, V v[8], const uint8_t (*in)[W], const uint8_t (*first)[W],
+                            const block_filter *filter, NAME(tile) * tile)
+{
+    for (int i = 0; i < TILE; i++) {
+        NAME(step)(maps, v, LOAD(in[i]));
+        NAME(keep)(v, filter->kept, tile->plane[i]);
+        V passed = AND(NIBBLE(filter->sieve[0], v[0]), BIT_OF(HALVED(v[0])));
+        for (unsigned k = 1; k < filter->planes; k++) {
+            const V byte = LOAD(tile->plane[i][k]);
+            passed = MIN(passed, AND(NIBBLE(filter->sieve[k], byte), BIT_OF(HALVED(byte))));
+        }
+        tile->hits[i] = ANY(passed);
+        NAME(drop)(maps, v, LOAD(first[i]));
+    }
+}
+
+/* Lists the numbers of the lanes that passed in the tile: step * W + lane. `goes_on`: `before` is that of
+ * the step before. */
+FN size_t NAME(passed)(const NAME(tile) * tile, int goes_on, unsigned kept, uint16_t number[TILE * W + W])
+{
+    size_t count = 0;
+    uint64_t any = 0;
+    for (int i = 0; i < TILE; i++)
+        any |= tile->hits[i];
+    if (!any)
+        return 0;
+    for (int i = 0; i < TILE; i++) {
+        uint64_t left = tile->hits[i];
+        /* In constant runs all windows pass; only the first one matters. */
+        if (__builtin_expect(MANY(left) && (i || goes_on), 0))
+            left &= ~NAME(repeated)(i ? tile->plane[i - 1] : tile->before, tile->plane[i], kept);
+#ifdef GATHER
+        count += LIST(left, i * W, number + count);
+#else
+        for (; left; left &= left - 1)
+            number[count++] = (uint16_t)(i * W + __builtin_ctzll(left));
+#endif
+    }
+    return count;
+}
+
+/* The value's bytes, or as many as are asked for. */
+FN uint64_t NAME(value_of)(const NAME(tile) * tile, unsigned number, unsigned kept)
+{
+    const uint8_t *const from = tile->plane[number / W][0] + number % W;
+    uint64_t value = 0;
+    for (unsigned k = 0; k < kept; k++)
+        value |= (uint64_t)from[k * W] << 8 * k;
+    return value;
+}
+
+#ifndef GATHER
+
+/* Keeps the numbers that pass a second look. Returns how many. */
+FN size_t NAME(look_again)(const NAME(tile) * tile, const block_filter *filter, uint16_t *number, size_t count)
+{
+    size_t left = 0;
+    for (size_t j = 0; j < count; j++) {
+        const uint16_t now = number[j];
+        number[left] = now;
+        left += filter_again(filter, (uint32_t)NAME(value_of)(tile, now, 4));
+    }
+    return left;
+}
+
+#define LOOK_AGAIN(tile, filter, number, count) NAME(look_again)(tile, filter, number, count)
+
+#endif
+
+#define VALUE_OF(lane) ((lane) % 16 / 2 * (W / 8) + (lane) / 16 * 2 + (lane) % 2)
+
+/* The `kept` bytes of all lanes' values, that of a lane at VALUE_OF it. */
+FN void NAME(values)(const uint8_t plane[8][W], unsigned kept, uint64_t value[W])
+{
+    V a[8], b[8];
+    for (unsigned k = 0; k < 8; k++)
+        a[k] = k < kept ? LOAD(plane[k]) : ZERO;
+    for (int i = 0; i < 4; i++)
+        b[2 * i] = LOW(a[i], a[i + 4]), b[2 * i + 1] = HIGH(a[i], a[i + 4]);
+    for (int i = 0; i < 4; i++)
+        a[2 * i] = LOW(b[i], b[i + 4]), a[2 * i + 1] = HIGH(b[i], b[i + 4]);
+    for (int i = 0; i < 4; i++)
+        b[2 * i] = LOW(a[i], a[i + 4]), b[2 * i + 1] = HIGH(a[i], a[i + 4]);
+    for (int m = 0; m < 8; m++)
+        STORE(value + m * (W / 8), b[m]);
+}
+
+/* From this many passed lanes on, the values of all lanes are turned together. */
+#define SOME 3
+
+/* Writes the hits of these numbers, in a tile that begins at `at` in each lane. Returns their number. */
+FN size_t NAME(hits_of)(const NAME(tile) * tile, unsigned kept, const uint16_t *number, size_t count,
+                        const uint8_t *const row[W], size_t at, const uint8_t *base, block_hit *out)
+{
+    uint64_t value[W];
+    unsigned turned = TILE; /* the step whose values these are */
+    for (size_t j = 0; j < count; j++) {
+        const unsigned i = number[j] / W, lane = number[j] % W;
+        if (turned != i && j + SOME <= count && number[j + SOME - 1] / W == i) {
+            NAME(values)(tile->plane[i], kept, value);
+            turned = i;
+        }
+        out[j].value = turned == i ? value[VALUE_OF(lane)] : NAME(value_of)(tile, number[j], kept);
+        out[j].offset = (uint64_t)(row[lane] - base) + at + i;
+    }
+    return count;
+}

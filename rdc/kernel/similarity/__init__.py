@@ -1,0 +1,1 @@
+"""The index of traits and the pairs of similar files. rdc.kernel exports them to rdc.similarity."""

@@ -1,0 +1,58 @@
+/* branch_binding.c - Python bindings that make x86 displacements absolute and back. */
+#include "module.h"
+
+#include "x86/branches.h"
+#include "ranges.h"
+
+/* Rewrites `content` in the parts that the argument lists: an offset and a length each. */
+static PyObject *move_displacements(PyObject *args, const char *format, rdc_direction direction)
+{
+    Py_buffer content, ranges;
+    PyObject *result = NULL;
+    size_t moved = 0;
+    if (!PyArg_ParseTuple(args, format, &content, &ranges))
+        return NULL;
+    const uint8_t *packed = ranges.buf;
+    if (!rdc_ranges_fill(packed, (size_t)ranges.len, (size_t)content.len)) {
+        PyErr_Format(PyExc_ValueError,
+                     "code targets: an offset and a length for each piece, of %zd bytes in all (%zd bytes)", content.len,
+                     ranges.len);
+        goto done;
+    }
+    uint8_t *code = content.buf;
+    Py_BEGIN_ALLOW_THREADS
+    for (size_t i = 0; i < (size_t)ranges.len / sizeof(rdc_range); i++) {
+        const rdc_range range = rdc_range_of(packed, i);
+        moved += rdc_move_displacements(code, (size_t)range.length, range.offset, direction);
+        code += range.length;
+    }
+    Py_END_ALLOW_THREADS
+    result = PyLong_FromSize_t(moved);
+done:
+    PyBuffer_Release(&content);
+    PyBuffer_Release(&ranges);
+    return result;
+}
+
+static PyObject *absolute_targets(PyObject *module, PyObject *args)
+{
+    (void)module;
+    return move_displacements(args, "w*y*:absolute_targets", RDC_ABSOLUTE);
+}
+
+static PyObject *relative_targets(PyObject *module, PyObject *args)
+{
+    (void)module;
+    return move_displacements(args, "w*y*:relative_targets", RDC_RELATIVE);
+}
+
+static PyMethodDef functions[] = {
+    {"absolute_targets", absolute_targets, METH_VARARGS, NULL},
+    {"relative_targets", relative_targets, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+int rdc_add_branch_functions(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

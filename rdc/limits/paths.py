@@ -1,0 +1,35 @@
+"""Limits of paths, of directory listings and of filter rules."""
+
+from __future__ import annotations
+
+NAME_BYTES = 255
+"""Bytes of one path component: NAME_MAX of every Linux file system in use."""
+
+PATH_BYTES = 16_384
+"""Bytes of a relative path. PATH_MAX (4,096) bounds one system call, not a tree walked by descriptors. Four
+times as much fits every tree that programs make on purpose. A larger limit would let a peer make this side
+join, check and open longer paths for each entry."""
+
+PATH_DEPTH = 2_048
+"""Components of a relative path: as many as PATH_MAX bytes can hold. Each entry may cost a look-up of every
+directory above it, so depth multiplies the work that a peer causes."""
+
+DIRECTORY_BYTES = 1 << 30
+"""Bytes of memory for one directory while it is read: 160 per entry, plus its name and link target. Six
+million entries with names of usual length fit, more than any file system lists in reasonable time."""
+
+FILTER_PATTERN_BYTES = 4_096
+"""Bytes of one filter pattern: PATH_MAX. A longer pattern without wildcards matches no path that a user can
+type."""
+
+FILTER_RULES = 65_536
+"""Filter rules per run. All rules without wildcards together cost one dictionary look-up per entry, so long
+lists stay usable."""
+
+FILTER_WILD_RULES = 4_096
+"""Filter rules with wildcards per run. Each one may cost a match per entry, about half a microsecond. A
+longer list would take milliseconds per entry, and a peer's rules times its entries could take hours."""
+
+FILTER_BYTES = 4 << 20
+"""Bytes of all filter patterns of one run. A peer sends them, and compiling them must take seconds at
+most."""

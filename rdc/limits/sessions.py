@@ -1,0 +1,103 @@
+"""Limits of what a session keeps in memory, keeps open or has under way."""
+
+from __future__ import annotations
+
+SOURCE_TREES_BYTES = 64 << 20
+"""Bytes of signature trees that a source keeps between two requests: the trees of 20 GB of files. Other files
+are signed again for the next request."""
+
+HELD_CONTENT_BYTES = 32 << 20
+"""Bytes of small files that each side keeps in memory between requests about them, so no file is opened five
+times. They are half of what a release of Linux compares. Further files are opened anew for each request."""
+
+HELD_FILE_BYTES = 64 << 10
+"""Bytes of one file kept so: opening and closing a smaller file takes longer than reading it."""
+
+SMALL_FILE_BYTES = 128 << 10
+"""Bytes of the largest file that shares a message with others; at least four share one. A message of its own
+costs some 50 microseconds per side, about as long as hashing and copying this many bytes."""
+
+OPENED_FILES = 256
+"""Files open at a time for a common comparison: a group that shares a reference. A low limit of descriptors
+reduces it."""
+
+OPENED_FILES_LEAST = 16
+"""Smallest group that is compared in columns: assembling columns costs a smaller group more than it saves."""
+
+ROOTS_REMEMBERED = 1 << 18
+"""Entries of the largest tree whose small files' roots stay in memory (10 MB) and out of the catalog. For a
+larger tree they go into the catalog."""
+
+VANISHED_FILES = 1 << 20
+"""Files that exist only at the destination and are remembered as rename candidates, with name, size and mtime
+(about 80 bytes each). Beyond this limit a moved file is fetched like any other."""
+
+SIGNED_KIN = 32_768
+"""Rename candidates whose root and traits are kept after the first read, about 400 bytes each. Others are
+read again."""
+
+EQUAL_ROOTS = 65_536
+"""Files under way by descent whose root is remembered, about 130 bytes each. Others with the same content
+wait for them instead of being fetched. Beyond this limit each equal file is fetched."""
+
+EQUAL_FILES = 65_536
+"""Files sent whole that a source may name instead of sending their content again, about 200 bytes each, and
+files that it names so. Beyond this limit each equal file is sent."""
+
+BASES_PER_FILE = 3
+"""Bases of a file besides the one at its own path: each is read and searched."""
+
+KEPT_BASES = 64
+"""Base files kept open because other files are built from them and their own new versions may arrive first. A
+low limit of descriptors reduces it. Beyond this limit such a file may cost a repair."""
+
+TREES_IN_FLIGHT = 16_384
+"""Files compared by descent at a time. Further files wait, which costs round trips."""
+
+TREES_IN_FLIGHT_BYTES = 64 << 20
+"""Estimated bytes of trees and look-up tables of all files in descent, or one file of any size."""
+
+SMALL_MANIFEST = 200
+"""Entries of the largest differing manifest that is listed whole: about 3 KB, as much as a descent costs."""
+
+BUNDLE_BYTES = 2 << 20
+"""Bytes of the changed files of one bundle, which each side assembles in memory. With 1 MiB, and half as much
+packed at a time, a release of Linux took half as many block messages again. With 4 MiB, and twice as much
+packed, it took 2 % more bytes (measured)."""
+
+BUNDLED_FILE_BYTES = 512 << 10
+"""Bytes of one file of a bundle. A descent takes both sides a millisecond or two, a file of a bundle a third
+of that. From one release of Linux to the next, 54 of 56 descents were of files between 192 KiB and this
+size."""
+
+BUNDLE_FILES = 256
+"""Files per bundle: as many as are open at a time."""
+
+BUNDLE_FILES_LEAST = 8
+"""Smallest number of changed files that makes a bundle. Fewer are described singly, in more detail."""
+
+BUNDLE_CHUNKS = 65_536
+"""Chunks of a bundle's longer files: with the shortest chunks allowed there are fewer."""
+
+BUNDLES_HELD_BYTES = 96 << 20
+"""Bytes of bundled content that each side keeps in memory between requests: enough for most runs, 85 MB for a
+release of Linux. A million entries take a side 113 MB besides. Content beyond this limit is read again each
+time, up to four times."""
+
+BUNDLES_IN_FLIGHT = 256
+"""Bundles under way at a time, at most 512 MB of files. Further bundles wait, which costs round trips."""
+
+PROBLEMS_WAITING = 4_096
+"""Problems that wait to be sent to the far side, at most 4 KiB of text each: 16 MiB. Beyond this limit only
+their number is sent."""
+
+UNTOLD_EVENTS = 4_096
+"""Problems of one turn that a source keeps for a user at the far side, some 200 bytes each. Beyond this limit
+problems of a tree with more unreadable entries are dropped."""
+
+TIMEOUT_SECONDS = 1_000_000
+"""Largest --timeout: eleven days. poll(2) counts milliseconds in 31 bits, which end after 24 days."""
+
+BANDWIDTH_LEAST = 512
+"""Bytes per second: rsync's own smallest --bwlimit. Below it a session's first messages would take
+minutes."""

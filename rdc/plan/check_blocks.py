@@ -1,0 +1,205 @@
+"""Check blocks: which of them contain matched blocks, their digests, and their assignment to range requests.
+
+A check block is a fixed verification block of a file. Matched blocks are found by short fingerprints, which
+are sometimes wrong. The digest of a check block shows a false match before the missing bytes of the file are
+sent. The correct bytes then come in the same answer, without another round trip.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from itertools import accumulate, chain, pairwise
+from operator import mul, sub
+
+from rdc.kernel import block_fingerprints
+from rdc.kernel.recipe_rows import LITERAL, tile_ranges, tiled_copies
+from rdc.limits import CELLS_PER_ANSWER, CELLS_PER_MESSAGE, RANGES_PER_MESSAGE, SIZE_LIMIT
+from rdc.plan.descent import Fetch, Patch, Repeat, Reuse
+from rdc.protocol.messages.claims import CELL_BYTES, CELL_DIGEST_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from typing_extensions import Buffer
+
+    from rdc.plan.descent import Part
+    from rdc.signature.tree import SignatureTree
+
+__all__ = ["cell_digests", "divided", "divided_wholly", "doubtful", "stretches"]
+
+
+def doubtful(
+    parts: Sequence[Part], trees: Sequence[SignatureTree], size: int
+) -> Iterator[tuple[tuple[int, ...], bytes]]:
+    """Yields the check blocks of a file that contain matched blocks, with the copy instructions for their
+    contents.
+
+    `parts` make the file of `size` bytes. Each item has up to CELLS_PER_ANSWER check block numbers. LITERAL
+    stands for bytes that have to be fetched; their digest is computed over zeros.
+
+    Check blocks with bytes that are neither present nor requested are left out. These occur in runs of equal
+    chunks.
+    """
+    starts = array("Q", accumulate([part.length * part.count for part in parts], initial=0))
+    tiles = _CopyInstructions(parts, starts, trees)
+    torn = _with_repeats(parts, starts)
+    cells = [cell for cell in _with_matches(parts, starts) if cell not in torn]
+    for first in range(0, len(cells), CELLS_PER_ANSWER):
+        some = tuple(cells[first : first + CELLS_PER_ANSWER])
+        wanted = array("Q", chain.from_iterable([(at, min(stop, size) - at) for at, stop in stretches(some)]))
+        yield some, tiles.of(wanted)
+
+
+def stretches(cells: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yields (start, stop) offsets in the file of each run of consecutive check blocks. A last block counts
+    in full, even past the end of the file."""
+    breaks = [row for row, step in enumerate(map(sub, cells[1:], cells), 1) if step != 1]
+    for first, stop in pairwise((0, *breaks, len(cells))) if cells else ():
+        yield cells[first] * CELL_BYTES, (cells[stop - 1] + 1) * CELL_BYTES
+
+
+def _with_matches(parts: Sequence[Part], starts: Sequence[int]) -> list[int]:
+    """Returns the check blocks that contain matched blocks."""
+    cells: list[int] = []
+    behind = 0
+    for at, part in zip(starts, parts, strict=False):
+        if isinstance(part, Patch):
+            first, stop = at // CELL_BYTES, (at + part.length - 1) // CELL_BYTES + 1
+            cells += range(max(behind, first), stop)
+            behind = stop
+    return cells
+
+
+def _with_repeats(parts: Sequence[Part], starts: Sequence[int]) -> set[int]:
+    """Returns check blocks that contain repeated content. For a long repeat only the first and the last are
+    listed: those between contain nothing else, so no patch reaches them."""
+    cells: set[int] = set()
+    for row, part in enumerate(parts):
+        start = starts[row] if isinstance(part, Repeat) else starts[row] + part.length
+        if start < starts[row + 1]:
+            cells.update((start // CELL_BYTES, (starts[row + 1] - 1) // CELL_BYTES))
+    return cells
+
+
+class _CopyInstructions:
+    """Builds the kernel's copy instructions for parts that begin at `starts`."""
+
+    def __init__(self, parts: Sequence[Part], starts: array[int], trees: Sequence[SignatureTree]) -> None:
+        self._parts = parts
+        self._starts = starts
+        self._trees = trees
+        self._offsets: dict[int, array[int]] = {}
+
+    def of(self, ranges: array[int]) -> bytes:
+        """Returns the copy instructions for these ranges, rows (offset, length). No part may repeat within
+        them."""
+        first = bisect_right(self._starts, ranges[0]) - 1
+        parts = self._parts[first : bisect_left(self._starts, ranges[-2] + ranges[-1])]
+        copies = tiled_copies(b"".join(map(self._part, parts)), self._starts[first])
+        return tile_ranges(copies, ranges)[0]
+
+    def _part(self, part: Part) -> bytes:
+        """Returns the copy instructions for a whole part, as if its repetitions had to be fetched."""
+        if isinstance(part, Fetch | Repeat):
+            return array("Q", (LITERAL, 0, part.length * part.count)).tobytes()
+        if isinstance(part, Patch):
+            tiles = part.pieces.tiles
+        else:
+            row = part.first if isinstance(part, Reuse) else part.row
+            tiles = array("Q", (part.base, self._offset(part.base, row), part.length)).tobytes()
+        if part.count > 1:
+            tiles += array("Q", (LITERAL, 0, part.length * (part.count - 1))).tobytes()
+        return tiles
+
+    def _offset(self, base: int, row: int) -> int:
+        if base not in self._offsets:
+            level = self._trees[base].levels[0]
+            self._offsets[base] = array("Q", accumulate(map(mul, level.lengths, level.counts), initial=0))
+        return self._offsets[base][row]
+
+
+def cell_digests(secret: bytes, images: Buffer) -> bytes:
+    """Returns CELL_DIGEST_BYTES for each check block in `images`, keyed with the session's secret.
+
+    The key differs from the one for block fingerprints. With the same polynomial, a false match at the end of
+    a check block would stay unnoticed.
+    """
+    return block_fingerprints(bytes([byte ^ 0xFF for byte in secret]), images, CELL_BYTES, CELL_DIGEST_BYTES)
+
+
+def divided(ranges: array[int], cells: Sequence[int]) -> Iterator[tuple[array[int], slice]]:
+    """Divides ranges and check blocks over requests. Yields (ranges, slice of `cells`), where ranges
+    alternate offset and length. If there are ranges at all, every request has some.
+
+    The ranges within one check block go into one request, because its digest covers all other bytes of the
+    block. A range is cut if necessary. Check blocks that fit into no request are left out.
+    """
+    left, first = _Ranges(ranges), 0
+    while not ranges and first < len(cells):
+        yield array("Q"), slice(first, min(first + CELLS_PER_MESSAGE, len(cells)))
+        first += CELLS_PER_MESSAGE
+    while left:
+        stop = min(left.stop, ranges[-2] + ranges[-1] + CELL_BYTES * CELLS_PER_MESSAGE)
+        last = _cells_before(stop, cells, first)
+        some = left.take(min(stop, _start_of(cells, first + CELLS_PER_MESSAGE)))
+        if some:
+            yield some, slice(first, last)
+        first = last
+
+
+def divided_wholly(ranges: array[int], cells: Sequence[int]) -> Iterator[tuple[array[int], slice]]:
+    """Like `divided`, but leaves out no check block. Requests may have no ranges."""
+    left, first = _Ranges(ranges), 0
+    while left or first < len(cells):
+        stop = min(left.stop, _start_of(cells, first + CELLS_PER_MESSAGE))
+        last = _cells_before(stop, cells, first)
+        yield left.take(stop), slice(first, last)
+        first = last
+
+
+def _start_of(cells: Sequence[int], row: int) -> int:
+    """Returns the file offset of the check block in this row, or SIZE_LIMIT past the last row."""
+    return cells[row] * CELL_BYTES if row < len(cells) else SIZE_LIMIT
+
+
+def _cells_before(stop: int, cells: Sequence[int], first: int) -> int:
+    """Returns the first row from `first` on whose check block begins at `stop` or later, or exceeds the room
+    of a request."""
+    return bisect_left(cells, -(-stop // CELL_BYTES), first, min(first + CELLS_PER_MESSAGE, len(cells)))
+
+
+class _Ranges:
+    """Ranges that no request has yet."""
+
+    __slots__ = ("_first", "_offsets", "_rows")
+
+    def __init__(self, rows: array[int]) -> None:
+        """`rows`: offset and length alternate; no two ranges touch."""
+        self._rows = rows[:]
+        self._offsets = rows[0::2]
+        self._first = 0
+
+    def __bool__(self) -> bool:
+        return self._first < len(self._offsets)
+
+    @property
+    def stop(self) -> int:
+        """Start of the check block up to which one request can take all ranges."""
+        row = self._first + RANGES_PER_MESSAGE
+        # This many ranges do not touch each other, so they span more than one check block.
+        return self._offsets[row] // CELL_BYTES * CELL_BYTES if row < len(self._offsets) else SIZE_LIMIT
+
+    def take(self, stop: int) -> array[int]:
+        """Removes and returns the ranges before offset `stop`. A range across it is cut."""
+        last = bisect_left(self._offsets, stop, self._first)
+        some = self._rows[2 * self._first : 2 * last]
+        self._first = last
+        over = some[-2] + some[-1] - stop if some else 0
+        if over > 0:
+            some[-1] -= over
+            self._first -= 1
+            self._offsets[self._first] = self._rows[2 * self._first] = stop
+            self._rows[2 * self._first + 1] = over
+        return some

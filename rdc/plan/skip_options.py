@@ -1,0 +1,125 @@
+"""What -u, --existing, --ignore-existing, --size-only, --max-size and --min-size remove from a comparison.
+
+The rules are rsync's. A skipped entry stays unchanged, its metadata too. An entry of another kind at the
+destination never counts as newer. Directories that both sides have are never skipped.
+"""
+
+from __future__ import annotations
+
+from rdc.model.entries import Kind
+from rdc.plan.compare import Change, Comparison, Decision, Difference
+from rdc.records import dataclass, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.model.entries import Listing
+    from rdc.model.preserved import Preserved
+    from rdc.model.sync import SyncOptions
+
+__all__ = ["Narrowed", "narrow"]
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """A comparison after the skip options."""
+
+    comparison: Comparison
+    without: frozenset[int]
+    """Rows of directories that will not exist at the destination; their subtrees are skipped too."""
+    skipped: bool
+    """True if entries that differ stay unchanged."""
+    left: Sequence[int]
+    """Rows of entries that stay unchanged, existing or missing. Rows without a difference are listed only if
+    an option would also keep a difference."""
+
+
+def narrow(
+    comparison: Comparison, wanted: Listing, held: Listing, *, options: SyncOptions, kept: Preserved
+) -> Narrowed:
+    """Returns `comparison` of `held` with `wanted` without the entries that `options` exclude."""
+    unfit = _of_unfit_size(wanted, options) if options.bounds_sizes else frozenset()
+    checked = () if options.ignore_existing else comparison.checked
+    if unfit:
+        checked = tuple(row for row in checked if row not in unfit)
+    decisions, touched = _not_skipped(comparison, wanted, held, unfit, options=options, kept=kept)
+    decided = {decision.row for decision in decisions}
+    without = frozenset(
+        decision.row
+        for decision in comparison.decisions
+        if decision.row not in decided
+        and wanted.kinds[decision.row] == Kind.DIRECTORY
+        and decision.change is not Change.METADATA
+    )
+    if options.ignore_existing:
+        directories = set(wanted.rows_of(Kind.DIRECTORY)) - without
+        left = [row for row in range(len(wanted)) if row not in decided and row not in directories]
+    else:
+        decided.update(touched)
+        differing = [*comparison.touched, *(decision.row for decision in comparison.decisions)]
+        left = [*unfit, *(row for row in differing if row not in decided and row not in unfit)]
+    skipped = len(touched) < len(comparison.touched) or len(decisions) < len(comparison.decisions)
+    if options.size_only and not options.checksum:
+        by_time = [Decision(Change.METADATA, row, -1, Difference.TIME) for row in touched]
+        files = (_by_size(one) if wanted.kinds[one.row] == Kind.FILE else one for one in decisions)
+        decisions = sorted([*files, *by_time], key=lambda decision: decision.row)
+        touched = ()
+    found = Comparison(tuple(decisions), comparison.extra, tuple(touched), checked)
+    return Narrowed(found, without, skipped, left)
+
+
+def _not_skipped(
+    comparison: Comparison,
+    wanted: Listing,
+    held: Listing,
+    unfit: frozenset[int],
+    *,
+    options: SyncOptions,
+    kept: Preserved,
+) -> tuple[list[Decision], tuple[int, ...]]:
+    """Returns the decisions and the touched rows that no option excludes."""
+    decisions, touched = list(comparison.decisions), comparison.touched
+    if unfit:
+        touched = tuple(row for row in touched if row not in unfit)
+        decisions = [decision for decision in decisions if decision.row not in unfit]
+    if options.update and (touched or decisions):
+        rows = {name: row for row, name in enumerate(held.names)} if touched else {}
+        touched = tuple(
+            row for row in touched if not _newer(held, rows[wanted.names[row]], wanted, row, kept)
+        )
+        decisions = [decision for decision in decisions if not _is_newer(decision, wanted, held, kept)]
+    if options.existing:
+        decisions = [decision for decision in decisions if decision.change is not Change.CREATE]
+    if options.ignore_existing:
+        touched = ()
+        decisions = [
+            decision
+            for decision in decisions
+            if decision.change is Change.CREATE
+            or (wanted.kinds[decision.row] == Kind.DIRECTORY and decision.change is Change.METADATA)
+        ]
+    return decisions, touched
+
+
+def _is_newer(decision: Decision, wanted: Listing, held: Listing, kept: Preserved) -> bool:
+    """Returns whether the destination has a newer file than the decision would write."""
+    return (
+        wanted.kinds[decision.row] == Kind.FILE
+        and decision.change not in (Change.CREATE, Change.REPLACE)
+        and _newer(held, decision.held_row, wanted, decision.row, kept)
+    )
+
+
+def _of_unfit_size(wanted: Listing, options: SyncOptions) -> frozenset[int]:
+    return frozenset(row for row in wanted.rows_of(Kind.FILE) if options.is_left_for_size(wanted.sizes[row]))
+
+
+def _newer(a: Listing, row: int, b: Listing, other: int, kept: Preserved) -> bool:
+    return kept.mtime(a.mtimes[row]) > kept.mtime(b.mtimes[other])
+
+
+def _by_size(decision: Decision) -> Decision:
+    """With --size-only a file of equal size counts as equal content."""
+    by_time = decision.change is Change.CONTENT and not decision.difference & Difference.SIZE
+    return replace(decision, change=Change.METADATA) if by_time else decision

@@ -1,0 +1,86 @@
+"""Messages in which a side reports on its work, and the end of a session."""
+
+from __future__ import annotations
+
+from rdc.limits import ITEMS_BYTES, ITEMS_PER_MESSAGE
+from rdc.protocol.messages.field_types import Code, Count, Line, Size
+from rdc.protocol.wire.codec import WireMessage, wire
+from rdc.protocol.wire.column_fields import Strings
+from rdc.protocol.wire.fields import Codes, Integer, Path, Word
+from rdc.records import dataclass
+from rdc.typed import Annotated
+
+__all__ = ["Done", "Items", "Notice", "Plan", "Progress"]
+
+CODE_LENGTH = 11
+"""Characters of a change's code."""
+
+
+@wire(17)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Notice(WireMessage):
+    """Either side: a problem with one path that the other side's user must see. The session goes on."""
+
+    code: Code
+    """The problem's exit code; OK leaves the exit code unchanged."""
+    path: Annotated[bytes, Path()]
+    message: Line
+
+
+@wire(18)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Items(WireMessage):
+    """D: entries that were changed, or would be in a dry run."""
+
+    changes: Annotated[str, Codes(CODE_LENGTH, ITEMS_PER_MESSAGE)]
+    """The codes of the changes, concatenated."""
+    paths: Annotated[tuple[bytes, ...], Strings(ITEMS_PER_MESSAGE, ITEMS_BYTES)]
+    targets: Annotated[tuple[bytes, ...], Strings(ITEMS_PER_MESSAGE, ITEMS_BYTES)] = ()
+    """The target of each symbolic link, an empty string for each other entry. Empty if there is no link at
+    all."""
+
+    def check(self) -> str | None:
+        count = len(self.changes) // CODE_LENGTH
+        if len(self.paths) != count:
+            return f"paths: {len(self.paths)} for {count} changes"
+        if len(self.targets) not in {0, count}:
+            return f"targets: {len(self.targets)} for {count} changes"
+        return None
+
+    @property
+    def codes(self) -> list[str]:
+        """One code per item."""
+        return [self.changes[at : at + CODE_LENGTH] for at in range(0, len(self.changes), CODE_LENGTH)]
+
+
+@wire(19)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Progress(WireMessage):
+    """D: its progress."""
+
+    phase: Annotated[str, Word(choices=("compare", "transfer", "delete"))]
+    done: Count
+    total: Annotated[int | None, Integer(optional=True)]
+
+
+@wire(20)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Plan(WireMessage):
+    """D: the work that lies ahead."""
+
+    files: Count
+    bytes: Size
+    deletes: Count
+
+
+@wire(21)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Done(WireMessage):
+    """D: its result, in the last message of a session."""
+
+    changed: Count
+    deleted: Count
+    literal_bytes: Size
+    reused_bytes: Size
+    errors: Count
+    code: Code

@@ -1,0 +1,225 @@
+"""Messages with the content of files, whole or in ranges, and the failure of one file."""
+
+from __future__ import annotations
+
+from rdc.limits import (
+    CELLS_PER_ANSWER,
+    DATA_BYTES,
+    FILES_PER_MESSAGE,
+    ORDINAL_LIMIT,
+    PACKED_BYTES,
+    RANGES_PER_MESSAGE,
+    SIZE_LIMIT,
+    TABLE_STRIDE_MAX,
+)
+from rdc.protocol.messages.claims import CELL_BYTES, NO_CLAIMS, Claimed, Claims
+from rdc.protocol.messages.field_types import DIGEST_BYTES, Digest, Failure, Files, Line, Mtime, Ordinal, Size
+from rdc.protocol.messages.ranges import Ranged, columns_of
+from rdc.protocol.wire.codec import WireMessage, wire
+from rdc.protocol.wire.column_fields import Column, Gaps
+from rdc.protocol.wire.fields import Blob, Content, Flag, Integer
+from rdc.records import dataclass
+from rdc.typed import Annotated
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from array import array
+
+TABLE_WORD = 4
+"""Bytes of a number in a table."""
+
+__all__ = [
+    "Code",
+    "Correction",
+    "Data",
+    "FileBatch",
+    "FileEnd",
+    "FileFailed",
+    "FileRequest",
+    "Literals",
+    "RangeRequest",
+    "Resized",
+    "Table",
+    "Targets",
+]
+
+
+@wire(12)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RangeRequest(Ranged, WireMessage):
+    """D: asks for these bytes of a file, in this order. Without ranges only the claims are checked."""
+
+    file: Ordinal
+    gaps: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE)]
+    """Bytes between the end of the previous range (or the file's start) and each range. The ranges are thus
+    increasing and disjoint."""
+    lengths: Annotated[tuple[int, ...], Column(RANGES_PER_MESSAGE, lowest=1)]
+    pack: Annotated[bool, Flag()] = False
+    """Whether the bytes may come as Literals: D has everything around them."""
+    claims: Annotated[Claims, Claimed()] = NO_CLAIMS
+    """The content that D expects elsewhere in the file. A Correction precedes the answer wherever that is
+    wrong."""
+    blank: Annotated[bool, Flag()] = False
+    """Whether the claims are about content with masked x86 operands, which S sends as Targets."""
+
+    @classmethod
+    def of(
+        cls,
+        file: int,
+        rows: array[int],
+        *,
+        pack: bool = False,
+        claims: Claims = NO_CLAIMS,
+        blank: bool = False,
+    ) -> RangeRequest:
+        """A request for increasing, disjoint ranges: offset and length by turns (typecode 'Q')."""
+        return cls(file, *columns_of(rows), pack, claims, blank)
+
+    def check(self) -> str | None:
+        if self.pack and sum(self.lengths) > PACKED_BYTES:
+            return f"pack: {sum(self.lengths)} bytes, the limit is {PACKED_BYTES}"
+        if not self.lengths and (self.pack or not self.claims.cells):
+            return "lengths: none"
+        if self.blank and (self.pack or not self.claims.cells):
+            return "blank: without claims, or to be packed"
+        return self.check_ranges()
+
+
+@wire(37)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Correction(WireMessage):
+    """S, before the answer to a RangeRequest: the content of check blocks with a wrong claim, without the
+    requested ranges."""
+
+    file: Ordinal
+    cells: Annotated[tuple[int, ...], Gaps(CELLS_PER_ANSWER, SIZE_LIMIT // CELL_BYTES)]
+    payload: Annotated[bytes | memoryview, Content(0, CELLS_PER_ANSWER * CELL_BYTES)]
+    """The content of all these check blocks, in order."""
+
+    def check(self) -> str | None:
+        if len(self.payload) > len(self.cells) * CELL_BYTES:
+            return f"payload: {len(self.payload)} bytes of {len(self.cells)} cells"
+        return None
+
+
+@wire(38)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Targets(WireMessage):
+    """S, before the answer to a RangeRequest: the masked x86 operands in the next check blocks, except
+    corrected ones."""
+
+    file: Ordinal
+    payload: Annotated[bytes | memoryview, Content(1, CELLS_PER_ANSWER * CELL_BYTES)]
+
+
+@wire(35)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Literals(WireMessage):
+    """S: the whole answer to a RangeRequest with `pack`."""
+
+    file: Ordinal
+    packed: Annotated[bytes, Blob(1, 2 * PACKED_BYTES)]
+    """A zstd frame without magic number. Its prefix is the content around the ranges."""
+
+
+@wire(13)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FileRequest(WireMessage):
+    """D: asks for these files whole."""
+
+    files: Files
+
+
+@wire(46)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Resized(WireMessage):
+    """S, before the content of a file whose size differs from its listing: the new size."""
+
+    file: Ordinal
+    size: Size
+    """Bytes of the file now. The rest of the answer has exactly as many."""
+
+
+@wire(14)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Data(WireMessage):
+    """S: the next bytes of a file or of its ranges."""
+
+    file: Ordinal
+    payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]
+
+
+@wire(36)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Code(WireMessage):
+    """S: the next bytes of a file's ranges, through the x86 filter (operands are absolute)."""
+
+    file: Ordinal
+    payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]
+
+
+@wire(39)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Table(WireMessage):
+    """S: the next bytes of a file's ranges, through the number table filter (numbers are differences between
+    rows)."""
+
+    file: Ordinal
+    stride: Annotated[int, Integer(TABLE_WORD, TABLE_STRIDE_MAX)]
+    """Bytes of a row."""
+    payload: Annotated[bytes | memoryview, Content(1, DATA_BYTES)]
+
+    def check(self) -> str | None:
+        return f"stride: {self.stride} bytes" if self.stride % TABLE_WORD else None
+
+
+@wire(30)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FileBatch(WireMessage):
+    """S: small files of the oldest FileRequest that still agree with their listing."""
+
+    files: Files
+    sizes: Annotated[tuple[int, ...], Column(FILES_PER_MESSAGE, highest=DATA_BYTES)]
+    digest: Digest
+    """BLAKE3 of the payload."""
+    payload: Annotated[bytes | memoryview, Content(0, DATA_BYTES)]
+    """The contents of the files, concatenated."""
+
+    def check(self) -> str | None:
+        if len(self.sizes) != len(self.files):
+            return f"sizes: {len(self.sizes)} for {len(self.files)} files"
+        if sum(self.sizes) != len(self.payload):
+            return f"payload: {len(self.payload)} bytes for files of {sum(self.sizes)}"
+        return None
+
+
+@wire(15)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FileEnd(WireMessage):
+    """S: ends the Data of the request for this file."""
+
+    file: Ordinal
+    size: Size
+    """Bytes of Data since the request. For a whole file this is its size, as last announced."""
+    digest: Annotated[bytes, Blob(0, DIGEST_BYTES)] = b""
+    """BLAKE3 of the content for a whole file; empty for ranges."""
+    mtime_ns: Mtime = None
+    like: Annotated[int | None, Integer(highest=ORDINAL_LIMIT, optional=True)] = None
+    """A file sent whole before that has the same content; no Data came for this one."""
+
+    def check(self) -> str | None:
+        if len(self.digest) not in {0, DIGEST_BYTES}:
+            return f"digest: {len(self.digest)} bytes"
+        if self.like is not None and (not self.digest or self.like == self.file):
+            return f"like: file {self.like}, without a digest or itself"
+        return None
+
+
+@wire(16)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FileFailed(WireMessage):
+    """S: the failure of this file, in place of an answer."""
+
+    file: Ordinal
+    code: Failure
+    message: Line

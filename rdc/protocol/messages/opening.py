@@ -1,0 +1,90 @@
+"""Messages that open a session: greetings, its subject, and the kind of description."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from rdc.limits import SOFTWARE_BYTES
+from rdc.model.preserved import Preserved
+from rdc.model.sync import SyncOptions
+from rdc.protocol.messages.field_types import Failure, Line
+from rdc.protocol.wire.codec import WireMessage, wire
+from rdc.protocol.wire.fields import Blob, Flag, Integer, Member, Path, Text
+from rdc.protocol.wire.record_fields import KeptCode, Options
+from rdc.records import dataclass
+from rdc.typed import Annotated
+
+__all__ = ["Describe", "Hello", "Open", "Opened", "PROTOCOL_VERSION", "Refused", "Role"]
+
+
+PROTOCOL_VERSION = 7
+"""Version in the preamble and in Hello. Any change that an older rdc would not understand raises it."""
+
+PARAMETER_ID_BYTES = 32
+SECRET_BYTES = 16
+
+
+class Role(IntEnum):
+    """The end of the copy that a side is."""
+
+    SOURCE = 0
+    DESTINATION = 1
+
+    @property
+    def other(self) -> Role:
+        return Role(1 - self)
+
+
+@wire(0, keys=("v", "s", "p"))
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Hello(WireMessage):
+    """Both sides, first, in the preamble's raw block. Unknown keys are ignored."""
+
+    version: Annotated[int, Integer(0, 255)]
+    """Version of the protocol, as in the preamble."""
+    software: Annotated[str, Text(SOFTWARE_BYTES)]
+    """Name and version of the program, only for display."""
+    params: Annotated[bytes, Blob(PARAMETER_ID_BYTES, PARAMETER_ID_BYTES)]
+    """Id of all parameters of chunking and signatures. Roots and records are comparable only under the same
+    parameters."""
+
+
+@wire(1)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Open(WireMessage):
+    """Dialler, right after its Hello without a wait: the subject of the session."""
+
+    role: Annotated[Role, Member(Role)]
+    """The role that the answerer takes."""
+    path: Annotated[bytes, Path()]
+    """The answerer's root, as its user would write it; b'' is its working directory."""
+    secret: Annotated[bytes, Blob(SECRET_BYTES, SECRET_BYTES)]
+    """Key of the short references in this session."""
+    options: Annotated[SyncOptions, Options()]
+
+
+@wire(2)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Opened(WireMessage):
+    """Answerer, after its Hello: accepts the role."""
+
+
+@wire(3)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Refused(WireMessage):
+    """Either side, at any time: ends the session, with a reason."""
+
+    code: Failure
+    message: Line
+
+
+@wire(24)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Describe(WireMessage):
+    """D: the kind of description that S is to send. It is D's first request; it may come again for a listing
+    if a manifest does not pay."""
+
+    whole: Annotated[bool, Flag()]
+    """Whether S lists every directory as it walks. Otherwise S sends a Manifest, about which D asks."""
+    kept: Annotated[Preserved, KeptCode()]
+    """The metadata that D preserves. The manifest's digests cover it, without what S's Start excludes."""

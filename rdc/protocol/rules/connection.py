@@ -1,0 +1,293 @@
+"""One end of a session without I/O: it turns messages into bytes and bytes into messages, and enforces every
+rule.
+
+The peer's mistakes raise ProtocolError or IncompatiblePeerError. This side's mistakes raise
+LocalProtocolError.
+"""
+
+from __future__ import annotations
+
+import msgpack
+
+from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, RdcError, StreamError, printable
+from rdc.limits import ROUND_LIMIT, SIZE_LIMIT
+from rdc.model.sync import MessageCost
+from rdc.protocol.messages.registry import (
+    PROTOCOL_VERSION,
+    Describe,
+    Hello,
+    Message,
+    Refused,
+    Role,
+    decode,
+    encode_parts,
+)
+from rdc.protocol.rules.entries_account import EntriesAccount
+from rdc.protocol.rules.sequence_rules import SequenceRules
+from rdc.protocol.rules.states import Illegal, State
+from rdc.protocol.wire.compression_level import PLAIN, RAW, CompressionLevel
+from rdc.protocol.wire.costs import Costs
+from rdc.protocol.wire.frames import Frame, FrameReader, frame_head
+from rdc.protocol.wire.stream_blocks import BlockReader, BlockWriter
+from rdc.records import dataclass
+
+__all__ = ["MAGIC", "Connection", "LocalProtocolError", "Received"]
+
+MAGIC = b"RDC"
+_QUOTE_BYTES = 60
+
+
+class LocalProtocolError(RuntimeError):
+    """This side tried to break the protocol: a bug in rdc, never the peer's fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    message: Message
+    round: int
+
+
+class Connection:
+    """One end of a connection, driven by its caller.
+
+    dialler: this side opened the connection and sends Open. hello: this side's Hello. compress: False sends
+    everything raw; the peer decides for its own direction.
+    """
+
+    def __init__(self, dialler: bool, hello: Hello, compress: bool = True) -> None:
+        self.dialler = dialler
+        self.peer: Hello | None = None
+        """The far side's Hello; None until it arrives."""
+        self.bytes_sent = 0
+        """Bytes that data_to_send() has returned."""
+        self.bytes_received = 0
+        """Bytes that receive_data() has taken."""
+        self.decoded_limit = SIZE_LIMIT
+        """Decompressed bytes that the far side may send in all. May change at any time."""
+        self.entries = EntriesAccount()
+        """The memory that announced entries may take."""
+        self._decoded = 0
+        self._hello = hello
+        self._rules = SequenceRules(dialler)
+        self._costs = Costs()
+        self._packer = msgpack.Packer(use_bin_type=True)
+        self._greeting = bytearray()
+        """Received bytes of a preamble that is not complete."""
+        self._preamble_seen = False
+        self._blocks_in = BlockReader(self._costs.received)
+        self._frames_in = FrameReader()
+        self._eof = False
+        self._failure: RdcError | None = None
+        self._preamble: bytes = MAGIC + bytes((PROTOCOL_VERSION,))
+        self._blocks_out = BlockWriter(RAW, self._costs.sent)
+        self.send(hello, 0)
+        self._blocks_out.flush()
+        self._compress = compress
+        self.press(PLAIN)
+
+    @property
+    def role(self) -> Role | None:
+        """This side's role; None until Open states it."""
+        return self._rules.role
+
+    # Sending
+
+    def press(self, pressing: CompressionLevel) -> None:
+        """Set the compression of what follows, unless compression is off. A change starts with an empty
+        window."""
+        if self._compress:
+            self._blocks_out.pressing = pressing
+
+    def send(self, message: Message, round: int) -> None:  # noqa: A002 - the protocol's word
+        """Queue a message. LocalProtocolError if the rules forbid it now or it exceeds a limit."""
+        us, them = self._rules.us, self._rules.them
+        if not 0 <= round <= them.highest_round + 1 or round > ROUND_LIMIT:
+            raise LocalProtocolError(
+                f"{message.name} in round {round}, the far side is in {them.highest_round}"
+            )
+        try:
+            payload, content = encode_parts(message, self._packer)
+            self._rules.say(message)
+        except (Illegal, ValueError) as problem:
+            raise LocalProtocolError(f"{message.name} in state {us.state.value}: {problem}") from problem
+        if isinstance(message, Describe):
+            self.entries.begin()
+        us.highest_round = max(us.highest_round, round)
+        length = len(payload) + len(content)
+        head = frame_head(message.kind, round, length) + payload
+        if content:
+            self._costs.sent.frame(message.name, len(head) + len(content))
+            self._blocks_out.write_content(head, content)
+        else:
+            self._costs.sent.frame(message.name, len(head))
+            self._blocks_out.write(head)
+
+    def beat(self) -> None:
+        """Queue a keepalive: an empty block without meaning."""
+        self._blocks_out.put_raw(b"")
+
+    @property
+    def can_refuse(self) -> bool:
+        """Whether the far side would accept and understand Refused: it has sent its preamble, and the session
+        is open."""
+        return self._preamble_seen and Refused in self._rules.us.allowed
+
+    @property
+    def pending(self) -> int:
+        """Bytes queued and not yet taken. Bytes not yet compressed count in full."""
+        return len(self._preamble) + len(self._blocks_out)
+
+    def flush(self) -> None:
+        """Make everything queued available to data_to_send()."""
+        self._blocks_out.flush()
+
+    def data_to_send(self) -> bytes:
+        """Take the bytes that are ready. A last piece below the block size becomes ready only after
+        flush()."""
+        return b"".join(self.parts_to_send())
+
+    def parts_to_send(self) -> list[bytes | memoryview]:
+        """As data_to_send(), but in pieces, so file content is not copied."""
+        parts = self._blocks_out.take_parts()
+        if self._preamble:
+            parts.insert(0, self._preamble)
+            self._preamble = b""
+        self.bytes_sent += sum(map(len, parts))
+        return parts
+
+    # Receiving
+
+    @property
+    def buffered(self) -> int:
+        """Bytes received and not yet decoded. The caller stops reading at INBOUND_BYTES."""
+        return len(self._blocks_in)
+
+    def receive_data(self, data: bytes) -> None:
+        """Take bytes from the transport. Only the preamble is decoded here: IncompatiblePeerError at the
+        first byte that differs from it."""
+        self.bytes_received += len(data)
+        if self._preamble_seen:
+            self._blocks_in.feed(data)
+        else:
+            self._greeting += data
+            self._read_preamble()
+
+    def receive_eof(self) -> None:
+        """The far side closed its direction of the transport."""
+        self._eof = True
+
+    @property
+    def finished(self) -> bool:
+        """Whether the stream may end here: the far side has sent all it had to."""
+        return self._rules.them.state in {State.DONE, State.WATCHING, State.CLOSED}
+
+    def next(self) -> Received | None:
+        """The next message. None: more bytes are needed, or the stream ended where it may.
+
+        Raises ProtocolError, IncompatiblePeerError, or StreamError if the stream ended early. Each later call
+        raises the same error.
+        """
+        if self._failure is not None:
+            raise self._failure
+        try:
+            while True:
+                frame = self._frames_in.next()
+                if frame is not None:
+                    return self._receive(frame)
+                data = self._blocks_in.next()
+                if data is None:
+                    break
+                self._decoded += len(data)
+                if self._decoded > self.decoded_limit:
+                    raise RdcError(
+                        f"more than {self.decoded_limit} bytes, decompressed, came in one session, which is"
+                        " all that it may bring; run again to go on",
+                        code=ExitCode.BUSY,
+                    )
+                self._frames_in.feed(data)
+            if self._eof:
+                self._check_end()
+        except RdcError as error:
+            self._failure = error
+            # The error's traceback keeps this object alive, so release the window and the buffers now.
+            self._blocks_in, self._frames_in = BlockReader(), FrameReader()
+            raise
+        return None
+
+    # Counters
+
+    @property
+    def outstanding(self) -> int:
+        """Requests without a complete answer."""
+        return self._rules.outstanding
+
+    @property
+    def max_round(self) -> int:
+        """The highest round that either side used."""
+        return max(self._rules.us.highest_round, self._rules.them.highest_round)
+
+    @property
+    def costs(self) -> tuple[MessageCost, ...]:
+        """Costs per kind of message in both directions, the most bytes first. They add up to all bytes sent
+        and received."""
+        return self._costs.rows(self.bytes_sent + self.bytes_received)
+
+    # Inside
+
+    def _read_preamble(self) -> None:
+        expected = MAGIC[: len(self._greeting)]
+        if self._greeting[: len(MAGIC)] != expected:
+            quote = printable(bytes(self._greeting[:_QUOTE_BYTES]))
+            self._failure = IncompatiblePeerError(
+                f'the far side is not rdc: it began with "{quote}" (a login script that prints, or another '
+                "program?)"
+            )
+            raise self._failure
+        if len(self._greeting) <= len(MAGIC):
+            return
+        version = self._greeting[len(MAGIC)]
+        if version != PROTOCOL_VERSION:
+            self._failure = IncompatiblePeerError(
+                f"the far side speaks version {version} of the protocol, this rdc version "
+                f"{PROTOCOL_VERSION}; install the same version on both sides"
+            )
+            raise self._failure
+        self._preamble_seen = True
+        self._blocks_in.feed(bytes(self._greeting[len(MAGIC) + 1 :]))
+        self._greeting.clear()
+
+    def _receive(self, frame: Frame) -> Received:
+        us, them = self._rules.us, self._rules.them
+        if frame.round > us.highest_round + 1:
+            raise ProtocolError(
+                f"the far side sent round {frame.round}, more than {us.highest_round} can cause"
+            )
+        message = decode(frame.kind, frame.payload)
+        self._costs.received.frame(message.name, frame.size)
+        try:
+            self._rules.hear(message)
+        except Illegal as problem:
+            raise ProtocolError(
+                f"the far side sent {message.name} in state {them.state.value}: {problem}"
+            ) from problem
+        if isinstance(message, Hello):
+            self._greet(message)
+        self.entries.take(message)
+        them.highest_round = max(them.highest_round, frame.round)
+        return Received(message, frame.round)
+
+    def _greet(self, hello: Hello) -> None:
+        if hello.version != PROTOCOL_VERSION:
+            raise ProtocolError(f"the far side's Hello says version {hello.version}, its preamble another")
+        if hello.params != self._hello.params:
+            raise IncompatiblePeerError(
+                f"the far side ({hello.software}) cuts files with other parameters than this rdc "
+                f"({self._hello.software}); install the same version on both sides"
+            )
+        self.peer = hello
+
+    def _check_end(self) -> None:
+        if self._rules.them.state is State.GREETING:
+            raise StreamError("the far side ended the stream before it said hello", before_hello=True)
+        if not self.finished or len(self._blocks_in) or len(self._frames_in):
+            raise StreamError("the far side ended the stream early")

@@ -1,0 +1,412 @@
+"""Requests without a complete answer, oldest first; an answer without a request or out of order is refused.
+
+Both sides keep this list: the source of requests received, the destination of requests sent. Requests are
+answered in the order in which they were sent. The files of one request are answered in any order.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections import deque
+from functools import partial
+
+from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
+from rdc.protocol.messages.claims import CELL_BYTES
+from rdc.protocol.messages.registry import (
+    BlockAnswer,
+    BlockRequest,
+    BundleAnswer,
+    BundleRequest,
+    Code,
+    Correction,
+    Data,
+    DigestAnswer,
+    DigestRequest,
+    FileBatch,
+    FileEnd,
+    FileFailed,
+    FileRequest,
+    Literals,
+    Message,
+    NodeAnswer,
+    NodeRequest,
+    RangeRequest,
+    Resized,
+    RootAnswer,
+    RootRequest,
+    RowsPart,
+    RowsRequest,
+    Table,
+    Targets,
+    TierAnswer,
+    TierRequest,
+    TraitsAnswer,
+    TraitsRequest,
+    TreeAnswer,
+    TreeRequest,
+)
+from rdc.protocol.rules.states import Illegal
+from rdc.typed import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeAlias
+
+__all__ = ["Answer", "PendingRequests", "Request"]
+
+Request: TypeAlias = (
+    RootRequest | TreeRequest | NodeRequest | BlockRequest | RangeRequest | FileRequest
+    | TierRequest | RowsRequest | DigestRequest | TraitsRequest | BundleRequest
+)  # fmt: skip
+Answer: TypeAlias = (
+    RootAnswer | TreeAnswer | NodeAnswer | BlockAnswer | Data | FileBatch | FileEnd | FileFailed
+    | Correction | Targets | Literals | Code | Table | TierAnswer | RowsPart | DigestAnswer | TraitsAnswer
+    | BundleAnswer | Resized
+)  # fmt: skip
+
+
+class PendingRequests:
+    """The requests without a complete answer, oldest first."""
+
+    def __init__(self) -> None:
+        self._pending: deque[_Pending] = deque()
+        self._ordinals = 0
+
+    def __len__(self) -> int:
+        """Number of requests that still need an answer."""
+        return len(self._pending)
+
+    def ask(self, request: Request) -> None:
+        """Add a request. Illegal if too many are outstanding; a destination then waits for answers first."""
+        if len(self._pending) >= OUTSTANDING_REQUESTS:
+            raise Illegal(f"more than {OUTSTANDING_REQUESTS} requests are unanswered")
+        pending = _PENDING[type(request)](request)
+        if self._ordinals + pending.ordinals > OUTSTANDING_ORDINALS:
+            raise Illegal(f"more than {OUTSTANDING_ORDINALS} requested files and nodes are unanswered")
+        self._ordinals += pending.ordinals
+        self._pending.append(pending)
+
+    def answer(self, answer: Answer) -> None:
+        """Record an answer. Illegal unless it belongs to the oldest request."""
+        if not self._pending:
+            raise Illegal("no request is unanswered")
+        oldest = self._pending[0]
+        if oldest.accept(answer):
+            self._pending.popleft()
+            self._ordinals -= oldest.ordinals
+
+
+class _Pending(Protocol):
+    @property
+    def ordinals(self) -> int: ...
+
+    def accept(self, answer: Answer) -> bool:
+        """Record an answer. True: the request is now complete."""
+
+
+class _Files:
+    """A request that names several files. The first answer turns its names into the set `_remaining`."""
+
+    __slots__ = ("_names", "_remaining", "ordinals")
+
+    def __init__(self, files: tuple[int, ...]) -> None:
+        self._names = array("I", files)
+        self._remaining: set[int] | None = None
+        self.ordinals = len(files)
+
+    def has(self, file: int) -> bool:
+        return file in self._open()
+
+    def strike(self, *files: int) -> bool:
+        """Remove answered files. True: all are answered."""
+        remaining = self._open()
+        if not remaining.issuperset(files):
+            raise Illegal(f"file {min(set(files) - remaining)} is not what the oldest request asks for")
+        remaining.difference_update(files)
+        return not remaining
+
+    def _open(self) -> set[int]:
+        if self._remaining is None:
+            self._remaining = set(self._names)
+            self._names = array("I")
+        return self._remaining
+
+
+class _Batch(_Files):
+    """A RootRequest or TreeRequest."""
+
+    __slots__ = ("_group", "_wanted", "_width")
+
+    def __init__(self, request: RootRequest | TreeRequest, wanted: type[Message]) -> None:
+        super().__init__(request.files)
+        self._wanted = wanted
+        self._width = request.width
+        self._group = request.group if isinstance(request, RootRequest) else 1
+
+    def accept(self, answer: Answer) -> bool:
+        if isinstance(answer, RootAnswer) and self._wanted is RootAnswer:
+            if (answer.width, answer.group) != (self._width, self._group):
+                raise Illegal(
+                    f"roots of {answer.width} bytes, {self._width} were asked for, or of other groups"
+                )
+            return self.strike(*answer.files)
+        if isinstance(answer, FileFailed) or (isinstance(answer, TreeAnswer) and self._wanted is TreeAnswer):
+            return self.strike(answer.file)
+        raise Illegal(f"the oldest request asks for {self._wanted.__name__}")
+
+
+class _Traits(_Files):
+    """A TraitsRequest: each file is answered once, in any number of answers."""
+
+    __slots__ = ()
+
+    def accept(self, answer: Answer) -> bool:
+        if isinstance(answer, TraitsAnswer):
+            return self.strike(*answer.files)
+        if isinstance(answer, FileFailed):
+            return self.strike(answer.file)
+        raise Illegal("the oldest request asks for traits")
+
+
+class _Digest(_Files):
+    """A DigestRequest: failures of single files, then one digest of all other files unless all failed."""
+
+    __slots__ = ()
+
+    def accept(self, answer: Answer) -> bool:
+        if isinstance(answer, DigestAnswer):
+            return True
+        if isinstance(answer, FileFailed):
+            return self.strike(answer.file)
+        raise Illegal("the oldest request asks for a digest")
+
+
+class _Whole(_Files):
+    """A FileRequest: for each file Data until FileEnd or FileFailed, one file after another.
+
+    Resized may precede the Data of a file; they must then keep to its size. This class does not know the
+    listed size, so its users check that.
+    """
+
+    __slots__ = ("_announced", "_current", "_size")
+
+    def __init__(self, files: tuple[int, ...]) -> None:
+        super().__init__(files)
+        self._current: int | None = None
+        self._size = 0
+        self._announced: int | None = None
+
+    def accept(self, answer: Answer) -> bool:
+        if isinstance(answer, FileBatch) and self._current is None:
+            return self.strike(*answer.files)
+        if not isinstance(answer, (Data, FileEnd, FileFailed, Resized)):
+            raise Illegal("the oldest request asks for whole files")
+        begins = self._current is None
+        if begins:
+            self._begin(answer.file)
+        elif self._current != answer.file:
+            raise Illegal(f"file {self._current} has not ended")
+        if isinstance(answer, Resized):
+            if not begins:
+                raise Illegal(f"a size of file {answer.file} after its content began, or twice")
+            self._announced = answer.size
+            return False
+        if isinstance(answer, Data):
+            self._size += len(answer.payload)
+            if self._announced is not None and self._size > self._announced:
+                raise Illegal(f"file {answer.file} has {self._announced} bytes, and more came")
+            return False
+        if isinstance(answer, FileEnd):
+            self._check_end(answer)
+        self._current = None
+        return self.strike(answer.file)
+
+    def _begin(self, file: int) -> None:
+        if not self.has(file):
+            raise Illegal(f"file {file} is not what the oldest request asks for")
+        self._current = file
+        self._size, self._announced = 0, None
+
+    def _check_end(self, answer: FileEnd) -> None:
+        """Illegal unless the content of the file agrees with its end."""
+        if self._announced not in {None, answer.size}:
+            raise Illegal(f"file {answer.file} has {self._announced} bytes, and ends at {answer.size}")
+        if answer.like is not None and self._size:
+            raise Illegal(f"file {answer.file} is like another one, and {self._size} bytes came")
+        if answer.like is None and answer.size != self._size:
+            raise Illegal(f"file {answer.file} ends at {answer.size}, {self._size} bytes came")
+        if not answer.digest:
+            raise Illegal("FileEnd of a whole file needs its digest")
+
+
+class _Ranges:
+    """A RangeRequest: first Corrections of the claimed check blocks, and Targets of others; then Data of
+    exactly the requested length; then FileEnd."""
+
+    __slots__ = ("_cells", "_file", "_left", "_pack", "_targets", "_total", "ordinals")
+
+    def __init__(self, request: RangeRequest) -> None:
+        self._pack = request.pack
+        self._file = request.file
+        self._left = self._total = sum(request.lengths)
+        self._cells = array("Q", request.claims.cells)
+        """Check blocks that may still be corrected."""
+        self._targets = CELL_BYTES * len(self._cells) if request.blank else 0
+        """Bytes of masked operands that may still arrive."""
+        self.ordinals = 1
+
+    def accept(self, answer: Answer) -> bool:
+        if (
+            not isinstance(answer, (Literals, Data, Code, Table, FileEnd, Correction, Targets, FileFailed))
+            or answer.file != self._file
+        ):
+            raise Illegal(f"the oldest request asks for ranges of file {self._file}")
+        if isinstance(answer, Correction):
+            self._correct(answer)
+            return False
+        if isinstance(answer, Targets):
+            self._count_targets(answer)
+            return False
+        if isinstance(answer, Literals) and not (self._pack and self._left == self._total):
+            raise Illegal("packed literals that were not asked for, or after others")
+        if isinstance(answer, (Data, Code, Table)):
+            if len(answer.payload) > self._left:
+                raise Illegal(f"more than the {self._total} bytes asked for")
+            self._left -= len(answer.payload)
+            return False
+        if isinstance(answer, FileEnd) and (self._left or answer.size != self._total or answer.digest):
+            raise Illegal(f"the ranges of file {self._file} end {self._left} bytes early, or with a digest")
+        return True
+
+    def _count_targets(self, answer: Targets) -> None:
+        if self._left != self._total or len(answer.payload) > self._targets:
+            raise Illegal(f"targets in file {self._file} that were not asked for, or after data")
+        self._targets -= len(answer.payload)
+
+    def _correct(self, answer: Correction) -> None:
+        if self._left != self._total:
+            raise Illegal(f"a correction of file {self._file} that comes after data")
+        if not set(self._cells).issuperset(answer.cells):
+            raise Illegal(f"a correction of file {self._file} where nothing was claimed, or twice")
+        del self._cells[: bisect_right(self._cells, answer.cells[-1])]
+
+
+class _Bundle:
+    """A BundleRequest: one answer, or one failure for all."""
+
+    __slots__ = ("_bundle", "_width", "ordinals")
+
+    def __init__(self, request: BundleRequest) -> None:
+        self._bundle = request.bundle
+        self._width = request.width
+        self.ordinals = len(request.files)
+
+    def accept(self, answer: Answer) -> bool:
+        if isinstance(answer, BundleAnswer) and answer.bundle == self._bundle:
+            if answer.without and answer.without[-1] >= self.ordinals:
+                raise Illegal(f"bundle {self._bundle} without file {answer.without[-1]} of {self.ordinals}")
+            if len(answer.references) != self._width * len(answer.lengths):
+                raise Illegal(
+                    f"{len(answer.references)} bytes of references for {len(answer.lengths)} chunks"
+                )
+            return True
+        if isinstance(answer, FileFailed) and answer.file == self._bundle:
+            return True
+        raise Illegal(f"the oldest request asks for bundle {self._bundle}")
+
+
+class _Blocks:
+    """A BlockRequest: one answer with a fingerprint per block."""
+
+    __slots__ = ("_bytes", "_file", "ordinals")
+
+    def __init__(self, request: BlockRequest) -> None:
+        self._file = request.file
+        self._bytes = request.blocks * request.width
+        self.ordinals = 1
+
+    def accept(self, answer: Answer) -> bool:
+        if not isinstance(answer, (BlockAnswer, FileFailed)) or answer.file != self._file:
+            raise Illegal(f"the oldest request asks for blocks of file {self._file}")
+        if isinstance(answer, BlockAnswer) and len(answer.fingerprints) != self._bytes:
+            raise Illegal(f"{len(answer.fingerprints)} bytes of fingerprints, {self._bytes} were asked for")
+        return True
+
+
+class _Nodes:
+    """A NodeRequest: the answers take its nodes in order."""
+
+    __slots__ = ("_done", "_file", "_level", "_nodes", "ordinals")
+
+    def __init__(self, request: NodeRequest) -> None:
+        self._file = request.file
+        self._level = request.level
+        self._nodes = array("I", request.nodes)
+        self._done = 0
+        self.ordinals = len(request.nodes)
+
+    def accept(self, answer: Answer) -> bool:
+        if isinstance(answer, FileFailed) and answer.file == self._file:
+            return True
+        if (
+            not isinstance(answer, NodeAnswer)
+            or (answer.file, answer.level) != (self._file, self._level)
+            or array("I", answer.nodes) != self._nodes[self._done : self._done + len(answer.nodes)]
+        ):
+            raise Illegal(f"the oldest request asks for nodes of file {self._file}, level {self._level}")
+        self._done += len(answer.nodes)
+        return self._done == len(self._nodes)
+
+
+class _Tier:
+    """A TierRequest: one answer with an entry per node, or one answer for the whole tier."""
+
+    __slots__ = ("_level", "_whole", "ordinals")
+
+    def __init__(self, request: TierRequest) -> None:
+        self._level = request.level
+        self._whole = not request.nodes
+        self.ordinals = len(request.nodes) or 1
+
+    def accept(self, answer: Answer) -> bool:
+        if not isinstance(answer, TierAnswer) or not (
+            answer.level == self._level or (self._whole and answer.level < self._level)
+        ):
+            raise Illegal(f"the oldest request asks for nodes of tier {self._level}")
+        if len(answer.counts) != self.ordinals:
+            raise Illegal(f"{len(answer.counts)} entries for {self.ordinals} nodes")
+        return True
+
+
+class _Rows:
+    """A RowsRequest: node after node, until the last one is complete."""
+
+    __slots__ = ("_left", "ordinals")
+
+    def __init__(self, request: RowsRequest) -> None:
+        self._left = self.ordinals = len(request.nodes)
+
+    def accept(self, answer: Answer) -> bool:
+        if not isinstance(answer, RowsPart):
+            raise Illegal("the oldest request asks for rows")
+        if len(answer.counts) > self._left:
+            raise Illegal(f"rows of {len(answer.counts)} nodes, {self._left} are left")
+        self._left -= len(answer.counts) - (not answer.last)
+        return not self._left
+
+
+_PENDING: dict[type[Message], Callable[[Any], _Pending]] = {
+    BlockRequest: _Blocks,
+    BundleRequest: _Bundle,
+    RangeRequest: _Ranges,
+    NodeRequest: _Nodes,
+    RootRequest: partial(_Batch, wanted=RootAnswer),
+    TreeRequest: partial(_Batch, wanted=TreeAnswer),
+    TraitsRequest: lambda request: _Traits(request.files),
+    DigestRequest: lambda request: _Digest(request.files),
+    FileRequest: lambda request: _Whole(request.files),
+    TierRequest: _Tier,
+    RowsRequest: _Rows,
+}

@@ -1,0 +1,267 @@
+"""Blocks: pieces of the frame stream, each sent raw or as one flush of the direction's zstd stream."""
+
+from __future__ import annotations
+
+from rdc.errors import ProtocolError
+from rdc.limits import BLOCK_BYTES, PIECE_BYTES, RAW_BLOCK_BYTES, WINDOW_LOG
+from rdc.protocol.wire.byte_queue import ByteQueue
+from rdc.protocol.wire.varint import decode_varint, encode_varint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import zstandard
+
+    from rdc.protocol.wire.compression_level import CompressionLevel
+    from rdc.protocol.wire.costs import Lane
+
+__all__ = ["BlockReader", "BlockWriter"]
+
+# A zstd block costs 3 bytes, and short pieces seldom repeat anything: a shorter piece goes raw.
+RAW_BELOW = 64
+
+RAW_CONTENT_BELOW = 16 << 10
+"""Shorter content is written like any other frame stream: a block of its own would cost more than it
+saves."""
+
+WORTH = 32
+"""Content is compressed while a piece shrinks by at least one part in this many."""
+
+RAW_RUN_BYTES = 8 << 20
+"""Longest run of raw content between two trials. A trial of one piece in 64 costs almost nothing, and
+compressible content goes raw no longer than this."""
+
+JOIN_BELOW = 4096
+"""Shorter bodies are joined with their heads: two writes would cost more than the copy."""
+
+SLICE_BYTES = 2 << 10
+"""Compressed bytes between two checks of the output size. At 4 bytes per 128 KiB a bomb produces 64 MiB
+before it is refused, and 128 KiB of them are kept. Slices of 16 KiB are not faster."""
+
+
+class BlockWriter:
+    """Turns frame stream into blocks. Raw pieces never enter the compressor, so they are in neither end's
+    window, and both windows stay equal."""
+
+    def __init__(self, pressing: CompressionLevel, lane: Lane | None = None) -> None:
+        """lane: counts the size of each block."""
+        self._lane = lane
+        self._pending = bytearray()
+        self._ready: list[bytes | memoryview] = []
+        self._ready_bytes = 0
+        self._compressor: zstandard.ZstdCompressor | None = None
+        self._stream: zstandard.ZstdCompressionObj | None = None
+        self._stream_pressing = pressing
+        self._frame = 0
+        """Bytes of content in the current zstd frame."""
+        self._raw_left = 0
+        """Bytes of content to send raw before the next trial of compression."""
+        self._raw_run = 0
+        """Length of the last raw run."""
+        self.pressing = pressing
+        """The compression level, which may change at any time. A change ends the zstd frame; the next begins
+        with an empty window."""
+
+    def __len__(self) -> int:
+        """Bytes that take() and flush() have yet to return. Bytes not yet compressed count in full."""
+        return self._ready_bytes + len(self._pending)
+
+    def write(self, *parts: bytes | memoryview) -> None:
+        pending = self._pending
+        for part in parts:
+            at = 0
+            if pending:
+                at = PIECE_BYTES - len(pending)
+                pending += part[:at]
+                if len(pending) < PIECE_BYTES:
+                    continue
+                piece = bytes(pending)
+                pending.clear()
+                self._emit(piece)
+            while len(part) - at >= PIECE_BYTES:
+                self._emit(part[at : at + PIECE_BYTES])
+                at += PIECE_BYTES
+            pending += part[at:]
+
+    def write_content(self, head: bytes, content: bytes | memoryview) -> None:
+        """As write(), for a frame that ends in file content, which is often compressed already.
+
+        After a piece that hardly shrinks, the following content goes raw and uncopied. The raw run doubles
+        each time, up to RAW_RUN_BYTES, and then the next piece is tried. `content` must not change until it
+        is sent.
+        """
+        if len(content) < RAW_CONTENT_BELOW:
+            self.write(head, content)
+            return
+        view = memoryview(content)
+        if self.pressing.level and self._raw_left <= 0:
+            self.write(head)
+            head = b""
+            while self._raw_left <= 0:
+                missing = PIECE_BYTES - len(self._pending)
+                before = self._ready_bytes
+                self.write(view[:missing])
+                view = view[missing:]
+                if not view:
+                    return
+                if self._ready_bytes - before > PIECE_BYTES - PIECE_BYTES // WORTH:
+                    self._raw_left = self._raw_run = min(2 * self._raw_run + PIECE_BYTES, RAW_RUN_BYTES)
+                else:
+                    self._raw_run = 0
+        self._raw_left -= len(view)
+        self.flush()
+        size = len(head) + len(view)
+        self._append(encode_varint(size << 1 | 1) + head, view, size)
+
+    def flush(self) -> None:
+        """Turn the pending bytes into a block, however short."""
+        if self._pending:
+            piece = bytes(self._pending)
+            self._pending.clear()
+            self._emit(piece)
+
+    def take(self) -> bytes:
+        """Remove and return all finished blocks."""
+        return b"".join(self.take_parts())
+
+    def take_parts(self) -> list[bytes | memoryview]:
+        """Remove and return all finished blocks in pieces; raw content is not copied."""
+        ready, self._ready = self._ready, []
+        self._ready_bytes = 0
+        return ready
+
+    def put_raw(self, piece: bytes) -> None:
+        """Append a raw block, whatever the level. An empty one is a keepalive."""
+        self._append(encode_varint(len(piece) << 1 | 1), piece, len(piece))
+
+    def _emit(self, piece: bytes | memoryview) -> None:
+        if self.pressing.level == 0 or len(piece) < RAW_BELOW:
+            self.put_raw(bytes(piece))
+        else:
+            compressed = self._compress(piece)
+            self._append(encode_varint(len(compressed) << 1), compressed, len(piece))
+
+    def _append(self, head: bytes, body: bytes | memoryview, content: int) -> None:
+        """content: bytes of frame stream in the block."""
+        self._ready_bytes += len(head) + len(body)
+        if self._lane is not None:
+            self._lane.block(content, len(head) + len(body))
+        if len(body) < JOIN_BELOW:
+            self._ready.append(head + bytes(body))
+        else:
+            self._ready += (head, body)
+
+    def _compress(self, piece: bytes | memoryview) -> bytes:
+        from rdc.protocol.wire.zstd import zstandard
+
+        before = b""
+        if self._stream is not None and (
+            self._stream_pressing != self.pressing or self.pressing.ends(self._frame, len(piece))
+        ):
+            before = self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_FINISH)
+            self._stream = None
+        if self._stream is None:
+            if self._compressor is None or self._stream_pressing != self.pressing:
+                self._compressor, self._stream_pressing = self.pressing.compressor(), self.pressing
+            self._stream, self._frame = self._compressor.compressobj(), 0
+        self._frame += len(piece)
+        body = self._stream.compress(piece)
+        return before + body + self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+
+
+class _Piece:
+    """Collects a decoder's output and drops all bytes after PIECE_BYTES.
+
+    It does not raise, since python-zstandard 0.25 then leaks its output buffer of 128 KiB for each bomb.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self.size = 0
+        """Bytes seen, with those dropped."""
+
+    def write(self, data: bytes) -> int:
+        self.size += len(data)
+        if self.size <= PIECE_BYTES:
+            self._parts.append(bytes(data))
+        return len(data)
+
+    def take(self) -> bytes:
+        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts = []
+        self.size = 0
+        return data
+
+
+HEADER_BYTES = 4
+"""Bytes of the longest block header within the limits."""
+
+
+class BlockReader:
+    """Decodes blocks from a byte stream that arrives in any pieces, one block per call.
+
+    Received bytes are kept undecoded until next(); the caller limits how many it feeds ahead.
+    """
+
+    def __init__(self, lane: Lane | None = None) -> None:
+        """lane: counts the size of each block."""
+        self._lane = lane
+        self._queue = ByteQueue()
+        self._piece = _Piece()
+        self._stream: zstandard.ZstdDecompressionWriter | None = None
+
+    def __len__(self) -> int:
+        """Bytes fed and not yet decoded."""
+        return len(self._queue)
+
+    def feed(self, data: bytes | memoryview) -> None:
+        self._queue.feed(data)
+
+    def next(self) -> bytes | memoryview | None:
+        """The frame stream of the next whole block, or None if more bytes are needed. A keepalive gives b"".
+
+        ProtocolError for a block above its limit (seen in its header), one that expands beyond PIECE_BYTES,
+        and one that zstd cannot decode.
+        """
+        queue = self._queue
+        head = decode_varint(queue.head(HEADER_BYTES), 0, RAW_BLOCK_BYTES << 1 | 1, "a block header")
+        if head is None:
+            return None
+        header, start = head
+        length, raw = header >> 1, header & 1
+        if length == 0 and not raw:
+            raise ProtocolError("the far side sent an empty block")
+        if not raw and length > BLOCK_BYTES:
+            raise ProtocolError(
+                f"the far side sent a compressed block of {length} bytes; the limit is {BLOCK_BYTES}"
+            )
+        if len(queue) < start + length:
+            return None
+        queue.skip(start)
+        body = queue.take(length)
+        content = body if raw else self._decompress(body)
+        if self._lane is not None:
+            self._lane.block(len(content), start + length)
+        return content
+
+    def _decompress(self, body: bytes | memoryview) -> bytes:
+        from rdc.protocol.wire.zstd import zstandard
+
+        if self._stream is None:
+            # One byte more than a piece may have. zstd keeps output that its buffer cannot hold until the
+            # next block, and would hide that this block was too large.
+            decompressor = zstandard.ZstdDecompressor(max_window_size=1 << WINDOW_LOG)
+            self._stream = decompressor.stream_writer(
+                self._piece,  # type: ignore[arg-type] # it has write(), which is all that is asked of this file
+                write_size=PIECE_BYTES + 1,
+            )
+        view = memoryview(body)
+        for start in range(0, len(body), SLICE_BYTES):
+            try:
+                self._stream.write(view[start : start + SLICE_BYTES])
+            except zstandard.ZstdError as error:
+                raise ProtocolError(f"the far side sent a block that zstd cannot decode ({error})") from error
+            if self._piece.size > PIECE_BYTES:
+                raise ProtocolError(
+                    f"the far side sent a block that decompresses to more than {PIECE_BYTES} bytes"
+                )
+        return self._piece.take()

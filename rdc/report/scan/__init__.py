@@ -1,0 +1,1 @@
+"""A scan report as text, HTML page, JSON, CSV and Parquet, for `rdc scan` and `rdc merge`."""

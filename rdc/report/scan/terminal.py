@@ -1,0 +1,241 @@
+"""A scan report on a terminal: tables drawn by rich, the headline last."""
+
+from __future__ import annotations
+
+from rdc.errors import printable
+from rdc.report.scan.headline import headline, level_title, percent, saved_share
+from rdc.report.sizes import counted, size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TextIO
+
+    from rich.console import Console
+
+    from rdc.model.scan import DirectorySummary, LevelSummary, ScanReport, TypeSummary
+
+__all__ = ["print_scan"]
+
+NEARLY_ALL = 0.95
+"""If a directory below holds at least this share of a directory's duplicate bytes, only the one below is
+shown."""
+
+ROWS = 10
+"""Rows of a table of directories, types or pairs: what fits on a screen. --json has the rest."""
+
+FIRST_WIDTH = 24
+"""Fewest columns for a path before it is wrapped; titles of levels need less. A table that leaves fewer folds
+its rows."""
+
+COLUMN_SPACE = 3
+"""Columns between two cells."""
+
+UNBOUNDED = 1 << 20
+"""Columns if the output is no terminal. Each row is then one line, for programs that read it."""
+
+
+def print_scan(
+    report: ScanReport, stream: TextIO, *, terminal: bool, color: bool, width: int | None = None
+) -> None:
+    """Writes the report to `stream`. `width` in columns; None: the terminal's, or unbounded."""
+    from rich.console import Console
+
+    console = Console(
+        file=stream,
+        force_terminal=terminal,
+        no_color=not color,
+        color_system="standard" if color and terminal else None,
+        width=width if width is not None or terminal else UNBOUNDED,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    _totals(console, report)
+    if report.bytes:
+        _levels(console, report)
+        _directories(console, report)
+        _types(console, report)
+        _overlaps(console, report)
+        _similar(console, report)
+    console.print(_coverage(report))
+    console.print(headline(report), style="bold")
+
+
+def _totals(console: Console, report: ScanReport) -> None:
+    parts = [
+        counted(report.files, "file"),
+        size_text(report.bytes),
+        f"{size_text(report.allocated_bytes)} allocated",
+    ]
+    if report.hardlinks:
+        parts.append(counted(report.hardlinks, "further hard link"))
+    if report.holes_bytes:
+        parts.append(f"{size_text(report.holes_bytes)} of holes")
+    if report.already_shared_bytes:
+        parts.append(f"{size_text(report.already_shared_bytes)} shared already")
+    console.print(", ".join(parts))
+    if report.duplicate_groups:
+        groups = counted(report.duplicate_groups, "group")
+        console.print(f"identical files: {groups}, {size_text(report.duplicate_bytes)} in further copies")
+
+
+def _levels(console: Console, report: ScanReport) -> None:
+    rows = [
+        (
+            level_title(level.name),
+            f"{level.chunks:,}",
+            _about(level, f"{level.unique_chunks:,}"),
+            _kept(level),
+            percent(saved_share(level, level.unique_bytes)),
+            f"{level.ratio:.2f}",
+            _compressed(level),
+        )
+        for level in report.levels
+    ]
+    heads = ("granularity", "chunks", "unique", "kept", "saves", "ratio", "with zstd")
+    _print_table(console, "What deduplication keeps", heads, rows)
+
+
+def _about(level: LevelSummary, text: str) -> str:
+    return text if level.exact else f"~{text}"
+
+
+def _kept(level: LevelSummary) -> str:
+    text = _about(level, size_text(level.unique_bytes))
+    if level.exact or not level.unique_bytes:
+        return text
+    return f"{text} ±{100 * (level.high - level.low) / 2 / level.unique_bytes:.1f} %"
+
+
+def _compressed(level: LevelSummary) -> str:
+    if level.compressed_bytes is None or level.compressed_low is None or level.compressed_high is None:
+        return "-"
+    text = f"{size_text(level.compressed_bytes)}, {percent(saved_share(level, level.compressed_bytes))}"
+    half = (level.compressed_high - level.compressed_low) / 2
+    # The bound is left out if it would not be visible in the rounded figure.
+    return text if half < 0.005 * level.bytes else f"{text} ±{100 * half / level.bytes:.0f}"
+
+
+def _directories(console: Console, report: ScanReport) -> None:
+    shown = _telling(report)[:ROWS]
+    if not shown:
+        return
+    rows = [(printable(one.path), *_duplicate_cells(one)) for one in shown]
+    heads = ("directory", "files", "bytes", "duplicate", "")
+    _print_table(console, "Where duplicate bytes are", heads, rows)
+
+
+def _duplicate_cells(one: DirectorySummary | TypeSummary) -> tuple[str, str, str, str]:
+    share = one.duplicate_bytes / one.bytes if one.bytes else 0.0
+    return f"{one.files:,}", size_text(one.bytes), size_text(one.duplicate_bytes), percent(share)
+
+
+def _telling(report: ScanReport) -> list[DirectorySummary]:
+    """Directories with duplicates, most first, without those whose duplicates nearly all lie in one directory
+    below."""
+    found: list[DirectorySummary] = []
+    for one in report.directories:
+        if not one.duplicate_bytes:
+            continue
+        # In this order, a directory inside that holds nearly as much follows soon and replaces the outer one.
+        inside = found and one.path.startswith(found[-1].path.rstrip(b"/") + b"/")
+        if inside and one.duplicate_bytes >= NEARLY_ALL * found[-1].duplicate_bytes:
+            found[-1] = one
+        else:
+            found.append(one)
+    return found
+
+
+def _types(console: Console, report: ScanReport) -> None:
+    shown = [one for one in report.types if one.duplicate_bytes][:ROWS]
+    if not shown:
+        return
+    rows = [(printable(one.name) or "(none)", *_duplicate_cells(one)) for one in shown]
+    _print_table(console, "By type", ("type", "files", "bytes", "duplicate", ""), rows)
+
+
+def _overlaps(console: Console, report: ScanReport) -> None:
+    if not report.overlaps:
+        return
+    rows = []
+    for one in report.overlaps[:ROWS]:
+        first, second = (
+            percent(one.shared_bytes / whole if whole else 0.0)
+            for whole in (one.first_bytes, one.second_bytes)
+        )
+        rows.append((printable(one.first), size_text(one.shared_bytes), first))
+        rows.append((printable(one.second), "", second))
+    _print_table(console, "Directories that hold the same", ("directories", "in common", "of each"), rows)
+
+
+def _similar(console: Console, report: ScanReport) -> None:
+    if not report.similar:
+        return
+    rows = []
+    for one in report.similar[:ROWS]:
+        names = [printable(path) for path in one.paths[:ROWS]]
+        if len(one.paths) > ROWS:
+            names.append(f"and {len(one.paths) - ROWS:,} more")
+        rows.append((names[0], size_text(one.bytes), percent(one.resemblance)))
+        rows += [(name, "", "") for name in names[1:]]
+    _print_table(console, "Files that resemble each other", ("files", "bytes", "alike, about"), rows)
+
+
+def _print_table(
+    console: Console, title: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]
+) -> None:
+    """Aligns figures to the right and never cuts them off. If the first column would have no room, the
+    figures of each row go below its name, with their headers."""
+    from rich import box
+    from rich.table import Table
+
+    widths = [max(map(len, cells)) for cells in zip(heads, *rows, strict=True)]
+    widths[0] = min(widths[0], FIRST_WIDTH)
+    if sum(widths) + COLUMN_SPACE * len(widths) > console.width:
+        _print_folded(console, title, heads, rows)
+        return
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(heads[0], overflow="fold")
+    for head in heads[1:]:
+        table.add_column(head, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _print_folded(
+    console: Console, title: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]
+) -> None:
+    console.print(title, style="bold")
+    for name, *cells in rows:
+        console.print(name, overflow="fold")
+        texts: list[str] = []
+        for head, cell in zip(heads[1:], cells, strict=True):
+            if cell and not head:  # belongs to the one before
+                texts[-1] += f", {cell}"
+            elif cell:
+                texts.append(f"{head} {cell}")
+        lines: list[str] = []
+        for text in texts:
+            if lines and len(f"{lines[-1]}; {text}") < console.width:
+                lines[-1] += f"; {text}"
+            else:
+                lines.append(f"  {text}")
+        for line in lines:
+            console.print(line)
+    console.print()
+
+
+def _coverage(report: ScanReport) -> str:
+    coverage = report.coverage
+    text = f"read {counted(report.files, 'file')} of {coverage.found_files:,}"
+    why = {"sample": "a sample", "time": "the time was over", "interrupted": "interrupted"}
+    if not coverage.complete:
+        text += f" ({why.get(coverage.reason, coverage.reason)}): all figures are of what was read"
+    problems = len(report.errors) + report.more_errors
+    if coverage.known_bytes:
+        text += f"; {size_text(coverage.known_bytes)} known from before"
+    if problems:
+        text += f"; {counted(problems, 'problem')}"
+    return text

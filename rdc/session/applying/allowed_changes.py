@@ -1,0 +1,160 @@
+"""Removes from a comparison the changes that options, reserved names, hard links or the root forbid."""
+
+from __future__ import annotations
+
+from rdc.errors import ExitCode
+from rdc.files.base.temporary_names import reserved_rows
+from rdc.model.entries import Kind
+from rdc.plan.compare import Change, Comparison, Difference
+from rdc.progress import Problem
+from rdc.records import dataclass
+from rdc.session.landing.partial_files import refused_name
+from rdc.tree.walk import join
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence, Set
+
+    from rdc.files.root.root import Root
+    from rdc.model.entries import Listing
+    from rdc.model.preserved import Preserved
+    from rdc.model.sync import SyncOptions
+    from rdc.session.applying.extraneous_entries import ExtraneousEntries
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.skipped_entries import SkippedEntries
+    from rdc.tree.hard_links import LinkTable
+
+__all__ = ["AllowedChanges", "ComparedDirectory"]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedDirectory:
+    """One directory under comparison."""
+
+    path: bytes
+    first: int
+    """Row of its first entry in the source's manifest."""
+    listing: Listing
+    """As the source has it."""
+    existing: Listing
+    """As the destination has it."""
+
+
+class AllowedChanges:
+    """Decides which differences of a directory a run may act on."""
+
+    def __init__(
+        self,
+        root: Root,
+        options: SyncOptions,
+        extraneous: ExtraneousEntries,
+        events: EventRelay,
+        *,
+        preserved: Preserved,
+        links: LinkTable | None,
+        skipped: SkippedEntries | None,
+    ) -> None:
+        """`links`, `skipped`: as in DirectoryChanges."""
+        self._root = root
+        self._options = options
+        self._extraneous = extraneous
+        self._events = events
+        self._preserved = preserved
+        self._links = links
+        self._skipped = skipped
+
+    def narrow(self, directory: ComparedDirectory, comparison: Comparison) -> tuple[Comparison, Set[int]]:
+        """Removes the changes that options, reserved names, hard links or an append-only root forbid.
+
+        Also returns the rows of directories that are lost by that.
+        """
+        path, first, listing = directory.path, directory.first, directory.listing
+        lost: Set[int] = frozenset()
+        if self._options.narrows:
+            comparison, lost = self._without_skipped(directory, comparison)
+        if reserved := reserved_rows(listing.names):
+            refused = self._refuse_reserved(path, first, listing, reserved)
+            comparison, lost = _without_rows(comparison, refused), lost | refused
+        if self._links is not None:
+            comparison = self._without_links(comparison, first, listing, self._links)
+        if self._root.append_only:
+            comparison, blocked = self._only_new(path, listing, comparison)
+            lost = lost | blocked
+        return comparison, lost
+
+    def _without_skipped(
+        self, directory: ComparedDirectory, comparison: Comparison
+    ) -> tuple[Comparison, Set[int]]:
+        """Removes the changes that options such as --update and --existing skip; see `narrow`."""
+        from rdc.plan.skip_options import narrow
+
+        narrowed = narrow(
+            comparison, directory.listing, directory.existing, options=self._options, kept=self._preserved
+        )
+        if narrowed.skipped:
+            self._extraneous.note_difference()
+        if self._skipped is not None:
+            self._skipped.add(directory.first + row for row in narrowed.left)
+        return narrowed.comparison, narrowed.without
+
+    def _refuse_reserved(
+        self, path: bytes, first: int, listing: Listing, rows: Sequence[int]
+    ) -> frozenset[int]:
+        """Reports the entries in `rows`, whose names rdc reserves, and returns the rows.
+
+        Nothing is made, changed or linked under such a name or below such a directory.
+        """
+        for row in rows:
+            entry = join(path, listing.names[row])
+            self._events.report(Problem(ExitCode.PARTIAL, entry, refused_name(entry)))
+        if self._skipped is not None:
+            self._skipped.add(first + row for row in rows)
+        return frozenset(rows)
+
+    def _without_links(
+        self, comparison: Comparison, first: int, listing: Listing, links: LinkTable
+    ) -> Comparison:
+        """Removes the changes of files that become hard links to another file."""
+        skipped = self._skipped
+        rows = {
+            links.files[at] - first
+            for at in links.between(first, first + len(listing))
+            if skipped is None or skipped.is_linked(links.files[at], links.firsts[at])
+        }
+        return _without_rows(comparison, rows) if rows else comparison
+
+    def _only_new(self, path: bytes, listing: Listing, comparison: Comparison) -> tuple[Comparison, Set[int]]:
+        """Below an append-only root: the changes that are allowed, and the rows of directories that an entry
+        of another kind blocks. Each entry that differs and stays is reported once.
+
+        A directory's mtime does not count as a difference here: each new entry changes it, and rdc does not
+        set it.
+        """
+        possible, blocked = [], set()
+        refused = set(comparison.touched)
+        for decision in comparison.decisions:
+            is_directory = listing.kinds[decision.row] == Kind.DIRECTORY
+            if decision.change in (Change.CREATE, Change.CHECK):
+                possible.append(decision)
+            elif not (is_directory and decision.difference == Difference.TIME):
+                refused.add(decision.row)
+                if is_directory and decision.change is Change.REPLACE:
+                    blocked.add(decision.row)
+        for row in sorted(refused):
+            self.refuse(join(path, listing.names[row]))
+        return Comparison(tuple(possible), comparison.extra, (), comparison.checked), blocked
+
+    def refuse(self, path: bytes) -> None:
+        """Reports that the append-only root does not let the entry at `path` change."""
+        error = self._root.append_only_refusal(path, "change it")
+        self._events.report(Problem(error.code, path, str(error)))
+
+
+def _without_rows(comparison: Comparison, rows: Set[int]) -> Comparison:
+    """Removes the changes of these rows of the source's listing."""
+    return Comparison(
+        tuple(decision for decision in comparison.decisions if decision.row not in rows),
+        comparison.extra,
+        tuple(row for row in comparison.touched if row not in rows),
+        tuple(row for row in comparison.checked if row not in rows),
+    )

@@ -1,0 +1,149 @@
+"""Deletes extraneous entries one by one, within the limits that the user set."""
+
+from __future__ import annotations
+
+from rdc.errors import ExitCode, FileError, printable
+from rdc.files.replace.sweep_temporaries import foreign_names, sweep_temporaries
+from rdc.model.entries import Kind
+from rdc.plan.itemize import DELETING
+from rdc.progress import ItemChanged, Problem
+from rdc.session.applying.borrowed_permissions import borrow_permissions
+from rdc.tree.walk import join
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rdc.files.root.root import Root
+    from rdc.session.landing.partial_files import PartialFiles
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.mount_boundary import MountBoundary
+    from rdc.tree.filters import FilterList
+
+__all__ = ["Deletion"]
+
+
+class _Frame:
+    """A directory being emptied. `gone`: no entry had to stay so far."""
+
+    __slots__ = ("children", "gone", "path")
+
+    def __init__(self, path: bytes, children: Iterator[tuple[bytes, int]], *, gone: bool) -> None:
+        self.path = path
+        self.children = children
+        self.gone = gone
+
+
+class Deletion:
+    """Deletes paths with everything below them.
+
+    Excluded entries stay, and so do the directories that contain one. Deletion stops after `limit` entries;
+    `finish` then reports exit code 25.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        filters: FilterList,
+        events: EventRelay,
+        *,
+        limit: int | None,
+        dry: bool,
+        boundary: MountBoundary | None = None,
+        leftovers: PartialFiles | None = None,
+    ) -> None:
+        """`boundary`: nothing beyond this mount boundary is deleted. `leftovers`: stores reserved names."""
+        self._leftovers = leftovers
+        self._root = root
+        self._filters = filters
+        self._events = events
+        self._limit = limit
+        self._dry = dry
+        self._boundary = boundary
+        self._spared: set[bytes] = set()
+        self.deleted = 0
+        self.refused = 0
+
+    def spare(self, path: bytes) -> None:
+        """Notes, in a dry run, a file that a real run would have renamed before."""
+        self._spared.add(path)
+
+    def remove(self, path: bytes, kind: int) -> bool:
+        """Deletes the entry at `path`. True if nothing is left there (in a dry run: would be)."""
+        if self._filters.excluded(path, kind == Kind.DIRECTORY):
+            return False
+        if kind == Kind.DIRECTORY and not self.empty(path):
+            return False
+        return self._remove_one(path, kind)
+
+    def empty(self, path: bytes) -> bool:
+        """Deletes everything in a directory. True if nothing is left in it.
+
+        A stack replaces recursion, because any user may have made a tree of any depth.
+        """
+        stack = [self._enter(path)]
+        while True:
+            frame = stack[-1]
+            child = next(frame.children, None)
+            if child is None:
+                stack.pop()
+                if not stack:
+                    return frame.gone
+                if not (frame.gone and self._remove_one(frame.path, Kind.DIRECTORY)):
+                    stack[-1].gone = False
+            elif self._filters.excluded(child[0], child[1] == Kind.DIRECTORY):
+                frame.gone = False
+            elif child[1] == Kind.DIRECTORY:
+                stack.append(self._enter(child[0]))
+            elif not self._remove_one(*child):
+                frame.gone = False
+
+    def _enter(self, path: bytes) -> _Frame:
+        """Lists a directory that is to be emptied, and removes temporaries of rdc from it."""
+        try:
+            if self._boundary is not None and not self._boundary.holds(path):
+                text = f"{printable(path)}: kept, it lies on another file system"
+                self._events.report(Problem(ExitCode.OK, path, text))
+                return _Frame(path, iter(()), gone=False)
+            stale: list[bytes] = []
+            if not self._dry:
+                borrow_permissions(self._root, path)
+            listing = self._root.list(path, on_temporary=stale.append)
+            foreign: list[bytes] = []
+            if stale:
+                foreign = foreign_names(self._root, path, stale)
+                if self._leftovers is not None:
+                    self._leftovers.note(path, stale)
+                if not self._dry:
+                    sweep_temporaries(self._root, path, stale)
+        except FileError as error:
+            if error.code is not ExitCode.VANISHED:
+                self._events.report(Problem(error.code, path, str(error)))
+                return _Frame(path, iter(()), gone=False)
+            return _Frame(path, iter(()), gone=True)
+        children = ((join(path, name), kind) for name, kind in zip(listing.names, listing.kinds, strict=True))
+        return _Frame(path, children, gone=not foreign)
+
+    def _remove_one(self, path: bytes, kind: int) -> bool:
+        """Deletes one file, symlink or empty directory. True if nothing is left at `path`."""
+        if path in self._spared:
+            return True
+        if self._limit is not None and self.deleted >= self._limit:
+            self.refused += 1
+            return False
+        remove = self._root.remove_directory if kind == Kind.DIRECTORY else self._root.remove_file
+        try:
+            if not self._dry and not remove(path):
+                return True  # it was renamed, or another program removed it
+        except FileError as error:
+            self._events.report(Problem(error.code, path, str(error)))
+            return False
+        self.deleted += 1
+        self._events.report(ItemChanged(DELETING, path + b"/" if kind == Kind.DIRECTORY else path))
+        return True
+
+    def finish(self) -> None:
+        """Reports how many entries the limit left undeleted."""
+        if self.refused:
+            text = f"{self.refused} more entries were not deleted: the limit is {self._limit} (--max-delete)"
+            self._events.report(Problem(ExitCode.MAX_DELETE, b"", text))

@@ -1,0 +1,360 @@
+"""Brings one directory after another up to date, then finishes what has to wait until all were compared.
+
+Directories and symlinks change at once; file contents go to the FileRouter. After the last comparison come
+deletions, then entries with a directory in their place, and at last the metadata of every touched directory,
+deepest first.
+"""
+
+from __future__ import annotations
+
+import stat
+
+from rdc.errors import FileError
+from rdc.model.entries import Kind
+from rdc.plan.compare import Change, Decision, Difference, compare, difference
+from rdc.plan.itemize import itemize
+from rdc.plan.rotation import rotated
+from rdc.progress import ItemChanged, Problem
+from rdc.records import replace
+from rdc.session.applying.allowed_changes import AllowedChanges, ComparedDirectory
+from rdc.session.applying.announced_directory import AnnouncedDirectory
+from rdc.session.applying.borrowed_permissions import borrow_permissions
+from rdc.session.applying.directory_permissions import DirectoryPermissions
+from rdc.session.applying.directory_table import DirectoryTable
+from rdc.session.applying.entry_changes import EntryChanges
+from rdc.session.applying.touched_directories import TouchedDirectories
+from rdc.session.applying.writing_code import writing_code
+from rdc.session.trees.announced_entries import check_included
+from rdc.tree.filters import FilterList
+from rdc.tree.walk import join
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Set
+
+    from rdc.files.root.root import Root
+    from rdc.model.entries import Listing, Metadata
+    from rdc.model.preserved import Preserved
+    from rdc.model.sync import SyncOptions
+    from rdc.plan.compare import Comparison
+    from rdc.protocol.messages.registry import Start
+    from rdc.session.applying.extraneous_entries import ExtraneousEntries
+    from rdc.session.applying.file_router import FileRouter
+    from rdc.session.landing.file_commits import FileCommits
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.skipped_entries import SkippedEntries
+    from rdc.session.trees.wanted_xattrs import WantedXattrs
+    from rdc.tree.hard_links import LinkTable
+    from rdc.tree.manifest import Manifest
+
+__all__ = ["DirectoryChanges"]
+
+
+class DirectoryChanges:
+    """Turns compared directories into actions and remembers what is left for the end of the run."""
+
+    def __init__(
+        self,
+        root: Root,
+        start: Start,
+        options: SyncOptions,
+        manifest: Manifest,
+        landing: FileCommits,
+        router: FileRouter,
+        extraneous: ExtraneousEntries,
+        events: EventRelay,
+        *,
+        preserved: Preserved,
+        new: bool,
+        links: LinkTable | None = None,
+        xattrs: WantedXattrs | None = None,
+        skipped: SkippedEntries | None = None,
+    ) -> None:
+        """`new`: the destination's root directory is new. `extraneous`: collects the entries that the source
+        does not have. `links`: the source's hard links, which grow as directories arrive; nothing is done
+        here for a file that becomes a hard link. `xattrs`: learns which entries differ in anything else.
+        `skipped`: collects the entries that the options leave alone."""
+        self._root = root
+        self._start = start
+        self._options = options
+        self._rules = FilterList(options.rules)
+        self._manifest = manifest
+        self._landing = landing
+        self._extraneous = extraneous
+        self._events = events
+        self._preserved = preserved
+        self._xattrs = xattrs
+        self._skipped = skipped
+        owner = preserved.owner
+        self._permissions = DirectoryPermissions(root, events, xattrs, owner=owner, dry_run=options.dry_run)
+        self._entries = EntryChanges(
+            root, options, manifest, landing, router, events, self._permissions, owner=owner
+        )
+        self._allowed = AllowedChanges(
+            root, options, extraneous, events, preserved=preserved, links=links, skipped=skipped
+        )
+        self._expected: DirectoryTable[AnnouncedDirectory] = DirectoryTable()
+        """Announced directories that have not been compared yet."""
+        self._expected[b""] = AnnouncedDirectory(start.metadata, new, False, False)
+        self._touched = TouchedDirectories()
+        self._late: set[bytes] = set()
+        """Directories in which something happens after all directories were compared."""
+        self._root_metadata = start.metadata
+        """What the tree's root directory gets before its ACL."""
+
+    # Announced directories
+
+    def announced(self, path: bytes) -> AnnouncedDirectory | None:
+        """The directory at `path`, if it was announced and has not been compared yet."""
+        return self._expected.get(path)
+
+    def expect(self, path: bytes, announced: AnnouncedDirectory) -> None:
+        """Announces the directory at `path`: `compare` may follow."""
+        self._expected[path] = announced
+
+    def expect_nothing(self) -> None:
+        """Forgets all announced directories, the root among them."""
+        self._expected.clear()
+
+    def restore_permissions_later(self, path: bytes) -> None:
+        """The owner borrowed permissions in an announced directory: sets its metadata at the end."""
+        self._expected[path] = replace(self._expected[path], touched=True)
+
+    # One directory
+
+    def mark_unchanged(self, path: bytes) -> bool:
+        """Like `compare` for a directory with equal listings. Directories below it are not announced.
+
+        Returns False, and does nothing, if the directory is new or lost: then `compare` has to follow.
+        """
+        directory = self._expected.get(path)
+        if directory is None:
+            return True
+        if directory.new or directory.lost:
+            return False
+        self._expected.pop(path)
+        if directory.touched:
+            self._touched.note_changed(path)
+            self._touched.add(path, directory.metadata)
+        return True
+
+    def compare(
+        self,
+        path: bytes,
+        first: int,
+        listing: Listing,
+        existing: Listing | None,
+        check: Collection[int] = frozenset(),
+    ) -> None:
+        """Brings the directory at `path` from `existing` to `listing`, which starts at manifest row `first`.
+
+        `existing` None: the directory could not be read; it and everything below it stay. `check`: rows whose
+        content is compared in any case. Raises ProtocolError for an entry that the rules exclude.
+        """
+        announced = self._expected.pop(path)
+        if self._rules:
+            check_included(path, self._as_announced(path, listing), self._rules)
+        if not path and not self._start.only:
+            announced = self._change_root(announced)
+        if announced.lost or existing is None:
+            self._skip_directory(path, first, listing, announced)
+            return
+        directory = ComparedDirectory(path, first, listing, existing)
+        comparison = compare(
+            listing, existing, kept=self._preserved, checksum=self._options.checksum, doubtful=check
+        )
+        comparison, lost = self._allowed.narrow(directory, comparison)
+        borrowed = self._borrow_permissions(path, comparison)
+        self._note_for_xattrs(first, comparison)
+        changed = self._change_entries(directory, comparison, lost)
+        touched = announced.touched or borrowed or changed
+        if comparison.extra and not (path == b"" and self._start.only):
+            self._extraneous.add(path, existing, comparison.extra)
+            touched = touched or self._options.delete
+        if touched or comparison:
+            self._touched.note_changed(path)
+        if touched:
+            self._touched.add(path, announced.metadata)
+
+    def _as_announced(self, path: bytes, listing: Listing) -> Listing:
+        """`listing` with the source's names, which the rules are about. A single file may be renamed here."""
+        only = self._start.only
+        return listing.named((only,)) if only and not path and len(listing) == 1 else listing
+
+    def _skip_directory(
+        self, path: bytes, first: int, listing: Listing, announced: AnnouncedDirectory
+    ) -> None:
+        """Leaves alone a directory that is lost or cannot be read, and everything below it."""
+        if announced.touched and not announced.lost:
+            self._touched.add(path, announced.metadata)
+        for row in listing.rows_of(Kind.DIRECTORY):
+            below = join(path, listing.names[row])
+            self._expected[below] = AnnouncedDirectory(listing.metadata(row), announced.new, False, True)
+        if self._skipped is not None:
+            # An entry that cannot be read may be newer than the source's.
+            self._skipped.add(range(first, first + len(listing)))
+
+    # What is done in a directory
+
+    def _borrow_permissions(self, path: bytes, comparison: Comparison) -> bool:
+        """Gives the owner access to a directory that is about to change; True if that changed its mode."""
+        changes = comparison or (self._options.delete and comparison.extra)
+        return bool(changes) and not self._options.dry_run and borrow_permissions(self._root, path)
+
+    def _note_for_xattrs(self, first: int, comparison: Comparison) -> None:
+        """Notes which entries the run reports anyway, so that their extended attributes need no report."""
+        if self._xattrs is None:
+            return
+        self._xattrs.note_told([first + row for row in comparison.touched])
+        for decision in comparison.decisions:
+            new = decision.change in (Change.CREATE, Change.REPLACE)
+            if decision.change is not Change.CHECK or decision.difference:
+                self._xattrs.note_told((first + decision.row,), new=new)
+
+    def _change_entries(self, directory: ComparedDirectory, comparison: Comparison, lost: Set[int]) -> bool:
+        """Starts all changes of a directory's entries. Returns True if they touch the directory itself.
+
+        `lost`: rows of directories that are not made.
+        """
+        path, first = directory.path, directory.first
+        listing, existing = directory.listing, directory.existing
+        decisions = {decision.row: decision for decision in comparison.decisions}
+        one_by_one = self._options.dry_run and not self._options.checksum
+        if one_by_one:
+            # A dry run reports these files at once, so they have to come in the order of their names.
+            time = Difference.TIME
+            decisions.update({row: Decision(Change.CONTENT, row, -1, time) for row in comparison.touched})
+        targets = listing.links() if decisions else {}
+        moved = {} if self._options.dry_run else rotated(listing, existing, comparison, self._preserved)
+        touched = False
+        # Most entries of most directories need nothing and get no step.
+        for row in sorted(decisions.keys() | set(listing.rows_of(Kind.DIRECTORY))):
+            entry, decision = join(path, listing.names[row]), decisions.get(row)
+            if row in lost:
+                self._expected[entry] = AnnouncedDirectory(listing.metadata(row), True, False, True)
+            elif listing.kinds[row] == Kind.DIRECTORY:
+                touched |= self._change_directory(first + row, entry, listing.metadata(row), decision)
+            elif decision is not None:
+                bases = tuple(join(path, name) for name in moved.get(row, ()))
+                touched |= self._entries.start(
+                    first + row, entry, listing, existing, targets, decision, bases
+                )
+        self._entries.start_many(first, listing, () if one_by_one else comparison.touched, comparison.checked)
+        return touched or bool(comparison.touched or comparison.checked)
+
+    def _change_directory(self, row: int, path: bytes, metadata: Metadata, decision: Decision | None) -> bool:
+        """Makes or keeps a subdirectory and announces it. Returns True if that touches its parent."""
+        new = decision is not None and decision.change in (Change.CREATE, Change.REPLACE)
+        lost = False
+        if new and not self._options.dry_run:
+            replaces = decision is not None and decision.change is Change.REPLACE
+            lost = not self._make_directory(path, metadata, replaces=replaces)
+        narrowed = False
+        if new:
+            metadata = self._permissions.guarded(row, metadata)
+            if not lost and not self._options.dry_run:
+                self._permissions.set_at_once(path, metadata)
+        elif decision is not None or self._xattrs is not None:
+            differing = Difference.NONE if decision is None else decision.difference
+            metadata, narrowed = self._permissions.narrow_if_needed(row, path, metadata, differing)
+        self._expected[path] = AnnouncedDirectory(metadata, new, decision is not None or narrowed, lost)
+        if decision is not None and not lost:
+            code = itemize(Kind.DIRECTORY, decision, transferred=new, new=new)
+            self._landing.report(ItemChanged(code, path + b"/"))
+        return new
+
+    def _make_directory(self, path: bytes, metadata: Metadata, *, replaces: bool) -> bool:
+        """Makes a directory that only its owner may use until its contents are there; False on failure.
+
+        `replaces`: an entry of another kind is in its place.
+        """
+        try:
+            if replaces:
+                self._root.replace_with_directory(path, 0o700)
+                made = False  # another program may have made it meanwhile
+            else:
+                made = self._root.make_directory(path, 0o700)
+            if not made:
+                self._permissions.narrow(path, replace(metadata, mode=stat.S_IRWXU))
+        except FileError as error:
+            self._events.report(Problem(writing_code(error), path, str(error)))
+            return False
+        return True
+
+    def narrow(self, path: bytes, metadata: Metadata) -> None:
+        """Removes every permission of an existing directory that `metadata` does not grant."""
+        self._permissions.narrow(path, metadata)
+
+    def _change_root(self, announced: AnnouncedDirectory) -> AnnouncedDirectory:
+        """Compares the synced directory itself, which no listing names; rsync reports it as './'."""
+        if announced.new:
+            metadata = self._permissions.guarded(-1, announced.metadata)
+            announced = replace(announced, metadata=metadata)
+            if not self._options.dry_run:
+                self._permissions.set_at_once(b"", metadata)
+            decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
+        else:
+            existing = self._root.metadata(b"")
+            differing = difference(Kind.DIRECTORY, announced.metadata, existing, kept=self._preserved)
+            if self._root.append_only:
+                if differing not in (Difference.NONE, Difference.TIME):
+                    self._allowed.refuse(b"")
+                return announced
+            metadata, narrowed = self._permissions.narrow_if_needed(-1, b"", announced.metadata, differing)
+            announced = replace(announced, metadata=metadata, touched=announced.touched or narrowed)
+            self._root_metadata = metadata
+            if not differing:
+                return announced
+            decision = Decision(Change.METADATA, -1, -1, differing)
+        code = itemize(Kind.DIRECTORY, decision, transferred=announced.new, new=announced.new)
+        self._landing.report(ItemChanged(code, b"./"))
+        if self._xattrs is not None:
+            self._xattrs.note_root_told()
+        self._root_metadata = announced.metadata
+        return replace(announced, touched=True)
+
+    # After all directories were compared
+
+    @property
+    def changed(self) -> Set[bytes] | None:
+        """Directories in which the comparison found something to do. None: too many to remember."""
+        return self._touched.changed
+
+    @property
+    def worked_in(self) -> Set[bytes] | None:
+        """Directories in which the run did anything. None: too many to remember."""
+        changed = self.changed
+        return None if changed is None else changed | self._late
+
+    def skip_unlisted(self) -> None:
+        """Ends the comparison: an announced directory without a listing is empty or unreadable at the source.
+
+        The run sets the metadata of such a directory all the same.
+        """
+        for path, directory in self._expected.items():
+            if directory.touched and not directory.lost:
+                self._touched.note_changed(path)
+                self._touched.add(path, directory.metadata)
+        self._expected.clear()
+
+    def touch_late(self, path: bytes) -> None:
+        """Something is about to change in this directory after the comparison ended: sets its metadata again
+        at the end."""
+        if path in self._late or (not path and self._start.only):
+            return
+        self._late.add(path)
+        row = self._manifest.row(path) if path else None
+        borrow_permissions(self._root, path)
+        metadata = self._root_metadata if row is None else self._manifest.entry(row).metadata
+        self._touched.add(path, metadata)
+
+    def replace_blocking_directories(self, read_errors: int) -> None:
+        """Makes the files and symlinks that have a directory in their place. `read_errors`: of the source."""
+        self._entries.replace_blocking_directories(self._extraneous, read_errors)
+
+    def finish(self) -> None:
+        """Sets the metadata of all touched directories: the last step, as work in them changes mtimes."""
+        if not self._options.dry_run:
+            self._touched.set_metadata(
+                self._root, self._events, owner=self._preserved.owner, with_root=not self._start.only
+            )

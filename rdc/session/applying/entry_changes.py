@@ -1,0 +1,169 @@
+"""Changes a directory's symlinks at once and hands its files to the FileRouter."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from rdc.errors import ExitCode, FileError, printable
+from rdc.model.entries import Kind
+from rdc.plan.compare import Change, Decision, Difference
+from rdc.plan.itemize import itemize
+from rdc.progress import ItemChanged, Problem
+from rdc.session.applying.writing_code import writing_code
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rdc.files.root.root import Root
+    from rdc.model.entries import Identity, Listing, Metadata
+    from rdc.model.sync import SyncOptions
+    from rdc.session.applying.directory_permissions import DirectoryPermissions
+    from rdc.session.applying.extraneous_entries import ExtraneousEntries
+    from rdc.session.applying.file_router import FileRouter
+    from rdc.session.landing.file_commits import FileCommits
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.tree.manifest import Manifest
+
+__all__ = ["EntryChanges"]
+
+MTIME_MAX = (1 << 63) - 1
+"""Nanoseconds."""
+
+
+class EntryChanges:
+    """Changes to entries that are not directories. Files are named by their rows in the source's manifest."""
+
+    def __init__(
+        self,
+        root: Root,
+        options: SyncOptions,
+        manifest: Manifest,
+        landing: FileCommits,
+        router: FileRouter,
+        events: EventRelay,
+        permissions: DirectoryPermissions,
+        *,
+        owner: bool,
+    ) -> None:
+        """`owner`: the run sets owners and groups."""
+        self._root = root
+        self._options = options
+        self._manifest = manifest
+        self._landing = landing
+        self._router = router
+        self._events = events
+        self._permissions = permissions
+        self._owner = owner
+        self._blocked: list[tuple[int, Decision]] = []
+        """Files and symlinks with a directory in their place."""
+
+    def start(
+        self,
+        file: int,
+        path: bytes,
+        listing: Listing,
+        existing: Listing,
+        link_targets: Mapping[int, bytes],
+        decision: Decision,
+        bases: tuple[bytes, ...],
+    ) -> bool:
+        """Starts what one file or symlink needs. Returns True if that touches its directory.
+
+        `bases`: other local files that may have the new content.
+        """
+        kind = listing.kinds[decision.row]
+        if decision.change is Change.REPLACE and self._root.kind(path) is Kind.DIRECTORY:
+            self._blocked.append((file, decision))
+            return True
+        if kind == Kind.SYMLINK:
+            target, metadata = link_targets[decision.row], listing.metadata(decision.row)
+            return self._change_symlink(path, target, metadata, decision)
+        if decision.change is Change.METADATA:
+            metadata = self._permissions.guarded(file, listing.metadata(decision.row))
+            self._landing.settle(path, metadata, decision, _is_as_listed(existing, path))
+            return False
+        self._landing.decide(file, decision)
+        self._route(file, path, listing.sizes[decision.row], decision, bases)
+        return True
+
+    def _route(self, file: int, path: bytes, size: int, decision: Decision, bases: tuple[bytes, ...]) -> None:
+        """Hands a file whose content may have to change to the router."""
+        if decision.change is Change.CHECK:
+            self._router.check((file,))
+        elif decision.change is not Change.CONTENT:
+            self._router.create(file, path, size, bases)
+        elif self._options.dry_run:
+            self._landing.rehearse(file)
+        elif Difference.SIZE in decision.difference:
+            self._router.update(file, size, bases)
+        else:
+            self._router.touch((file,), size)
+
+    def start_many(
+        self, first: int, listing: Listing, touched_rows: Sequence[int], checked_rows: Sequence[int]
+    ) -> None:
+        """Starts what many files of one directory need that need the same.
+
+        `first`: row of the directory's first entry in the manifest. `touched_rows`: files that differ only in
+        their mtimes. `checked_rows`: files whose contents are compared although nothing differs.
+        """
+        touched, checked = ([first + row for row in rows] for rows in (touched_rows, checked_rows))
+        if self._options.checksum:
+            self._landing.decide_many(touched, Change.CHECK, Difference.TIME)
+            self._router.check(touched)
+        elif touched:
+            self._landing.decide_many(touched, Change.CONTENT, Difference.TIME)
+            self._router.touch(touched, sum([listing.sizes[row] for row in touched_rows]))
+        self._landing.decide_many(checked, Change.CHECK, Difference.NONE)
+        self._router.check(checked)
+
+    def _change_symlink(self, path: bytes, target: bytes, metadata: Metadata, decision: Decision) -> bool:
+        """Replaces a symlink or sets its metadata. Returns True if that touches its directory."""
+        replaced = decision.change is not Change.METADATA
+        if not self._options.dry_run:
+            try:
+                if replaced:
+                    new = decision.change is Change.CREATE
+                    self._root.replace_symlink(path, target, metadata, owner=self._owner, new=new)
+                else:
+                    self._root.set_metadata(path, Kind.SYMLINK, metadata, owner=self._owner)
+            except FileError as error:
+                self._events.report(Problem(writing_code(error), path, str(error)))
+                return replaced
+        new = decision.change in (Change.CREATE, Change.REPLACE)
+        if replaced and not new:
+            decision = Decision(
+                decision.change, decision.row, decision.held_row, decision.difference | Difference.CHECKSUM
+            )
+        code = itemize(Kind.SYMLINK, decision, transferred=replaced, new=new)
+        self._landing.report(ItemChanged(code, path, target))
+        return replaced
+
+    def replace_blocking_directories(self, extraneous: ExtraneousEntries, read_errors: int) -> None:
+        """Makes the files and symlinks that have a directory in their place.
+
+        Runs after all other changes. A directory that is not empty goes only with --delete. `read_errors`:
+        of the source.
+        """
+        for file, decision in self._blocked:
+            entry = self._manifest.entry(file)
+            path = entry.path
+            obstacle = extraneous.make_way(path, read_errors)
+            if obstacle is not None:
+                text = f"{printable(path)}: a directory is in the way, {obstacle}"
+                self._events.report(Problem(ExitCode.PARTIAL, path, text))
+                continue
+            if entry.kind == Kind.SYMLINK:
+                self._change_symlink(path, entry.target, entry.metadata, decision)
+                continue
+            self._landing.decide(file, decision)
+            self._router.create(file, path, entry.size)
+
+
+def _is_as_listed(existing: Listing, path: bytes) -> Callable[[Identity], bool]:
+    """A test whether the file at `path` still has the size and mtime that the comparison saw."""
+    row = bisect_left(existing.names, path.rpartition(b"/")[2])
+    listed = existing.sizes[row], existing.mtimes[row]
+    # Listings have no times beyond the year 2262 (rdc.files.root.listing_reference).
+    return lambda now: (now.size, min(now.mtime_ns, MTIME_MAX)) == listed

@@ -1,0 +1,163 @@
+"""Entries that only the destination has: --delete removes them, and new files may reuse their content."""
+
+from __future__ import annotations
+
+from array import array
+
+from rdc.errors import ExitCode, FileError
+from rdc.limits import VANISHED_FILES
+from rdc.model.entries import Kind
+from rdc.progress import Problem
+from rdc.tree.walk import join
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rdc.files.root.root import Root
+    from rdc.model.entries import Listing
+    from rdc.model.sync import SyncOptions
+    from rdc.session.applying.deletion import Deletion
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.mount_boundary import MountBoundary
+    from rdc.tree.filters import FilterList
+
+__all__ = ["ExtraneousEntries"]
+
+
+class FoundEntries:
+    """Paths and kinds of entries. Each directory's path is stored once."""
+
+    def __init__(self) -> None:
+        self._names: list[bytes] = []
+        self._kinds = bytearray()
+        self._directories: list[bytes] = []
+        self._ends = array("Q")
+        """For each directory, the number of entries up to and including its own."""
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[tuple[bytes, int]]:
+        """Yields path and kind of each entry."""
+        at = 0
+        for directory, end in zip(self._directories, self._ends, strict=True):
+            for row in range(at, end):
+                yield join(directory, self._names[row]), self._kinds[row]
+            at = end
+
+    def add(self, path: bytes, listing: Listing, rows: Sequence[int]) -> None:
+        """Adds these rows of the listing of the directory at `path`."""
+        self._names += [listing.names[row] for row in rows]
+        self._kinds += bytes([listing.kinds[row] for row in rows])
+        self._directories.append(path)
+        self._ends.append(len(self._names))
+
+
+class ExtraneousEntries:
+    """Collects extraneous entries while directories are compared.
+
+    A run deletes all of them or none: if the source seems to have lost its entries by accident, all stay.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        options: SyncOptions,
+        filters: FilterList,
+        deletion: Deletion,
+        events: EventRelay,
+        *,
+        single: bool,
+        boundary: MountBoundary | None = None,
+    ) -> None:
+        """`single`: the run syncs one entry, not the contents of a directory. `boundary`: entries beyond this
+        mount boundary are not extraneous."""
+        self._root = root
+        self._options = options
+        self._filters = filters
+        self._deletion = deletion
+        self._events = events
+        self._single = single
+        self._boundary = boundary
+        self.found = FoundEntries()
+        """Entries below an extraneous directory are not listed."""
+        self._differ = False
+
+    def add(self, path: bytes, listing: Listing, rows: Sequence[int]) -> None:
+        """Adds these rows of the directory at `path`. Without --delete at most VANISHED_FILES are
+        kept: they can only serve as sources of content."""
+        room = self._options.delete or len(self.found) < VANISHED_FILES
+        if room and (self._boundary is None or self._holds(self._boundary, path)):
+            self.found.add(path, listing, rows)
+            self._differ = self._differ or not self._options.delete
+        else:
+            self._differ = True
+
+    @property
+    def differ(self) -> bool:
+        """Whether the trees still differ after a clean run: entries stay undeleted or are skipped."""
+        return self._differ
+
+    def note_difference(self) -> None:
+        """Notes that the two trees differ in something that this run leaves as it is."""
+        self._differ = True
+
+    @staticmethod
+    def _holds(boundary: MountBoundary, path: bytes) -> bool:
+        try:
+            return boundary.holds(path)
+        except FileError:
+            return False  # the directory vanished, so nothing in it has to be deleted
+
+    def may_go(self, entries: int, read_errors: int) -> bool:
+        """Whether the run deletes them (or a dry run would), so that they may be renamed instead.
+
+        `entries`, `read_errors`: of the source.
+        """
+        return self._options.delete and not (read_errors or self._seems_lost(entries))
+
+    def delete(self, entries: int, read_errors: int) -> None:
+        """Deletes them, unless the source seems to have lost its entries by accident.
+
+        `entries`, `read_errors`: of the source.
+        """
+        if read_errors:
+            errors = f"{read_errors:,} error{'s' * (read_errors != 1)}"
+            self._refuse(f"the source could not be read completely ({errors})")
+        elif self._seems_lost(entries):
+            self._refuse("the source is empty; --force-empty deletes all the same")
+        else:
+            for path, kind in self.found:
+                if not self._deletion.remove(path, kind):
+                    self._differ = True
+
+    def _seems_lost(self, entries: int) -> bool:
+        """Whether the source is empty. Its file system may not be mounted."""
+        return entries <= self._single and not self._options.force_empty
+
+    def _refuse(self, why: str) -> None:
+        excluded = self._filters.excluded
+        if any(not excluded(path, kind == Kind.DIRECTORY) for path, kind in self.found):
+            self._events.report(Problem(ExitCode.PARTIAL, b"", f"nothing was deleted: {why}"))
+
+    def make_way(self, path: bytes, read_errors: int) -> str | None:
+        """Empties the directory at `path` so that another entry can replace it in one step.
+
+        Returns None, or the reason why it is not empty. `read_errors`: of the source.
+        """
+        try:
+            if not self._root.list_packed(path).count:
+                return None
+        except FileError as error:
+            if not self._options.delete:
+                return f"which cannot be read: {error}"
+            # Perhaps only its mode keeps the owner out: emptying it changes the mode or reports why not.
+        if not self._options.delete:
+            return "and it is not empty; --delete removes it"
+        if read_errors:
+            return "and stays because the source could not be read completely"
+        if not self._deletion.empty(path):
+            why = "a filter rule, another file system, --max-delete, or an error"
+            return f"and what is left in it was not to be deleted ({why})"
+        return None

@@ -1,0 +1,290 @@
+"""Decides which way the content of each file comes, and passes each answer to the part that asked.
+
+A new file comes whole. A file with an old version comes by delta. Every way compares a 32-byte digest before
+it hands a file over for commit: the digest of a whole file, or the Merkle root of a rebuilt file.
+"""
+
+from __future__ import annotations
+
+from rdc.errors import ProtocolError, one_line
+from rdc.files.replace.replacement import KEEP_BYTES
+from rdc.progress import Problem
+from rdc.protocol.messages.registry import (
+    BlockAnswer,
+    Code,
+    Correction,
+    Data,
+    DigestAnswer,
+    FileBatch,
+    FileEnd,
+    FileFailed,
+    Literals,
+    NodeAnswer,
+    Resized,
+    RootAnswer,
+    Table,
+    Targets,
+    TraitsAnswer,
+    TreeAnswer,
+)
+from rdc.typed import Generic, TypeVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rdc.protocol.rules.connection import Received
+    from rdc.session.landing.transfer_context import TransferContext
+    from rdc.session.renames.deferred_files import DeferredFiles
+    from rdc.session.renames.local_content import LocalContent
+    from rdc.session.renames.removed_files import RemovedFiles
+    from rdc.session.runtime.commands import Conversation
+    from rdc.session.transfer.bundles import Bundles
+    from rdc.session.transfer.content_checks import ContentChecks
+    from rdc.session.transfer.delta_files import DeltaFiles
+    from rdc.session.transfer.whole_files import WholeFiles
+
+__all__ = ["FileRouter"]
+
+P = TypeVar("P")
+
+WHOLE_BYTES = 1024
+"""Changed files up to this size, in bytes, come whole. Compressed they are hardly longer than a root and
+fingerprints, and they save round trips."""
+
+
+class _Part(Generic[P]):
+    """A way of transfer that is imported and made on first use.
+
+    Most runs need one or two of the five. Importing all takes longer than the work of many runs.
+    """
+
+    def __init__(self, make: Callable[[], P]) -> None:
+        self._make = make
+        self.made: P | None = None
+        """None: it was never used."""
+
+    def __call__(self) -> P:
+        if self.made is None:
+            self.made = self._make()
+        return self.made
+
+
+_ABOUT_DELTAS = (TreeAnswer, NodeAnswer, BlockAnswer, Correction, Targets, Literals, Code, Table)
+"""Answers about files that come by delta."""
+
+
+class FileRouter:
+    """All files in transfer. `pump` sends requests, `take` receives answers.
+
+    Files are named by their rows in the source's manifest.
+    """
+
+    def __init__(self, context: TransferContext) -> None:
+        self._context = context
+        self._progress = context.tally
+        self._wholes = _Part(self._make_wholes)
+        self._deltas = _Part(self._make_deltas)
+        self._bundles = _Part(self._make_bundles)
+        self._checks = _Part(self._make_checks)
+        self._deferred = _Part(self._make_deferred)
+        self._local_content: LocalContent | None = None
+        """None: no file was deferred."""
+        self._planned = False
+
+    def _make_wholes(self) -> WholeFiles:
+        from rdc.session.transfer.whole_files import WholeFiles
+
+        return WholeFiles(self._context)
+
+    def _make_deltas(self) -> DeltaFiles:
+        from rdc.session.transfer.delta_files import DeltaFiles
+
+        return DeltaFiles(self._context, self._wholes())
+
+    def _make_bundles(self) -> Bundles:
+        from rdc.session.transfer.bundles import Bundles
+
+        return Bundles(self._context, self._deltas())
+
+    def _make_checks(self) -> ContentChecks:
+        from rdc.session.transfer.content_checks import ContentChecks
+
+        return ContentChecks(self._context, self._bundles())
+
+    def _make_deferred(self) -> DeferredFiles:
+        from rdc.session.renames.deferred_files import DeferredFiles
+
+        return DeferredFiles()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is outstanding and no file waits."""
+        # The session asks after each message, so the busiest parts come first.
+        made = self._bundles.made, self._checks.made
+        for part in (self._deltas.made, self._wholes.made, *made, self._local_content):
+            if part is not None and not part.idle:
+                return False
+        return not self._deferred.made
+
+    @property
+    def waits(self) -> bool:
+        """Whether `pump` may have something to send. After most messages it has nothing."""
+        deltas = self._deltas.made
+        return (
+            (deltas is not None and deltas.waits)
+            or (self._bundles.made is not None and self._bundles.made.waits)
+            or (self._wholes.made is not None and not self._wholes.made.idle)
+            or (self._checks.made is not None and not self._checks.made.idle)
+            or (self._local_content is not None and not self._local_content.idle)
+        )
+
+    def check(self, files: Sequence[int]) -> None:
+        """Compares the contents of files that both sides have and updates those that differ."""
+        if files:
+            self._checks().demand(files)
+
+    def update(self, file: int, size: int, bases: tuple[bytes, ...] = ()) -> None:
+        """Updates a file from the old version at its path and from the files at `bases`.
+
+        `size`: of the new version, in bytes.
+        """
+        self._progress.count_total(size, compared=size > WHOLE_BYTES)
+        if size <= WHOLE_BYTES:
+            self._wholes().add(file, size)
+        elif bases:
+            self._deltas().add(file, bases)
+        else:
+            self._bundles().add(file, size)
+
+    def touch(self, files: Sequence[int], size: int) -> None:
+        """Updates files that have the right size but another mtime; their contents may be right.
+
+        `size`: of all these files together, in bytes.
+        """
+        self._progress.count_total(size, compared=True)
+        self._checks().touched(files)
+
+    def create(self, file: int, path: bytes, size: int, bases: tuple[bytes, ...] = ()) -> None:
+        """Fetches a new file.
+
+        Resumes from a partial file if there is one; otherwise rebuilds it from a similar local file;
+        otherwise fetches it whole. `bases`: local files that seem to have its content.
+        """
+        self._progress.count_total(size, compared=False)
+        if self._context.dry:
+            if self._planned or not self._context.seeks:
+                self._context.landing.rehearse(file)
+            else:
+                self._deferred().add(file)
+        elif size > KEEP_BYTES and self._context.leftovers.of(path) is not None:
+            self._progress.count_compared(size)
+            self._deltas().add(file, bases)
+        elif self._context.seeks and not self._planned:
+            self._deferred().add(file, bases)
+        elif bases:
+            self._progress.count_compared(size)
+            self._deltas().add(file, bases)
+        else:
+            self._wholes().add(file, size)
+
+    def plan_known(
+        self,
+        vanished: Callable[[], RemovedFiles],
+        *,
+        rename: bool,
+        names: Callable[[int], tuple[bytes, ...]] | None = None,
+    ) -> None:
+        """Notes that all files are known and starts the search for local content of new files.
+
+        `vanished`: the files that only the destination has; with `rename` the run will delete them. `names`:
+        local paths that may have a new file's content.
+        """
+        self._planned = True
+        deferred = self._deferred.made
+        if deferred:
+            from rdc.session.renames.local_content import LocalContent
+
+            self._local_content = LocalContent(
+                self._context, self._deltas(), self._wholes(), vanished(), rename=rename
+            )
+            self._local_content.seek(deferred, names=names)
+        self._progress.plan_known()
+
+    def pump(self, round_: int) -> Conversation[None]:
+        """Sends the requests that may go now. Whole files are requested even before all files are known."""
+        if self._checks.made is not None and not self._checks.made.idle:
+            yield from self._checks.made.pump(round_, planned=self._planned)
+        if self._local_content is not None and not self._local_content.idle:
+            yield from self._local_content.pump(round_)
+        if self._planned and self._bundles.made is not None and self._bundles.made.waits:
+            more = self._checks.made is not None and not self._checks.made.idle
+            yield from self._bundles.made.pump(round_, more=more)
+        if self._planned and self._deltas.made is not None and self._deltas.made.waits:
+            yield from self._deltas.made.pump(round_)
+        if self._wholes.made is not None and not self._wholes.made.idle:
+            yield from self._wholes.made.pump(round_, more=not self._planned)
+
+    def move(self, spare: Callable[[bytes], None], round_: int) -> Conversation[None]:
+        """Renames moved files before deletions begin. A dry run calls `spare` with their old paths."""
+        if self._local_content is not None:
+            yield from self._local_content.move(spare, round_)
+
+    def take(self, received: Received) -> Conversation[None]:
+        """Passes one answer to the part that asked. Raises ProtocolError for an unexpected message."""
+        message, round_ = received.message, received.round + 1
+        bundles = self._bundles.made
+        if bundles is not None and bundles.concerns(message):
+            yield from bundles.take(message, round_)
+        elif isinstance(message, _ABOUT_DELTAS):
+            if not (yield from self._deltas().take(message, round_)):
+                raise ProtocolError(
+                    f"{type(message).__name__} of file {message.file}, which was not asked for"
+                )
+        elif isinstance(message, Data | FileEnd):
+            yield from self._take_content(message, round_)
+        elif isinstance(message, FileBatch):
+            self._wholes().take_batch(message)
+        elif isinstance(message, Resized):
+            self._wholes().take_size(message)
+        elif isinstance(message, RootAnswer):
+            yield from self._checks().take(message, round_)
+        elif isinstance(message, DigestAnswer) and self._local_content is not None:
+            yield from self._local_content.take_digest(message, round_)
+        elif isinstance(message, TraitsAnswer) and self._local_content is not None:
+            yield from self._local_content.take_traits(message, round_)
+        elif isinstance(message, FileFailed):
+            yield from self._take_failure(message, round_)
+        else:
+            raise ProtocolError(f"a destination was sent {type(message).__name__}")
+
+    def _take_content(self, message: Data | FileEnd, round_: int) -> Conversation[None]:
+        """Takes literals of a file by delta or the content of a whole file."""
+        deltas = self._deltas.made
+        if deltas is not None and (yield from deltas.take(message, round_)):
+            return
+        if isinstance(message, Data):
+            self._wholes().take_data(message)
+        elif message.digest:
+            self._wholes().take_end(message)
+
+    def close(self) -> None:
+        """Closes all files. The next run resumes unfinished ones from their partial files."""
+        for part in (self._deltas.made, self._wholes.made):
+            if part is not None:
+                part.close()
+
+    def _take_failure(self, message: FileFailed, round_: int) -> Conversation[None]:
+        """Passes the source's failure to read a file to the part that asked, and reports it."""
+        file = message.file
+        deltas, checks, local_content = self._deltas.made, self._checks.made, self._local_content
+        if deltas is None or not deltas.take_failure(file):
+            if deltas is not None and (yield from deltas.take(message, round_)):
+                return  # the file was given up earlier, and that was reported
+            if not (
+                (checks is not None and checks.take_failure(file))
+                or (local_content is not None and local_content.take_failure(file))
+            ):
+                self._wholes().take_failure(file)
+        path = self._context.entries.entry(file).path
+        self._context.news.report(Problem(message.code, path, one_line(message.message)))

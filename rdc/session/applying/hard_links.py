@@ -1,0 +1,182 @@
+"""Makes the hard links of a tree (--hard-links) after all other changes.
+
+The run updates a file's first name, in walk order, like any file. It leaves the further names alone until
+everything else is in place and then links them to the first. So contents travel once, and a name keeps its
+old content until it becomes the new file.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+
+from rdc.errors import ExitCode, FileError, printable
+from rdc.files.names.link_in_place import Linked, link_file
+from rdc.files.names.rename import make_durable
+from rdc.model.entries import Kind
+from rdc.plan.compare import Change, Decision, Difference, difference
+from rdc.plan.itemize import linking_code
+from rdc.progress import ItemChanged, Problem
+from rdc.session.applying.existing_links import ExistingLinks
+from rdc.session.applying.file_router import WHOLE_BYTES
+from rdc.session.applying.writing_code import writing_code
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.files.root.root import Root
+    from rdc.model.entries import Identity
+    from rdc.model.preserved import Preserved
+    from rdc.session.applying.directory_changes import DirectoryChanges
+    from rdc.session.applying.extraneous_entries import ExtraneousEntries
+    from rdc.session.applying.file_router import FileRouter
+    from rdc.session.landing.file_commits import FileCommits
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.tree.hard_links import LinkTable
+    from rdc.tree.manifest import Entry, Manifest
+
+__all__ = ["HardLinks", "names_here"]
+
+NAMES_LOOKED_AT = 16
+"""Further names of a new file that are searched for its content. Each costs two system calls."""
+
+
+class HardLinks:
+    """Makes the missing hard links of a table. One run makes one pass."""
+
+    def __init__(
+        self,
+        root: Root,
+        entries: Manifest,
+        landing: FileCommits,
+        transfers: FileRouter,
+        directories: DirectoryChanges,
+        extras: ExtraneousEntries,
+        news: EventRelay,
+        *,
+        kept: Preserved,
+        dry: bool,
+        fsync: bool,
+        by_size: bool = False,
+    ) -> None:
+        """`by_size`: equal sizes mean equal contents, whatever the mtimes (--size-only)."""
+        self._by_size = by_size
+        self._root = root
+        self._entries = entries
+        self._landing = landing
+        self._transfers = transfers
+        self._directories = directories
+        self._extras = extras
+        self._news = news
+        self._kept = kept
+        self._dry = dry
+        self._fsync = fsync
+        self._linked_in: dict[int, bytes] = {}
+        """For each device, a directory in which a link was made."""
+
+    def run(self, table: LinkTable, read_errors: int) -> None:
+        """Makes the missing links.
+
+        A name becomes a file of its own if the first name could not be brought up to date or if the link
+        fails; the router then fetches its content. `read_errors`: of the source.
+        """
+        for file, first in ExistingLinks(self._root, self._entries, self._kept).missing(table):
+            entry = self._entries.entry(file)
+            try:
+                self._link(file, entry, first, read_errors)
+            except FileError as error:
+                self._news.report(Problem(writing_code(error), entry.path, str(error)))
+        if self._fsync and self._linked_in:
+            try:
+                make_durable(self._root, self._linked_in.values())
+            except FileError as error:
+                self._news.report(Problem(writing_code(error), error.path, str(error)))
+
+    def _link(self, file: int, entry: Entry, first_file: int, read_errors: int) -> None:
+        """Makes one name a link to its first name."""
+        first = self._entries.entry(first_file)
+        size, mtime = self._landing.landed(first_file) or (first.size, first.metadata.mtime_ns)
+        found, kind = self._regular(first.path), self._root.kind(entry.path)
+        held = self._root.identity(entry.path) if kind is Kind.FILE else None
+        ready = (
+            found is not None
+            and found.size == size
+            and ((self._by_size and self._dry) or self._kept.mtime(found.mtime_ns) == self._kept.mtime(mtime))
+        )
+        joined = (
+            found is not None
+            and held is not None
+            and (held.device, held.inode) == (found.device, found.inode)
+        )
+        if joined and (ready or not self._dry):
+            return
+        if kind is not None and self._root.append_only:
+            raise self._root.append_only_refusal(entry.path, "make it a hard link")
+        differing = self._difference(entry, held)
+        code = linking_code(differing, new=held is None)
+        if self._dry:
+            self._landing.report(ItemChanged(code, entry.path, first.path))
+            return
+        if kind is Kind.DIRECTORY and not self._made_way(entry.path, read_errors):
+            return
+        self._directories.touch_late(os.path.dirname(entry.path))
+        if (
+            found is None
+            or not ready
+            or link_file(self._root, first.path, entry.path, found) is not Linked.DONE
+        ):
+            self._fetch(file, entry, kind, held, differing)
+            return
+        self._linked_in.setdefault(found.device, os.path.dirname(entry.path))
+        self._landing.report(ItemChanged(code, entry.path, first.path))
+
+    def _regular(self, path: bytes) -> Identity | None:
+        """The regular file at `path`; None if there is none."""
+        try:
+            return self._root.identity(path) if self._root.kind(path) is Kind.FILE else None
+        except FileError:
+            return None  # the file or its directory could not be made, which was reported
+
+    def _difference(self, entry: Entry, held: Identity | None) -> Difference:
+        """How the file that has this name differs from the wanted file."""
+        if held is None:
+            return Difference.NONE
+        found = difference(Kind.FILE, entry.metadata, self._root.metadata(entry.path), kept=self._kept)
+        return found if held.size == entry.size else found | Difference.SIZE
+
+    def _made_way(self, path: bytes, read_errors: int) -> bool:
+        """Empties a directory that has this name. Reports and returns False if it stays."""
+        obstacle = self._extras.make_way(path, read_errors)
+        if obstacle is not None:
+            text = f"{printable(path)}: a directory is in the way, {obstacle}"
+            self._news.report(Problem(ExitCode.PARTIAL, path, text))
+        return obstacle is None
+
+    def _fetch(
+        self, file: int, entry: Entry, kind: Kind | None, held: Identity | None, differing: Difference
+    ) -> None:
+        """Brings a name up to date as a file of its own."""
+        if held is None:
+            change = Change.CREATE if kind is None else Change.REPLACE
+            self._landing.decide(file, Decision(change, -1, -1, Difference.NONE))
+            self._transfers.create(file, entry.path, entry.size)
+        elif differing & (Difference.SIZE if self._by_size else Difference.SIZE | Difference.TIME):
+            self._landing.decide(file, Decision(Change.CONTENT, -1, -1, differing))
+            self._transfers.update(file, entry.size)
+        elif differing:
+            decision = Decision(Change.METADATA, -1, -1, differing)
+            self._landing.settle(entry.path, entry.metadata, decision, lambda now: now == held)
+
+
+def names_here(root: Root, entries: Manifest, table: LinkTable, file: int) -> tuple[bytes, ...]:
+    """The first local path among a new file's further names that may have its content; () if none has."""
+    for other in islice(table.names(file), NAMES_LOOKED_AT):
+        if other >= len(entries):
+            break
+        entry = entries.entry(other)
+        try:
+            kind = root.kind(entry.path)
+            if kind is Kind.FILE and root.identity(entry.path).size == entry.size > WHOLE_BYTES:
+                return (entry.path,)
+        except FileError:
+            continue
+    return ()

@@ -1,0 +1,197 @@
+"""Sets the source's extended attributes on entries (--xattrs, --acls): the last step of a sync.
+
+Earlier changes to an entry would undo them: a write clears capabilities, chmod changes an ACL's mask, a new
+version has no attributes. After a kill before this step, the next run finds the differing attributes.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from rdc.errors import ExitCode, FileChangedError, FileError, OutOfSpaceError, ProtocolError
+from rdc.files.base.durability import sync_file_systems
+from rdc.files.facts.apply_xattrs import write_entry_attributes
+from rdc.files.facts.directory_xattrs import read_directory_attributes, read_entry_attributes
+from rdc.files.root.source_file import identity_of
+from rdc.model.attributes import (
+    ACCESS_ACL,
+    DEFAULT_ACL,
+    UNREADABLE,
+    AttributeKinds,
+    pack_attributes,
+    unpack_attributes,
+)
+from rdc.model.entries import Kind
+from rdc.plan.itemize import attributes_code
+from rdc.progress import ItemChanged, Problem
+from rdc.records import dataclass
+from rdc.session.applying.writing_code import writing_code
+from rdc.tree.walk import join
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+    from rdc.files.root.root import Root
+    from rdc.model.entries import Identity, Listing, Metadata
+    from rdc.model.preserved import Preserved
+    from rdc.session.landing.file_commits import FileCommits
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.skipped_entries import SkippedEntries
+    from rdc.session.trees.wanted_xattrs import WantedXattrs
+    from rdc.tree.manifest import Manifest
+
+__all__ = ["XattrSetter"]
+
+_NO_DIRECTORY = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    path: bytes
+    kind: Kind
+    mode: int
+    size: int
+    mtime_ns: int
+    told: bool
+    """The run has reported the entry already."""
+
+
+class XattrSetter:
+    """Sets the attributes of all wanted entries in one pass."""
+
+    def __init__(
+        self,
+        root: Root,
+        entries: Manifest,
+        wanted: WantedXattrs,
+        landing: FileCommits,
+        news: EventRelay,
+        *,
+        kept: Preserved,
+        dry: bool,
+        fsync: bool,
+        left: SkippedEntries | None = None,
+    ) -> None:
+        """`left`: entries that keep their attributes."""
+        self._left = left
+        self._root = root
+        self._entries = entries
+        self._wanted = wanted
+        self._landing = landing
+        self._news = news
+        self._kept = kept
+        self._dry = dry
+        self._fsync = fsync
+        self._changed = False
+
+    def run(self, top: Metadata | None, *, within: AbstractSet[bytes] | None = None) -> None:
+        """Sets all attributes that differ.
+
+        `top`: the root directory's metadata; None if its attributes do not count. `within`: directories in
+        which the run changed something; all others are known to be right. Raises ProtocolError for attributes
+        of entries that were not listed.
+        """
+        if self._wanted.highest > len(self._entries):
+            raise ProtocolError(f"attributes of entry {self._wanted.highest - 1}, which was not listed")
+        for number, path in enumerate(self._entries.directories):
+            if within is None or path in within:
+                self._directory(number, path)
+        if top is not None:
+            wanted = self._wanted.of_root()
+            if wanted != UNREADABLE:
+                self._entry(_Entry(b"", Kind.DIRECTORY, top.mode, 0, 0, self._wanted.root_told), wanted)
+        if self._changed and self._fsync:
+            sync_file_systems([self._root.fileno()])
+
+    def _directory(self, number: int, path: bytes) -> None:
+        """Sets the attributes of one directory's entries."""
+        first, listing = self._entries.firsts[number], self._entries.listing(number)
+        sets = self._wanted.of(first, len(listing))
+        # A new entry may have inherited an ACL from its directory, but no other attributes.
+        inherits = AttributeKinds.ACL in self._wanted.kinds
+        rows = [
+            row
+            for row, kind in enumerate(listing.kinds)
+            if kind != Kind.SPECIAL
+            and (sets.get(row) or inherits or not self._wanted.is_new(first + row))
+            and sets.get(row) != UNREADABLE
+            and (self._left is None or first + row not in self._left)
+        ]
+        right = self._right_rows(path, listing, sets) if rows else set()
+        for row in rows:
+            if row not in right:
+                kind, told = Kind(listing.kinds[row]), self._wanted.is_told(first + row)
+                name, mode = listing.names[row], listing.modes[row]
+                landed = self._landing.landed(first + row)
+                size, mtime = landed or (listing.sizes[row], listing.mtimes[row])
+                self._entry(_Entry(join(path, name), kind, mode, size, mtime, told), sets.get(row, b""))
+
+    def _right_rows(self, path: bytes, listing: Listing, sets: dict[int, bytes]) -> AbstractSet[int]:
+        """The rows whose attributes are right. `_entry` checks the others and reports read errors."""
+        names = b"".join([name + b"\0" for name in listing.names])
+        right = set(range(len(listing))) - sets.keys()
+        try:
+            for row, _, held in read_directory_attributes(self._root, path, names, self._wanted.kinds):
+                if not isinstance(held, OSError) and pack_attributes(held) == sets.get(row):
+                    right.add(row)
+                else:
+                    right.discard(row)
+        except FileError:
+            return set()
+        return right
+
+    def _entry(self, entry: _Entry, wanted: bytes) -> None:
+        """Sets the attributes of one entry if they differ, and reports the change or the error."""
+        path, kinds = entry.path, self._wanted.kinds
+        try:
+            directory, name = self._root.locate(path)
+            held = pack_attributes(read_entry_attributes(directory.fd, name, kinds))
+            if held == wanted or not self._is_in_place(entry, self._root.identity(path)):
+                return
+            if not self._dry:
+                write_entry_attributes(
+                    self._root,
+                    path,
+                    entry.kind,
+                    unpack_attributes(wanted),
+                    kinds,
+                    entry.mode,
+                    is_meant=lambda now: self._is_in_place(entry, identity_of(now)),
+                )
+                self._changed = True
+        except (FileNotFoundError, FileChangedError):
+            return  # missing: not made, which was reported, or a dry run; or another program replaced it
+        except OSError as error:
+            failed = self._root.failure(error, path, "read its extended attributes")
+            self._news.report(Problem(ExitCode.PARTIAL, path, str(failed)))
+            return
+        except FileError as error:
+            # A missing directory was reported already.
+            if not isinstance(error.__cause__, OSError) or error.__cause__.errno not in _NO_DIRECTORY:
+                self._news.report(Problem(writing_code(error), path, str(error)))
+            return
+        except OutOfSpaceError as error:
+            # Many file systems have little room for attributes and report that as a full disk.
+            self._news.report(Problem(ExitCode.PARTIAL, path, str(error)))
+            return
+        if not entry.told:
+            before, after = dict(unpack_attributes(held)), dict(unpack_attributes(wanted))
+            names = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+            code = attributes_code(
+                entry.kind,
+                acl=bool(names & {ACCESS_ACL, DEFAULT_ACL}),
+                xattr=bool(names - {ACCESS_ACL, DEFAULT_ACL}),
+            )
+            self._landing.report(ItemChanged(code, _shown(entry)))
+
+    def _is_in_place(self, entry: _Entry, found: Identity) -> bool:
+        """Whether a file has the content to which the attributes belong."""
+        return entry.kind is not Kind.FILE or (
+            found.size == entry.size and self._kept.mtime(found.mtime_ns) == self._kept.mtime(entry.mtime_ns)
+        )
+
+
+def _shown(entry: _Entry) -> bytes:
+    """The entry's path as reported items show it."""
+    return (entry.path or b".") + b"/" if entry.kind is Kind.DIRECTORY else entry.path

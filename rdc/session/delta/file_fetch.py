@@ -1,0 +1,204 @@
+"""One file from its recipe to its new version: fetches what no base has and joins it with what they have."""
+
+from __future__ import annotations
+
+from array import array
+
+from rdc.files.own.spool import Spool
+from rdc.files.replace.replace import Replacement
+from rdc.files.root.memory_file import MemoryFile
+from rdc.kernel import short_references
+from rdc.limits import HELD_FILE_BYTES
+from rdc.plan.descent import literal_rows
+from rdc.session.binaries.filters import RangeOffsets, decode
+from rdc.session.delta.open_base import OpenBase
+from rdc.session.delta.range_requests import literal_requests, range_requests, unpacked
+from rdc.session.delta.rebuild import Rebuild
+from rdc.signature.digests import DIGEST_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.files.root.source_file import SourceFile
+    from rdc.protocol.messages.registry import Code, Correction, Data, Literals, RangeRequest, Table, Targets
+    from rdc.session.delta.corrections import Corrections
+    from rdc.session.delta.recipe import Recipe
+    from rdc.session.landing.transfer_context import TransferContext
+
+__all__ = ["FileFetch"]
+
+READ_WHOLE_BYTES = 1 << 20
+"""A single base up to this size is read into memory before the new version is made from it."""
+
+
+class FileFetch:
+    """One file between its recipe and the hand-over of its temporary. The caller sends the requests in order.
+
+    The `take_...` methods write what an answer completes. They raise ChangedBaseError if a base changed since
+    it was signed, another MismatchError if content does not fit its digest, and another FileError if the file
+    cannot be written. After an error only `restart` may be called; it releases everything.
+    """
+
+    __slots__ = (
+        "_context",
+        "_corrections",
+        "_known",
+        "_offsets",
+        "_rebuild",
+        "_recipe",
+        "_root",
+        "_sources",
+        "_width",
+        "mask_bytes",
+    )
+
+    def __init__(self, context: TransferContext, recipe: Recipe, *, root: bytes, width: int) -> None:
+        """`root`: 32 bytes, the root of the new version. `width`: bytes of a reference in the recipe."""
+        self._context = context
+        self._recipe = recipe
+        self._root = root
+        self._width = width
+        self._known = array("Q")
+        """The ranges that expected literals are compressed with, as rows (offset, length)."""
+        self._offsets: RangeOffsets | None = None
+        """Where expected literals belong in the file."""
+        self._corrections: Corrections | None = None
+        """The source's corrections, once literals are requested."""
+        self.mask_bytes = 0
+        """Bytes of masks in memory until the source has answered."""
+        self._sources: list[SourceFile] = []
+        """The open bases, while the file is written."""
+        self._rebuild: Rebuild | None = None
+
+    @property
+    def written(self) -> int:
+        """Bytes of the new version that are in the temporary."""
+        return 0 if self._rebuild is None else self._rebuild.temporary.size
+
+    def requests(self, room: int, *, unverified: bool = False) -> list[RangeRequest]:
+        """Makes requests for the ranges that no base has, with claims about the matched blocks.
+
+        A file that lacks nothing needs no request, unless it is masked or `unverified`: some block is known
+        to be wrong. `room`: bytes of masks that may stay in memory until the answers come. Raises FileError
+        if a base has changed or is gone.
+        """
+        ranges = literal_rows(self._recipe.parts)
+        if not (ranges or self._recipe.masked or unverified):
+            return []
+        asked = literal_requests(self._recipe, ranges, self._context, room, self._base)
+        self._offsets, self._known, self._corrections = asked.offsets, asked.known, asked.corrections
+        self.mask_bytes = asked.mask_bytes
+        return asked.requests
+
+    def mismatched(self) -> bool:
+        """Tells whether some block is wrong in a file that needed no request. If so, drops what was written.
+
+        The caller then makes `requests` with `unverified` and the file is written again.
+        """
+        if self._corrections is not None or not self._started().mismatched(self._root):
+            return False
+        self.restart()
+        return True
+
+    def repair_requests(self) -> list[RangeRequest]:
+        """Makes requests for wrong chunks, once everything is written. Makes none the second time."""
+        wrong = self._started().repair()
+        if wrong:
+            self._offsets = RangeOffsets(wrong)
+        return range_requests(self._recipe.file, wrong)
+
+    def take_correction(self, message: Correction) -> None:
+        if self._corrections is not None:
+            self._corrections.take(message)
+
+    def take_targets(self, message: Targets) -> None:
+        if self._corrections is not None:
+            self._corrections.take_targets(message)
+
+    def take_data(self, message: Data | Code | Table) -> None:
+        """Takes some literals; they come in file order."""
+        rebuild = self._started()
+        if self._corrections is not None:
+            self._corrections.settle()
+        rebuild.push(decode(message, self._offsets))
+
+    def take_literals(self, message: Literals) -> None:
+        """Takes all literals in one message, compressed with the known ranges around them."""
+        rebuild = self._started()
+        literals = unpacked(self._recipe, message.packed, self._known, self._base, self._corrections)
+        if self._corrections is not None:
+            self._corrections.settle()
+        rebuild.push(literals)
+
+    def take_end(self) -> None:
+        """Notes that one request is answered completely."""
+        if self._corrections is None:
+            return
+        # A masked file without literals is written only now: this message ends its corrections.
+        rebuild = self._started() if self._recipe.masked else self._rebuild
+        self._corrections.end(self.written)
+        if self._recipe.masked and rebuild is not None:
+            rebuild.push(b"")
+
+    def finish(self) -> Rebuild:
+        """Verifies the root and hands the temporary over to the caller. Raises MismatchError."""
+        rebuild = self._started()
+        rebuild.finish(self._root)
+        self._rebuild = None
+        return rebuild
+
+    def keep(self) -> None:
+        """Leaves what is written for the next run to resume from."""
+        if self._rebuild is not None:
+            self._rebuild.temporary.keep()
+
+    def restart(self) -> None:
+        """Drops what was written and closes the bases. The file may then be written again."""
+        if self._rebuild is not None:
+            self._rebuild.temporary.abandon()
+        for source in self._sources:
+            source.close()
+        self._sources = []
+        self._rebuild = None
+
+    def _base(self, number: int) -> SourceFile:
+        """Returns an open base by its number in the recipe, while the file is written."""
+        return self._sources[number]
+
+    def _started(self) -> Rebuild:
+        """Returns the rebuild. Opens bases and temporary at the first call, when literals come: a file that
+        still waits has no descriptors open."""
+        if self._rebuild is None:
+            root = self._context.root
+            bases = []
+            for base in self._recipe.bases:
+                if base.path == self._recipe.path:
+                    base.check(root)
+                source = base.open(root)
+                if HELD_FILE_BYTES < source.size <= READ_WHOLE_BYTES and len(self._recipe.bases) == 1:
+                    # Most of the base is copied in pieces: one read is cheaper.
+                    with source:
+                        content = source.pread(0, source.size)
+                    source = MemoryFile(root, base.path, base.identity, content)
+                self._sources.append(source)
+                bases.append(OpenBase(source, base.tree))
+            self._rebuild = Rebuild(
+                self._recipe.path,
+                self._context.signer.params,
+                Replacement(root, self._recipe.path, expected_size=self._recipe.size),
+                self._recipe.parts,
+                bases,
+                _reference_maker(self._context.secret, self._width),
+                Spool,
+                self._corrections,
+            )
+            self._rebuild.start()
+        return self._rebuild
+
+
+def _reference_maker(secret: bytes, width: int) -> Callable[[bytes], bytes]:
+    """Returns the function that makes references of `width` bytes from digests."""
+    if width < DIGEST_BYTES:
+        return lambda digests: short_references(secret, digests, DIGEST_BYTES, width)
+    return lambda digests: digests

@@ -1,0 +1,299 @@
+"""Rebuild of one file from bases and arriving literals into a temporary, verified chunk by chunk."""
+
+from __future__ import annotations
+
+from array import array
+
+from blake3 import blake3
+
+from rdc.errors import printable
+from rdc.kernel.blake3_many import name_parts
+from rdc.kernel.recipe_rows import LITERAL, put_tiles, tile_reads
+from rdc.limits import SIZE_LIMIT
+from rdc.plan.base_reads import by_base
+from rdc.plan.descent import Fetch, Patch, Repeat, Reuse, ReuseChunk
+from rdc.session.delta.chunk_repair import ChunkRepair
+from rdc.session.trees.errors import MismatchError
+from rdc.signature.build import TreeBuilder
+from rdc.signature.digests import DIGEST_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+
+    from rdc.chunking.params import ChunkParams
+    from rdc.files.replace.replace import Replacement
+    from rdc.plan.descent import Part
+    from rdc.session.delta.corrections import Corrections
+    from rdc.session.delta.open_base import OpenBase
+    from rdc.signature.build import Column
+
+__all__ = ["Rebuild"]
+
+BATCH_BYTES = 256 << 10
+"""Bytes of chunks that are assembled, hashed and written at once. They stay in the second-level cache, and
+fill the vector lanes of BLAKE3."""
+
+CLOSE_BYTES = 4 << 10
+"""Bytes of a base between two copies that cost less to read than another system call costs."""
+
+
+class Rebuild:
+    """Writes `temporary` from a recipe. `push` literal bytes in file order; `finish` compares the root.
+
+    Every byte is hashed in memory before it is written. Base chunks are compared with the base's signature,
+    literals with their references, and everything with the 32-byte root. A chunk assembled from wrong blocks
+    does not fit its reference. `repair` tells which chunks are wrong; push their right bytes afterwards.
+    """
+
+    def __init__(
+        self,
+        path: bytes,
+        params: ChunkParams,
+        temporary: Replacement,
+        parts: Sequence[Part],
+        bases: Sequence[OpenBase],
+        reference: Callable[[bytes], bytes],
+        column: Callable[[], Column],
+        corrections: Corrections | None = None,
+    ) -> None:
+        """`params`: chunk sizes. `bases`: numbered as in `parts`. `reference`: makes references of digests,
+        back to back. `column`: makes spools for the tree. `corrections`: chunks assembled from blocks wait
+        for it."""
+        self.path = path
+        self.temporary = temporary
+        self.literal_bytes = 0
+        self.reused_bytes = 0
+        self._bases = bases
+        self._reference = reference
+        self._params = params
+        self._column = column
+        self._corrections = corrections
+        self._builder = TreeBuilder(params, column)
+        self._inbox = bytearray()
+        self._run: Generator[None] | None = self._write(parts)
+        self._chunk_repair = ChunkRepair()
+        self._repairing = False
+        """The wrong chunks were requested."""
+        self._unreferenced: tuple[bytes, int] | None = None
+        """Digest and length of an assembled chunk without a reference: only the root verifies it."""
+        self._repeating = False
+
+    def start(self) -> None:
+        """Writes up to the first literal. Raises MismatchError if a base changed since it was signed."""
+        self._step()
+
+    def push(self, payload: bytes | bytearray | memoryview) -> None:
+        """Takes the next literal bytes and writes what they complete.
+
+        Raises MismatchError if a chunk does not fit its reference and cannot be repaired.
+        """
+        self.literal_bytes += len(payload)
+        self._inbox += payload
+        self._step()
+
+    def finish(self, root: bytes) -> None:
+        """Raises MismatchError unless the file is complete and has this root."""
+        if self._run is not None or self._inbox:
+            raise self._mismatch("its literals do not fill its gaps")
+        tree = self._chunk_repair.repaired_tree(self._builder.finish(), self._params, self._column)
+        if tree.root != root:
+            raise self._mismatch("the rebuilt content does not have the announced root")
+
+    def mismatched(self, root: bytes) -> bool:
+        """Tells whether an assembled chunk is wrong, once everything is written."""
+        if self._run is not None or self._unreferenced is None:
+            return bool(self._chunk_repair.wrong)
+        builder = TreeBuilder(self._params, self._column)
+        builder.repeat(*self._unreferenced, 1)
+        return builder.finish().root != root
+
+    def repair(self) -> array[int]:
+        """Starts to repair wrong chunks, once everything is written.
+
+        Returns their rows (offset, length); push their bytes in this order. Returns no rows if no chunk is
+        wrong, or if a repair was started before.
+        """
+        if self._run is not None or not self._chunk_repair.wrong or self._repairing:
+            return array("Q")
+        self._repairing = True
+        self._run = self._rewrite_wrong()
+        return self._chunk_repair.ranges()
+
+    def _rewrite_wrong(self) -> Generator[None]:
+        """Replaces each wrong chunk when its bytes are here."""
+        for wrong in self._chunk_repair.wrong:
+            while len(self._inbox) < wrong.length:
+                yield
+            chunk = bytes(self._inbox[: wrong.length])
+            del self._inbox[: wrong.length]
+            self._chunk_repair.put(wrong, self._verified_digest(chunk, wrong.reference))
+            self.temporary.rewrite(wrong.offset, chunk)
+
+    def _step(self) -> None:
+        """Writes as far as the pushed bytes reach."""
+        if self._run is not None:
+            try:
+                next(self._run)
+            except StopIteration:
+                self._run = None
+
+    def _write(self, parts: Sequence[Part]) -> Generator[None]:
+        """Writes all parts. Yields where it needs more literal bytes."""
+        row = 0
+        while row < len(parts):
+            part = parts[row]
+            row += 1
+            if isinstance(part, Fetch | Patch):
+                # Complete chunks are written at once, so a kill does not lose them.
+                while not (some := self._ready(parts, row - 1)):
+                    yield
+                self._assemble(some)
+                row += len(some) - 1
+            elif isinstance(part, Reuse):
+                for _ in range(part.count):
+                    self._copy(part)
+            elif isinstance(part, ReuseChunk):
+                self._copy_chunk(part)
+            else:
+                yield from self._repeat(part)
+
+    def _ready(self, parts: Sequence[Part], first: int) -> list[Fetch | Patch]:
+        """Returns chunks from part `first` on whose bytes are here: about BATCH_BYTES, at least one chunk.
+
+        A repeated chunk comes alone. Returns none if bytes are missing or corrections may follow.
+        """
+        corrected = SIZE_LIMIT if self._corrections is None else self._corrections.settled
+        ready: list[Fetch | Patch] = []
+        end, wanted, here = self.temporary.size, 0, len(self._inbox)
+        last = end + BATCH_BYTES
+        for row in range(first, len(parts)):
+            part = parts[row]
+            end += part.length
+            if isinstance(part, Patch):
+                wanted += part.pieces.fetched
+                if end > corrected:
+                    break
+            elif isinstance(part, Fetch):
+                wanted += part.length
+            else:
+                break
+            if wanted > here:
+                break
+            if ready and (part.count > 1 or end > last):
+                break
+            ready.append(part)
+            if part.count > 1:
+                break
+        return ready
+
+    def _assemble(self, chunks: Sequence[Fetch | Patch]) -> None:
+        """Assembles chunks from bases and literals, verifies and writes them. A single chunk may repeat."""
+        at, count = self.temporary.size, chunks[0].count
+        wanted, reads, sources = tile_reads(b"".join(map(_copies, chunks)), CLOSE_BYTES)
+        bases = by_base(array("Q", reads))
+        copied = b"".join([self._bases[base].source.read_ranges(rows) for base, rows in bases])
+        content: bytes | bytearray
+        with memoryview(self._inbox) as inbox, inbox[:wanted] as literals:
+            content = put_tiles(sources, copied, literals)
+        del self._inbox[:wanted]
+        self.reused_bytes += (len(content) - wanted) * count
+        if self._corrections is not None:
+            content, corrected = self._corrections.amend(at, content)
+            self.reused_bytes -= corrected * count
+            self.literal_bytes += corrected
+        lengths = [chunk.length for chunk in chunks]
+        digests = name_parts(content, array("Q", lengths))
+        self._check(chunks, digests, at)
+        if count > 1:
+            self._put(content, digests, count)
+        else:
+            self._builder.add(_separate(digests), lengths)
+            self.temporary.write(content)
+
+    def _check(self, chunks: Sequence[Fetch | Patch], digests: bytes, at: int) -> None:
+        """Compares chunks, the first at offset `at`, with their references, and notes the wrong ones."""
+        references = self._reference(digests)
+        width = len(references) // len(chunks)
+        for row, chunk in enumerate(chunks):
+            if isinstance(chunk, Patch) and not chunk.reference:
+                self._unreferenced = (digests, chunk.length)
+            if chunk.reference and chunk.reference != references[row * width : (row + 1) * width]:
+                self._note_wrong(chunk, at)
+            at += chunk.length
+
+    def _note_wrong(self, chunk: Fetch | Patch, at: int) -> None:
+        """Notes a wrong chunk for repair. Raises MismatchError unless it is a single one, made of blocks."""
+        if isinstance(chunk, Fetch):
+            raise self._mismatch("a chunk that arrived is not the one its reference names")
+        if chunk.count > 1 or self._repeating:
+            raise self._mismatch("a chunk put together from blocks is not the one its reference names")
+        self._chunk_repair.add(at, chunk.length, chunk.reference)
+
+    def _verified_digest(self, chunk: bytes, reference: bytes) -> bytes:
+        """Returns the digest of a chunk that arrived. Raises MismatchError if it does not fit `reference`."""
+        digest = blake3(chunk).digest()
+        if reference and self._reference(digest) != reference:
+            raise self._mismatch("a chunk that arrived is not the one its reference names")
+        return digest
+
+    def _repeat(self, part: Repeat) -> Generator[None]:
+        """Writes a repeated sequence of parts."""
+        start, outside = self.temporary.size, self._repeating
+        self._repeating = True
+        yield from self._write(part.parts)
+        self._repeating = outside
+        # The repetitions equal what was just written and verified. It is read back and hashed chunk by chunk.
+        lengths = list(self._chunk_lengths(part.parts))
+        for _ in range(part.count - 1):
+            at = start
+            for length in lengths:
+                chunk = self.temporary.pread(at, length)
+                self._put(chunk, blake3(chunk).digest(), 1)
+                at += length
+
+    def _chunk_lengths(self, parts: Sequence[Part]) -> Iterator[int]:
+        """Yields the length of each chunk that `parts` make, in bytes."""
+        for part in parts:
+            for _ in range(part.count):
+                if isinstance(part, Reuse):
+                    yield from self._bases[part.base].lengths(part.first, part.stop)
+                elif isinstance(part, Repeat):
+                    yield from self._chunk_lengths(part.parts)
+                else:
+                    yield part.length
+
+    def _put(self, chunk: bytes | bytearray, digest: bytes, count: int) -> None:
+        self._builder.repeat(digest, len(chunk), count)
+        for _ in range(count):
+            self.temporary.write(chunk)
+
+    def _copy_chunk(self, part: ReuseChunk) -> None:
+        chunk = self._bases[part.base].chunk(part.row, part.length)
+        self.reused_bytes += part.length * part.count
+        self._put(chunk.content, chunk.digests, part.count)
+
+    def _copy(self, part: Reuse) -> None:
+        """Copies consecutive records of a base: one hash per chunk, one write per read."""
+        self.reused_bytes += part.length
+        for chunks in self._bases[part.base].chunks(part.first, part.stop):
+            if chunks.times > 1:
+                self._put(chunks.content, chunks.digests, chunks.times)
+            else:
+                self._builder.add(_separate(chunks.digests), chunks.lengths.tolist())
+                self.temporary.write(chunks.content)
+
+    def _mismatch(self, why: str) -> MismatchError:
+        return MismatchError(self.path, f"{printable(self.path)}: {why}")
+
+
+def _copies(chunk: Fetch | Patch) -> bytes:
+    """Returns the copy instructions that make a chunk, in the kernel's form."""
+    if isinstance(chunk, Patch):
+        return chunk.pieces.tiles
+    return array("Q", (LITERAL, 0, chunk.length)).tobytes()
+
+
+def _separate(digests: bytes) -> list[bytes]:
+    """Splits digests that lie back to back."""
+    return [digests[at : at + DIGEST_BYTES] for at in range(0, len(digests), DIGEST_BYTES)]

@@ -1,0 +1,165 @@
+"""Compares the directories in which two manifests differ."""
+
+from __future__ import annotations
+
+from rdc.errors import ProtocolError, printable
+from rdc.model.entries import EMPTY_LISTING, Kind
+from rdc.protocol.wire.columns import increasing
+from rdc.records import dataclass
+from rdc.session.applying.announced_directory import AnnouncedDirectory
+from rdc.session.destination.manifest_exchange import discover
+from rdc.session.trees.announced_entries import check_announced
+from rdc.tree.manifest import covering_root
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+    from rdc.model.preserved import Preserved
+    from rdc.protocol.messages.registry import Manifest as ManifestMessage
+    from rdc.protocol.messages.registry import Start
+    from rdc.session.applying.directory_changes import DirectoryChanges
+    from rdc.session.applying.extraneous_entries import ExtraneousEntries
+    from rdc.session.destination.own_tree import OwnTree
+    from rdc.session.runtime.commands import Conversation
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.wanted_xattrs import WantedXattrs
+    from rdc.tree.hard_links import LinkTable
+    from rdc.tree.manifest import Manifest
+
+__all__ = ["ManifestComparison", "compare_manifests"]
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestComparison:
+    """The comparison of two trees by their manifests."""
+
+    own: Manifest
+    """The destination's, as walked."""
+    own_tree: OwnTree
+    wanted: Manifest
+    """The source's; empty at first."""
+    start: Start
+    preserved: Preserved
+    links: LinkTable | None
+    xattrs: WantedXattrs | None
+    events: EventRelay
+
+    def learn(self, offered: ManifestMessage, secret: bytes, round_: int, *, top: bool) -> Conversation[int]:
+        """Fills `wanted` with the source's manifest. Returns the round to go on with; see `discover`."""
+        return (
+            yield from discover(
+                self.own,
+                offered.entries,
+                self.wanted,
+                secret,
+                self.events,
+                round_,
+                kept=self.preserved,
+                top=top,
+            )
+        )
+
+    def is_usable(self, offered: ManifestMessage) -> bool:
+        """Whether `wanted` is the offered manifest and the walk of the own tree is complete enough.
+
+        Also hands over the links and extended attributes of the own tree, which equal the source's.
+        """
+        top = None if self.start.only else self.start.metadata
+        root = covering_root(self.wanted.root(top, self.preserved), self.own_tree.further)
+        if (len(self.wanted), root) != (offered.entries, offered.root):
+            # A collision of short digests costs the listing, never a wrong tree.
+            return False
+        if any(not path or self.wanted.is_directory(path) for path in self.own_tree.unreadable):
+            # Entries of unreadable directories take part, but the walk did not see what is below them.
+            return False
+        return self.own_tree.hand_over(self.own, self.wanted, self.links, self.xattrs)
+
+    def compare(
+        self,
+        directories: DirectoryChanges,
+        extraneous: ExtraneousEntries,
+        mount_points: AbstractSet[bytes],
+        round_: int,
+    ) -> Conversation[None]:
+        """Compares the directories in which the two manifests differ; see `compare_manifests`."""
+        # The digest covered the modes as sent; from here on only what both sides preserve counts.
+        self.wanted.keep_modes(self.preserved)
+        number = self.wanted.number(b"") if self.start.only else None
+        if number is not None:
+            check_announced(self.wanted.listing(number).names, self.start.only)
+        yield from compare_manifests(
+            self.wanted,
+            self.own,
+            directories,
+            extraneous,
+            self.events,
+            round_,
+            kept=self.preserved,
+            mount_points=mount_points,
+        )
+        if self.xattrs is not None:
+            self.xattrs.guard(self.wanted)
+
+
+def compare_manifests(
+    wanted: Manifest,
+    own: Manifest,
+    directories: DirectoryChanges,
+    extras: ExtraneousEntries,
+    events: EventRelay,
+    round_: int,
+    *,
+    kept: Preserved,
+    mount_points: AbstractSet[bytes],
+) -> Conversation[None]:
+    """Compares the directories in which the two manifests differ, parents first.
+
+    `mount_points`: directories that the source did not enter, so `wanted` does not list them. A hostile
+    source may send any manifest that has the announced digest, so this checks everything it acts on.
+    """
+    ours = {path: number for number, path in enumerate(own.directories)}
+    ours_whole = wanted.taken_directories(own)
+    for number, path in enumerate(wanted.directories):
+        if wanted.number(path) != number:
+            raise ProtocolError(f"two listings of '{printable(path)}'")
+        mine = ours.pop(path, None)
+        if path and ours_whole[number] and directories.mark_unchanged(path):
+            # Most directories of most trees end here.
+            continue
+        if path and directories.announced(path) is None:
+            if mine is not None and wanted.same(number, own, mine, kept):
+                continue
+            directories.expect(path, _announced(wanted, path))
+        listing = wanted.listing(number)
+        if not increasing(listing.names):
+            raise ProtocolError(f"names in '{printable(path)}' are not strictly increasing")
+        existing = EMPTY_LISTING if mine is None else own.listing(mine)
+        directories.compare(path, wanted.firsts[number], listing, existing)
+        yield from events.tell(round_)
+    for path, mine in ours.items():
+        # Directories that have entries here and none at the source: emptied, or deleted.
+        if path in mount_points:
+            # The source did not enter it; its entries there are unknown.
+            extras.note_difference()
+            continue
+        is_announced = directories.announced(path) is not None
+        if is_announced or wanted.is_directory(path):
+            # This also refuses a manifest that lists the directory and does not have it as an entry.
+            directory = _announced(wanted, path)
+            if not is_announced:
+                directories.expect(path, directory)
+            directories.compare(path, len(wanted), EMPTY_LISTING, own.listing(mine))
+            yield from events.tell(round_)
+
+
+def _announced(wanted: Manifest, path: bytes) -> AnnouncedDirectory:
+    """A directory whose parent is equal on both sides: it exists and has the right metadata.
+
+    Raises ProtocolError if `wanted` has no such directory.
+    """
+    row = wanted.row(path)
+    entry = None if row is None else wanted.entry(row)
+    if entry is None or entry.kind != Kind.DIRECTORY:
+        raise ProtocolError(f"a listing of '{printable(path)}', which was not announced")
+    return AnnouncedDirectory(entry.metadata, False, False, False)

@@ -1,0 +1,308 @@
+"""The destination's half of a turn of changes: it looks only at the entries that the source names.
+
+It compares them with the current tree, not with an earlier state. If another program changed an entry, the
+turn that names the entry notices it; otherwise the next comparison of whole trees does.
+"""
+
+from __future__ import annotations
+
+from rdc.errors import ExitCode, FileError, ProtocolError, printable
+from rdc.files.base.temporary_names import has_reserved_name
+from rdc.files.names.rename import Moved, make_durable, move_directory, move_file
+from rdc.model.entries import EMPTY_LISTING, Kind, Listing, strings
+from rdc.plan.itemize import RENAMING
+from rdc.progress import ItemChanged, Problem
+from rdc.protocol.messages.registry import Changed, Done, Renamed, TurnEnd
+from rdc.records import replace
+from rdc.session.applying.announced_directory import AnnouncedDirectory
+from rdc.session.applying.writing_code import writing_code
+from rdc.session.destination.closed_moves import ClosedMoves
+from rdc.session.destination.destination_parts import DestinationParts
+from rdc.session.landing.partial_files import PartialFiles, left_alone, refused_name
+from rdc.session.renames.removed_files import RemovedFiles
+from rdc.session.runtime.commands import Receive, Send
+from rdc.session.trees.announced_entries import check_announced, check_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from rdc.catalog.signer import FileSigner
+    from rdc.model.preserved import Preserved
+    from rdc.model.sync import SyncOptions
+    from rdc.protocol.messages.registry import Start
+    from rdc.session.runtime.commands import Conversation
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.destination_place import DestinationPlace
+    from rdc.tree.filters import FilterList
+
+__all__ = ["UNEXPECTED", "ChangeTurn"]
+
+UNEXPECTED = ExitCode.VANISHED
+"""The exit code in Done if this tree is not what the source assumes: whole trees have to be compared."""
+
+
+class ChangeTurn:
+    """One turn of changes."""
+
+    def __init__(
+        self,
+        place: DestinationPlace,
+        start: Start,
+        options: SyncOptions,
+        filters: FilterList,
+        secret: bytes,
+        signer: FileSigner,
+        news: EventRelay,
+        *,
+        kept: Preserved,
+    ) -> None:
+        """`kept`: what this side preserves."""
+        if place.name is not None:
+            raise ProtocolError("changes of what is no directory")
+        self._kept = kept = kept.both(start.kept)
+        start = replace(start, metadata=kept.metadata(start.metadata))
+        self._only = start.only
+        self._root = place.root
+        self._filters = filters
+        self._options = options
+        self._news = news
+        self._partial_files = PartialFiles(place.root)
+        self._parts = DestinationParts(
+            place, start, options, filters, secret, signer, self._partial_files, news, kept=kept, seeks=True
+        )
+        self._wanted = self._parts.wanted
+        self._landing = self._parts.landing
+        self._router = self._parts.router
+        self._deletion = self._parts.deletion
+        self._directories = self._parts.directories
+        self._extraneous = self._parts.extraneous
+        self._directories.expect_nothing()
+        self._closed = ClosedMoves(place.root)
+        self._announced: dict[bytes, AnnouncedDirectory] = {}
+        """The directories that this turn named, as it announced them."""
+        self._renamed_into: dict[int, bytes] = {}
+        """For each device, a directory that an entry was renamed into."""
+        self._unexpected = False
+        self._round = 0
+        self.source_files = 0
+        """Number of regular files in the source's whole tree."""
+
+    def run(self, round_: int) -> Conversation[Done]:
+        """Receives the changes, fetches contents, deletes, and ends with the totals of the turn."""
+        try:
+            end, round_ = yield from self._gather(round_)
+            self.source_files = end.files
+            if not self._unexpected:
+                yield from self._bring_up(end, round_)
+            self._make_renames_durable()
+        except BaseException:
+            self._parts.wind_down()
+            raise
+        round_ = self._round
+        yield from self._news.tell(round_)
+        done = self._parts.account(UNEXPECTED if self._unexpected else ExitCode.OK)
+        yield Send(done, round_)
+        return done
+
+    def _gather(self, round_: int) -> Conversation[tuple[TurnEnd, int]]:
+        """Compares directories as the source names them. Contents are requested when all are known."""
+        while True:
+            received = yield Receive()
+            if received is None:
+                continue
+            self._round = round_ = max(round_, received.round + 1)
+            message = received.message
+            if isinstance(message, TurnEnd):
+                if not self._unexpected:
+                    self._closed.open()
+                return message, round_
+            if isinstance(message, Renamed):
+                if self._is_reserved(message.old) or self._is_reserved(message.new):
+                    continue
+                for path in (message.old, message.new):
+                    directory, _, name = path.rpartition(b"/")
+                    self._check_within(directory, (name,))
+                    check_path(path, message.entry is Kind.DIRECTORY, self._filters)
+                self._rename(message)
+            elif isinstance(message, Changed):
+                self._check_within(message.path, (*message.listing.names, *strings(message.gone)))
+                self._compare(message)
+            elif not self._news.take(message):
+                raise ProtocolError(f"expected what changed, found {type(message).__name__}")
+
+    def _bring_up(self, end: TurnEnd, round_: int) -> Conversation[None]:
+        """Fetches contents, renames and deletes, after all directories were compared."""
+        directories, router = self._directories, self._router
+        directories.skip_unlisted()
+        extra = self._extraneous.found
+        router.plan_known(
+            lambda: RemovedFiles(self._root, self._filters, extra, self._kept),
+            rename=self._extraneous.may_go(end.entries, end.read_errors),
+        )
+        yield from self._fetch(round_)
+        self._landing.flush()
+        yield from router.move(self._deletion.spare, self._round)
+        yield from self._fetch(self._round)
+        self._landing.flush()
+        if self._options.delete:
+            self._extraneous.delete(end.entries, end.read_errors)
+        directories.replace_blocking_directories(end.read_errors)
+        self._deletion.finish()
+        yield from self._fetch(self._round)
+        self._landing.flush()
+        for entry in self._partial_files.foreign(self._filters, only=self._only or None):
+            self._news.report(Problem(ExitCode.OK, entry, left_alone(entry)))
+        self._partial_files.sweep()
+        directories.finish()
+
+    def _fetch(self, round_: int) -> Conversation[None]:
+        """Fetches contents until nothing is outstanding."""
+        yield from self._router.pump(round_)
+        while not self._router.idle:
+            received = yield Receive()
+            if received is None:
+                continue
+            self._round = max(self._round, received.round + 1)
+            if not self._news.take(received.message):
+                yield from self._router.take(received)
+            yield from self._router.pump(received.round + 1)
+            yield from self._news.tell(received.round + 1)
+
+    def _check_within(self, directory: bytes, names: Collection[bytes]) -> None:
+        """Raises ProtocolError for entries other than the announced one, or in an excluded directory."""
+        if directory:
+            check_announced((directory.partition(b"/")[0],), self._only)
+        else:
+            check_announced(names, self._only)
+        while directory and self._filters:
+            check_path(directory, True, self._filters)
+            directory = directory.rpartition(b"/")[0]
+
+    def _is_reserved(self, path: bytes) -> bool:
+        """Whether a name in `path` is reserved, so that nothing may be done there. Reports it."""
+        if not has_reserved_name(path):
+            return False
+        self._news.report(Problem(ExitCode.PARTIAL, path, refused_name(path)))
+        return True
+
+    # Directories
+
+    def _compare(self, told: Changed) -> None:
+        part = replace(
+            told, metadata=self._kept.metadata(told.metadata), listing=self._kept.listing(told.listing)
+        )
+        path = part.path
+        if self._unexpected:
+            return
+        announced = self._directories.announced(path) or self._announced.get(path)
+        if announced is None:
+            announced = AnnouncedDirectory(part.metadata, new=False, touched=True, lost=False)
+        announced = replace(announced, metadata=part.metadata, touched=True)
+        if self._is_reserved(path):
+            announced = replace(announced, lost=True)
+        known = path in self._announced
+        self._announced[path] = announced
+        self._directories.expect(path, announced)
+        existing = None if announced.lost else self._existing(path, part, new=announced.new and not known)
+        if existing is None and not announced.lost:
+            self._unexpected = True
+            return
+        if existing is not None:
+            existing = self._closed.unclosed(path, existing)
+            self._closed.told(path, part.metadata, part.listing, existing)
+        first = len(self._wanted)
+        if self._wanted.number(path) is None or self._wanted.directories[-1] == path:
+            self._wanted.extend(path, part.listing.packed())
+        else:
+            raise ProtocolError(f"two listings of '{printable(path)}'")
+        # The turn may name a directory without naming it in its parent, so narrow it here.
+        self._directories.narrow(path, part.metadata)
+        self._directories.compare(path, first, part.listing, existing, frozenset(part.doubtful))
+
+    def _existing(self, path: bytes, part: Changed, *, new: bool) -> Listing | None:
+        """The destination's listing of the entries that the source names; None if it cannot be read."""
+        if new:
+            return EMPTY_LISTING
+        stale: list[bytes] = []
+        try:
+            packed = self._root.list_packed(path, on_temporary=stale.append)
+        except FileError:
+            return None
+        if stale:
+            self._partial_files.note(path, stale)
+        named = {*part.listing.names, *strings(part.gone)}
+        rows = [row for row, name in enumerate(strings(packed.names)) if name in named]
+        return packed.rows(rows).unpacked()
+
+    # Renames
+
+    def _rename(self, message: Renamed) -> None:
+        """Renames an entry in one step.
+
+        A file that is not as expected is left to the comparison. The source will not name the contents of a
+        directory, so an unexpected directory makes the turn fail.
+        """
+        if self._unexpected:
+            return
+        if message.entry is Kind.DIRECTORY:
+            if not self._rename_directory(message.old, message.new):
+                self._unexpected = True
+        else:
+            self._rename_file(message)
+
+    def _rename_directory(self, old: bytes, new: bytes) -> bool:
+        try:
+            if not self._may_go(old, Kind.DIRECTORY):
+                return False
+            found = self._root.metadata(old)
+            closed = self._closed.closed(found, old, new)
+            self._root.set_metadata(old, Kind.DIRECTORY, closed, owner=False)
+            if not move_directory(self._root, old, new):
+                return False
+            self._closed.renamed(old, new, found, closed)
+        except FileError:
+            return False
+        self._renamed(old, new, Kind.DIRECTORY)
+        return True
+
+    def _rename_file(self, message: Renamed) -> None:
+        root, old, new = self._root, message.old, message.new
+        try:
+            if not self._may_go(old, Kind.FILE):
+                return
+            identity = root.identity(old)
+            told, found = message.metadata.mtime_ns, identity.mtime_ns
+            if identity.size != message.size or self._kept.mtime(found) != self._kept.mtime(told):
+                return
+            before = root.metadata(old)
+            closed = self._closed.closed(before, old, new)
+            if move_file(root, old, new, identity, closed, owner=False) is not Moved.DONE:
+                return
+            self._closed.renamed(old, new, before, closed)
+        except FileError:
+            return
+        self._renamed(old, new, Kind.FILE)
+
+    def _may_go(self, path: bytes, kind: Kind) -> bool:
+        """Whether an entry may leave its path: only with --delete, and not if a filter rule excludes it."""
+        return (
+            self._options.delete
+            and not self._options.dry_run
+            and self._root.kind(path) is kind
+            and not self._filters.excluded(path, kind is Kind.DIRECTORY)
+        )
+
+    def _renamed(self, old: bytes, new: bytes, kind: Kind) -> None:
+        """Notes and reports a rename."""
+        parent = new.rpartition(b"/")[0]
+        self._renamed_into.setdefault(self._root.identity(parent).device, parent)
+        mark = b"/" if kind is Kind.DIRECTORY else b""
+        self._landing.report(ItemChanged(RENAMING, old + mark, new + mark))
+
+    def _make_renames_durable(self) -> None:
+        if self._options.fsync and self._renamed_into:
+            try:
+                make_durable(self._root, self._renamed_into.values())
+            except FileError as error:
+                self._news.report(Problem(writing_code(error), error.path, str(error)))

@@ -1,0 +1,401 @@
+"""The destination's half of a sync: asks the source to describe its tree, compares, and drives the rest.
+
+An empty destination asks for the listing, and for contents while the listing arrives. Otherwise both sides
+walk their trees at the same time and compare the digests of their manifests. If those differ, a descent finds
+the directories that differ. From there on both ways are one.
+"""
+
+from __future__ import annotations
+
+from rdc.errors import ExitCode, ProtocolError
+from rdc.limits import FURTHER_BYTES, SMALL_MANIFEST
+from rdc.model.attributes import AttributeKinds
+from rdc.model.entries import Kind
+from rdc.progress import PlanKnown, Problem
+from rdc.protocol.messages.registry import (
+    Describe,
+    Done,
+    EntryAttributes,
+    HardLinks,
+    ListingEnd,
+    ListingPart,
+    MountPoints,
+    TopTier,
+)
+from rdc.protocol.messages.registry import Manifest as ManifestMessage
+from rdc.records import dataclass, replace
+from rdc.session.destination.in_sync_pairs import InSyncPair
+from rdc.session.destination.manifest_exchange import receive_offer
+from rdc.session.destination.own_tree import OwnTree
+from rdc.session.landing.partial_files import PartialFiles, left_alone
+from rdc.session.runtime.commands import Flush, Receive, Send
+from rdc.session.trees.destination_place import unkept_attributes
+from rdc.tree.manifest import Manifest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rdc.catalog.signer import FileSigner
+    from rdc.model.preserved import Preserved
+    from rdc.model.sync import SyncOptions
+    from rdc.protocol.messages.registry import Start
+    from rdc.session.destination.destination_parts import DestinationParts
+    from rdc.session.destination.in_sync_pairs import InSyncStore
+    from rdc.session.renames.removed_files import RemovedFiles
+    from rdc.session.runtime.commands import Conversation
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.destination_place import DestinationPlace
+    from rdc.session.trees.mount_boundary import MountBoundary
+    from rdc.session.trees.wanted_xattrs import WantedXattrs
+    from rdc.tree.filters import FilterList
+    from rdc.tree.hard_links import LinkTable
+
+__all__ = ["Destination"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Totals:
+    """What the source announced about its whole tree."""
+
+    entries: int
+    files: int
+    bytes: int
+    read_errors: int
+
+
+class Destination:
+    """One destination conversation. Before `run`, the caller sent Describe(whole, kept) to the source."""
+
+    def __init__(
+        self,
+        place: DestinationPlace,
+        start: Start,
+        options: SyncOptions,
+        filters: FilterList,
+        secret: bytes,
+        signer: FileSigner,
+        events: EventRelay,
+        *,
+        whole: bool,
+        kept: Preserved,
+        settlements: InSyncStore | None = None,
+        pack: bool = True,
+    ) -> None:
+        """`filters`: the source's; they count here, too, unless --delete-excluded is set. `kept`: what
+        Describe announced. `pack`: ask for literals that are compressed with their surroundings."""
+        if options.delete_excluded:
+            from rdc.tree.filters import FilterList
+
+            filters = FilterList(())
+        self._place = place
+        self._root = place.root
+        self._name = place.name
+        self._options = options
+        self._filters = filters
+        self._secret = secret
+        self._signer = signer
+        self._events = events
+        self._whole = whole
+        self._pack = pack
+        self._described = kept
+        self._preserved = kept = kept.both(start.kept)
+        self._start = start = replace(start, metadata=kept.metadata(start.metadata))
+        place.root.sheds_acls = AttributeKinds.ACL in kept.attributes
+        self._in_sync = InSyncPair(settlements, place.root, start, options, filters, kept=kept)
+        self._links: LinkTable | None = None
+        """The source's hard links."""
+        own_links: LinkTable | None = None
+        if options.hard_links:
+            from rdc.tree.hard_links import LinkTable
+
+            self._links, own_links = LinkTable(), LinkTable()
+        self._xattrs: WantedXattrs | None = None
+        """The source's extended attributes; None if they are not preserved."""
+        if kept.attributes:
+            from rdc.session.trees.wanted_xattrs import WantedXattrs
+
+            self._xattrs = WantedXattrs(kept.attributes)
+        unkept = unkept_attributes(options, kept)
+        if unkept is not None:
+            self._events.report(Problem(ExitCode.OK, b"", unkept))
+        self._own: Manifest | None = None
+        self._xattrs_were_right = False
+        """Extended attributes of all directories without changes were right before this run."""
+        self._boundary = self._own_boundary()
+        self._partial_files = PartialFiles(place.root)
+        self._own_tree = OwnTree(
+            place.root,
+            filters,
+            self._partial_files,
+            events,
+            only=start.only,
+            new=place.new,
+            links=own_links,
+            kinds=kept.attributes,
+            dry=options.dry_run,
+        )
+        self._totals: _Totals | None = None
+        self._parts: DestinationParts | None = None
+        """None: the digests of both manifests showed that nothing is to be done."""
+
+    def _build_parts(self) -> None:
+        """Builds the parts that change the tree. Many runs need none, and import none of their modules."""
+        from rdc.session.destination.by_listing import ListingIntake
+        from rdc.session.destination.destination_parts import DestinationParts
+
+        place, options = self._place, self._options
+        self._parts = parts = DestinationParts(
+            place,
+            self._start,
+            options,
+            self._filters,
+            self._secret,
+            self._signer,
+            self._partial_files,
+            self._events,
+            kept=self._preserved,
+            seeks=not place.new and (options.checksum or not self._whole),
+            new=place.new,
+            pack=self._pack,
+            boundary=self._boundary,
+            links=self._links,
+            attributes=self._xattrs,
+        )
+        self._wanted = parts.wanted
+        self._landing = parts.landing
+        self._progress = parts.progress
+        self._router = parts.router
+        self._directories = parts.directories
+        self._extraneous = parts.extraneous
+        self._listing_intake = ListingIntake(
+            self._wanted,
+            self._directories,
+            self._own_tree,
+            kept=self._preserved,
+            only=self._start.only,
+            name=place.name,
+            attributes=self._xattrs,
+        )
+
+    def _own_boundary(self) -> MountBoundary | None:
+        """The mount boundary beyond which nothing is deleted; None for no boundary."""
+        if not (self._options.one_file_system and self._options.delete):
+            return None
+        from rdc.session.trees.mount_boundary import MountBoundary
+
+        return MountBoundary(self._root, self._name or self._start.only)
+
+    @property
+    def source_files(self) -> int:
+        """Number of regular files at the source that the filters include."""
+        return self._totals.files if self._totals else 0
+
+    @property
+    def source_bytes(self) -> int:
+        """Bytes in these files."""
+        return self._totals.bytes if self._totals else 0
+
+    def run(self, round_: int) -> Conversation[Done]:
+        """Compares, fetches what differs, deletes, and ends with the totals of the run."""
+        try:
+            if self._whole:
+                self._build_parts()
+                round_ = yield from self._receive_until_done(round_)
+            else:
+                round_ = yield from self._compare_by_manifest(round_)
+            if self._totals is None:
+                raise ProtocolError("the source did not describe its tree")
+            parts = self._parts
+            if parts is not None:
+                entries, errors = self._totals.entries, self._totals.read_errors
+                round_ = yield from parts.complete(entries, errors, self._links, round_, self._fetch)
+            self._report_foreign()
+            if not self._options.dry_run:
+                self._partial_files.sweep()
+            if parts is not None:
+                self._directories.finish()
+                if self._xattrs is not None:
+                    top = None if self._start.only else self._start.metadata
+                    parts.attribute(self._xattrs, top, adopted=self._xattrs_were_right)
+        except BaseException:
+            if self._parts is not None:
+                self._parts.wind_down()
+            raise
+        if self._may_be_in_sync and self._directories.changed is not None:
+            self._in_sync.settle(self._wanted, self._own, self._directories.changed)
+        yield from self._events.tell(round_)
+        if parts is None:
+            done = Done(0, 0, 0, 0, self._events.errors, ExitCode.OK)
+        else:
+            done = parts.account(ExitCode.OK)
+        yield Send(done, round_)
+        return done
+
+    def _fetch(self, round_: int) -> Conversation[int]:
+        """Fetches and commits the outstanding contents, if any. Returns the round to go on with."""
+        if not self._router.idle:
+            yield from self._router.pump(round_)
+            round_ = yield from self._receive_until_done(round_)
+            self._landing.flush()
+        return round_
+
+    def _report_foreign(self) -> None:
+        """Reports entries with a reserved name that are not rdc's temporaries. --delete keeps them, too."""
+        code = ExitCode.PARTIAL if self._options.delete else ExitCode.OK
+        for path in self._partial_files.foreign(self._filters, only=self._start.only or None):
+            self._events.report(Problem(code, path, left_alone(path)))
+
+    # By listing: every directory of the source
+
+    def _receive_until_done(self, round_: int) -> Conversation[int]:
+        """Handles messages until the source's tree is known and no answer is outstanding.
+
+        Returns the round to go on with.
+        """
+        while self._totals is None or not self._router.idle:
+            received = yield Receive()
+            if received is None:
+                continue
+            round_ = max(round_, received.round + 1)
+            message = received.message
+            if isinstance(message, ListingPart):
+                self._listing_intake.take(message)
+            elif isinstance(message, HardLinks) and self._links is not None:
+                self._links.extend(message.files, message.firsts)
+            elif isinstance(message, EntryAttributes) and self._xattrs is not None:
+                self._xattrs.extend(message)
+            elif isinstance(message, MountPoints):
+                self._in_sync.note_mount_points(message.paths)
+            elif isinstance(message, (TopTier, ManifestMessage)):
+                pass  # offered unasked, but this side asked for a listing
+            elif isinstance(message, ListingEnd):
+                self._listing_intake.end()
+                self._comparison_done(
+                    _Totals(message.entries, message.files, message.bytes, message.read_errors)
+                )
+            elif not self._events.take(message):
+                yield from self._router.take(received)
+            if self._router.waits:
+                yield from self._router.pump(received.round + 1)
+            if self._events.waits:
+                yield from self._events.tell(received.round + 1)
+        return round_
+
+    def _comparison_done(self, totals: _Totals) -> None:
+        """Notes that all directories were compared, and starts what had to wait for that."""
+        self._totals = totals
+        self._directories.skip_unlisted()
+        left = None if self._parts is None else self._parts.left
+        if self._links is not None and left is not None:
+            self._links = left.remaining(self._links)
+        if self._links:
+            self._landing.link_paths_known(self._link_paths)
+        deletes = len(self._extraneous.found) if self._options.delete else 0
+        extra = self._extraneous.found
+
+        def removed_files() -> RemovedFiles:
+            from rdc.session.renames.removed_files import RemovedFiles
+
+            return RemovedFiles(self._root, self._filters, extra, self._preserved, self._boundary)
+
+        self._router.plan_known(
+            removed_files,
+            rename=self._extraneous.may_go(totals.entries, totals.read_errors),
+            names=self._names_here if self._links else None,
+        )
+        self._events.report(PlanKnown(self._landing.planned, self._progress.total_bytes, deletes))
+
+    def _link_paths(self, file: int) -> Iterator[bytes]:
+        """Paths that will become hard links to a file."""
+        if self._links is not None:
+            yield from (self._wanted.entry(name).path for name in self._links.names(file))
+
+    def _names_here(self, file: int) -> tuple[bytes, ...]:
+        """Local paths among a new file's hard links that may have its content."""
+        from rdc.session.applying.hard_links import names_here
+
+        return () if self._links is None else names_here(self._root, self._wanted, self._links, file)
+
+    # By manifest: only what differs
+
+    def _compare_by_manifest(self, round_: int) -> Conversation[int]:
+        """Walks this side's tree while the source walks its own, and compares the two manifests."""
+        yield Flush()
+        own = self._own = self._own_tree.walk()
+        offer = yield from receive_offer(self._events, self._preserved, self._in_sync.note_mount_points)
+        manifest, round_ = offer.manifest, offer.round
+        totals = _Totals(manifest.entries, manifest.files, manifest.bytes, manifest.read_errors)
+        if self._name is None and self._needs_nothing(own, manifest.root):
+            self._totals = totals
+            self._events.report(PlanKnown(0, 0, 0))
+            return round_
+        self._build_parts()
+        if not self._is_manifest_worthwhile(manifest):
+            return (yield from self._list_all(round_))
+        from rdc.session.destination.by_manifest import ManifestComparison
+
+        comparison = ManifestComparison(
+            own,
+            self._own_tree,
+            self._wanted,
+            self._start,
+            self._preserved,
+            self._links,
+            self._xattrs,
+            self._events,
+        )
+        round_ = yield from comparison.learn(manifest, self._secret, round_, top=offer.first)
+        if not comparison.is_usable(manifest):
+            self._wanted.clear()
+            return (yield from self._list_all(round_))
+        mount_points = self._in_sync.mount_points
+        yield from comparison.compare(self._directories, self._extraneous, mount_points, round_)
+        self._xattrs_were_right = self._xattrs is not None
+        self._comparison_done(totals)
+        yield from self._router.pump(round_)
+        yield from self._events.tell(round_)
+        return (yield from self._receive_until_done(round_))
+
+    def _needs_nothing(self, own: Manifest, source_root: bytes) -> bool:
+        """Whether the trees are equal, or an earlier run found that this pair of trees needs nothing."""
+        own_root = self._own_tree.digest(own, self._preserved)
+        equal = own_root == source_root and not (self._own_tree.unreadable and self._options.delete)
+        if not (equal or self._in_sync.is_settled(source_root, own_root)):
+            return False
+        self._in_sync.again(source_root, own_root)
+        return True
+
+    def _is_manifest_worthwhile(self, offered: ManifestMessage) -> bool:
+        """Whether asking for the source's manifest can work and costs less than asking for its listing."""
+        return (
+            self._name is None  # a manifest does not show one file under another name
+            and offered.entries > SMALL_MANIFEST
+            and offered.further == self._own_tree.further[:FURTHER_BYTES]
+        )
+
+    def _list_all(self, round_: int) -> Conversation[int]:
+        """Falls back to the source's full listing."""
+        # Each directory is read again when its listing comes: the walk is old by then.
+        self._own = None
+        yield Send(Describe(True, self._described), round_)
+        return (yield from self._receive_until_done(round_))
+
+    # Pairs of trees that need nothing
+
+    @property
+    def _may_be_in_sync(self) -> bool:
+        """Whether the run was clean but may have left extraneous entries or special files."""
+        return (
+            self._parts is not None
+            and not (
+                self._options.hard_links
+                or self._xattrs is not None
+                or self._events.codes
+                or self._options.dry_run
+                or self._name is not None
+            )
+            and self._totals is not None
+            and not self._totals.read_errors
+            and (self._extraneous.differ or Kind.SPECIAL in self._wanted.kinds)
+        )

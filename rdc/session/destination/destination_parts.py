@@ -1,0 +1,220 @@
+"""The parts of a destination, for comparisons of whole trees and for turns of changes."""
+
+from __future__ import annotations
+
+import contextlib
+
+from rdc.errors import ExitCode, RdcError
+from rdc.protocol.messages.registry import Done
+from rdc.session.applying.deletion import Deletion
+from rdc.session.applying.directory_changes import DirectoryChanges
+from rdc.session.applying.extraneous_entries import ExtraneousEntries
+from rdc.session.applying.file_router import FileRouter
+from rdc.session.landing.file_commits import FileCommits
+from rdc.session.landing.transfer_context import TransferContext
+from rdc.session.landing.transfer_progress import TransferProgress
+from rdc.tree.manifest import Manifest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.catalog.signer import FileSigner
+    from rdc.model.entries import Metadata
+    from rdc.model.preserved import Preserved
+    from rdc.model.sync import SyncOptions
+    from rdc.protocol.messages.registry import Start
+    from rdc.session.landing.partial_files import PartialFiles
+    from rdc.session.runtime.commands import Conversation
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.destination_place import DestinationPlace
+    from rdc.session.trees.mount_boundary import MountBoundary
+    from rdc.session.trees.skipped_entries import SkippedEntries
+    from rdc.session.trees.wanted_xattrs import WantedXattrs
+    from rdc.tree.filters import FilterList
+    from rdc.tree.hard_links import LinkTable
+
+__all__ = ["DestinationParts"]
+
+
+class DestinationParts:
+    """Builds the parts of one destination and connects them."""
+
+    def __init__(
+        self,
+        place: DestinationPlace,
+        start: Start,
+        options: SyncOptions,
+        filters: FilterList,
+        secret: bytes,
+        signer: FileSigner,
+        leftovers: PartialFiles,
+        events: EventRelay,
+        *,
+        kept: Preserved,
+        seeks: bool,
+        new: bool = False,
+        pack: bool = True,
+        boundary: MountBoundary | None = None,
+        links: LinkTable | None = None,
+        attributes: WantedXattrs | None = None,
+    ) -> None:
+        """`leftovers`: collects partial files of earlier runs. `kept`: what both sides preserve. `seeks`,
+        `pack`: as in TransferContext. `new`: the destination does not exist yet. `boundary`: nothing beyond
+        this mount boundary is deleted. `links`, `attributes`: `links` and `xattrs` of DirectoryChanges."""
+        self._place = place
+        self._options = options
+        self._kept = kept
+        self._events = events
+        self.wanted = Manifest()
+        self.landing = FileCommits(
+            place.root,
+            self.wanted,
+            events,
+            fsync=options.fsync,
+            owner=kept.owner,
+            dry=options.dry_run,
+            xattrs=attributes,
+        )
+        self.progress = TransferProgress(events)
+        context = TransferContext(
+            place.root,
+            self.wanted,
+            self.landing,
+            leftovers,
+            secret,
+            signer,
+            events,
+            self.progress,
+            fsync=options.fsync,
+            dry=options.dry_run,
+            seeks=seeks,
+            pack=pack,
+            leaves_size=options.is_left_for_size,
+        )
+        self.router = FileRouter(context)
+        self.deletion = Deletion(
+            place.root,
+            filters,
+            events,
+            limit=options.max_delete,
+            dry=options.dry_run,
+            boundary=boundary,
+            leftovers=leftovers,
+        )
+        self.extraneous = ExtraneousEntries(
+            place.root,
+            options,
+            filters,
+            self.deletion,
+            events,
+            single=bool(start.only),
+            boundary=boundary,
+        )
+        self.left: SkippedEntries | None = None
+        """Entries that options or reserved names leave alone. None if neither links nor xattrs need them."""
+        if not (links is None and attributes is None):
+            from rdc.session.trees.skipped_entries import SkippedEntries
+
+            self.left = SkippedEntries()
+        self.directories = DirectoryChanges(
+            place.root,
+            start,
+            options,
+            self.wanted,
+            self.landing,
+            self.router,
+            self.extraneous,
+            events,
+            preserved=kept,
+            new=new,
+            links=links,
+            xattrs=attributes,
+            skipped=self.left,
+        )
+
+    def complete(
+        self,
+        entries: int,
+        read_errors: int,
+        links: LinkTable | None,
+        round_: int,
+        fetch: Callable[[int], Conversation[int]],
+    ) -> Conversation[int]:
+        """After the comparison: renames, fetches the remaining contents, deletes, and makes hard links.
+
+        `entries`, `read_errors`: of the source. `fetch`: fetches and commits what is outstanding. Returns
+        the round to go on with.
+        """
+        self.landing.flush()
+        yield from self.router.move(self.deletion.spare, round_)
+        round_ = yield from fetch(round_)
+        self.landing.flush()
+        if self._options.delete:
+            self.extraneous.delete(entries, read_errors)
+        self.directories.replace_blocking_directories(read_errors)
+        self.deletion.finish()
+        round_ = yield from fetch(round_)
+        if links:
+            self.link(links, read_errors)
+            round_ = yield from fetch(round_)
+        return round_
+
+    def link(self, links: LinkTable, read_errors: int) -> None:
+        """Makes hard links, when the files they link to are in place."""
+        from rdc.session.applying.hard_links import HardLinks
+
+        hard_links = HardLinks(
+            self._place.root,
+            self.wanted,
+            self.landing,
+            self.router,
+            self.directories,
+            self.extraneous,
+            self._events,
+            kept=self._kept,
+            dry=self._options.dry_run,
+            fsync=self._options.fsync,
+            by_size=self._options.size_only and not self._options.checksum,
+        )
+        hard_links.run(links, read_errors)
+
+    def attribute(self, attributes: WantedXattrs, top: Metadata | None, *, adopted: bool) -> None:
+        """Sets extended attributes, after all other changes.
+
+        `top`: the root directory's metadata; None if its attributes do not count. `adopted`: all attributes
+        were right before this run.
+        """
+        from rdc.session.applying.set_xattrs import XattrSetter
+
+        setter = XattrSetter(
+            self._place.root,
+            self.wanted,
+            attributes,
+            self.landing,
+            self._events,
+            kept=self._kept,
+            dry=self._options.dry_run,
+            fsync=self._options.fsync,
+            left=self.left,
+        )
+        within = self.directories.worked_in if adopted else None
+        setter.run(top, within=within)
+
+    def wind_down(self) -> None:
+        """Ends an interrupted run: commits complete files and leaves partial files for the next run."""
+        self.router.close()
+        with contextlib.suppress(RdcError):
+            self.landing.flush()
+        self.landing.abandon()
+
+    def account(self, code: ExitCode) -> Done:
+        """The totals of the run."""
+        return Done(
+            self.landing.changed,
+            self.deletion.deleted,
+            self.progress.literal_bytes,
+            self.progress.reused_bytes,
+            self._events.errors,
+            code,
+        )

@@ -1,0 +1,195 @@
+"""The destination of a session that stays open: it serves turns until the source ends the session."""
+
+from __future__ import annotations
+
+from rdc.errors import ExitCode, ProtocolError, RdcError, printable
+from rdc.protocol.messages.registry import Describe, TopTier, Turn
+from rdc.session.destination.change_turn import ChangeTurn
+from rdc.session.destination.conversation import Destination
+from rdc.session.runtime.commands import Idle, Receive, Send
+from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.trees.announced_entries import announced
+from rdc.session.trees.destination_place import keeps, open_destination, wants_listing
+from rdc.typed import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.catalog.signer import FileSigner
+    from rdc.model.preserved import Preserved
+    from rdc.model.sync import SyncOptions
+    from rdc.protocol.messages.registry import Done, Message, Start, Watch
+    from rdc.protocol.rules.connection import Received
+    from rdc.session.runtime.commands import Conversation
+    from rdc.session.trees.destination_place import DestinationPlace, Site
+    from rdc.tree.filters import FilterList
+
+__all__ = ["Audience", "LiveDestination"]
+
+
+class Audience(Protocol):
+    """Takes the events of turns."""
+
+    def news(self) -> EventRelay:
+        """A relay for the events of the next turn."""
+
+    def begins(self) -> None:
+        """A turn begins."""
+
+    def ended(self, done: Done, *, whole: bool, files: int) -> None:
+        """A turn ended. `whole`: it compared whole trees. `files`: number of regular files at the source."""
+
+    def hear(self, message: Message) -> bool:
+        """Takes a message that came between two turns; False if the message is not allowed there."""
+
+
+class _FarAudience:
+    """For a session whose user is at the source: all events go there as messages."""
+
+    def news(self) -> EventRelay:
+        return EventRelay(None)
+
+    def begins(self) -> None:
+        pass
+
+    def ended(self, done: Done, *, whole: bool, files: int) -> None:
+        pass
+
+    def hear(self, message: Message) -> bool:
+        return EventRelay(None).take(message)
+
+
+FAR_AUDIENCE: Audience = _FarAudience()
+
+
+class LiveDestination:
+    """Serves the turns of one session. Before `run`, the caller sent Describe(whole, kept) to the source."""
+
+    def __init__(
+        self,
+        path: bytes,
+        site: Site,
+        options: SyncOptions,
+        filters: FilterList,
+        secret: bytes,
+        signer: FileSigner,
+        *,
+        whole: bool,
+        kept: Preserved,
+        audience: Audience = FAR_AUDIENCE,
+        asked: bytes | None = None,
+    ) -> None:
+        """`path`: relative to `site`; each turn opens it. If it stayed open between turns, it could not be
+        unmounted, and writes would go on into a directory that was replaced. `asked`: as in announced()."""
+        self._asked = asked
+        self._path = path
+        self._site = site
+        self._options = options
+        self._filters = filters
+        self._secret = secret
+        self._signer = signer
+        self.whole = whole
+        self._audience = audience
+        self.kept = kept
+        self._start: Start | None = None
+        self._root: tuple[int, int] | None = None
+        """Device and inode of the destination's root."""
+
+    def check_again(self) -> None:
+        """Checks the copy when a session continues a lost one.
+
+        Raises RdcError (exit code 11) if the copy is gone, so that no mount point without its file system is
+        filled.
+        """
+        if self._site.is_bare(self._path):
+            raise RdcError(
+                f"{printable(self._path)}: there was a copy here, now there is nothing; is it unmounted?",
+                code=ExitCode.FILE_IO,
+            )
+
+    def run(self, watch: Watch) -> Conversation[None]:
+        """Serves turns until the source ends the stream between two turns."""
+        if watch.again:
+            self.check_again()
+        yield from self._compare_all()
+        while (received := (yield from self._next_turn())) is not None:
+            self._audience.begins()
+            turn, round_ = received.message, received.round + 1
+            if isinstance(turn, Turn) and turn.whole:
+                self.whole = wants_listing(self._path, self._options, self._site)
+                self.kept = keeps(self._path, self._options, self._site)
+                yield Send(Describe(self.whole, self.kept), round_)
+                yield from self._compare_all()
+            else:
+                yield from self._take_changes(round_)
+
+    def _next_turn(self) -> Conversation[Received | None]:
+        """The next Turn; None if the source ended the stream."""
+        while (received := (yield Idle())) is not None:
+            if isinstance(received.message, Turn):
+                return received
+            # The source may have sent it during the last turn, before it received Done.
+            if not isinstance(received.message, TopTier) and not self._audience.hear(received.message):
+                raise ProtocolError(f"expected Turn, found {type(received.message).__name__}")
+        return None
+
+    def _compare_all(self) -> Conversation[None]:
+        """A turn that compares whole trees."""
+        self._start, round_ = announced((yield Receive()), self._asked)
+        place = self._place(self._start)
+        try:
+            half = Destination(
+                place,
+                self._start,
+                self._options,
+                self._filters,
+                self._secret,
+                self._signer,
+                self._audience.news(),
+                whole=self.whole,
+                kept=self.kept,
+                settlements=self._signer.catalog,
+            )
+            done = yield from half.run(round_)
+            self._audience.ended(done, whole=True, files=half.source_files)
+        finally:
+            place.root.release()
+
+    def _take_changes(self, round_: int) -> Conversation[None]:
+        """A turn that receives only what changed."""
+        if self._start is None:
+            raise ProtocolError("changes of a tree that was never described")
+        place = self._place(self._start)
+        try:
+            turn = ChangeTurn(
+                place,
+                self._start,
+                self._options,
+                self._filters,
+                self._secret,
+                self._signer,
+                self._audience.news(),
+                kept=self.kept,
+            )
+            done = yield from turn.run(round_)
+            self._audience.ended(done, whole=False, files=turn.source_files)
+        finally:
+            place.root.release()
+
+    def _place(self, start: Start) -> DestinationPlace:
+        """Opens the destination. Raises RdcError (exit code 11) if another directory took its place."""
+        if self._root is not None and not self._site.has(self._path):
+            # Do not make the directory again: its file system may have been unmounted.
+            raise RdcError(
+                f"{printable(self._path)}: there was a copy here, now there is nothing; is it unmounted?",
+                code=ExitCode.FILE_IO,
+            )
+        place = open_destination(self._path, start, self._options, self._site)
+        found = place.root.identity(b"")
+        if self._root is not None and self._root != (found.device, found.inode):
+            place.root.release()
+            raise RdcError(
+                f"{printable(self._path)}: another directory is here than a moment ago; is it unmounted?",
+                code=ExitCode.FILE_IO,
+            )
+        self._root = (found.device, found.inode)
+        return place

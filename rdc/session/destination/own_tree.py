@@ -1,0 +1,174 @@
+"""Reads the destination's own tree: walks it for a manifest, or lists single directories."""
+
+from __future__ import annotations
+
+from rdc.errors import ExitCode, FileError
+from rdc.model.attributes import AttributeKinds
+from rdc.progress import Problem
+from rdc.tree.manifest import Manifest, covering_root, further_digest
+from rdc.tree.walk import PackedWalk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from rdc.files.root.root import Root
+    from rdc.model.entries import Listing, PackedInodes
+    from rdc.model.preserved import Preserved
+    from rdc.progress import Event
+    from rdc.session.landing.partial_files import PartialFiles
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.tree_xattrs import EntrySet, TreeXattrs
+    from rdc.session.trees.wanted_xattrs import WantedXattrs
+    from rdc.tree.filters import FilterList
+    from rdc.tree.hard_links import LinkTable
+
+__all__ = ["OwnTree"]
+
+
+class _Inodes:
+    """Passes the inodes of a walk's next directory."""
+
+    found: PackedInodes | None = None
+
+    def take(self, path: bytes, inodes: PackedInodes) -> None:
+        self.found = inodes
+
+
+class OwnTree:
+    """The destination's tree. Reading it also notes the partial files of earlier runs."""
+
+    def __init__(
+        self,
+        root: Root,
+        filters: FilterList,
+        leftovers: PartialFiles,
+        events: EventRelay,
+        *,
+        only: bytes,
+        new: bool,
+        links: LinkTable | None,
+        dry: bool,
+        kinds: AttributeKinds = AttributeKinds.NONE,
+    ) -> None:
+        """`only`: the one synced entry; b"" for all. `new`: the tree does not exist yet. `links`: takes the
+        hard links of a walk; None if hard links do not count as a difference. `kinds`: the extended
+        attributes that count as a difference. `dry`: nothing changes."""
+        self._kinds = kinds
+        self._attributes: TreeXattrs | None = None
+        self._sets: WantedXattrs | None = None
+        """The attributes of the last walk; None if they were too many to store."""
+        if kinds:
+            from rdc.session.trees.tree_xattrs import TreeXattrs
+
+            self._attributes = TreeXattrs(root, kinds)
+        self.further = b""
+        """Digest of the links and attributes of the last walk; valid after `digest`."""
+        self._root = root
+        self._filters = filters
+        self._leftovers = leftovers
+        self._events = events
+        self._only = only
+        self._new = new
+        self._links = links
+        self._dry = dry
+        self.unreadable: set[bytes] = set()
+        """Directories that the walk could not read. They are reported only if the run has to work in them."""
+
+    def walk(self) -> Manifest:
+        """The manifest of the whole tree."""
+        manifest = Manifest()
+        if self._new:
+            return manifest
+        links, inodes = self._links, _Inodes()
+        attributes = self._attributes
+        if attributes is not None:
+            from rdc.session.trees.wanted_xattrs import WantedXattrs
+
+            self._sets = WantedXattrs(self._kinds)
+            self._hold(attributes.begin(top=not self._only))
+        walk = PackedWalk(
+            self._root,
+            self._filters,
+            self._note,
+            only=self._only or None,
+            on_temporaries=self._leftovers.note,
+            on_inodes=None if links is None else inodes.take,
+        )
+        try:
+            for path, listing in walk:
+                if links is not None and inodes.found is not None:
+                    links.add(len(manifest), listing.kinds, inodes.found)
+                if attributes is not None:
+                    self._hold(attributes.read(path, len(manifest), listing))
+                manifest.add(path, listing)
+        except FileError:
+            self.unreadable.add(b"")
+        return manifest
+
+    def digest(self, manifest: Manifest, kept: Preserved) -> bytes:
+        """The digest to compare with the source's. `manifest`: of the last walk."""
+        top = None if self._only else self._root.metadata(b"")
+        links = None if self._links is None else self._links.digest(manifest)
+        self.further = further_digest(links, None if self._attributes is None else self._attributes.digest())
+        return covering_root(manifest.root(top, kept), self.further)
+
+    def _hold(self, sets: Iterable[EntrySet]) -> None:
+        """Stores attributes, unless they become too many."""
+        if self._sets is not None and not self._sets.hold(sets):
+            self._sets = None
+
+    def hand_over(
+        self, own: Manifest, wanted: Manifest, links: LinkTable | None, attributes: WantedXattrs | None
+    ) -> bool:
+        """Copies the links and attributes of the own tree to the entries of `wanted` with the same paths.
+
+        The caller has found that `further` is equal on both sides. `own`: the manifest of the last walk.
+        Returns False if copying is not possible.
+        """
+        from rdc.tree.row_map import RowMap
+
+        rows = RowMap(own, wanted)
+        found = None if self._links is None else self._links.transposed(rows)
+        if (links is None) is not (found is None):
+            return False
+        if attributes is not None and (self._sets is None or not attributes.adopt(self._sets, rows)):
+            return False
+        if links is not None and found is not None:
+            links.extend(found.files, found.firsts)
+        return True
+
+    def listing(self, path: bytes, on_borrowed: Callable[[bytes], None]) -> Listing | None:
+        """The current listing of one directory; reports a problem and returns None if it cannot be read.
+
+        If only the directory's mode keeps its owner out, the owner borrows permissions. `on_borrowed` then
+        takes the path, so that the run restores the mode at the end.
+        """
+        stale: list[bytes] = []
+        try:
+            listing = self._listing(path, stale, on_borrowed)
+        except FileError as error:
+            from rdc.session.applying.writing_code import writing_code
+
+            self._events.report(Problem(writing_code(error), path, str(error)))
+            return None
+        if stale:
+            self._leftovers.note(path, stale)
+        return listing
+
+    def _listing(self, path: bytes, stale: list[bytes], on_borrowed: Callable[[bytes], None]) -> Listing:
+        try:
+            return self._root.list(path, on_temporary=stale.append)
+        except FileError as error:
+            from rdc.session.applying.borrowed_permissions import borrow_permissions
+
+            closed = isinstance(error.__cause__, PermissionError) and not self._dry
+            if not (closed and borrow_permissions(self._root, path)):
+                raise
+            on_borrowed(path)
+            return self._root.list(path, on_temporary=stale.append)
+
+    def _note(self, event: Event) -> None:
+        """Notes directories that the walk could not read."""
+        if isinstance(event, Problem) and event.code is not ExitCode.OK:
+            self.unreadable.add(event.path)

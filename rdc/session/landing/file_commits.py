@@ -1,0 +1,327 @@
+"""Commits verified files with their metadata and reports what changed."""
+
+from __future__ import annotations
+
+from array import array
+from contextlib import suppress
+
+from rdc.errors import FileError, RdcError
+from rdc.files.bulk.small_files import NewVersions
+from rdc.files.replace.commit_group import CommitGroup
+from rdc.kernel import take_rows
+from rdc.model.entries import Kind
+from rdc.plan.compare import Change, Decision, Difference
+from rdc.plan.itemize import RENAMING, itemize
+from rdc.progress import ItemChanged, Problem
+from rdc.records import replace
+from rdc.session.landing.file_decisions import DIFFERS, DIFFERS_IN_ACCESS, FileDecisions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from typing_extensions import Buffer
+
+    from rdc.files.bulk.open_many import OpenedFiles
+    from rdc.files.replace.replacement import Replacement
+    from rdc.files.root.root import Root
+    from rdc.model.entries import Identity, Metadata, PackedListing
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.wanted_xattrs import WantedXattrs
+    from rdc.tree.manifest import Manifest
+
+__all__ = ["FileCommits"]
+
+NEW_FILE = itemize(Kind.FILE, Decision(Change.CREATE, -1, -1, Difference.NONE), transferred=True, new=True)
+"""The itemize code of a new file: most files of a first copy have it."""
+
+
+class FileCommits:
+    """Takes verified files and reports each once it is durable.
+
+    At most one commit group is not durable yet. Files are named by their rows in the source's manifest.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        entries: Manifest,
+        events: EventRelay,
+        *,
+        fsync: bool,
+        owner: bool,
+        dry: bool,
+        xattrs: WantedXattrs | None = None,
+    ) -> None:
+        """`owner`: owners and groups are set. `dry`: nothing changes. `xattrs`: learns which files differ;
+        None if the run does not preserve extended attributes."""
+        self._root = root
+        self._entries = entries
+        self._events = events
+        self.owner = owner
+        """Whether the run sets owners and groups."""
+        self._dry = dry
+        self._decisions = FileDecisions()
+        self._files: dict[bytes, int] = {}
+        self._otherwise: dict[int, tuple[int, int]] = {}
+        """Size and mtime of files that differ from their listing; see `landed`."""
+        # Committed files do not enter the catalog: cutting a file and hashing its chunks takes four times as
+        # long as hashing it whole, and no later run asks about most files.
+        self._group = CommitGroup(root, fsync=fsync, on_commit=self._committed, on_error=self._failed)
+        self.changed = 0
+        self.planned = 0
+        self._xattrs = xattrs
+        self._link_paths: Callable[[int], Iterator[bytes]] | None = None
+        self._copied: set[bytes] = set()
+        """Paths in the commit group whose content was copied locally."""
+
+    def link_paths_known(self, link_paths: Callable[[int], Iterator[bytes]]) -> None:
+        """Sets `link_paths`: it yields the paths that will become hard links to a file."""
+        self._link_paths = link_paths
+
+    def decide(self, file: int, decision: Decision) -> None:
+        """Counts a file to be fetched and stores how it differs, for the report."""
+        self.planned += 1
+        if decision.change is not Change.CREATE:
+            self._decisions.put(file, decision.change, decision.difference)
+
+    def decide_many(self, files: Sequence[int], change: Change, difference: Difference) -> None:
+        """Like `decide` for many files in increasing order that differ in the same way."""
+        self.planned += len(files)
+        self._decisions.put_many(files, change, difference)
+
+    def rehearse(self, file: int) -> None:
+        """Reports, in a dry run, a file that a real run would fetch."""
+        self._account(self._entries.entry(file).path, self._decisions.pop(file))
+
+    def differs(self, file: int) -> bool:
+        """Notes that the contents differ, which size and mtime did not show.
+
+        Returns True if the new content has to be fetched. Returns False in a dry run, after reporting the
+        file, and below an append-only root, after refusing it.
+        """
+        old = self._decisions.pop(file)
+        if self._root.append_only:
+            self._failed(self._root.append_only_refusal(self._entries.entry(file).path, "replace it"))
+            return False
+        difference = Difference.NONE if old is None else old.difference
+        self._decisions.put(file, Change.CONTENT, difference | Difference.CHECKSUM)
+        if self._xattrs is not None:
+            self._xattrs.note_told((file,))
+        if self._dry:
+            self.rehearse(file)
+        return not self._dry
+
+    def same(self, file: int, metadata: Metadata | None, held: Identity) -> None:
+        """Notes that a file's content is right and sets its metadata.
+
+        `metadata`: replaces the listed metadata. `held`: the file whose content was compared.
+        """
+        decision = self._decisions.pop(file)
+        if decision is None or not decision.difference:
+            return
+        entry = self._entries.entry(file)
+        wanted = entry.metadata if metadata is None else metadata
+        self._note_landed(file, held.size, wanted)
+        if decision.change is Change.CONTENT and not self._dry and self._stays_elsewhere(file, entry.path):
+            self._part(file, entry.path, wanted, decision, held)
+        else:
+            self.settle(entry.path, wanted, decision, lambda now: now == held)
+
+    def _stays_elsewhere(self, file: int, path: bytes) -> bool:
+        """Whether the local file has hard links that this run does not make the source's file.
+
+        A new mtime would show at those, too. If size and mtime differ, the file then becomes a file of its
+        own, as in rsync. With --checksum, content alone decides.
+        """
+        try:
+            names = self._root.link_count(path)
+            if names < 2:
+                return False
+            held = self._root.identity(path)
+        except FileError:
+            return False  # the next step that opens it reports why
+        for further in self._link_paths(file) if self._link_paths is not None else ():
+            with suppress(FileError):
+                found = self._root.identity(further)
+                names -= (found.device, found.inode) == (held.device, held.inode)
+        return names > 1
+
+    def _part(self, file: int, path: bytes, metadata: Metadata, decision: Decision, held: Identity) -> None:
+        """Makes the name a file of its own with a local copy of its content."""
+        self._decisions.put(file, decision.change, decision.difference)
+        self._files[path] = file
+        self._copied.add(path)
+        try:
+            self._group.part(path, metadata, self.owner, held)
+        except FileError as error:
+            self._failed(error)
+
+    def _note_landed(self, file: int, size: int, metadata: Metadata) -> None:
+        entry = self._entries.entry(file)
+        if (size, metadata.mtime_ns) != (entry.size, entry.metadata.mtime_ns):
+            self._otherwise[file] = (size, metadata.mtime_ns)
+
+    def landed(self, file: int) -> tuple[int, int] | None:
+        """Size and mtime of a committed file that the source changed between listing and reading it.
+
+        None if they are as listed.
+        """
+        return self._otherwise.get(file)
+
+    def settle_many(self, files: Sequence[int], opened: OpenedFiles, rows: Sequence[int]) -> list[int]:
+        """Like `same` for many files, which are `rows` of `opened`.
+
+        Returns the files that changed since they were read. Nothing was done or reported for those.
+        """
+        from rdc.files.bulk.open_many import CHANGED, FAILED, SETTLED
+
+        codes = self._decisions.take(files)
+        if 0 in codes.translate(DIFFERS):
+            known = [number for number, code in enumerate(codes) if DIFFERS[code]]
+            codes = bytes([codes[number] for number in known])
+            files, rows = [files[number] for number in known], [rows[number] for number in known]
+        if not files:
+            return []
+        if self._dry:
+            outcomes = bytes([SETTLED]) * len(files)
+        elif self._root.sheds_acls and 1 in codes.translate(DIFFERS_IN_ACCESS):
+            outcomes = bytes([FAILED]) * len(files)  # one by one: ACLs have to be removed first
+        else:
+            outcomes = opened.settle(rows, files, self._entries, owner=self.owner)
+        if outcomes.count(SETTLED) == len(files) and not self._events.lists_items:
+            self.changed += len(files)
+            return []
+        changed = []
+        paths = self._entries.paths(files)
+        for file, row, path, code, outcome in zip(files, rows, paths, codes, outcomes, strict=True):
+            decision = self._decisions.decision(code)
+            if outcome == SETTLED:
+                self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=False, new=False), path))
+                continue
+            self._decisions.put(file, decision.change, decision.difference)
+            if outcome == CHANGED:
+                changed.append(file)
+            else:
+                # The single form sets the metadata or reports the error with the path.
+                self.same(file, None, opened.identity(row))
+        return changed
+
+    def settle(
+        self, path: bytes, metadata: Metadata, decision: Decision, is_meant: Callable[[Identity], bool]
+    ) -> None:
+        """Sets the metadata of a file whose content stays, if `is_meant` accepts the file at `path`."""
+        try:
+            if not self._dry:
+                self._group.settle(path, metadata, self.owner, is_meant)
+        except FileError as error:
+            self._failed(error)
+            return
+        self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=False, new=False), path))
+
+    def is_new(self, file: int) -> bool:
+        """Whether nothing was at the file's path when the directories were compared."""
+        return not self._decisions.has(file)
+
+    def all_new(self, files: Sequence[int]) -> bool:
+        """Whether `is_new` holds for all of these files, which increase."""
+        return not self._decisions.has_any(files[0], files[-1] + 1) or all(map(self.is_new, files))
+
+    def commit(
+        self, file: int, path: bytes, temporary: Replacement, metadata: Metadata, expected: Identity | None
+    ) -> None:
+        """Takes over a verified temporary. It replaces only the file `expected`; None: nothing is there."""
+        self._files[path] = file
+        self._note_landed(file, temporary.size, metadata)
+        self._group.add(temporary, path, metadata, self.owner, expected)
+
+    def commit_small(self, directory: bytes, listing: PackedListing, content: Buffer) -> list[int]:
+        """Takes over the concatenated, verified contents of new files of one directory.
+
+        Returns the rows that could not be written. The caller tries those one by one.
+        """
+        return self._group.add_small(directory, listing, content, self.owner)
+
+    def commit_versions(
+        self, files: Sequence[int], paths: Sequence[bytes], expected: Sequence[Identity], content: bytes
+    ) -> tuple[list[int], list[int]]:
+        """Takes over the concatenated, verified contents of these files; each replaces only its `expected`.
+
+        Returns the rows whose old file changed meanwhile, and the rows that failed and have to be tried one
+        by one. Nothing was written for either.
+        """
+        entries, rows = self._entries, array("Q", files)
+        versions = NewVersions(
+            paths,
+            expected,
+            *(
+                take_rows(column, width, rows)
+                for column, width in (
+                    (entries.modes, 2),
+                    (entries.sizes, 8),
+                    (entries.mtimes, 8),
+                    (entries.uids, 4),
+                    (entries.gids, 4),
+                )
+            ),
+        )
+        self._files.update(zip(paths, files, strict=True))
+        changed, failed = self._group.add_versions(versions, content, self.owner)
+        for row in (*changed, *failed):
+            self._files.pop(paths[row], None)
+        return changed, failed
+
+    def moved(self, file: int, old: bytes, held: Identity) -> None:
+        """Notes that a local file was renamed to the path of a new file, and sets its metadata.
+
+        `old`: its former path. `held`: the file before the rename. A dry run only reports it.
+        """
+        self._decisions.pop(file)
+        entry = self._entries.entry(file)
+        if self._xattrs is not None:
+            self._xattrs.note_moved(file)
+
+        def is_moved(now: Identity) -> bool:
+            # The rename changed its ctime.
+            return replace(now, ctime_ns=held.ctime_ns) == held
+
+        try:
+            if not self._dry:
+                self._group.settle(entry.path, entry.metadata, self.owner, is_moved)
+        except FileError as error:
+            self._failed(error)
+        self.report(ItemChanged(RENAMING, old, entry.path))
+
+    def flush(self) -> None:
+        """Commits everything that waits in the group."""
+        self._group.flush()
+
+    def abandon(self) -> None:
+        """Removes the temporaries of everything that waits in the group."""
+        self._group.abandon()
+
+    def report(self, item: ItemChanged) -> None:
+        """Counts and reports a changed entry."""
+        self.changed += 1
+        self._events.report(item)
+
+    def _committed(self, path: bytes) -> None:
+        # A path without an entry belongs to a new file that was committed with many others.
+        file = self._files.pop(path, None)
+        copied = path in self._copied
+        if copied:
+            self._copied.remove(path)
+        self._account(path, None if file is None else self._decisions.pop(file), transferred=not copied)
+
+    def _account(self, path: bytes, decision: Decision | None, *, transferred: bool = True) -> None:
+        if decision is None:
+            self.report(ItemChanged(NEW_FILE, path))
+            return
+        new = decision.change in (Change.CREATE, Change.REPLACE)
+        self.report(ItemChanged(itemize(Kind.FILE, decision, transferred=transferred, new=new), path))
+
+    def _failed(self, error: RdcError) -> None:
+        path = error.path if isinstance(error, FileError) else b""
+        self._files.pop(path, None)
+        self._copied.discard(path)
+        self._events.report(Problem(error.code, path, str(error)))

@@ -1,0 +1,120 @@
+"""The record that every way of transfer in one session shares."""
+
+from __future__ import annotations
+
+from rdc.errors import ExitCode, FileError, printable
+from rdc.progress import Problem
+from rdc.records import dataclass, replace
+from rdc.session.runtime.commands import Flush
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.catalog.signer import FileSigner
+    from rdc.files.root.root import Root
+    from rdc.files.root.source_file import SourceFile
+    from rdc.model.entries import Identity, Metadata
+    from rdc.session.landing.file_commits import FileCommits
+    from rdc.session.landing.partial_files import PartialFiles
+    from rdc.session.landing.transfer_progress import TransferProgress
+    from rdc.session.runtime.commands import Conversation
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.signature.tree import SignatureTree
+    from rdc.tree.manifest import Manifest
+
+__all__ = ["TransferContext"]
+
+QUIET_BYTES = 1 << 20
+"""Files up to this size, in bytes, are signed without progress events."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransferContext:
+    """The destination's tree and the parts that bring files into it."""
+
+    root: Root
+    entries: Manifest
+    """The source's manifest; files are named by their rows in it."""
+    landing: FileCommits
+    leftovers: PartialFiles
+    secret: bytes
+    """Key of the session's short digests."""
+    signer: FileSigner
+    news: EventRelay
+    tally: TransferProgress
+    pack: bool
+    """The source compresses literals with their surroundings."""
+    fsync: bool
+    """A file is durable before it is reported."""
+    dry: bool
+    """A dry run: the session reports changes and makes none."""
+    seeks: bool
+    """The destination has files, which may have the content of new ones."""
+    leaves_size: Callable[[int], bool]
+    """Whether --min-size or --max-size skips files of a size in bytes."""
+
+    def expected(self, file: int, path: bytes) -> Identity | None:
+        """The file that a new version replaces; None if nothing is at `path`."""
+        if self.landing.is_new(file) or self.root.kind(path) is None:
+            return None
+        return self.root.identity(path)
+
+    def metadata(self, file: int, mtime_ns: int | None) -> Metadata:
+        """The listed metadata, with another mtime if the file changed between listing and reading."""
+        metadata = self.entries.entry(file).metadata
+        return metadata if mtime_ns is None else replace(metadata, mtime_ns=mtime_ns)
+
+    def may_come(self, file: int, size: int) -> bool:
+        """Whether to accept a file whose size may have changed since it was listed; reports a refusal.
+
+        The comparison of directories has checked the listed size already.
+        """
+        if not self.leaves_size(size):
+            return True
+        path = self.entries.entry(file).path
+        if size == self.entries.entry(file).size:
+            return True
+        self.news.report(
+            Problem(
+                ExitCode.VANISHED,
+                path,
+                f"{printable(path)}: changed while it was synced: expected"
+                f" {self.entries.entry(file).size} bytes, found {size}, which --min-size or --max-size leaves"
+                " alone; run again once it is left alone",
+            )
+        )
+        return False
+
+    def problem(self, path: bytes, error: FileError) -> None:
+        """Reports that a file could not be written. Exit code 24, which is about the source, becomes 23."""
+        code = ExitCode.PARTIAL if error.code is ExitCode.VANISHED else error.code
+        self.news.report(Problem(code, path, str(error)))
+
+    def sign(
+        self, source: SourceFile, size: int, round_: int, *, passing: bool = False
+    ) -> Conversation[SignatureTree]:
+        """Signs a local file and reports progress while reading it.
+
+        `size`: bytes of the new version, which bound the progress. `passing`: the new version will replace
+        the file.
+        """
+        if source.size <= QUIET_BYTES:
+            tree = self.signer.sign(source, passing=passing and not self.dry)
+            if self.news.waits:
+                yield from self.news.tell(round_)
+                yield Flush()
+            return tree
+        work = self.signer.signing(source)
+        try:
+            while True:
+                done = next(work)
+                self.tally.comparing(min(done, size))
+                if self.news.waits:
+                    yield from self.news.tell(round_)
+                    yield Flush()
+        except StopIteration as stop:
+            signed: SignatureTree = stop.value
+            return signed
+        finally:
+            work.close()

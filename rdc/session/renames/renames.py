@@ -1,0 +1,98 @@
+"""Renames of removed files to new paths, at the end of a run. Their content is already verified.
+
+If the run deletes extraneous files, a moved file is renamed, because its old path would be deleted anyway.
+Otherwise, and if a rename is impossible, it is copied.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+
+from rdc.errors import FileError
+from rdc.files.names.rename import Moved, make_durable, move_file
+from rdc.records import dataclass
+from rdc.session.renames.identity_column import IdentityColumn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.model.entries import Identity
+    from rdc.session.landing.transfer_context import TransferContext
+    from rdc.session.renames.removed_files import RemovedFiles
+
+__all__ = ["Rename", "Renames"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """A new file, the row of the removed file with its content, and that one's identity when it was read."""
+
+    file: int
+    row: int
+    identity: Identity
+
+
+class Renames:
+    """The renames to perform at the end, as columns, because a whole tree may have moved."""
+
+    def __init__(self, context: TransferContext) -> None:
+        self._context = context
+        self._files = array("I")
+        self._rows = array("I")
+        self._identities = IdentityColumn()
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def add(self, move: Rename) -> None:
+        self._files.append(move.file)
+        self._rows.append(move.row)
+        self._identities.append(move.identity)
+
+    def rehearse(self, vanished: RemovedFiles, spare: Callable[[bytes], None]) -> None:
+        """Reports what `run` would do, and passes the old paths to `spare`."""
+        for at, (file, row) in enumerate(zip(self._files, self._rows, strict=True)):
+            spare(vanished[row].path)
+            self._context.landing.moved(file, vanished[row].path, self._identities[at])
+
+    def run(self, vanished: RemovedFiles) -> list[Rename]:
+        """Renames each file atomically. Returns the renames that were not possible.
+
+        Metadata are set after the rename. A kill between the two leaves a file with the right content; the
+        next run sets its metadata.
+        """
+        files, self._files = self._files, array("I")
+        rows, self._rows = self._rows, array("I")
+        identities, self._identities = self._identities, IdentityColumn()
+        renamed_directories: dict[int, bytes] = {}
+        left = []
+        for at, (file, row) in enumerate(zip(files, rows, strict=True)):
+            expected = identities[at]
+            entry = self._context.entries.entry(file)
+            try:
+                outcome = move_file(
+                    self._context.root,
+                    vanished[row].path,
+                    entry.path,
+                    expected,
+                    entry.metadata,
+                    owner=self._context.landing.owner,
+                )
+            except FileError as error:
+                self._context.problem(entry.path, error)
+                continue
+            if outcome is not Moved.DONE:
+                left.append(Rename(file, row, expected))
+                continue
+            renamed_directories.setdefault(expected.device, os.path.dirname(entry.path))
+            self._context.landing.moved(file, vanished[row].path, expected)
+            self._context.tally.reused_bytes += entry.size
+            self._context.tally.advance(entry.size)
+        if self._context.fsync:
+            try:
+                make_durable(self._context.root, renamed_directories.values())
+            except FileError as error:
+                self._context.problem(error.path, error)
+        return left

@@ -1,0 +1,197 @@
+"""Brings events to the user, who is at the dialling side: reports them there, or sends them there."""
+
+from __future__ import annotations
+
+import time
+
+from rdc.errors import ExitCode, one_line
+from rdc.limits import ITEMS_BYTES, ITEMS_PER_MESSAGE, MESSAGE_BYTES, PROBLEMS_WAITING
+from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
+from rdc.protocol.messages.registry import Items, Notice, Plan, Progress
+from rdc.records import dataclass
+from rdc.session.runtime.commands import Send
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TypeAlias
+
+    from rdc.progress import Event, Reporter
+    from rdc.protocol.messages.registry import Message
+    from rdc.session.runtime.commands import Conversation
+
+__all__ = ["EventRelay"]
+
+PROGRESS_SECONDS = 0.25
+"""Shortest time between two progress messages of one phase. Each takes some 20 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An ItemChanged that waits to be sent."""
+
+    change: str
+    directory: bytes
+    """The directory's path with its slash."""
+    name: bytes
+    target: bytes | None
+
+    @property
+    def path(self) -> bytes:
+        return self.directory + self.name
+
+
+_Waiting: TypeAlias = "_Item | Progressed | PlanKnown | Problem"
+
+
+class EventRelay:
+    """Takes a conversation's events and counts problems.
+
+    On the user's side, events go to the reporter at once. On the other side they wait for `tell`, which sends
+    them; progress events are thinned out for slow lines.
+    """
+
+    def __init__(
+        self,
+        reporter: Reporter | None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        items: bool = True,
+    ) -> None:
+        """`reporter`: None on the side without the user. `clock`: seconds that never go back. `items`: the
+        far side wants events about changed entries."""
+        self._reporter = reporter
+        self._items = items
+        self._clock = clock
+        self._shown: dict[str, float] = {}
+        self._waiting: list[_Waiting] = []
+        self._directory = b""
+        """Directory of the last waiting item, with its slash."""
+        self._problems = 0
+        """Number of waiting problems."""
+        self._untold: dict[ExitCode, int] = {}
+        """Number of problems beyond PROBLEMS_WAITING, by exit code."""
+        self.codes: set[ExitCode] = set()
+        self.errors = 0
+
+    def report(self, event: Event) -> None:
+        """Reports one event, now or at the next `tell`."""
+        if isinstance(event, Problem) and event.code is not ExitCode.OK:
+            self.codes.add(event.code)
+            self.errors += 1
+        if self._reporter is not None:
+            self._reporter(event)
+        elif isinstance(event, ItemChanged) and not self._items:
+            pass
+        elif not (isinstance(event, Progressed) and self._too_soon(event)):
+            self._wait(event)
+
+    def _wait(self, event: Event) -> None:
+        """Stores an event until `tell`.
+
+        Consecutive entries share their directory's path. A peer with many changed entries below one long path
+        therefore cannot fill this side's memory.
+        """
+        if isinstance(event, ItemChanged):
+            at = event.path.rstrip(b"/").rfind(b"/") + 1
+            directory = event.path[:at]
+            if directory == self._directory:
+                directory = self._directory
+            self._directory = directory
+            self._waiting.append(_Item(event.change, directory, event.path[at:], event.target))
+        elif not isinstance(event, Problem):
+            self._waiting.append(event)
+        elif self._problems < PROBLEMS_WAITING:
+            # A long path counts as several problems, so that the bound in bytes stays.
+            self._problems += 1 + len(event.path) // MESSAGE_BYTES
+            self._waiting.append(Problem(event.code, event.path, event.message[:MESSAGE_BYTES]))
+        else:
+            self._untold[event.code] = self._untold.get(event.code, 0) + 1
+
+    @property
+    def shown(self) -> bool:
+        """Whether this is the user's side."""
+        return self._reporter is not None
+
+    @property
+    def lists_items(self) -> bool:
+        """Whether either side wants events about changed entries."""
+        return self._items or self.shown
+
+    @property
+    def waits(self) -> bool:
+        """Whether `tell` has events to send."""
+        return bool(self._waiting)
+
+    def tell(self, round_: int) -> Conversation[None]:
+        """Sends the waiting events."""
+        if self._waiting:
+            for code, count in self._untold.items():
+                text = f"{count} more problems like this: too many at a time to tell of each"
+                self._waiting.append(Problem(code, b"", text))
+            self._untold = {}
+            waiting, self._waiting, self._problems = self._waiting, [], 0
+            for message in _messages(waiting):
+                yield Send(message, round_)
+
+    def _too_soon(self, event: Progressed) -> bool:
+        """Whether a progress event comes too soon after the last one of its phase."""
+        now = self._clock()
+        last = self._shown.get(event.phase)
+        if last is not None and now - last < PROGRESS_SECONDS and event.done != event.total:
+            return True
+        self._shown[event.phase] = now
+        return False
+
+    def take(self, message: Message) -> bool:
+        """Reports an event that the far side sent; False if the message is not an event."""
+        if not isinstance(message, (Items, Progress, Plan, Notice)):
+            return False
+        if isinstance(message, Items):
+            targets = message.targets or (b"",) * len(message.paths)
+            for change, path, target in zip(message.codes, message.paths, targets, strict=True):
+                # The far side received the file, so this side sent it: rsync's '<'.
+                shown = "<" + change[1:] if change[0] == ">" else change
+                self.report(ItemChanged(shown, path, target or None))
+        elif isinstance(message, Progress):
+            self.report(Progressed(message.phase, message.done, message.total))
+        elif isinstance(message, Plan):
+            self.report(PlanKnown(message.files, message.bytes, message.deletes))
+        else:
+            self.report(Problem(ExitCode(message.code), message.path, one_line(message.message)))
+        return True
+
+
+def _messages(events: list[_Waiting]) -> Iterator[Message]:
+    """The messages for these events, in order. Consecutive items share messages."""
+    items: list[_Item] = []
+    size = 0
+    for event in events:
+        if isinstance(event, _Item):
+            length = len(event.directory) + len(event.name) + len(event.target or b"") + 2
+            if items and (len(items) == ITEMS_PER_MESSAGE or size + length > ITEMS_BYTES):
+                yield _joined(items)
+                items, size = [], 0
+            items.append(event)
+            size += length
+            continue
+        if items:
+            yield _joined(items)
+            items, size = [], 0
+        if isinstance(event, Progressed):
+            yield Progress(event.phase, event.done, event.total)
+        elif isinstance(event, PlanKnown):
+            yield Plan(event.files, event.bytes, event.deletes)
+        else:
+            yield Notice(event.code, event.path, event.message)
+    if items:
+        yield _joined(items)
+
+
+def _joined(items: list[_Item]) -> Items:
+    linked = any(item.target for item in items)
+    return Items(
+        "".join([item.change for item in items]),
+        tuple([item.path for item in items]),
+        tuple([item.target or b"" for item in items]) if linked else (),
+    )

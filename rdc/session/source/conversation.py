@@ -1,0 +1,227 @@
+"""The source's conversation: it describes its tree, then answers requests until the destination is done."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from rdc.errors import ProtocolError
+from rdc.limits import HEARD_NUMBERS
+from rdc.model.attributes import AttributeKinds
+from rdc.model.preserved import Preserved
+from rdc.protocol.messages.registry import (
+    Describe,
+    Done,
+    FileRequest,
+    Hello,
+    Opened,
+    RangeRequest,
+    RowsRequest,
+    TierRequest,
+)
+from rdc.session.runtime.commands import Flush, Receive, Send
+from rdc.session.source.tree_description import Description
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.catalog.signer import FileSigner
+    from rdc.protocol.rules.connection import Received
+    from rdc.session.runtime.commands import Conversation
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.source.answers import FileAnswers
+    from rdc.session.source.demand import Demand
+    from rdc.session.source.file_sender import FileSender
+    from rdc.session.trees.mount_boundary import MountBoundary
+    from rdc.session.trees.source_tree import SourceTree
+    from rdc.tree.filters import FilterList
+
+__all__ = ["Source"]
+
+
+class Source:
+    """The source's side of one sync."""
+
+    def __init__(
+        self,
+        tree: SourceTree,
+        filters: FilterList,
+        secret: bytes,
+        signer: FileSigner,
+        news: EventRelay,
+        *,
+        offer: bool | None = None,
+        pack: bool = True,
+        boundary: MountBoundary | None = None,
+        hard_links: bool = False,
+        kinds: AttributeKinds = AttributeKinds.NONE,
+    ) -> None:
+        """`secret`: the session's 16-byte key for short references. `offer`: not None if this side dialled.
+        It then sends its manifest unasked, with owners if `offer` is true. This guesses what the destination
+        preserves, and saves a round trip if the guess is right. `pack`: literals may be compressed. `kinds`:
+        the extended attributes that the user asked for."""
+        self._kinds = kinds
+        self._offer = offer
+        self._tree = tree
+        self._news = news
+        self._description = Description(tree, filters, secret, news, boundary, hard_links=hard_links)
+        self._heard: deque[Received] = deque()
+        """Messages that wait for their turn."""
+        self._heard_numbers = 0
+        """The numbers in these messages, at most HEARD_NUMBERS and one message."""
+        self._signer = signer
+        self._secret = secret
+        self._pack = pack
+        self._answers: FileAnswers | None = None
+        self._sender: FileSender | None = None
+        self._demand: Demand | None = None
+
+    def run(self, heard: Received | None = None) -> Conversation[Done]:
+        """Describes the tree, answers requests, and returns the destination's final message.
+
+        `heard`: a message that came already. Raises ProtocolError for messages that do not belong here.
+        """
+        if heard is not None:
+            self._heard.append(heard)
+        offered = None
+        if self._offer is not None:
+            start = self._tree.start(self._kinds)
+            yield Send(start, 0)
+            yield Flush()
+            attributes = start.kept.attributes
+            if not self._offer:
+                attributes &= ~AttributeKinds.ROOT  # only root can preserve these
+            guess = Preserved(self._offer, attributes=attributes).both(start.kept)
+            if (yield from self._description.offer(guess, 0, self._declined)):
+                offered = guess
+        describe, round_ = yield from self._described()
+        if self._offer is None:
+            start = self._tree.start(self._kinds)
+            yield Send(start, round_)
+        kept = describe.kept.both(start.kept)
+        self._description.keep(kept)
+        if not describe.whole and kept == offered:
+            pass  # the destination already compares the offered manifest
+        elif describe.whole:
+            yield from self._description.send_listing(round_, self._poll)
+        else:
+            yield Flush()
+            yield from self._description.offer(kept, round_, again=offered is not None)
+        while True:
+            received = self._next_heard() if self._heard else (yield Receive())
+            if received is None:
+                continue
+            if isinstance(received.message, Done):
+                return received.message
+            yield from self._serve(received)
+
+    def _described(self) -> Conversation[tuple[Describe, int]]:
+        """Waits for Describe. Returns it and the round of the answer."""
+        while True:
+            received = self._next_heard() if self._heard else (yield Receive())
+            if received is None or isinstance(received.message, Hello | Opened):
+                continue
+            if self._news.take(received.message):
+                continue
+            if not isinstance(received.message, Describe):
+                raise ProtocolError(f"expected Describe, found {type(received.message).__name__}")
+            return received.message, received.round + 1
+
+    def _declined(self) -> Conversation[bool]:
+        """Tells whether the destination has asked for the whole listing by now."""
+        while self._heard_numbers < HEARD_NUMBERS and (received := (yield Receive(wait=False))) is not None:
+            self._heard.append(received)
+            self._heard_numbers += _numbers(received)
+        messages = [received.message for received in self._heard]
+        return any(isinstance(message, Describe) and message.whole for message in messages)
+
+    def _next_heard(self) -> Received:
+        """Takes the oldest waiting message."""
+        received = self._heard.popleft()
+        self._heard_numbers -= _numbers(received)
+        return received
+
+    @property
+    def files(self) -> int:
+        """The number of regular files in the tree, after filters."""
+        return self._description.files
+
+    @property
+    def total_bytes(self) -> int:
+        """The total size of these files, in bytes."""
+        return self._description.total_bytes
+
+    def _poll(self) -> Conversation[None]:
+        """Answers all messages that have come by now."""
+        while (received := self._next_heard() if self._heard else (yield Receive(wait=False))) is not None:
+            yield from self._serve(received)
+
+    def _listen(self) -> Conversation[None]:
+        """Shows the destination's events to the user; requests wait for their turn.
+
+        Requests with up to HEARD_NUMBERS numbers are decoded. The rest stays with the connection, which then
+        reads no more.
+        """
+        if self._news.shown:
+            while (
+                self._heard_numbers < HEARD_NUMBERS and (received := (yield Receive(wait=False))) is not None
+            ):
+                if not self._news.take(received.message):
+                    self._heard.append(received)
+                    self._heard_numbers += _numbers(received)
+
+    def _serve(self, received: Received) -> Conversation[None]:
+        """Answers one message."""
+        message, round_ = received.message, received.round + 1
+        if self._news.take(message):
+            return
+        if isinstance(message, TierRequest):
+            yield from self._description.send_tier(message, round_)
+        elif isinstance(message, RowsRequest):
+            yield from self._description.send_rows(message, round_)
+        elif isinstance(message, Describe) and message.whole:
+            yield from self._description.send_listing(round_, self._poll)
+        elif isinstance(message, FileRequest):
+            self._asked().take(message)
+            yield from self._whole_files().send(message.files, round_)
+        else:
+            self._asked().take(message)
+            yield from self._about_files().answer(message, round_)
+
+    # The following parts are imported and made at the first request: equal trees need none of them.
+
+    def _asked(self) -> Demand:
+        if self._demand is None:
+            from rdc.session.source.demand import Demand
+
+            self._demand = Demand(self._description.manifest)
+        return self._demand
+
+    def _whole_files(self) -> FileSender:
+        if self._sender is None:
+            from rdc.session.source.file_sender import FileSender
+
+            self._sender = FileSender(self._tree.root, self._description, self._listen, self._asked())
+        return self._sender
+
+    def _about_files(self) -> FileAnswers:
+        if self._answers is None:
+            from rdc.session.source.answers import FileAnswers
+
+            self._answers = FileAnswers(
+                self._tree.root,
+                self._description,
+                self._secret,
+                self._signer,
+                self._listen,
+                self._asked(),
+                pack=self._pack,
+            )
+        return self._answers
+
+
+def _numbers(received: Received) -> int:
+    """Returns how many of HEARD_NUMBERS a message takes."""
+    message = received.message
+    columns = [getattr(message, name, ()) for name in ("files", "nodes", "gaps", "lengths")]
+    if isinstance(message, RangeRequest):
+        columns.append(message.claims.cells)
+    return 1 + sum(map(len, columns))

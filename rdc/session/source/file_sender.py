@@ -1,0 +1,166 @@
+"""Sender of whole files: small ones share messages, large ones come in pieces, both with a digest."""
+
+from __future__ import annotations
+
+from blake3 import blake3
+
+from rdc.errors import FileError
+from rdc.files.bulk.small_files import read_small
+from rdc.limits import DATA_BYTES, FILES_PER_BATCH, SMALL_FILE_BYTES
+from rdc.model.entries import Kind
+from rdc.protocol.messages.registry import Data, FileBatch, FileEnd, FileFailed, Resized
+from rdc.session.runtime.commands import Press, Send
+from rdc.session.runtime.compression_policy import Content
+from rdc.session.source.sent_contents import SentContents, SentFile, sample_of
+from rdc.session.source.tree_description import no_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rdc.files.root.root import Root
+    from rdc.session.runtime.commands import Conversation
+    from rdc.session.source.demand import Demand
+    from rdc.session.source.tree_description import Description
+
+__all__ = ["FileSender"]
+
+
+class _Batch:
+    """Small files that share one message."""
+
+    def __init__(self) -> None:
+        self.files: list[int] = []
+        self.sizes: list[int] = []
+        self.bytes = 0
+        self._parts: list[bytes] = []
+
+    def add(self, files: list[int], sizes: list[int], content: bytes) -> None:
+        self.files += files
+        self.sizes += sizes
+        self.bytes += len(content)
+        self._parts.append(content)
+
+    def message(self) -> FileBatch:
+        payload = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        return FileBatch(tuple(self.files), tuple(self.sizes), blake3(payload).digest(), payload)
+
+
+class FileSender:
+    """Answers requests for whole files.
+
+    The files are not cut into chunks and do not go into the catalog: hashing chunks costs several times what
+    one digest costs, and the chunks of a new file match nothing.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        description: Description,
+        listen: Callable[[], Conversation[None]],
+        demand: Demand,
+    ) -> None:
+        """`listen`: shows the destination's events to the user while a long file is sent. `demand`: charged
+        for files that grew."""
+        self._root = root
+        self._description = description
+        self._listen = listen
+        self._demand = demand
+        self._batch = _Batch()
+        self._sent = SentContents()
+
+    def send(self, files: tuple[int, ...], round_: int) -> Conversation[None]:
+        """Sends these files. Raises ProtocolError for entries that are no regular files."""
+        yield Press(Content.NEW)
+        manifest = self._description.manifest
+        for directory, rows in self._runs(files):
+            listing, first = manifest.listing(directory), manifest.firsts[directory]
+            small: list[int] = []
+            sizes: list[int] = []
+            total, room = 0, DATA_BYTES - self._batch.bytes
+            others = []
+            for file in rows:
+                if listing.kinds[file - first] != Kind.FILE:
+                    raise no_file(file)
+                size = listing.sizes[file - first]
+                if size > SMALL_FILE_BYTES:
+                    others.append(file)
+                    continue
+                if total + size > room or len(small) == FILES_PER_BATCH - len(self._batch.files):
+                    others += self._gather(directory, small, sizes)
+                    yield from self._flush(round_)
+                    small, sizes, total, room = [], [], 0, DATA_BYTES
+                small.append(file)
+                sizes.append(size)
+                total += size
+            others += self._gather(directory, small, sizes)
+            if others:
+                yield from self._flush(round_)
+            for file in others:
+                try:
+                    yield from self._send_one(file, round_)
+                except FileError as error:
+                    yield Send(FileFailed(file, error.code, str(error)), round_)
+        yield from self._flush(round_)
+
+    def _runs(self, files: tuple[int, ...]) -> list[tuple[int, Sequence[int]]]:
+        """Groups files by directory."""
+        try:
+            return list(self._description.manifest.runs(files))
+        except IndexError:
+            raise no_file(files[-1]) from None
+
+    def _gather(self, directory: int, files: list[int], sizes: list[int]) -> list[int]:
+        """Reads small files into the batch. Returns those that changed or cannot be read.
+
+        Each of these is sent alone, with its new size and mtime, or with the error.
+        """
+        if not files:
+            return []
+        manifest = self._description.manifest
+        listing = manifest.chosen(directory, files)
+        content, good = read_small(self._root, manifest.directories[directory], listing)
+        left: list[int] = []
+        if 0 in good:
+            left = [file for file, fine in zip(files, good, strict=True) if not fine]
+            sizes = [size for size, fine in zip(sizes, good, strict=True) if fine]
+            files = [file for file, fine in zip(files, good, strict=True) if fine]
+        if files:
+            self._batch.add(files, sizes, content)
+        return left
+
+    def _flush(self, round_: int) -> Conversation[None]:
+        """Sends the batch."""
+        if self._batch.files:
+            batch, self._batch = self._batch, _Batch()
+            yield Send(batch.message(), round_)
+            yield from self._listen()
+
+    def _send_one(self, file: int, round_: int) -> Conversation[None]:
+        """Sends one file, its digest last, so that it is read only once.
+
+        A file whose samples equal those of a sent file is read in full first; if its content was sent before,
+        only the other file's number is sent. A file with another size than listed is announced first.
+        """
+        entry = self._description.manifest.entry(file)
+        hasher = blake3()
+        with self._root.open_read(entry.path) as source:
+            if source.size != entry.size:
+                self._demand.grew(file, entry.size, source.size)
+                yield Send(Resized(file, source.size), round_)
+            sample = sample_of(source)
+            like = self._sent.find(file, source, sample)
+            if like is None:
+                for span in source.spans(DATA_BYTES):
+                    hasher.update(span)
+                    yield Send(Data(file, span), round_)
+                    yield from self._listen()
+            source.check_unchanged()
+            size, mtime_ns = source.size, source.identity.mtime_ns
+        new_mtime = None if mtime_ns == entry.metadata.mtime_ns else mtime_ns
+        if like is not None:
+            yield Send(FileEnd(file, size, like.digest, new_mtime, like.file), round_)
+            return
+        digest = hasher.digest()
+        self._sent.add(sample, SentFile(file, digest))
+        yield Send(FileEnd(file, size, digest, new_mtime), round_)

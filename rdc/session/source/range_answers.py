@@ -1,0 +1,174 @@
+"""The source's answers about ranges of a file: fingerprints of their blocks, and their bytes."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from itertools import accumulate
+
+from rdc.kernel import block_fingerprints
+from rdc.kernel.recipe_rows import range_reads, take_ranges
+from rdc.limits import DATA_BYTES
+from rdc.plan.known_context import context_rows
+from rdc.protocol.messages.claims import CELL_BYTES
+from rdc.protocol.messages.registry import Data, FileEnd, Literals, RangeRequest
+from rdc.protocol.wire.context_compression import pack
+from rdc.session.binaries.filters import RangeOffsets, encode, mask, mask_ranges, masked_reader
+from rdc.session.runtime.commands import Press, Send
+from rdc.session.runtime.compression_policy import Content
+from rdc.session.source.check_block_answers import corrections
+from rdc.session.source.demand import CLOSE_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from typing_extensions import Buffer
+
+    from rdc.files.root.source_file import SourceFile
+    from rdc.protocol.messages.registry import BlockRequest, Code, Table
+    from rdc.session.runtime.commands import Conversation
+
+__all__ = ["end_of", "held_fingerprints", "packed_ranges", "ranges", "read_fingerprints"]
+
+HARD_BYTES = 128 << 10
+"""Literals of one file are compressed at a higher level from this many bytes on. They are most of what is
+sent. 444 KB of a new TypeScript became 349 KB, for 15 ms of CPU time (measured)."""
+
+RANGES_AT_ONCE = 2048
+"""Ranges masked at a time. Each needs at most 1.1 KB of surroundings: little more than 2 MB in all."""
+
+
+def end_of(message: BlockRequest | RangeRequest) -> int:
+    """Returns the smallest size in bytes of a file that has all that the request names."""
+    end = message.end
+    if isinstance(message, RangeRequest) and message.claims.cells:
+        end = max(end, message.claims.cells[-1] * CELL_BYTES + 1)
+    return end
+
+
+def held_fingerprints(content: bytes, message: BlockRequest, secret: bytes) -> bytes:
+    """Returns the requested fingerprints of a file that is in memory. `secret`: the session's."""
+    rows = message.rows
+    if message.blank:
+        whole = bytearray(content)
+        mask(whole)
+        content = bytes(whole)
+    ranges = take_ranges(rows, 0, content)
+    return block_fingerprints(secret, ranges, message.size, message.width, rows[1::2])
+
+
+def read_fingerprints(source: SourceFile, message: BlockRequest, secret: bytes) -> bytes:
+    """Returns the requested fingerprints of an open file. `secret`: the session's.
+
+    This function and those below raise FileChangedError if the file changed since it was opened.
+    """
+    size, width = message.size, message.width
+    fingerprints = bytearray()
+    # A long range is read in whole blocks: only its last block may be shorter.
+    most = DATA_BYTES // size * size
+    masked = message.blank
+    contents = _masked(source, message.rows, most) if masked else _contents(source.peek, message.rows, most)
+    for piece, lengths in contents:
+        fingerprints += block_fingerprints(secret, piece, size, width, lengths)
+    source.check_unchanged()
+    return bytes(fingerprints)
+
+
+def packed_ranges(
+    source: SourceFile, message: RangeRequest, secret: bytes, round_: int
+) -> Conversation[None]:
+    """Sends all ranges in one message, compressed with the bytes around them, which the destination has."""
+    answers = list(corrections(source, message, secret))
+    literals, context = (
+        b"".join([piece for piece, _ in _contents(source.peek, rows, DATA_BYTES)])
+        for rows in (message.rows, context_rows(message.rows, source.size))
+    )
+    source.check_unchanged()
+    for answer in answers:
+        yield Send(answer, round_)
+    yield Send(Literals(message.file, pack(literals, context)), round_)
+
+
+def ranges(
+    source: SourceFile,
+    message: RangeRequest,
+    secret: bytes,
+    round_: int,
+    *,
+    code: bool,
+    listen: Callable[[], Conversation[None]],
+) -> Conversation[None]:
+    """Sends the ranges back to back in as few messages as possible: many are shorter than a message header.
+
+    `code`: content may be encoded by the filters for x86 code and number tables. `listen`: takes events that
+    the destination sends meanwhile.
+    """
+    total = sum(message.lengths)
+    if message.blank:
+        yield Press(Content.CODE, total)
+    elif total >= HARD_BYTES:
+        yield Press(Content.TEXT)
+    rows = message.rows
+    offsets = RangeOffsets(rows) if code else None
+    for answer in corrections(source, message, secret):
+        yield Send(answer, round_)
+        yield from listen()
+    unsent = bytearray()
+    for piece, _ in _contents(source.peek, rows, DATA_BYTES):
+        unsent += piece
+        if len(unsent) >= DATA_BYTES:
+            yield Send(_data(message.file, unsent[:DATA_BYTES], offsets), round_)
+            yield from listen()
+            del unsent[:DATA_BYTES]
+    source.check_unchanged()
+    if unsent:
+        yield Send(_data(message.file, unsent, offsets), round_)
+    # There is no digest: the destination knows the root.
+    yield Send(FileEnd(message.file, total), round_)
+
+
+def _data(file: int, content: bytearray, offsets: RangeOffsets | None) -> Data | Code | Table:
+    """Returns the next bytes of ranges as a message, encoded if there are `offsets`."""
+    if offsets is None:
+        return Data(file, memoryview(content))
+    return encode(file, content, offsets.take(len(content)))
+
+
+def _masked(source: SourceFile, ranges: array[int], most: int) -> Iterator[tuple[Buffer, array[int]]]:
+    """Does what `_contents` does, with masked displacements. Reads nothing between ranges."""
+    read = masked_reader(source)
+    ends = array("Q", accumulate(ranges[1::2]))
+    first = done = 0
+    while first < len(ends):
+        stop = min(bisect_right(ends, done + most, first), first + RANGES_AT_ONCE)
+        if stop > first + 1:
+            some = ranges[2 * first : 2 * stop]
+            yield mask_ranges(source, some), some[1::2]
+        else:
+            stop = first + 1
+            start, length = ranges[2 * first], ranges[2 * first + 1]
+            for at in range(0, length, most):
+                part = min(most, length - at)
+                yield read(start + at, part), array("Q", (part,))
+        first, done = stop, ends[stop - 1]
+
+
+def _contents(
+    read: Callable[[int, int], bytes | memoryview], ranges: array[int], most: int
+) -> Iterator[tuple[Buffer, array[int]]]:
+    """Yields the content of ranges back to back, at most `most` bytes at a time, and the length of each part.
+
+    `ranges`: rows (offset, length). Close ranges are read at once. `read` takes offset and length.
+    """
+    reads = iter(array("Q", range_reads(ranges, CLOSE_BYTES, most)))
+    first = 0
+    for count, start, length in zip(reads, reads, reads, strict=True):
+        some = ranges[2 * first : 2 * (first + count)]
+        first += count
+        if count > 1:
+            yield take_ranges(some, start, read(start, length)), some[1::2]
+            continue
+        for at in range(0, length, most):
+            part = min(most, length - at)
+            yield read(start + at, part), array("Q", (part,))

@@ -1,0 +1,297 @@
+"""Files that come whole: requested in any number at once, and verified by digests as they arrive."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from itertools import accumulate
+
+from blake3 import blake3
+
+from rdc.errors import FileError, ProtocolError, printable
+from rdc.files.replace.replace import Replacement
+from rdc.limits import DATA_BYTES, EQUAL_FILES, FILES_PER_BATCH, FILES_PER_MESSAGE
+from rdc.protocol.messages.registry import FileRequest
+from rdc.session.runtime.commands import Send
+from rdc.session.transfer.file_queue import FileQueue
+from rdc.session.transfer.whole_file_writer import WholeFileWriter
+from rdc.session.trees.errors import MismatchError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.protocol.messages.registry import Data, FileBatch, FileEnd, Resized
+    from rdc.session.landing.transfer_context import TransferContext
+    from rdc.session.runtime.commands import Conversation
+    from rdc.threads import Threads
+
+__all__ = ["WholeFiles"]
+
+
+READ_BYTES = 1 << 20
+"""Bytes of a copy read back and hashed at a time."""
+
+BACKGROUND_BYTES = 4 << 20
+"""Files of at least this size are written by a second thread. For smaller ones it costs what it saves."""
+
+
+class WholeFiles:
+    """Files between their request and their commit. A requested file needs no state until it arrives."""
+
+    def __init__(self, context: TransferContext) -> None:
+        self._context = context
+        self._waiting = FileQueue()
+        self._waiting_bytes = 0
+        self._asked = 0
+        """Requested files that have not ended."""
+        self._retried: set[int] = set()
+        self._ended: set[int] = set()
+        """Files that came in messages of their own: the first EQUAL_FILES of the session."""
+        self._copies: list[FileEnd] = []
+        """Files with the content of one of `_ended`, to be copied from it."""
+        self._arrival: WholeFileWriter | None = None
+        """The file that is arriving, unless it is skipped."""
+        self._skipping: int | None = None
+        """The file whose content is dropped as it arrives."""
+        self._resized: int | None = None
+        """The announced size of the arriving file, if it differs from the listed one."""
+        self._received = 0
+        """Bytes of the arriving file so far, written or skipped."""
+        self._writer: Threads | None = None
+
+    @property
+    def idle(self) -> bool:
+        return not (self._waiting or self._asked or self._copies)
+
+    def add(self, file: int, size: int = 0) -> None:
+        """Adds a file to be fetched, of `size` bytes."""
+        self._waiting.append(file)
+        self._waiting_bytes += size
+
+    def pump(self, round_: int, *, more: bool = False) -> Conversation[None]:
+        """Requests all files that wait. Files to be copied are copied once all others have arrived.
+
+        `more`: further files will be added. Then files wait until they fill a message: with one request per
+        small directory, requests would be most of the cost of such trees.
+        """
+        if more and self._waiting_bytes < DATA_BYTES and len(self._waiting) < FILES_PER_BATCH:
+            return
+        self._waiting_bytes = 0
+        if self._copies and not (self._waiting or self._asked):
+            self._copy_equals()
+        while self._waiting:
+            files = self._waiting.drained(FILES_PER_MESSAGE)
+            self._asked += len(files)
+            yield Send(FileRequest(files), round_)
+
+    def take_size(self, message: Resized) -> None:
+        """Notes that the next file has another size than was listed. Skips it if it is too large."""
+        self._resized = message.size
+        if not self._context.may_come(message.file, message.size):
+            self._skip(message.file)
+
+    def _announced(self, file: int) -> int:
+        """Returns the size of the arriving file that the source announced last, in bytes."""
+        if self._resized is not None:
+            return self._resized
+        (size,) = self._context.entries.sizes_of((file,))
+        return size
+
+    def _check_size(self, file: int, size: int, *, whole: bool) -> None:
+        """Raises ProtocolError for more bytes than announced, and for fewer if the file is `whole`."""
+        announced = self._announced(file)
+        if size > announced or (whole and size != announced):
+            path = printable(self._context.entries.entry(file).path)
+            raise ProtocolError(
+                f"{path}: expected the {announced} bytes that the far side announced, found {size};"
+                " it does not keep to the protocol"
+            )
+
+    def take_data(self, message: Data) -> None:
+        """Takes the next bytes of the arriving file."""
+        self._received += len(message.payload)
+        self._check_size(message.file, self._received, whole=False)
+        if message.file == self._skipping:
+            return
+        try:
+            arrival = self._arriving(message.file)
+            arrival.push(message.payload)
+            self._context.tally.arriving(arrival.size)
+        except FileError as error:
+            self._context.problem(self._context.entries.entry(message.file).path, error)
+            self._skip(message.file)
+
+    def take_batch(self, message: FileBatch) -> None:
+        """Takes small files. None is written before the digest over all of them is compared."""
+        self._asked -= len(message.files)
+        entries = self._context.entries
+        runs = list(entries.runs(message.files))
+        listed: list[int] = []
+        for directory, files in runs:
+            sizes, first = entries.listing(directory).sizes, entries.firsts[directory]
+            listed += [sizes[file - first] for file in files]
+        # The content is split at the listed sizes, so the sizes have to agree.
+        if blake3(message.payload).digest() != message.digest or listed != list(message.sizes):
+            for file in message.files:
+                self._retry(file, "the contents that arrived do not have the announced digest and sizes")
+            return
+        row = at = 0
+        with memoryview(message.payload) as view:
+            for directory, files in runs:
+                lengths = listed[row : row + len(files)]
+                size = sum(lengths)
+                self._commit_small(directory, files, lengths, view[at : at + size])
+                self._context.tally.literal_bytes += size
+                self._context.tally.advance(size)
+                row, at = row + len(files), at + size
+
+    def _commit_small(
+        self, directory: int, files: Sequence[int], sizes: list[int], content: memoryview
+    ) -> None:
+        """Commits small files of one directory: all at once if they are new, the others one by one."""
+        context = self._context
+        rows: Sequence[int] = range(len(files))
+        if context.landing.all_new(files):
+            listing = context.entries.chosen(directory, files)
+            rows = context.landing.commit_small(context.entries.directories[directory], listing, content)
+        if not rows:
+            return
+        starts = list(accumulate(sizes, initial=0))
+        for row in rows:
+            entry = context.entries.entry(files[row])
+            try:
+                expected = context.expected(files[row], entry.path)
+                temporary = Replacement(context.root, entry.path, expected_size=entry.size)
+                temporary.write(content[starts[row] : starts[row + 1]])
+                context.landing.commit(files[row], entry.path, temporary, entry.metadata, expected)
+            except FileError as error:
+                context.problem(entry.path, error)
+
+    def take_end(self, message: FileEnd) -> None:
+        """Verifies and commits the file that ends, or notes from which file to copy it."""
+        self._asked -= 1
+        self._check_size(message.file, message.size, whole=True)
+        self._resized, self._received = None, 0
+        if message.like is not None:
+            if message.like not in self._ended:
+                raise ProtocolError(
+                    f"file {message.file} is said to be like file {message.like}, which never came"
+                )
+            if self._skipping == message.file:
+                self._skipping = None
+            else:
+                self._copies.append(message)
+            return
+        if len(self._ended) < EQUAL_FILES:
+            self._ended.add(message.file)
+        if self._skipping == message.file:
+            self._skipping = None
+            return
+        context = self._context
+        path = context.entries.entry(message.file).path
+        try:
+            arrival, self._arrival = self._arriving(message.file), None
+            arrival.finish(message.digest)
+        except MismatchError:
+            arrival.abandon()
+            self._retry(message.file, "the content that arrived does not have the announced digest")
+            return
+        except FileError as error:
+            context.problem(path, error)
+            return
+        context.tally.literal_bytes += message.size
+        metadata = context.metadata(message.file, message.mtime_ns)
+        context.landing.commit(message.file, path, arrival.temporary, metadata, arrival.expected)
+        context.tally.advance(message.size)
+
+    def _copy_equals(self) -> None:
+        """Copies files from others with the same content. If the other file changed, the file is fetched."""
+        self._context.landing.flush()
+        copies, self._copies = self._copies, []
+        for end in copies:
+            path = self._context.entries.entry(end.file).path
+            try:
+                self._copy(end, path)
+            except MismatchError as error:
+                self._retry(end.file, str(error))
+            except FileError as error:
+                self._context.problem(path, error)
+
+    def _copy(self, end: FileEnd, path: bytes) -> None:
+        """Copies and commits one file. Raises MismatchError if its source has other content by now."""
+        context = self._context
+        expected = context.expected(end.file, path)
+        with ExitStack() as stack:
+            try:
+                source = stack.enter_context(
+                    context.root.open_read(context.entries.entry(end.like or 0).path)
+                )
+            except FileError as error:
+                raise MismatchError(path, str(error)) from error
+            temporary = stack.enter_context(Replacement(context.root, path, expected_size=end.size))
+            temporary.copy_from(source.fileno(), 0, end.size)
+            hasher = blake3()
+            for offset in range(0, temporary.size, READ_BYTES):
+                hasher.update(temporary.pread(offset, READ_BYTES))
+            if (temporary.size, hasher.digest()) != (end.size, end.digest):
+                raise MismatchError(path, "what it was to be copied from has changed")
+            temporary.hand_over()
+        context.tally.reused_bytes += end.size
+        context.landing.commit(end.file, path, temporary, context.metadata(end.file, end.mtime_ns), expected)
+        context.tally.advance(end.size)
+
+    def take_failure(self, file: int) -> None:
+        """Notes that the source could not send this file, or the rest of it."""
+        if self._asked:
+            self._asked -= 1
+            self._resized, self._received = None, 0
+            if self._arrival is not None and self._arrival.file == file:
+                self._skip(file)
+            self._skipping = None
+
+    def close(self) -> None:
+        """Ends the session. The part of an unfinished file stays for the next run to resume from."""
+        if self._arrival is not None:
+            self._arrival.keep()
+            self._arrival = None
+        if self._writer is not None:
+            self._writer.close()
+
+    def _arriving(self, file: int) -> WholeFileWriter:
+        """Returns the writer of the arriving file. Raises ProtocolError if another file has not ended."""
+        if self._arrival is None:
+            context = self._context
+            entry = context.entries.entry(file)
+            path = entry.path
+            expected = context.expected(file, path)
+            size = self._announced(file)
+            temporary = Replacement(context.root, path, expected_size=size)
+            writer = self._background() if size >= BACKGROUND_BYTES else None
+            self._arrival = WholeFileWriter(file, path, temporary, expected, writer)
+        if self._arrival.file != file:
+            raise ProtocolError(f"content of file {file} before file {self._arrival.file} ended")
+        return self._arrival
+
+    def _background(self) -> Threads:
+        """Returns the second thread, which starts at the first call."""
+        if self._writer is None:
+            from rdc.threads import Threads
+
+            self._writer = Threads(1, "rdc writer")
+        return self._writer
+
+    def _retry(self, file: int, why: str) -> None:
+        """Requests a file once more; reports a problem the second time."""
+        path = self._context.entries.entry(file).path
+        if file in self._retried:
+            self._context.problem(path, MismatchError(path, f"{printable(path)}: {why}"))
+        else:
+            self._retried.add(file)
+            self.add(file)
+
+    def _skip(self, file: int) -> None:
+        """Drops what was received of a file and what is still to arrive."""
+        if self._arrival is not None:
+            self._arrival.abandon()
+        self._arrival = None
+        self._skipping = file

@@ -1,0 +1,75 @@
+"""Checks that a source announces only what it was asked for and what the filter rules include.
+
+A source that could choose other names would choose what is written at the destination, and with --delete
+what is deleted there. It could send a key instead of a document, a whole directory instead of one entry, or
+keys that the user excluded.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rdc.errors import ProtocolError, printable
+from rdc.files.base.relative_path import join
+from rdc.model.entries import Kind
+from rdc.protocol.messages.registry import Start
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from rdc.model.entries import Listing
+    from rdc.protocol.rules.connection import Received
+    from rdc.tree.filters import FilterList
+
+__all__ = ["announced", "check_announced", "check_included", "check_path", "entry_of"]
+
+
+def entry_of(path: bytes) -> bytes:
+    """The one entry that a source's path means, by rsync's rule.
+
+    It is the last component. b"" means all entries of a directory: the last component is empty, "." or "..".
+    """
+    name = os.path.basename(path)
+    return b"" if name in (b".", b"..") else name
+
+
+def announced(received: Received | None, asked: bytes | None) -> tuple[Start, int]:
+    """The source's Start and the round to go on with.
+
+    `asked`: entry_of() the requested path; None if the source dialled and decides itself. Raises
+    ProtocolError for any other message or entry.
+    """
+    if received is None or not isinstance(received.message, Start):
+        raise ProtocolError("expected Start")
+    if asked is not None and received.message.only != asked:
+        only = received.message.only
+        raise ProtocolError(f"{_named(asked)} was asked for, and the far side tells of {_named(only)}")
+    return received.message, received.round + 1
+
+
+def check_announced(names: Collection[bytes], only: bytes) -> None:
+    """Raises ProtocolError if `names`, from the source's root directory, include another name than `only`.
+
+    `only` is the entry that Start announced; b"" allows all names.
+    """
+    for name in names if only else ():
+        if name != only:
+            raise ProtocolError(f"the far side tells of {_named(name)}, {_named(only)} was announced")
+
+
+def check_included(directory: bytes, listing: Listing, filters: FilterList) -> None:
+    """Raises ProtocolError if the rules exclude an entry of `directory`."""
+    kinds = listing.kinds
+    for row, name in enumerate(listing.names):
+        check_path(join(directory, name), kinds[row] == Kind.DIRECTORY, filters)
+
+
+def check_path(path: bytes, is_directory: bool, filters: FilterList) -> None:
+    """Like check_included for one entry."""
+    if filters.excluded(path, is_directory):
+        raise ProtocolError(f"the far side tells of '{printable(path)}', which a filter rule leaves out")
+
+
+def _named(only: bytes) -> str:
+    return f"'{printable(only)}'" if only else "the content of a directory"

@@ -1,0 +1,169 @@
+"""Opens the directory that the destination's tree goes into, and says what is known of it before."""
+
+from __future__ import annotations
+
+import os
+
+from rdc.errors import ExitCode, FileError, RdcError
+from rdc.files.facts.preserved_metadata import preserved_by
+from rdc.files.root.root import Root
+from rdc.model.attributes import AttributeKinds
+from rdc.model.entries import Kind
+from rdc.model.preserved import Preserved
+from rdc.records import dataclass, replace
+from rdc.typed import Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.model.sync import SyncOptions
+    from rdc.protocol.messages.registry import Start
+
+__all__ = [
+    "ANYWHERE",
+    "DestinationPlace",
+    "Site",
+    "asked_attributes",
+    "keeps",
+    "open_destination",
+    "unkept_attributes",
+    "wants_listing",
+]
+
+
+class Site(Protocol):
+    """Resolves the paths of a session: on the whole machine, or below a served directory."""
+
+    def open(self, path: bytes, *, create: bool = False, writable: bool = False, mode: int = 0o777) -> Root:
+        """Opens a directory, like Root.open."""
+
+    def has(self, path: bytes) -> bool:
+        """Whether anything is at `path`, a dangling symlink included."""
+
+    def has_directory(self, path: bytes) -> bool:
+        """Whether `path` is a directory that `open` can open."""
+
+    def is_bare(self, path: bytes) -> bool:
+        """Whether `path` is missing or an empty directory, so that all entries will be new."""
+
+
+class _Anywhere:
+    """Resolves paths on the whole machine and follows symlinks."""
+
+    def open(self, path: bytes, *, create: bool = False, writable: bool = False, mode: int = 0o777) -> Root:
+        return Root.open(path, create=create, writable=writable, mode=mode)
+
+    def has(self, path: bytes) -> bool:
+        return os.path.lexists(path)
+
+    def has_directory(self, path: bytes) -> bool:
+        return os.path.isdir(path)
+
+    def is_bare(self, path: bytes) -> bool:
+        try:
+            with os.scandir(path) as entries:
+                return next(entries, None) is None
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+
+
+ANYWHERE: Site = _Anywhere()
+
+
+def keeps_owner(options: SyncOptions) -> bool:
+    """Whether this side, as the destination, sets uid and gid."""
+    return os.geteuid() == 0 if options.owner is None else options.owner
+
+
+def asked_attributes(options: SyncOptions) -> AttributeKinds:
+    """The kinds of extended attributes that the options ask to preserve."""
+    found = AttributeKinds.ACL if options.acls else AttributeKinds.NONE
+    return found | AttributeKinds.USER | AttributeKinds.ROOT if options.xattrs else found
+
+
+def unkept_attributes(options: SyncOptions, kept: Preserved) -> str | None:
+    """The message for attributes that the user asked for and one side cannot preserve; None if there are
+    none."""
+    lost = asked_attributes(options) & ~kept.attributes
+    kinds = ((AttributeKinds.ACL, "ACLs"), (AttributeKinds.USER, "extended attributes"))
+    names = " and ".join([name for kind, name in kinds if kind in lost])
+    return f"{names} are not synced: the file system at one end keeps none" if names else None
+
+
+def keeps(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> Preserved:
+    """What this side can preserve of entries at `path`, before the session makes anything there.
+
+    If nothing is at `path`, nothing will be compared, and the directory above decides. With --owner, owners
+    are set whatever the file system can store.
+    """
+    kept = Preserved(keeps_owner(options), attributes=asked_attributes(options))
+    if not site.has_directory(path):
+        path = os.path.dirname(path.rstrip(b"/")) or b"."
+    try:
+        root = site.open(path)
+    except RdcError:
+        return kept
+    try:
+        found = preserved_by(root, probe=not options.dry_run)
+        kinds = AttributeKinds.NONE
+        if kept.attributes:
+            from rdc.files.facts.apply_xattrs import attribute_kinds_of
+
+            kinds = attribute_kinds_of(root)
+            if not kept.owner:
+                # Setting a capability is as powerful as setting an owner, so both need the same permission.
+                kinds &= ~AttributeKinds.ROOT
+    finally:
+        root.close()
+    return kept.both(replace(found, owner=found.owner or bool(options.owner), attributes=kinds))
+
+
+def wants_listing(path: bytes, options: SyncOptions, site: Site = ANYWHERE) -> bool:
+    """Whether to ask for the source's whole listing at once.
+
+    That pays if all entries are new. It is necessary with --checksum, because manifests do not cover
+    contents.
+    """
+    return options.checksum or site.is_bare(path)
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationPlace:
+    """The place that the tree goes to."""
+
+    root: Root
+    name: bytes | None
+    """The name of a single entry at the destination; None: the source's name."""
+    new: bool
+    """This run makes the directory, so it is empty. In a dry run `root` is the directory above it."""
+
+
+def open_destination(
+    path: bytes, start: Start, options: SyncOptions, site: Site = ANYWHERE
+) -> DestinationPlace:
+    """Opens the place that `path` means for the tree that `start` announces, by rsync's rules.
+
+    A directory is made if its parent exists. A single file goes into a directory at `path`. If there is no
+    directory and `path` does not end with a slash, the file gets `path` itself. Raises RdcError (exit code
+    11) if the destination cannot be used.
+    """
+    try:
+        place = _open(path, start, site, dry_run=options.dry_run)
+    except FileError as error:
+        raise RdcError(str(error), code=ExitCode.FILE_IO) from error
+    place.root.sparse = options.sparse
+    return place
+
+
+def _open(path: bytes, start: Start, site: Site, *, dry_run: bool) -> DestinationPlace:
+    single_file = start.only and start.entry is not Kind.DIRECTORY
+    if single_file and not path.endswith(b"/") and not site.has_directory(path):
+        parent = os.path.dirname(path) or b"."
+        return DestinationPlace(site.open(parent, writable=not dry_run), os.path.basename(path), False)
+    new = not site.has(path)
+    if dry_run and new:
+        return DestinationPlace(site.open(os.path.dirname(path.rstrip(b"/")) or b"."), None, True)
+    # The synced directory gets the source's mode at the end; until then only its owner may use it.
+    mode = 0o777 if start.only else 0o700
+    return DestinationPlace(site.open(path, create=not dry_run, writable=not dry_run, mode=mode), None, new)

@@ -1,0 +1,109 @@
+"""Refuses a local sync if one tree contains the other and that does harm."""
+
+from __future__ import annotations
+
+import os
+
+from rdc.errors import UsageError, printable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.tree.filters import FilterList
+
+__all__ = ["check_overlap"]
+
+
+def check_overlap(
+    source: bytes,
+    destination: bytes,
+    filters: FilterList,
+    *,
+    delete: bool,
+    delete_excluded: bool = False,
+    one_file_system: bool = False,
+) -> None:
+    """Raises UsageError if DST would be copied into itself or SRC would be deleted. Both paths are local.
+
+    Otherwise each run would copy the result of the last one, a level deeper, and a watch would never end.
+    An excluded inner tree does no harm, unless `delete_excluded` removes that protection. With
+    `one_file_system`, an inner tree on another file system does no harm either.
+    """
+    if not os.path.isdir(source) or (not source.endswith(b"/") and os.path.islink(source)):
+        return  # a file, or a symlink that is copied as a symlink
+    try:
+        top, target = os.path.realpath(source), os.path.realpath(destination)
+    except OSError:
+        return  # the working directory is gone; the step that fails because of that reports it
+    name = b"" if _content_only(source) else os.path.basename(source)
+    if name:
+        target = os.path.join(target, name)
+    if one_file_system and None is not _device(target) != _device(top):
+        return  # the walk down to the inner tree crosses a mount boundary
+    if (inside := _below(top, target)) and not _left_out(name, inside, filters):
+        raise UsageError(
+            f"{printable(destination)} lies inside {printable(source)}: each run would copy what the last one"
+            f" made; leave it out with --exclude={_pattern(name, inside)}"
+        )
+    if delete_excluded and filters and _is_same(target, top):
+        raise UsageError(
+            f"{printable(source)} and {printable(destination)} are one place: --delete-excluded would remove"
+            " what the filter rules leave out of it; use --delete"
+        )
+    if not (delete and (inside := _below(target, top))):
+        return
+    if delete_excluded:
+        raise UsageError(
+            f"{printable(source)} lies inside {printable(destination)}: --delete-excluded would remove it; "
+            f"use --delete and --exclude={_pattern(name, inside)}"
+        )
+    if not _left_out(name, inside, filters):
+        raise UsageError(
+            f"{printable(source)} lies inside {printable(destination)}: --delete would remove it; "
+            f"leave it out with --exclude={_pattern(name, inside)}"
+        )
+
+
+def _content_only(source: bytes) -> bool:
+    """Whether SRC means its contents: it ends with a slash, "." or ".."."""
+    return source.endswith(b"/") or source.rpartition(b"/")[2] in (b".", b"..")
+
+
+def _below(top: bytes, path: bytes) -> bytes:
+    """`path` relative to `top`; empty if it is not strictly below."""
+    top = top if top.endswith(b"/") else top + b"/"
+    return path[len(top) :] if path.startswith(top) else b""
+
+
+def _is_same(one: bytes, other: bytes) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
+
+
+def _device(path: bytes) -> int | None:
+    """The device number of `path` or of the directory that it would be made in; None if unknown."""
+    for at in (path, os.path.dirname(path), os.path.dirname(os.path.dirname(path))):
+        try:
+            return os.stat(at).st_dev
+        except OSError:
+            continue
+    return None
+
+
+def _left_out(name: bytes, path: bytes, filters: FilterList) -> bool:
+    """Whether a rule excludes a directory at or above `path`, so that walks do not reach it."""
+    at = name
+    for part in path.split(b"/"):
+        at = os.path.join(at, part)
+        if filters.excluded(at, True):
+            return True
+    return False
+
+
+def _pattern(name: bytes, path: bytes) -> str:
+    return _shown(b"/" + os.path.join(name, path) + b"/")
+
+
+def _shown(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")

@@ -1,0 +1,114 @@
+"""Computes the roots of many small files at once and leaves larger files to the caller."""
+
+from __future__ import annotations
+
+from array import array
+from functools import partial
+
+from rdc.catalog.small_files import SMALL_BYTES
+from rdc.catalog.small_roots import READ_BYTES, small_roots
+from rdc.files.bulk.open_many import can_open
+from rdc.kernel import put_rows, take_rows
+from rdc.records import dataclass
+from rdc.signature.digests import DIGEST_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from rdc.catalog.signer import FileSigner
+    from rdc.catalog.small_roots import SmallRoots
+    from rdc.files.root.root import Root
+    from rdc.session.trees.digest_cache import DigestCache
+    from rdc.tree.manifest import Manifest
+
+__all__ = ["SmallFileDigests", "small_file_digests"]
+
+TOGETHER_BYTES = 32 << 20
+"""Files above SMALL_BYTES are included if all files together have at most this many bytes. All are read
+before the first message, so more bytes would keep this side silent for too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFileDigests:
+    """Roots of files. Some files stay open until this is closed."""
+
+    roots: bytes
+    """DIGEST_BYTES per file; zeros for files that the caller has to read one by one."""
+    missing: Sequence[int]
+    """Indexes of the files to be read one by one, increasing."""
+    sizes: list[int]
+    """Listed sizes in bytes; each root covers that many bytes."""
+    rows: Sequence[int]
+    """Indexes of the small files, in the order of `small`."""
+    small: SmallRoots | None
+
+    @classmethod
+    def none(cls, files: int, sizes: list[int]) -> SmallFileDigests:
+        """The result if all of these files have to be read one by one."""
+        return cls(bytes(DIGEST_BYTES * files), range(files), sizes, (), None)
+
+    def __enter__(self) -> SmallFileDigests:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.small is not None:
+            self.small.opened.close()
+
+
+def small_file_digests(
+    root: Root,
+    manifest: Manifest,
+    files: Sequence[int],
+    signer: FileSigner,
+    *,
+    keep: bool,
+    memory: DigestCache | None = None,
+) -> SmallFileDigests:
+    """The roots of these files: at least one and at most `most_opened()` increasing rows of regular files.
+
+    `keep`: store new roots in the catalog. `memory`: a cache for all entries, which is searched before a file
+    is read and stores new roots.
+    """
+    sizes = manifest.sizes_of(files)
+    if not can_open():
+        return SmallFileDigests.none(len(files), sizes)
+    rows: Sequence[int] = range(len(files))
+    most = READ_BYTES if sum(sizes) <= TOGETHER_BYTES else SMALL_BYTES
+    if max(sizes) > most:
+        rows = [row for row, size in enumerate(sizes) if size <= most]
+    if not rows:
+        return SmallFileDigests.none(len(files), sizes)
+    chosen, lengths = array("Q", files), array("Q", sizes)
+    if len(rows) < len(files):
+        chosen, lengths = array("Q", [files[row] for row in rows]), array("Q", [sizes[row] for row in rows])
+    small = small_roots(
+        root,
+        manifest.joined_paths(chosen),
+        lengths,
+        signer.params,
+        signer.catalog,
+        keep=keep,
+        known=None if memory is None else partial(memory.find, chosen),
+    )
+    if memory is not None:
+        _store_in_cache(memory, chosen, small)
+    if len(rows) == len(files):
+        return SmallFileDigests(small.roots, small.missing, sizes, rows, small)
+    roots = bytearray(DIGEST_BYTES * len(files))
+    put_rows(roots, DIGEST_BYTES, array("Q", rows), small.roots)
+    singly = set(range(len(files))).difference(rows)
+    singly.update([rows[number] for number in small.missing])
+    return SmallFileDigests(bytes(roots), sorted(singly), sizes, rows, small)
+
+
+def _store_in_cache(memory: DigestCache, files: array[int], small: SmallRoots) -> None:
+    ctimes, roots = small.opened.ctimes, small.roots
+    if small.missing:
+        rows = array("Q", sorted(set(range(len(files))).difference(small.missing)))
+        files = array("Q", take_rows(files, 8, rows))
+        ctimes, roots = array("q", take_rows(ctimes, 8, rows)), take_rows(roots, DIGEST_BYTES, rows)
+    memory.put(files, ctimes, roots)

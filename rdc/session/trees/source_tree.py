@@ -1,0 +1,68 @@
+"""The tree that a sync sends."""
+
+from __future__ import annotations
+
+import os
+
+from rdc.errors import ExitCode, FileError, printable
+from rdc.files.facts.preserved_metadata import preserved_by
+from rdc.model.attributes import AttributeKinds
+from rdc.protocol.messages.registry import Start
+from rdc.records import dataclass, replace
+from rdc.session.trees.announced_entries import entry_of
+from rdc.session.trees.destination_place import ANYWHERE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.files.root.root import Root
+    from rdc.model.sync import SyncOptions
+    from rdc.session.trees.destination_place import Site
+    from rdc.session.trees.mount_boundary import MountBoundary
+
+__all__ = ["SourceTree"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTree:
+    """A directory's contents, or one entry of a directory."""
+
+    root: Root
+    only: bytes | None
+    """The one entry, if the path had no trailing slash (rsync's rule); None for all entries."""
+
+    @classmethod
+    def open(cls, path: bytes, site: Site = ANYWHERE) -> SourceTree:
+        """Opens the tree at `path`. Raises FileError if nothing is there."""
+        name = entry_of(path)
+        if not name:
+            return cls(site.open(path), None)
+        tree = cls(site.open(os.path.dirname(path) or b"."), name)
+        if tree.root.kind(name) is None:
+            tree.root.close()
+            raise FileError(path, f"{printable(path)}: nothing there to sync from; check the path")
+        return tree
+
+    def boundary(self, options: SyncOptions) -> MountBoundary | None:
+        """The mount boundary of walks; None for no boundary."""
+        if not options.one_file_system:
+            return None
+        from rdc.session.trees.mount_boundary import MountBoundary
+
+        return MountBoundary(self.root, self.only or b"")
+
+    def start(self, kinds: AttributeKinds = AttributeKinds.NONE) -> Start:
+        """The first message about the tree. Raises FileError if the tree has vanished.
+
+        `kinds`: the extended attributes that the user asked for.
+        """
+        name = b"" if self.only is None else self.only
+        found = self.root.metadata(name)
+        kind = self.root.kind(name)
+        if kind is None:
+            raise FileError(name, f"{printable(name)}: vanished before it was synced", code=ExitCode.VANISHED)
+        kept = preserved_by(self.root, probe=False)
+        if kinds:
+            from rdc.files.facts.apply_xattrs import attribute_kinds_of
+
+            kept = replace(kept, attributes=kinds & attribute_kinds_of(self.root))
+        return Start(name, kind, found, kept)

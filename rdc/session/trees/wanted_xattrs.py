@@ -1,0 +1,204 @@
+"""Stores the extended attributes that a source announces until the destination sets them."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+
+from rdc.errors import ExitCode, ProtocolError, RdcError
+from rdc.limits import ATTRIBUTES_HELD_BYTES
+from rdc.model.attributes import (
+    ACCESS_ACL,
+    UNREADABLE,
+    AttributeKinds,
+    bits_before_acl,
+    unpack_attributes,
+)
+from rdc.model.entries import Kind, Listing
+from rdc.records import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rdc.protocol.messages.registry import EntryAttributes
+    from rdc.session.trees.tree_xattrs import EntrySet
+    from rdc.tree.manifest import Manifest
+    from rdc.tree.row_map import RowMap
+
+__all__ = ["WantedXattrs"]
+
+_OTHERS = 0o77
+_TOLD, _NEW = 1, 2
+
+
+class WantedXattrs:
+    """Stores eight bytes per entry that has attributes; equal sets are stored once.
+
+    Entries are named by manifest rows. An ordinal is a row plus 1; ordinal 0 is the tree's root directory.
+    """
+
+    def __init__(self, kinds: AttributeKinds) -> None:
+        self.kinds = kinds
+        """The kinds that both sides preserve."""
+        self._ordinals = array("I")
+        self._numbers = array("I")
+        self._sets: list[bytes] = []
+        self._known: dict[bytes, int] = {}
+        self._held = 0
+        self._before: dict[int, int] = {}
+        """For sets with an access ACL, the group and other bits that a mode may have before the ACL is
+        set."""
+        self._notes = bytearray()
+        """One byte per row, of the bits _TOLD and _NEW."""
+        self._root_told = False
+
+    @property
+    def highest(self) -> int:
+        """The highest ordinal with attributes; 0 if only the root has any, or nothing."""
+        return self._ordinals[-1] if self._ordinals else 0
+
+    def extend(self, message: EntryAttributes) -> None:
+        """Adds announced attributes. Raises ProtocolError for kinds that were not agreed on, RdcError for
+        too many."""
+        numbers = [self._number(packed) for packed in message.sets]
+        self._ordinals.extend(message.entries)
+        self._numbers.extend([numbers[number] for number in message.numbers])
+
+    def hold(self, sets: Iterable[EntrySet]) -> bool:
+        """Adds attributes of local entries, in order. False if they are too many."""
+        try:
+            for one in sets:
+                self._numbers.append(self._number(one.packed))
+                self._ordinals.append(one.ordinal)
+        except RdcError:
+            return False
+        return True
+
+    def adopt(self, other: WantedXattrs, rows: RowMap) -> bool:
+        """Replaces the stored attributes by those of `other`, whose rows `rows` translates.
+
+        Returns False if an entry has no row here or the order differs.
+        """
+        ordinals = array("I")
+        last = -1
+        for ordinal in other._ordinals:
+            row = rows.row(ordinal - 1) if ordinal else -1
+            if row is None or row + 1 <= last:
+                return False
+            last = row + 1
+            ordinals.append(last)
+        self._ordinals, self._numbers = ordinals, other._numbers
+        self._sets, self._known, self._before = other._sets, other._known, other._before
+        return True
+
+    def guard(self, manifest: Manifest) -> None:
+        """Like `guarded` for all files of a manifest that came without listings.
+
+        Directories are left out: they have their ACLs already, and a narrower mode would only remove the
+        mask.
+        """
+        modes: dict[int, int] = {}
+        for ordinal, number in zip(self._ordinals, self._numbers, strict=True):
+            may = self._before.get(number)
+            if may is not None and ordinal and manifest.kinds[ordinal - 1] == Kind.FILE:
+                at = 2 * (ordinal - 1)
+                mode = int.from_bytes(manifest.modes[at : at + 2], "little")
+                modes[ordinal - 1] = mode & (~_OTHERS | may)
+        if modes:
+            manifest.set_modes(modes)
+
+    def _number(self, packed: bytes) -> int:
+        known = self._known.get(packed)
+        if known is not None:
+            return known
+        self._held += len(packed)
+        if self._held > ATTRIBUTES_HELD_BYTES:
+            raise RdcError(
+                f"the source has more than {ATTRIBUTES_HELD_BYTES} bytes of different extended attributes;"
+                " sync parts of it by themselves, or leave out -X",
+                code=ExitCode.PARTIAL,
+            )
+        number = self._known[packed] = len(self._sets)
+        self._sets.append(packed)
+        if packed != UNREADABLE:
+            attributes = dict(unpack_attributes(packed))
+            odd = [name for name in attributes if not self.kinds.has(name)]
+            if odd:
+                raise ProtocolError(f"an extended attribute {odd[0]!r}, which nobody asked for")
+            if ACCESS_ACL in attributes:
+                self._before[number] = bits_before_acl(attributes[ACCESS_ACL])
+        return number
+
+    def of(self, first: int, count: int) -> dict[int, bytes]:
+        """The packed attributes of `count` rows from `first` on, by row relative to `first`."""
+        start = bisect_left(self._ordinals, first + 1)
+        stop = bisect_left(self._ordinals, first + 1 + count, start)
+        return {self._ordinals[at] - first - 1: self._sets[self._numbers[at]] for at in range(start, stop)}
+
+    def acl_of(self, row: int) -> bytes | None:
+        """The access ACL that an entry gets; b"" for none. Row -1 is the tree's root directory.
+
+        None if the run does not preserve ACLs or the source could not read this one.
+        """
+        if AttributeKinds.ACL not in self.kinds:
+            return None
+        packed = self.of_root() if row < 0 else self.of(row, 1).get(0, b"")
+        return None if packed == UNREADABLE else dict(unpack_attributes(packed)).get(ACCESS_ACL, b"")
+
+    def of_root(self) -> bytes:
+        """The packed attributes of the tree's root directory."""
+        return self._sets[self._numbers[0]] if self._ordinals and not self._ordinals[0] else b""
+
+    def guarded(self, first: int, listing: Listing) -> Listing:
+        """A directory's listing with the modes that entries have before their ACLs; see bits_before_acl."""
+        if not self._before:
+            return listing
+        modes = listing.modes[:]
+        start = bisect_left(self._ordinals, first + 1)
+        stop = bisect_left(self._ordinals, first + 1 + len(listing), start)
+        for at in range(start, stop):
+            may = self._before.get(self._numbers[at])
+            if may is not None:
+                row = self._ordinals[at] - first - 1
+                modes[row] &= ~_OTHERS | may
+        return replace(listing, modes=modes)
+
+    def guarded_mode(self, row: int, mode: int) -> int:
+        """The mode of one entry before its ACL is set. Row -1 is the tree's root directory."""
+        at = bisect_left(self._ordinals, row + 1)
+        if at < len(self._ordinals) and self._ordinals[at] == row + 1:
+            return mode & (~_OTHERS | self._before.get(self._numbers[at], _OTHERS))
+        return mode
+
+    def note_told(self, rows: Iterable[int], *, new: bool = False) -> None:
+        """Notes rows that the run reports for another difference, so their attributes need no report.
+
+        `new`: no entry of the same kind was at their paths.
+        """
+        for row in rows:
+            if row >= len(self._notes):
+                self._notes += bytes(row + 1 - len(self._notes))
+            self._notes[row] |= _TOLD | _NEW if new else _TOLD
+
+    def note_root_told(self) -> None:
+        """Like `note_told` for the root directory of the tree."""
+        self._root_told = True
+
+    @property
+    def root_told(self) -> bool:
+        """Like `is_told` for the root directory of the tree."""
+        return self._root_told
+
+    def note_moved(self, row: int) -> None:
+        """Notes that a new file is a renamed local file, which has kept its attributes."""
+        if self.is_new(row):
+            self._notes[row] ^= _NEW
+
+    def is_told(self, row: int) -> bool:
+        """Whether the run reports this row anyway."""
+        return row < len(self._notes) and bool(self._notes[row] & _TOLD)
+
+    def is_new(self, row: int) -> bool:
+        """Whether no entry of the same kind was at the row's path."""
+        return row < len(self._notes) and bool(self._notes[row] & _NEW)

@@ -1,0 +1,220 @@
+"""Counters: everything that a scan counts, in bounded memory."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from functools import partial
+from itertools import accumulate, chain, repeat
+from operator import sub
+
+from rdc.kernel.chunk_counts import Folder
+from rdc.records import dataclass
+from rdc.survey.count.chunk_counter import STRATA, ChunkCounter
+from rdc.survey.count.chunk_references import ChunkReferences
+from rdc.survey.count.compression_estimate import CompressionSample, expected_shift, sample_size
+from rdc.survey.count.granularities import (
+    FILE_LEVEL,
+    FOLD_MAX,
+    FOLD_MIN,
+    FOLDED,
+    FOLLOWED,
+    keys_of,
+    mean_of,
+    memory_shares,
+)
+from rdc.survey.count.places_of_chunks import ChunkLocations
+from rdc.survey.count.resembling_files import ResemblingFiles
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Buffer
+
+    from rdc.model.scan import ScanOptions
+    from rdc.signature.tree import SignatureTree
+    from rdc.survey.count.fixed_blocks import FixedBlocks
+
+__all__ = ["Counters", "CountedFiles", "CountedFile"]
+
+SEGMENT_BYTES = 128 << 10
+"""Whole files are compressed in pieces of this size. It is one window of zstd's faster levels, so pieces
+shrink nearly as much as their file would."""
+
+_GOLDEN = 0x9E37_79B9_7F4A_7C15
+_MASK = (1 << 64) - 1
+
+
+def _unit(level: str) -> int:
+    """Approximate bytes of one compressed piece."""
+    return SEGMENT_BYTES if level == FILE_LEVEL else mean_of(level)
+
+
+class CountedFile:
+    """A file whose chunks are few enough to be counted all at once."""
+
+    __slots__ = ("place", "read", "tree")
+
+    def __init__(self, tree: SignatureTree, place: int, read: Callable[[int, int], bytes | None]) -> None:
+        """`read`: reads content of the file again, given offset and length in bytes; None if the file has
+        changed or is gone."""
+        self.tree = tree
+        self.place = place
+        self.read = read
+
+
+@dataclass(frozen=True, slots=True)
+class CountedFiles:
+    """Files as rows. Their chunks follow one another."""
+
+    roots: bytes
+    """32 bytes per file."""
+    sizes: array[int]
+    """Typecode 'Q', in bytes."""
+    places: array[int]
+    """Typecode 'I'."""
+    counts: array[int]
+    """Typecode 'I': number of chunks of each file."""
+    lengths: bytes
+    """Length of each chunk, native 64-bit numbers."""
+    digests: bytes
+    """Digest of each chunk, 32 bytes."""
+
+
+class Counters:
+    """The counts so far. `levels` are in the order of the report."""
+
+    def __init__(self, options: ScanOptions) -> None:
+        shares = memory_shares(options.memory, options.fixed)
+        self.levels = {
+            level: ChunkCounter(share, STRATA if level == FILE_LEVEL else ())
+            for level, share in shares.items()
+        }
+        self.compression = {
+            level: CompressionSample(most=sample_size(_unit(level)))
+            for level in (shares if options.compress else ())
+        }
+        self.places = ChunkLocations()
+        self.references = ChunkReferences()
+        self.resembling = ResemblingFiles()
+        self._folders = [Folder(FOLD_MIN, FOLD_MAX) for _ in FOLDED[1:]]
+        self._waiting: list[CountedFile] = []
+        self._waiting_chunks = 0
+
+    def expect(self, total: int) -> None:
+        """Announces about `total` bytes, so that compression samples start at their final size."""
+        for level, sample in self.compression.items():
+            sample.thin(expected_shift(total, _unit(level)))
+
+    # Files that come at once
+
+    def add(self, file: CountedFile) -> None:
+        """Queues a file without holes and without runs of equal chunks, to be counted with others."""
+        self._waiting.append(file)
+        self._waiting_chunks += file.tree.levels[0].records
+        if self._waiting_chunks >= 4096 or len(self._waiting) >= 512:
+            self.flush()
+
+    def flush(self) -> None:
+        """Counts the queued files."""
+        files, self._waiting, self._waiting_chunks = self._waiting, [], 0
+        if not files:
+            return
+        levels = [file.tree.levels[0] for file in files]
+        columns = CountedFiles(
+            roots=b"".join([file.tree.root for file in files]),
+            sizes=array("Q", [file.tree.size for file in files]),
+            places=array("I", [file.place for file in files]),
+            counts=array("I", [level.records for level in levels]),
+            lengths=b"".join([level.lengths for level in levels]),
+            digests=b"".join([level.digests for level in levels]),
+        )
+        self.add_columns(columns, lambda file, offset, length: files[file].read(offset, length))
+
+    def add_columns(self, files: CountedFiles, read: Callable[[int, int, int], Buffer | None]) -> None:
+        """Counts files without holes, given all their chunks. `read`: reads content again, given the row of
+        the file, offset and length in bytes; None if the file has changed or is gone."""
+        keys, sizes = keys_of(files.digests), files.lengths
+        ends = array("Q", accumulate(files.counts)).tobytes()
+        for number, level in enumerate(FOLDED):
+            if number:
+                keys, sizes, ends = self._folders[number - 1].streams(keys, sizes, ends)
+            self.levels[level].add(keys, sizes)
+            if level in self.compression:
+                self._compress_some(self.compression[level], keys, sizes, ends, read)
+            if level == FOLLOWED:
+                stops = memoryview(ends).cast("Q").tolist()
+                counts = map(sub, stops, [0, *stops])
+                places = array("I", chain.from_iterable(map(repeat, files.places, counts)))
+                self.references.add(keys, sizes, places)
+        roots = keys_of(files.roots)
+        self.levels[FILE_LEVEL].add(roots, files.sizes.tobytes())
+        for place, size in zip(files.places, files.sizes, strict=True):
+            self.places.count(place, size)
+        self._compress_files(array("Q", roots), files.sizes, read)
+
+    def _compress_some(
+        self,
+        sample: CompressionSample,
+        keys: bytes,
+        sizes: bytes,
+        ends: bytes,
+        read: Callable[[int, int, int], Buffer | None],
+    ) -> None:
+        rows = sample.wanted(keys)
+        if not rows:
+            return
+        column, lengths = memoryview(keys).cast("Q"), memoryview(sizes).cast("Q")
+        stops = array("Q", ends)
+        for row in rows:
+            if column[row] in sample.sizes:
+                continue  # seen earlier in the same batch
+            number = bisect_right(stops, row)
+            first = stops[number - 1] if number else 0
+            content = read(number, sum(lengths[first:row]), lengths[row])
+            if content is not None:
+                sample.take(column[row], content)
+
+    def _compress_files(
+        self, keys: array[int], sizes: array[int], read: Callable[[int, int, int], Buffer | None]
+    ) -> None:
+        """Samples whole files like compress_file. Files of one piece have the file's key and are selected in
+        bulk."""
+        sample = self.compression.get(FILE_LEVEL)
+        if sample is None:
+            return
+        for row in sample.wanted(keys.tobytes()):
+            if 0 < sizes[row] <= SEGMENT_BYTES and keys[row] not in sample.sizes:
+                content = read(row, 0, sizes[row])
+                if content is not None:
+                    sample.take(keys[row], content)
+        for row, size in enumerate(sizes):
+            if size > SEGMENT_BYTES:
+                self.compress_file(keys[row], size, partial(read, row))
+
+    def add_blocks(self, blocks: FixedBlocks, read: Callable[[int, int], bytes | None]) -> None:
+        """Counts the fixed blocks that were cut from a file since the last call."""
+        for size, keys, sizes, offsets in blocks.take():
+            level = f"fixed-{size}"
+            self.levels[level].add(keys, sizes)
+            sample = self.compression.get(level)
+            if sample is not None:
+                column, lengths = memoryview(keys).cast("Q"), memoryview(sizes).cast("Q")
+                for row in sample.wanted(keys):
+                    content = read(offsets[row], lengths[row])
+                    if content is not None:
+                        sample.take(column[row], content)
+
+    def compress_file(self, key: int, size: int, read: Callable[[int, int], Buffer | None]) -> None:
+        """Compresses the selected pieces of a file, unless an identical file came before."""
+        sample = self.compression.get(FILE_LEVEL)
+        if sample is None or not size:
+            return
+        for first in range(0, size, SEGMENT_BYTES << 12):
+            offsets = range(first, min(size, first + (SEGMENT_BYTES << 12)), SEGMENT_BYTES)
+            names = array("Q", [(key + offset * _GOLDEN) & _MASK for offset in offsets])
+            for row in sample.wanted(names.tobytes()):
+                content = read(offsets[row], min(SEGMENT_BYTES, size - offsets[row]))
+                if content is not None:
+                    sample.take(names[row], content)

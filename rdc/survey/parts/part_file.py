@@ -1,0 +1,114 @@
+"""Writes a scan's outcome as a part, for `rdc merge` to add up (SURVEY.md, "A part")."""
+
+from __future__ import annotations
+
+import os
+from array import array
+
+from rdc.files.own.output_file import write_output
+from rdc.survey.count.granularities import FINE_PARAMS, FOLD_MAX, FOLD_MIN, FOLDED, FOLLOWED
+from rdc.survey.parts.sections import MAGIC, encode_section, packed, packed_names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rdc.survey.count.resembling_files import ResemblingFiles
+    from rdc.survey.scan.outcome import Outcome
+
+__all__ = ["COUNTERS", "METHOD", "encode_part", "write_part"]
+
+ROWS = 65_536
+"""Rows in one section of a table, at most 1.5 MB."""
+
+METHOD = (
+    f"rdc survey 1; {FINE_PARAMS.id.hex()}; {' '.join(FOLDED)} folded by winnowing {FOLD_MIN} {FOLD_MAX};"
+    f" groups named by siphash; {FOLLOWED} followed"
+)
+"""The parameters that two parts must share, so that equal keys mean equal chunks."""
+
+COUNTERS = (
+    "files",
+    "bytes",
+    "allocated_bytes",
+    "hardlinks",
+    "holes_bytes",
+    "already_shared_bytes",
+    "found_files",
+    "found_bytes",
+    "known_bytes",
+    "more_problems",
+)
+"""Counters of an Outcome, in the order in which they are written."""
+
+
+def write_part(outcome: Outcome, path: str) -> None:
+    """Writes the part file completely or not at all. Raises RdcError."""
+    write_output(os.fsencode(path), encode_part(outcome))
+
+
+def encode_part(outcome: Outcome) -> Iterator[bytes]:
+    """The encoded part, in pieces of at most some megabytes."""
+    counters = outcome.counters
+    yield MAGIC
+    yield encode_section(
+        b"HEAD",
+        METHOD,
+        " ".join(outcome.options.fixed),
+        int(outcome.options.compress),
+        packed_names(outcome.paths),
+        outcome.reason,
+        packed(array("Q", [getattr(outcome, name) for name in COUNTERS])),
+    )
+    for problem in outcome.problems:
+        yield encode_section(b"FAIL", problem.path, problem.message, int(problem.code))
+    for name, counter in counters.levels.items():
+        for which, table in enumerate(counter.tables):
+            chunks, total = counter.totals(which)
+            yield encode_section(b"TABL", name, which, table.shift, chunks, total)
+            for columns in counter.entries(which):
+                yield encode_section(b"ROWS", *map(packed, columns))
+    for name, sample in counters.compression.items():
+        keys = array("Q", sorted(sample.sizes))
+        before, after = (array("Q", [sample.sizes[key][i] for key in keys]) for i in (0, 1))
+        yield encode_section(b"ZSTD", name, sample.shift, *map(packed, (keys, before, after)))
+    places = counters.places
+    for start in range(0, len(places.directories), ROWS):
+        part = slice(start, start + ROWS)
+        # Parent numbers are stored plus 1; 0 means none.
+        above = array("Q", [number + 1 for number in places.parents[part]])
+        yield encode_section(b"DIRS", packed_names(places.directories[part]), packed(above))
+    yield encode_section(b"TYPE", packed_names(places.suffixes))
+    for start in range(0, len(places.files), ROWS):
+        part = slice(start, start + ROWS)
+        wide = (array("Q", places.directory_of[part]), array("Q", places.suffix_of[part]))
+        yield encode_section(b"PLAC", *map(packed, (*wide, places.files[part], places.bytes[part])))
+    references = counters.references
+    for start in range(0, max(1, len(references.keys)), ROWS):
+        part = slice(start, start + ROWS)
+        where = array("Q", references.places[part])
+        rows = map(packed, (references.keys[part], references.sizes[part], where))
+        yield encode_section(b"REFS", references.shift, *rows)
+    yield from _encode_resembling(counters.resembling)
+    yield encode_section(b"LAST")
+
+
+def _encode_resembling(resembling: ResemblingFiles) -> Iterator[bytes]:
+    files = sorted(resembling.files.items())
+    for start in range(0, max(1, len(files)), ROWS):
+        part = files[start : start + ROWS]
+        columns = [
+            array("Q", column)
+            for column in (
+                [key for key, _ in part],
+                [file.size for _, file in part],
+                [file.directory for _, file in part],
+            )
+        ]
+        yield encode_section(
+            b"LIKE",
+            resembling.least,
+            *map(packed, columns),
+            b"".join([file.traits for _, file in part]),
+            packed_names([file.name for _, file in part]),
+        )

@@ -1,0 +1,152 @@
+"""The sections of a part file: compressed, bounded in size, and checked before use."""
+
+from __future__ import annotations
+
+import struct
+from array import array
+
+import zstandard
+from blake3 import blake3
+
+from rdc.errors import ExitCode, RdcError
+from rdc.limits import PART_SECTION_BYTES, SIZE_LIMIT
+from rdc.model.entries import little_endian, little_endian_integers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+__all__ = [
+    "MAGIC",
+    "PartError",
+    "Section",
+    "encode_section",
+    "number",
+    "packed",
+    "packed_names",
+    "read_sections",
+    "unpacked",
+    "unpacked_names",
+]
+
+MAGIC = b"RDCPART\x01"
+_HEAD = struct.Struct("<4sII32s")
+_LENGTH = struct.Struct("<I")
+ZSTD_LEVEL = 3
+
+Section = tuple[bytes, list[bytes]]
+"""A tag of four bytes, and the section's fields."""
+
+FIELDS_MOST = 16
+"""Most fields of a section that a reader accepts. No section has more than nine."""
+
+
+class PartError(RdcError):
+    """A file that should be a part is not one, or is damaged."""
+
+    code = ExitCode.STREAM
+
+
+def encode_section(tag: bytes, *fields: bytes | int | str) -> bytes:
+    """Encodes a section. Numbers from 0 to 2^64 - 1 become 8 bytes, text becomes UTF-8."""
+    raw = b"".join([_LENGTH.pack(len(field)) + field for field in map(_bytes, fields)])
+    stored = zstandard.ZstdCompressor(level=ZSTD_LEVEL).compress(raw)
+    return _HEAD.pack(tag, len(raw), len(stored), blake3(tag + stored).digest()) + stored
+
+
+def _bytes(field: bytes | int | str) -> bytes:
+    if isinstance(field, int):
+        return field.to_bytes(8, "little")
+    return field.encode() if isinstance(field, str) else field
+
+
+def number(field: bytes) -> int:
+    """Decodes a number from 0 to 2^63 - 1. Raises ValueError for any other field."""
+    value = int.from_bytes(field, "little")
+    if len(field) != 8 or value > SIZE_LIMIT:
+        raise ValueError("a number out of range")
+    return value
+
+
+def read_sections(stream: BinaryIO, name: str) -> Iterator[Section]:
+    """The sections before the one tagged LAST.
+
+    `name`: the file in messages. Raises PartError, with the offset, for damage, an early end, or bytes after
+    LAST. At most PART_SECTION_BYTES per section are read.
+    """
+    at = len(MAGIC)
+    if stream.read(at) != MAGIC:
+        raise PartError(f"{name}: expected a part that rdc scan -o wrote, found another kind of file")
+    while True:
+        head = stream.read(_HEAD.size)
+        if len(head) < _HEAD.size:
+            raise _damaged(name, at, "more sections", "the end of the file")
+        tag, size, length, digest = _HEAD.unpack(head)
+        if max(size, length) > PART_SECTION_BYTES:
+            raise _damaged(
+                name, at, f"at most {PART_SECTION_BYTES} bytes", f"a section of {max(size, length)}"
+            )
+        stored = stream.read(length)
+        if len(stored) < length or blake3(tag + stored).digest() != digest:
+            raise _damaged(name, at, "a section that has its digest", "other bytes")
+        try:
+            # `decompress` allocates the size that the frame states, so that size is checked first.
+            if zstandard.frame_content_size(stored) != size:
+                raise zstandard.ZstdError("another size")
+            fields = _split(zstandard.ZstdDecompressor().decompress(stored))
+        except (zstandard.ZstdError, struct.error) as error:
+            raise _damaged(name, at, "a section that can be unpacked", type(error).__name__) from error
+        if fields is None:
+            raise _damaged(name, at, f"a section of {size} bytes in fields", "other bytes")
+        if tag == b"LAST":
+            if stream.read(1):
+                raise _damaged(name, at, "nothing behind the last section", "more bytes")
+            return
+        yield tag, fields
+        at += _HEAD.size + length
+
+
+def _split(raw: bytes) -> list[bytes] | None:
+    fields: list[bytes] = []
+    at = 0
+    while at < len(raw):
+        (length,) = _LENGTH.unpack_from(raw, at)
+        at += _LENGTH.size
+        if length > len(raw) - at or len(fields) == FIELDS_MOST:
+            return None
+        fields.append(raw[at : at + length])
+        at += length
+    return fields
+
+
+def _damaged(name: str, at: int, expected: str, found: str) -> PartError:
+    return PartError(
+        f"{name}: damaged at byte {at}: expected {expected}, found {found};"
+        " scan again on the machine it is from"
+    )
+
+
+def packed(numbers: bytes | array[int]) -> bytes:
+    """A column of native 64-bit numbers as little-endian ones."""
+    return little_endian(array("Q", numbers))
+
+
+def unpacked(column: bytes) -> array[int]:
+    """Decodes what `packed` wrote. Raises ValueError for anything else."""
+    if len(column) % 8:
+        raise ValueError("a column of 64-bit numbers is expected")
+    return little_endian_integers("Q", column)
+
+
+def packed_names(names: list[bytes]) -> bytes:
+    """Each followed by NUL."""
+    return b"\0".join([*names, b""])
+
+
+def unpacked_names(column: bytes) -> list[bytes]:
+    """Decodes what `packed_names` wrote. Raises ValueError for anything else."""
+    names = column.split(b"\0")
+    if names.pop():
+        raise ValueError("names without an end")
+    return names

@@ -1,0 +1,82 @@
+"""CappedStore: a signature store that limits what one scan may store, so that it does not evict everything
+else."""
+
+from __future__ import annotations
+
+import threading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.catalog.similar import SimilarFiles
+    from rdc.catalog.small_columns import SignedFiles, SmallFiles
+    from rdc.catalog.store import SignatureStore
+    from rdc.chunking.params import ChunkParams
+    from rdc.files.root.source_file import SourceFile
+    from rdc.signature.tree import SignatureTree
+
+__all__ = ["CappedStore"]
+
+
+class CappedStore:
+    """A SignatureStore over another one. Lookups pass through; of new entries, about `most` bytes are
+    stored."""
+
+    def __init__(self, store: SignatureStore, most: int, *, finds: bool = True) -> None:
+        """`finds`: False makes every lookup fail, for callers that need each file's content."""
+        self._store = store
+        self._left = most
+        self._finds = finds
+        self._lock = threading.Lock()
+
+    def now(self) -> int:
+        return self._store.now()
+
+    def get(self, source: SourceFile, params: ChunkParams) -> SignatureTree | None:
+        return self._store.get(source, params) if self._finds else None
+
+    def root(self, source: SourceFile, params: ChunkParams) -> bytes | None:
+        return self._store.root(source, params) if self._finds else None
+
+    def put(self, source: SourceFile, tree: SignatureTree, began: int) -> None:
+        size = tree.levels[0].records * 36 + 200
+        with self._lock:
+            if size > self._left:
+                return
+            self._left -= size
+        self._store.put(source, tree, began)
+
+    def find_small(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
+        return self._store.find_small(files, params) if self._finds else []
+
+    def find_roots(self, files: SmallFiles, params: ChunkParams) -> list[tuple[int, bytes]]:
+        return self._store.find_roots(files, params) if self._finds else []
+
+    def put_small(self, files: SmallFiles, signed: SignedFiles, chosen: Sequence[int], began: int) -> None:
+        counts, kept = signed.signatures.counts, []
+        with self._lock:
+            for row in chosen:
+                size = counts[row] * 36 + 200
+                if size <= self._left:
+                    self._left -= size
+                    kept.append(row)
+        self._store.put_small(files, signed, kept, began)
+
+    def similar(self, below: bytes, params: ChunkParams) -> SimilarFiles:
+        return self._store.similar(below, params)
+
+    def settle(self, key: bytes) -> None:
+        self._store.settle(key)
+
+    def is_settled(self, key: bytes) -> bool:
+        return self._store.is_settled(key)
+
+    def flush(self) -> None:
+        self._store.flush()
+
+    def close(self) -> None:
+        self._store.close()
+
+    def take_notices(self) -> list[str]:
+        return self._store.take_notices()

@@ -1,0 +1,56 @@
+"""Outcome: everything that a report is made from and that a part file stores."""
+
+from __future__ import annotations
+
+from rdc.errors import ExitCode, worse
+from rdc.limits import SCAN_PROBLEMS
+from rdc.model.scan import ScanProblem
+from rdc.survey.count.counters import Counters
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.model.scan import ScanOptions
+    from rdc.progress import Problem
+    from rdc.survey.count.places_of_chunks import ChunkLocations
+
+__all__ = ["Outcome"]
+
+
+class Outcome:
+    """All counts of one scan or of merged parts. It grows while a scan runs."""
+
+    def __init__(self, options: ScanOptions) -> None:
+        self.options = options
+        self.counters = Counters(options)
+        self.paths: list[bytes] = []
+        self.files = 0
+        self.bytes = 0
+        self.allocated_bytes = 0
+        self.hardlinks = 0
+        self.holes_bytes = 0
+        self.already_shared_bytes = 0
+        self.found_files = 0
+        self.found_bytes = 0
+        self.known_bytes = 0
+        self.reason = ""
+        """Why not everything was read, as in Coverage."""
+        self.problems: list[ScanProblem] = []
+        self.more_problems = 0
+        self.interrupted = False
+        """Whether this run was interrupted. A merged part's interruption is in `reason`."""
+        self.code = ExitCode.OK
+
+    @property
+    def places(self) -> ChunkLocations:
+        return self.counters.places
+
+    def problem(self, problem: Problem) -> None:
+        """Records a file that could not be read."""
+        self.add_problem(ScanProblem(problem.path, problem.message, problem.code))
+
+    def add_problem(self, problem: ScanProblem) -> None:
+        self.code = worse(self.code, problem.code)
+        if len(self.problems) < SCAN_PROBLEMS:
+            self.problems.append(problem)
+        else:
+            self.more_problems += 1

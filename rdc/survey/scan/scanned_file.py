@@ -1,0 +1,79 @@
+"""ScannedFile: one file that a scan reads singly, with what fstat and its extents say."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from rdc.files.facts.extents import holes, shared_bytes
+from rdc.limits import SCAN_HOLES
+from rdc.survey.count.holes import NO_HOLES, Holes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.files.root.source_file import SourceFile
+    from rdc.model.entries import Identity
+    from rdc.survey.count.fixed_blocks import FixedBlocks
+    from rdc.survey.scan.found_files import FoundFile
+
+__all__ = ["ScannedFile", "SharingDevices"]
+
+_SHARING = {0x9123683E, 0x58465342, 0xCA451A4E, 0x7461636F}
+"""f_type of btrfs, xfs, bcachefs and ocfs2, which can share extents. On other file systems the query would
+cost one system call per file for nothing."""
+
+
+class SharingDevices:
+    """Remembers which devices hold file systems that share extents between files. Threads may share one."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, bool] = {}
+
+    def has(self, source: SourceFile) -> bool:
+        """Whether the open file lies on such a file system."""
+        device = source.identity.device
+        known = self._known.get(device)
+        if known is None:
+            from rdc.files.facts.filesystem_id import type_of
+
+            known = self._known[device] = type_of(source.fileno()) in _SHARING
+        return known
+
+
+class ScannedFile:
+    """A file to be read. `identity`, `allocated`, `shared` and `holes` are set when it is opened."""
+
+    __slots__ = ("_sharing", "allocated", "blocks", "found", "holes", "identity", "shared")
+
+    identity: Identity
+    """Identity of the opened file."""
+
+    def __init__(self, found: FoundFile, sharing: SharingDevices, blocks: FixedBlocks | None) -> None:
+        """`blocks`: receives the content as it is read, unless the file has holes."""
+        self._sharing = sharing
+        self.found = found
+        self.blocks = blocks
+        self.allocated = 0
+        self.shared = 0
+        """Bytes in shared extents."""
+        self.holes = NO_HOLES
+
+    def open(self) -> SourceFile:
+        """Opens the file; runs in any thread. Raises FileError."""
+        source = self.found.open()
+        try:
+            self.identity = source.identity
+            self.allocated = source.allocated
+            if source.allocated < source.size:
+                self.holes = Holes(islice(holes(source.fileno(), source.size), SCAN_HOLES))
+            if self.blocks is not None and not self.holes:
+                source.on_span = self.blocks.span
+            if self._sharing.has(source):
+                self.shared = shared_bytes(source.fileno())
+        except BaseException:
+            source.close()
+            raise
+        return source
+
+    def read(self, offset: int, length: int) -> bytes | None:
+        """Reads content again. None if the file has changed or is gone."""
+        return self.found.read_again(self.identity, offset, length)

@@ -1,0 +1,203 @@
+"""SmallBatch: some hundred small files that a scan collects and one thread signs."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from functools import cached_property
+from itertools import accumulate
+from operator import lt
+
+from rdc.catalog.small_columns import SmallFiles
+from rdc.catalog.small_files import sign_small
+from rdc.errors import FileError
+from rdc.files.facts.extents import holes, shared_bytes
+from rdc.records import dataclass
+from rdc.survey.count.counters import CountedFiles
+from rdc.typed import TypeVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from typing_extensions import Buffer
+
+    from rdc.catalog.small_columns import SignedFiles
+    from rdc.catalog.small_files import SmallOutcome
+    from rdc.catalog.store import SignatureStore
+    from rdc.chunking.params import ChunkParams
+    from rdc.files.root.root import Root
+    from rdc.files.root.source_file import SourceFile
+    from rdc.survey.scan.found_files import FoundFile, Run
+    from rdc.survey.scan.scanned_file import SharingDevices
+
+__all__ = [
+    "BATCH_BYTES",
+    "BATCH_FILES",
+    "SignedBatch",
+    "SmallBatch",
+    "counted",
+    "named",
+    "reader",
+    "sign_batch",
+]
+
+T = TypeVar("T")
+
+BATCH_FILES = 512
+BATCH_BYTES = 1 << 20
+"""Limits of one batch: enough that its own cost is negligible, few enough that contents stay cached until
+they are hashed."""
+
+
+class SmallBatch:
+    """Files of one tree, row by row. It is not changed after it was given to a thread."""
+
+    def __init__(self) -> None:
+        self._runs: list[Run] = []
+        self._firsts = array("I")
+        self.places = array("I")
+        """The place of each file, as ChunkLocations numbers them."""
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def add(self, run: Run, places: list[int]) -> None:
+        """Adds files of the same tree, with the place of each."""
+        self._firsts.append(len(self))
+        self._runs.append(run)
+        self.places.extend(places)
+        self.bytes += sum(run.directory.sizes[run.start : run.stop])
+
+    @property
+    def root(self) -> Root:
+        """Root of the tree. The batch must not be empty."""
+        return self._runs[0].directory.root
+
+    def file(self, row: int) -> FoundFile:
+        number = bisect_right(self._firsts, row) - 1
+        run = self._runs[number]
+        return run.file(run.start + row - self._firsts[number])
+
+    def names(self) -> list[bytes]:
+        """The names without their directories."""
+        return [name for run in self._runs for name in run.names[run.start : run.stop]]
+
+    def directories(self) -> array[int]:
+        """Typecode 'I': the number of each file's directory in ChunkLocations."""
+        column = array("I")
+        for run in self._runs:
+            column.extend(array("I", (run.directory.number,)) * (run.stop - run.start))
+        return column
+
+    @cached_property
+    def allocated(self) -> array[int]:
+        """Typecode 'Q': bytes allocated on disk."""
+        column = array("Q")
+        for run in self._runs:
+            column += run.directory.allocated[run.start : run.stop]
+        return column
+
+    @cached_property
+    def files(self) -> SmallFiles:
+        paths: list[bytes] = []
+        devices, inodes, sizes = (array("Q") for _ in range(3))
+        mtimes, ctimes = array("q"), array("q")
+        for run in self._runs:
+            here, part = run.directory, slice(run.start, run.stop)
+            between = b"\0" + here.path + b"/" if here.path else b"\0"
+            paths.append(between[1:] + between.join(run.names[part]) + b"\0")
+            devices += here.devices[part]
+            inodes += here.inodes[part]
+            sizes += here.sizes[part]
+            mtimes += here.mtimes[part]
+            ctimes += here.ctimes[part]
+        return SmallFiles(self.root, b"".join(paths), devices, inodes, sizes, mtimes, ctimes)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedBatch:
+    """A batch with its results."""
+
+    batch: SmallBatch
+    outcome: SmallOutcome
+    hollow: list[int]
+    """Rows with holes, which were not signed."""
+    shared: int
+    """Bytes in shared extents of all signed files."""
+
+
+def counted(batch: SmallBatch, signed: SignedFiles) -> CountedFiles:
+    """The signed files as the counters take them."""
+    found = signed.signatures
+    return CountedFiles(
+        roots=found.roots,
+        sizes=found.sizes,
+        places=array("I", _chosen(batch.places, signed.rows)),
+        counts=found.counts,
+        lengths=found.lengths.tobytes(),
+        digests=found.digests,
+    )
+
+
+def named(batch: SmallBatch, signed: SignedFiles) -> tuple[Sequence[int], Sequence[bytes]]:
+    """The directory and the name of each file that was signed."""
+    return _chosen(batch.directories(), signed.rows), _chosen(batch.names(), signed.rows)
+
+
+def reader(batch: SmallBatch, signed: SignedFiles) -> Callable[[int, int, int], Buffer | None]:
+    """Reads parts of what was signed once more, by row there, offset and length in bytes."""
+    if signed.data is None:
+        return lambda row, offset, length: _read_again(batch, signed.rows[row], offset, length)
+    view = memoryview(signed.data)
+    starts = array("Q", accumulate(signed.signatures.sizes, initial=0))
+    return lambda row, offset, length: view[starts[row] + offset : starts[row] + offset + length]
+
+
+def _chosen(column: Sequence[T], rows: array[int]) -> Sequence[T]:
+    return column if len(rows) == len(column) else [column[row] for row in rows]
+
+
+def _read_again(batch: SmallBatch, row: int, offset: int, length: int) -> bytes | None:
+    return batch.file(row).read_again(batch.files.identity(row), offset, length)
+
+
+def sign_batch(
+    batch: SmallBatch, params: ChunkParams, catalog: SignatureStore, sharing: SharingDevices
+) -> SignedBatch:
+    """Signs the files of `batch`. Threads may run this in parallel."""
+    files = batch.files
+    hollow: list[int] = []
+    if any(map(lt, batch.allocated, files.sizes)):
+        # Fewer allocated bytes than the size may mean compression or inline data instead of holes.
+        candidates = [row for row, size in enumerate(files.sizes) if batch.allocated[row] < size]
+        hollow = [row for row in candidates if _look(batch, row, _has_holes)]
+    outcome = sign_small(files, params, catalog, hollow)
+    shared = 0
+    for device in set(files.devices):
+        rows = [
+            row for part in (outcome.read, outcome.known) for row in part.rows if files.devices[row] == device
+        ]
+        if rows and _look(batch, rows[0], sharing.has):
+            shared += sum([_look(batch, row, _shared_bytes) for row in rows])
+    return SignedBatch(batch, outcome, hollow, shared)
+
+
+def _look(batch: SmallBatch, row: int, question: Callable[[SourceFile], int]) -> int:
+    """Asks `question` of an open file. 0 if the file differs from its listing."""
+    found = batch.file(row)
+    try:
+        with found.open() as source:
+            same = (source.identity.device, source.identity.inode) == found.inode
+            return question(source) if same else 0
+    except FileError:
+        return 0  # reading the file will report the error
+
+
+def _has_holes(source: SourceFile) -> bool:
+    return source.allocated < source.size and any(holes(source.fileno(), source.size))
+
+
+def _shared_bytes(source: SourceFile) -> int:
+    return shared_bytes(source.fileno())

@@ -1,0 +1,1 @@
+"""Finds similar files and folders, for `rdc similar`."""

@@ -1,0 +1,249 @@
+"""Finds similar files: candidates by traits, then measured by chunks, then groups.
+
+Traits take one reading per file and give candidates. Unrelated files agree by accident, and common
+boilerplate produces floods of candidates. So each candidate is confirmed by comparing chunk sets, the
+strongest first. Pairs that are in one group already are not compared. So n files that are all similar cost n
+- 1 comparisons, and files that only seem similar cost a bounded number each.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from rdc.kernel.constants import TRAIT_COUNT
+from rdc.limits import SIMILAR_PAIRS
+from rdc.model.entries import Kind
+from rdc.model.similar import SimilarFile, SimilarGroup, SimilarOptions, SimilarSummary
+from rdc.progress import silent
+from rdc.records import dataclass
+from rdc.similarity.estimate import probability_of_matches
+from rdc.similarity.index import SimilarityIndex
+from rdc.similarity.pairs import keys_of
+from rdc.similarity.traits import Traits
+from rdc.survey.read.content_digests import ContentReader
+from rdc.survey.read.ordered_threads import usable_workers
+from rdc.survey.similar.chunk_sets import ChunkSets
+from rdc.survey.similar.file_traits import FileTraits, read_traits
+from rdc.survey.walk.hard_links import split_names
+from rdc.survey.walk.union_find import UnionFind
+from rdc.survey.walk.walk_paths import walk_paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rdc.catalog.store import SignatureStore
+    from rdc.progress import Reporter
+    from rdc.survey.walk.file_columns import FileColumns
+
+__all__ = ["ReadFiles", "Similar", "find_similar", "least_matches", "rank_similar", "read_files"]
+
+MATCHES_LEAST = 4
+"""Fewest agreeing traits of a candidate: 95 of 100 pairs at a resemblance of 0.5 have that many."""
+
+ACCIDENTS_A_FILE = 0.5
+"""Accidental candidates accepted per file; comparing a small one takes a tenth of a millisecond. If more are
+expected, one more trait must agree."""
+
+RANKED_CANDIDATES = 256
+"""Most files that are compared with the query."""
+
+VAIN_MOST = 64
+"""Fruitless comparisons of one file after which its weaker candidates are left out. In a flood of
+boilerplate, every file seems similar to every other."""
+
+PAIRS_A_FILE = 16
+"""Similar pairs of one file, with `more_pairs`. Few versions of a file exist, so this is enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFiles:
+    """The files that were read, and their traits."""
+
+    files: FileColumns
+    traits: FileTraits
+    searched: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Two files that were compared and are similar, as positions in FileTraits.rows."""
+
+    first: int
+    second: int
+    jaccard: float
+    first_in_second: float
+    second_in_first: float
+
+
+class Similar:
+    """The result. Iterate for the groups, those with the most bytes first."""
+
+    def __init__(self, read: ReadFiles, edges: list[Edge], summary: SimilarSummary) -> None:
+        self._read = read
+        self.edges = edges
+        """Enough similar pairs to connect every group; more with `more_pairs`."""
+        self.summary = summary
+        self._best: dict[int, tuple[float, float, int]] = {}
+        for edge in edges:
+            self._note(edge.first, (edge.jaccard, edge.first_in_second, edge.second))
+            self._note(edge.second, (edge.jaccard, edge.second_in_first, edge.first))
+
+    def __iter__(self) -> Iterator[SimilarGroup]:
+        sets = UnionFind()
+        for edge in self.edges:
+            sets.join(edge.first, edge.second)
+        members: dict[int, array[int]] = {}
+        for place in sorted(self._best):
+            members.setdefault(sets.top(place), array("I")).append(place)
+        sizes, rows = self._read.files.sizes, self._read.traits.rows
+        weight = {top: sum([sizes[rows[place]] for place in group]) for top, group in members.items()}
+        for top in sorted(members, key=lambda top: (-weight[top], members[top][0])):
+            yield SimilarGroup(tuple([self._file(place) for place in members[top]]))
+
+    def _note(self, place: int, found: tuple[float, float, int]) -> None:
+        if place not in self._best or found[0] > self._best[place][0]:
+            self._best[place] = found
+
+    def _file(self, place: int) -> SimilarFile:
+        jaccard, contained, like = self._best[place]
+        files, rows = self._read.files, self._read.traits.rows
+        copies = tuple([files.shown(copy) for copy in self._read.traits.copies.of(rows[place])])
+        size = files.sizes[rows[place]]
+        return SimilarFile(
+            files.shown(rows[place]), size, jaccard, contained, files.shown(rows[like]), copies
+        )
+
+
+def read_files(
+    paths: Sequence[bytes], options: SimilarOptions, reporter: Reporter, catalog: SignatureStore
+) -> ReadFiles:
+    """Traits of all files at and below `paths` whose sizes `options` allow. Files that cannot be read are
+    reported."""
+    tree = walk_paths(paths, options.rules, reporter, one_file_system=options.one_file_system)
+    most = options.max_size
+    rows = [
+        row
+        for row, size in enumerate(tree.sizes)
+        if size >= max(1, options.min_size)
+        and (most is None or size <= most)
+        and tree.kinds[row] == Kind.FILE
+    ]
+    chosen, _ = split_names(tree, rows)
+    files = tree.files(chosen)
+    searched = len(tree)
+    del tree
+    reader = ContentReader(files, reporter, options.workers or usable_workers())
+    return ReadFiles(files, read_traits(files, range(len(files)), reader, catalog), searched)
+
+
+def least_matches(count: int) -> int:
+    """Traits that must agree for a candidate among `count` files: four, or as many as keep accidents few."""
+    for matches in range(MATCHES_LEAST, TRAIT_COUNT):
+        if count / 2 * probability_of_matches(0.0, matches) <= ACCIDENTS_A_FILE:
+            return matches
+    return TRAIT_COUNT
+
+
+def find_similar(
+    read: ReadFiles,
+    options: SimilarOptions = SimilarOptions(),  # noqa: B008
+    reporter: Reporter = silent,
+    *,
+    more_pairs: bool = False,
+) -> Similar:
+    """Groups of files in which each resembles another by at least `options.threshold`.
+
+    `more_pairs`: pairs inside one group are compared too, up to PAIRS_A_FILE per file.
+    """
+    rows = read.traits.rows
+    index = _index(read)
+    matches = least_matches(len(index))
+    found = index.pairs(matches)
+    candidates, left_out = found.strongest(SIMILAR_PAIRS)
+    chunks, groups, edges = ChunkSets(reporter), UnionFind(), []
+    vain, pairs_of = bytearray(len(rows)), bytearray(len(rows))
+    compared = failed = 0
+    for first, second in map(keys_of, candidates):
+        known = groups.top(first) == groups.top(second)
+        if known and (not more_pairs or max(pairs_of[first], pairs_of[second]) >= PAIRS_A_FILE):
+            continue
+        if max(vain[first], vain[second]) >= VAIN_MOST:
+            left_out += 1
+            continue
+        truth = chunks.compare(read.files, rows[first], rows[second])
+        if truth is None:
+            continue
+        compared += 1
+        if truth.jaccard < options.threshold:
+            failed += 1
+            vain[first] += 1
+            vain[second] += 1
+            continue
+        groups.join(first, second)
+        for place in (first, second):
+            pairs_of[place] = min(pairs_of[place] + 1, PAIRS_A_FILE)
+        edges.append(Edge(first, second, truth.jaccard, truth.first_in_second, truth.second_in_first))
+    grouped = {place for edge in edges for place in (edge.first, edge.second)}
+    summary = SimilarSummary(
+        searched=read.searched,
+        files=len(index),
+        groups=len({groups.top(place) for place in grouped}),
+        grouped=len(grouped),
+        min_matches=matches,
+        candidates=compared,
+        false_candidates=failed,
+        left_out=left_out + found.skipped,
+    )
+    return Similar(read, edges, summary)
+
+
+def rank_similar(
+    query: ReadFiles,
+    read: ReadFiles,
+    limit: int,
+    options: SimilarOptions = SimilarOptions(),  # noqa: B008
+    reporter: Reporter = silent,
+) -> list[SimilarFile]:
+    """At most `limit` files that resemble the one file of `query` by at least `options.threshold`, best
+    first.
+
+    Among equally similar files, those that contain more of it come first. The file itself is left out.
+    """
+    if not len(query.traits.rows) or not query.traits.of(0):
+        return []
+    target = query.traits.rows[0]
+    size = query.files.sizes[target]
+    matches = _index(read).query(Traits(query.traits.of(0)), RANKED_CANDIDATES, MATCHES_LEAST, size=size)
+    sets = ChunkSets(reporter)
+    found = []
+    itself = (query.files.devices[target], query.files.inodes[target])
+    for match in matches:
+        row = read.traits.rows[match.key]
+        truth = sets.compare(read.files, row, target, query.files)
+        if truth is None or truth.jaccard < options.threshold:
+            continue
+        shown = [
+            read.files.shown(copy)
+            for copy in (row, *read.traits.copies.of(row))
+            if (read.files.devices[copy], read.files.inodes[copy]) != itself
+        ]
+        if shown:
+            file = SimilarFile(
+                shown[0],
+                read.files.sizes[row],
+                truth.jaccard,
+                truth.first_in_second,
+                query.files.shown(target),
+                tuple(shown[1:]),
+            )
+            found.append((-truth.jaccard, -truth.second_in_first, match.key, file))
+    return [file for *_, file in sorted(found, key=lambda one: one[:3])[:limit]]
+
+
+def _index(read: ReadFiles) -> SimilarityIndex:
+    index = SimilarityIndex()
+    rows = read.traits.rows
+    traits = map(read.traits.of, range(len(rows)))
+    index.add_many(range(len(rows)), traits, map(read.files.sizes.__getitem__, rows))
+    return index

@@ -1,0 +1,4 @@
+"""Paths to columns of files: the walk, hard links and groups of equal values.
+
+All searches of rdc.survey begin here.
+"""

@@ -1,0 +1,81 @@
+"""UniqueWalk: walks several trees and visits each directory once, however often it is reached."""
+
+from __future__ import annotations
+
+from rdc.model.entries import Kind, strings
+from rdc.progress import Problem
+from rdc.tree.inode_walk import InodeWalk
+from rdc.tree.walk import join
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rdc.files.root.root import Root
+    from rdc.progress import Event, Reporter
+    from rdc.tree.filters import FilterList
+    from rdc.tree.inode_walk import InodeDirectory
+
+__all__ = ["UniqueWalk"]
+
+
+class UniqueWalk:
+    """Directories are identified by device and inode. So paths that overlap and bind mounts that lead upwards
+    are walked once. Directories below a root that cannot be read are reported by the path that the user would
+    type."""
+
+    def __init__(
+        self,
+        filters: FilterList,
+        reporter: Reporter,
+        *,
+        one_file_system: bool,
+        stopped: Callable[[], bool] = lambda: False,
+        met_again: Callable[[bytes], None] = lambda _: None,
+    ) -> None:
+        """`stopped`: asked before each directory; True ends the walk. `met_again`: called with the path, as
+        the user would type it, of each directory that was visited before."""
+        self._filters = filters
+        self._reporter = reporter
+        self._one_file_system = one_file_system
+        self._stopped = stopped
+        self._met_again = met_again
+        self._entered: set[int] = set()
+
+    def below(self, root: Root) -> Iterator[InodeDirectory]:
+        """The directories of the tree at `root`, starting with itself. Raises FileError if `root` cannot be
+        read."""
+        if self._stopped():
+            return
+        top = root.identity(b"")
+        if not self._enters(top.device, top.inode):
+            self._met_again(root.shown(b""))
+            return
+
+        def report(event: Event, /) -> None:
+            if isinstance(event, Problem):
+                event = Problem(event.code, root.shown(event.path), event.message)
+            self._reporter(event)
+
+        def descend(device: int, inode: int) -> bool:
+            if self._stopped() or (self._one_file_system and device != top.device):
+                return False
+            if self._enters(device, inode):
+                return True
+            self._report_again(root, directory, device, inode)
+            return False
+
+        for directory in InodeWalk(root, self._filters, report, descend):
+            yield directory
+
+    def _enters(self, device: int, inode: int) -> bool:
+        """Marks a directory as visited. Returns whether it was new."""
+        before = len(self._entered)
+        self._entered.add(device << 64 | inode)
+        return len(self._entered) > before
+
+    def _report_again(self, root: Root, parent: InodeDirectory, device: int, inode: int) -> None:
+        for row in parent.listing.rows_of(Kind.DIRECTORY):
+            if parent.inodes.identity(row) == (device, inode):
+                self._met_again(root.shown(join(parent.path, strings(parent.listing.names)[row])))
+                return

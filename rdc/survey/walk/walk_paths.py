@@ -1,0 +1,134 @@
+"""Lists everything below the paths of a search. Entries that several paths reach are listed once."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from rdc.errors import FileError, RdcError
+from rdc.files.base.os_errors import failure, refused
+from rdc.files.root.root import Root
+from rdc.model.entries import strings
+from rdc.progress import Problem
+from rdc.survey.walk.file_columns import ListedDirectory
+from rdc.survey.walk.listed_tree import ListedTree
+from rdc.survey.walk.unique_walk import UniqueWalk
+from rdc.tree.filters import FilterList
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rdc.model.sync import FilterRule
+    from rdc.progress import Reporter
+
+__all__ = ["walk_paths"]
+
+
+def walk_paths(
+    paths: Sequence[bytes], rules: Sequence[FilterRule], reporter: Reporter, *, one_file_system: bool
+) -> ListedTree:
+    """All files and directories at and below `paths`. A path that is a symlink is followed; links below are
+    not.
+
+    Patterns are relative to each path. A directory is walked once, whichever path leads to it. A file given
+    by itself is listed as given, filters or not. What cannot be read is reported and left out.
+    """
+    walk = UniqueWalk(FilterList(rules), reporter, one_file_system=one_file_system)
+    return _Gathering(walk, reporter).all(paths)
+
+
+class _Gathering:
+    def __init__(self, walk: UniqueWalk, reporter: Reporter) -> None:
+        self._walk = walk
+        self._report = reporter
+        self._tree = ListedTree()
+        self._named: dict[int, set[bytes]] = {}
+        """Names of files given by themselves, by the number of their directory."""
+        self._parents: dict[bytes, Root] = {}
+
+    def all(self, paths: Sequence[bytes]) -> ListedTree:
+        directories = []
+        for path in paths:
+            try:
+                found = os.stat(path)
+                if stat.S_ISDIR(found.st_mode):
+                    directories.append(path)
+                else:
+                    self._add_file(path, found)
+            except FileError as error:
+                self._report(Problem(error.code, path, str(error)))
+            except (OSError, ValueError) as error:
+                self._report_missing(path, error)
+        # Directories come after the files, so that the walk can skip files given by themselves.
+        for path in directories:
+            try:
+                self._add_tree(path)
+            except RdcError as error:
+                self._report(Problem(error.code, path, str(error)))
+        return self._tree
+
+    def _report_missing(self, path: bytes, error: OSError | ValueError) -> None:
+        if isinstance(error, ValueError):
+            refusal: RdcError = refused(
+                path,
+                path,
+                "look at it",
+                expected="a path without NUL bytes",
+                found="one",
+                advice="correct it",
+            )
+        elif isinstance(error, FileNotFoundError):
+            refusal = refused(
+                path,
+                path,
+                "look at it",
+                expected="a file or directory",
+                found="nothing",
+                advice="check the spelling and run again",
+            )
+        else:
+            refusal = failure(error, path, path, "look at it")
+        self._report(Problem(refusal.code, path, str(refusal)))
+
+    def _add_file(self, path: bytes, found: os.stat_result) -> None:
+        if not stat.S_ISREG(found.st_mode):
+            raise refused(
+                path,
+                path,
+                "look into it",
+                expected="a file or directory",
+                found="a special file",
+                advice="leave it out",
+            )
+        directory, name = os.path.split(path)
+        if os.path.islink(path):
+            directory, name = os.path.split(os.path.realpath(path))
+        root = self._parents.get(directory)
+        if root is None:
+            root = self._parents[directory] = Root.open(directory or b".")
+        named = self._named.setdefault(_number(os.fstat(root.fileno())), set())
+        if name in named:
+            return
+        named.add(name)
+        shown = os.path.join(directory, b"") if directory else b""
+        self._tree.add_file(ListedDirectory(root, b"", shown), name, found)
+
+    def _add_tree(self, path: bytes) -> None:
+        root = Root.open(path)
+        prefix = os.path.join(path, b"")
+        for found in self._walk.below(root):
+            below = found.path + b"/" if found.path else b""
+            first = len(self._tree)
+            directory = ListedDirectory(root, below, prefix + below)
+            self._tree.add(directory, found.listing, found.inodes)
+            if self._named:
+                named = self._named.get(_number(os.fstat(root.directory(found.path).fd)), ())
+                for row, name in enumerate(strings(found.listing.names) if named else ()):
+                    if name in named:
+                        self._tree.take_out(first + row)
+
+
+def _number(found: os.stat_result) -> int:
+    """One number that identifies a file on this machine."""
+    return found.st_dev << 64 | found.st_ino

@@ -1,0 +1,1 @@
+"""Tests of rdc.catalog: the catalog and the signer."""

@@ -1,0 +1,1 @@
+"""Tests of rdc.daemon: many sessions as a service."""

@@ -1,0 +1,1 @@
+"""Tests of rdc.files: confined access to user files."""

@@ -1,0 +1,1 @@
+"""Tests of system calls, names, limits and clocks."""

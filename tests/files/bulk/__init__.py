@@ -1,0 +1,1 @@
+"""Tests of many small files at once."""

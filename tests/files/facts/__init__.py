@@ -1,0 +1,1 @@
+"""Tests of what a file system says of its entries."""

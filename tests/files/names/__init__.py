@@ -1,0 +1,1 @@
+"""Tests of hard links, renames and shared blocks."""

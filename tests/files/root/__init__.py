@@ -1,0 +1,1 @@
+"""Tests of confined access to one tree."""

@@ -1,0 +1,1 @@
+"""Tests of rdc.instances: duplicates become single instances."""

@@ -1,0 +1,1 @@
+"""Tests of rdc.kernel: the C kernel and its reference implementations."""

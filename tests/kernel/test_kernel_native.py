@@ -1,0 +1,146 @@
+"""The C kernel outside Python, under sanitizers: its forms against each other, the rest against loops."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.project_paths import KERNEL, NATIVE, TOP
+
+# What has a driver of its own, or only works for a binding.
+OTHERS = re.compile(r".*binding\.c|module\.c|search/.*|hash/blake3_.*|count/.*")
+
+
+def sources(topic: str) -> list[str]:
+    """The C files of a topic, without its binding."""
+    return sorted(str(p) for p in (KERNEL / topic).glob("*.c") if not p.name.endswith("binding.c"))
+
+
+SOURCES = sorted(str(p) for p in KERNEL.rglob("*.c") if not OTHERS.fullmatch(str(p.relative_to(KERNEL))))
+BLOCKS = [name for name in sources("search") if not name.endswith("gap_search.c")]
+DRIVEN = {
+    "compare": SOURCES,
+    "similar": [str(KERNEL / "similarity" / name) for name in ("index.c", "pairs.c")],
+    "blocks": BLOCKS,
+    "gaps": sources("search"),
+    "pieces": sources("recipe"),
+    "blanks": [str(KERNEL / "x86" / name) for name in ("masking.c", "avx512.c", "avx2.c", "scalar.c")],
+}
+FIXTURES = sorted(str(p) for p in (TOP / "fixtures" / "kernel").glob("*.bin"))
+
+
+def c_files() -> list[Path]:
+    return [path for path in KERNEL.rglob("*") if path.suffix in (".c", ".h")]
+
+
+def build(
+    folder: Path, *flags: str, compiler: str = os.environ.get("CC", "cc"), driver: str = "compare"
+) -> Path:
+    program = folder / driver
+    command = [compiler, "-std=c11", "-g", "-Wall", "-Wextra", "-Werror", *flags, f"-I{KERNEL}"]
+    subprocess.run(
+        [*command, str(NATIVE / f"{driver}.c"), *DRIVEN[driver], "-o", str(program)],
+        check=True,
+    )
+    return program
+
+
+def agreeing_forms(program: Path, seed: int, count: int, *files: str) -> list[str]:
+    result = subprocess.run([program, str(seed), str(count), *files], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith(f"{count} streams and {len(files)} files")
+    return result.stdout.split("all of ")[1].split()[:-1]
+
+
+@pytest.mark.parametrize("flags", [(), ("-DRDC_ASSUME_OLD",)], ids=["this CPU", "without extensions"])
+def test_forms_agree_under_sanitizers(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    program = build(tmp_path, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *flags)
+    forms = agreeing_forms(program, 1, 150, *FIXTURES)
+    assert forms[-1] == "c"
+    if platform.machine() in ("x86_64", "aarch64"):
+        assert len(forms) > 1
+
+
+def test_forms_agree_on_many_streams(tmp_path: Path) -> None:
+    agreeing_forms(build(tmp_path, "-O2"), 1_000_000, 1000)
+
+
+@pytest.mark.parametrize("driver", ["similar", "blocks", "gaps", "pieces", "blanks"])
+@pytest.mark.parametrize(
+    "flags", [("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"), ("-O3",)]
+)
+def test_index_and_search_agree_with_plain_loops(tmp_path: Path, driver: str, flags: tuple[str, ...]) -> None:
+    program = build(tmp_path, *flags, driver=driver)
+    result = subprocess.run([program, "1", "100"], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "100 rounds from seed 1 agree\n"
+
+
+def test_the_comparison_notices_a_wrong_form(tmp_path: Path) -> None:
+    """One bit of one doubling table turned: the driver must stop, or it proves nothing."""
+    header = (KERNEL / "cut" / "tables.h").read_text()
+    start = header.index("rdc_lead_double")
+    broken = header[:start] + header[start:].replace("0x", "0x1^0x", 1)
+    for path in c_files():
+        copy = tmp_path / path.relative_to(KERNEL)
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_text(broken if path.name == "tables.h" else path.read_text())
+    program = tmp_path / "program"
+    copies = [str(tmp_path / Path(source).relative_to(KERNEL)) for source in SOURCES]
+    driver = NATIVE
+    subprocess.run(
+        [
+            "cc",
+            "-O1",
+            f"-I{tmp_path}",
+            f"-I{driver}",
+            str(driver / "compare.c"),
+            *copies,
+            "-o",
+            str(program),
+        ],
+        check=True,
+    )
+    result = subprocess.run([program, "1", "50"], capture_output=True, text=True)
+    if platform.machine() in ("x86_64", "aarch64"):
+        assert result.returncode != 0
+        assert "differs" in result.stderr
+        assert "fails its self-check" in result.stderr  # what importing rdc would have said
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="plain C is the only form")
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("left &= left - 1)", "left = 0)"),  # one hit a step
+        ("passed = MIN(passed, ", "passed = AND(passed, "),  # a sieve that lets too few pass
+        ("XOR(PRODUCT(maps->out, 0, out), ", "XOR(ZERO, "),  # a wrong product
+        ("left += filter_again(", "left += 0 & filter_again("),  # a second look that lets none pass
+        ("oldest + TILE - ring.rows", "0"),  # a lane's bytes that leave it too early
+        ("if (in == ring.row)", "if (0)"),  # rows that are not repeated where the ring ends
+    ],
+)
+def test_the_block_search_notices_a_wrong_form(tmp_path: Path, right: str, wrong: str) -> None:
+    changed = []
+    for path in c_files():
+        text = path.read_text()
+        if path.parent.name == "search" and path.name.startswith("vector_") and right in text:
+            changed.append(path.name)
+            text = text.replace(right, wrong)
+        copy = tmp_path / path.relative_to(KERNEL)
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_text(text)
+    assert len(changed) == 1
+    program = tmp_path / "program"
+    driver = NATIVE
+    copies = [str(tmp_path / Path(source).relative_to(KERNEL)) for source in BLOCKS]
+    command = ["cc", "-O1", f"-I{tmp_path}", f"-I{driver}", str(driver / "blocks.c"), *copies]
+    subprocess.run([*command, "-o", str(program)], check=True)
+    result = subprocess.run([program, "1", "100"], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "the search differs in round" in result.stderr

@@ -1,0 +1,154 @@
+"""Every constant of the kernel follows from the polynomials, and the polynomials from what FORMAT.md says."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from itertools import count
+
+from rdc import limits
+from rdc.kernel import constants as k
+from rdc.kernel.cut import reference as pure
+from rdc.kernel.generate_tables import header_text
+from rdc.rabin import Fingerprint, is_primitive, multiply, reflect
+from tests.support.project_paths import KERNEL
+
+
+def swapped(data: bytes) -> bytes:
+    """Bytes as the kernel reads them, lowest bit first, in the order rabin/ reads them."""
+    return bytes(reflect(byte, 8) for byte in data)
+
+
+def lead_by_rabin(window: bytes, polynomial: int = k.LEAD_POLYNOMIAL, constant: int = k.LEAD_CONSTANT) -> int:
+    return reflect(Fingerprint(polynomial).window(swapped(window[-16:])), 8) ^ constant
+
+
+def low_by_rabin(window: bytes) -> int:
+    return k.mix(reflect(Fingerprint(k.LOW_POLYNOMIAL).window(swapped(window[-64:])), 64))
+
+
+def test_header_is_what_the_generator_writes() -> None:
+    assert (KERNEL / "cut" / "tables.h").read_text() == header_text(), "run scripts/kernel_tables"
+
+
+def test_every_table_in_the_header_is_a_multiple_of_a_power_of_x() -> None:
+    text = (KERNEL / "cut" / "tables.h").read_text()
+
+    def numbers(name: str) -> list[int]:
+        match = re.search(rf"{name}(?:\[\d+\])+ RDC_TABLE = (.*?);\n", text, re.DOTALL)
+        assert match
+        return [int(word, 16) for word in re.findall(r"0x[0-9a-f]+", match[1])]
+
+    lead, low = Fingerprint(k.LEAD_POLYNOMIAL), Fingerprint(k.LOW_POLYNOMIAL)
+
+    def shifted(f: Fingerprint, byte: int, zeros: int) -> int:
+        return reflect(f.window(swapped(bytes((byte,))) + bytes(zeros)), f.degree)
+
+    assert numbers("rdc_lead_carry") == [shifted(lead, b, 1) for b in range(256)]
+    assert numbers("rdc_lead_leaving") == [shifted(lead, b, 16) for b in range(256)]
+    assert numbers("rdc_lead_powers") == [
+        sum(shifted(lead, b, j) << 8 * j for j in range(8)) for b in range(256)
+    ]
+    assert numbers("rdc_low_leaving") == [shifted(low, b, 64) for b in range(256)]
+    # Byte j of a stored fingerprint has 7 - j bytes after it, and eight more are appended.
+    assert numbers("rdc_low_slice") == [shifted(low, b, 15 - j) for j in range(8) for b in range(256)]
+    assert numbers("rdc_trait_multiplier") == list(k.TRAIT_MULTIPLIERS)
+
+
+def test_ranks_of_the_pure_form_are_rabin_fingerprints() -> None:
+    data = random.Random(3).randbytes(200)
+    seen: list[tuple[int, int]] = []
+
+    class Spy(pure._Minima):
+        def push(self, position: int, rank: int) -> None:
+            seen.append((position, rank))
+            super().push(position, rank)
+
+    cutter = pure.Cutter(64, 128)
+    cutter._minima = Spy()
+    cutter.feed(data)
+    padded = bytes(64) + data
+    assert seen == [
+        (i, lead_by_rabin(padded[: 64 + i]) << 64 | low_by_rabin(padded[: 64 + i])) for i in range(1, 201)
+    ]
+
+
+def test_runs_of_quiet_bytes_rank_high() -> None:
+    for byte in k.QUIET_BYTES:
+        assert lead_by_rabin(bytes((byte,)) * 16) >= 123
+    assert low_by_rabin(bytes(64)) >> 60 == 0xE  # zeros are not rank 0 among equal leads either
+
+
+def test_the_lead_polynomial_and_constant_are_the_best_of_all() -> None:
+    def score(polynomial: int, constant: int) -> tuple[int, int]:
+        leads = [lead_by_rabin(bytes((byte,)) * 16, polynomial, constant) for byte in k.QUIET_BYTES]
+        return min(leads), sum(leads)
+
+    polynomials = [p for p in range(1 << 8, 2 << 8) if is_primitive(p)]
+    # The constant only enters by XOR: one fingerprint a polynomial and byte.
+    best = (0, 0, 0, 0)
+    for polynomial in polynomials:
+        plain = [lead_by_rabin(bytes((byte,)) * 16, polynomial, 0) for byte in k.QUIET_BYTES]
+        for constant in range(256):
+            leads = [lead ^ constant for lead in plain]
+            best = max(best, (min(leads), sum(leads), polynomial, constant))
+    assert best == (*score(k.LEAD_POLYNOMIAL, k.LEAD_CONSTANT), k.LEAD_POLYNOMIAL, k.LEAD_CONSTANT)
+
+
+def test_nothing_was_chosen_in_the_low_polynomial_and_the_multipliers() -> None:
+    def drawn(name: str, n: int) -> int:
+        return int.from_bytes(hashlib.sha256(f"{name} {n}".encode()).digest()[:8], "big")
+
+    for n in count():
+        candidate = 1 << 64 | (drawn("rdc cuts v1", n) & (1 << 63) - 1) << 1 | 1
+        if is_primitive(candidate):
+            assert candidate == k.LOW_POLYNOMIAL
+            break
+    assert tuple(drawn("rdc traits v1", n) | 1 for n in range(3)) == k.TRAIT_MULTIPLIERS
+
+
+def test_bounds_in_the_binding_are_those_of_limits() -> None:
+    text = "".join((KERNEL / "cut" / f"{name}_binding.c").read_text() for name in ("cutter", "winnower"))
+    for name in ("CHUNK_MIN_LIMIT", "CHUNK_RATIO_LIMIT", "CHUNK_MAX_LIMIT", "WINNOW_MAX_LIMIT"):
+        match = re.search(rf"#define {name} (.*)\n", text)
+        assert match
+        assert eval(match[1]) == getattr(limits, name)  # noqa: S307 - our own source
+
+
+def test_doubling_tables_and_matrices_multiply_by_powers_of_x() -> None:
+    text = (KERNEL / "cut" / "tables.h").read_text()
+
+    def rows(name: str) -> list[int]:
+        match = re.search(rf"{name}(?:\[\d+\])+ RDC_TABLE = (.*?);\n", text, re.DOTALL)
+        assert match
+        return [int(word, 16) for word in re.findall(r"0x[0-9a-f]+", match[1])]
+
+    lead, halves, matrices = Fingerprint(k.LEAD_POLYNOMIAL), rows("rdc_lead_double"), rows("rdc_lead_matrix")
+    for i, zeros in enumerate((1, 2, 4, 8)):
+        low, high = halves[32 * i : 32 * i + 16], halves[32 * i + 16 : 32 * i + 32]
+        matrix = matrices[i].to_bytes(8, "little")
+        for byte in range(256):
+            product = reflect(lead.window(swapped(bytes((byte,))) + bytes(zeros)), 8)
+            constant = k.LEAD_CONSTANT if zeros == 8 else 0
+            assert low[byte & 15] ^ high[byte >> 4] == product ^ constant
+            assert sum(((matrix[7 - bit] & byte).bit_count() & 1) << bit for bit in range(8)) == product
+
+
+def test_folding_and_reduction_give_the_fingerprint() -> None:
+    """lowrank_x86.h in Python: eight carry-less products, then Montgomery's reduction."""
+
+    def product(a: int, b: int) -> int:
+        return multiply(
+            a, b
+        )  # reflected words: the product of the polynomials times x, in 128 reflected bits
+
+    mask = (1 << 64) - 1
+    fold, (inverse, rest_of_p) = k.fold_multipliers(), k.reduction_multipliers()
+    window = random.Random(8).randbytes(64)
+    v = 0
+    for j in range(8):
+        v ^= product(int.from_bytes(window[8 * j : 8 * j + 8], "little"), fold[j])
+    low, high = v & mask, v >> 64
+    m = product(high, inverse) >> 64 ^ high
+    assert k.mix(low ^ m ^ product(m, rest_of_p) & mask) == low_by_rabin(window)

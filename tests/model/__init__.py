@@ -1,0 +1,1 @@
+"""Tests of rdc.model: values that cross package borders."""

@@ -1,0 +1,1 @@
+"""Tests of rdc.plan: decisions without I/O."""

@@ -1,0 +1,223 @@
+"""The budgets of a start: 40 ms of CPU for `rdc --version`, 70 ms for a local sync of one file.
+
+The tests count modules in place of time, because counts do not depend on the machine's load. Measured on
+CPython 3.11 with scripts/bench_start.py, medians of 30 runs on a machine with other work: 20 ms for
+`rdc --version` (39 modules) and 62 ms for a sync of one new file (204 modules). An empty Python takes 11 ms
+of each. A module costs 0.25 ms on average, so the limits leave room for about 12 modules, which is less than
+the distance to the budgets. Both sides of a remote sync pay for a start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+# Audit events report compilations. A module has the name of its file; text for exec or eval has another.
+SCRIPT = """
+import sys
+compiled = []
+def note(event, arguments):
+    if event == "compile" and not str(arguments[1]).endswith(".py"):
+        compiled.append(str(arguments[1]))
+sys.addaudithook(note)
+before = set(sys.modules)
+from rdc.cli.main import run
+from rdc.cli.environment import process_environment
+code = run(sys.argv[2:], process_environment())
+loaded = sorted(set(sys.modules) - before)
+import json
+with open(sys.argv[1], "w") as file:
+    json.dump({"code": code, "modules": loaded, "compiled": len(compiled)}, file)
+"""
+
+SLOW = {
+    "asyncio",
+    "concurrent.futures",
+    "cryptography",
+    "dataclasses",
+    "hashlib",
+    "inspect",
+    "json",
+    "locale",
+    "pathlib",
+    "platform",
+    "random",
+    "re",
+    "rich",
+    "selectors",
+    "shlex",
+    "shutil",
+    "sqlite3",
+    "ssl",
+    "subprocess",
+    "tempfile",
+    "threading",
+    "tomllib",
+    "typing",
+    "urllib",
+    "watchdog",
+    "zstandard",
+    "zstandard.backend_c",
+}
+"""Modules that are slow to load. A run may load one only if it uses it."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """The result of one run of rdc."""
+
+    code: int
+    modules: list[str]
+    """The modules that the run loaded, without those of an empty Python."""
+    compiled: int
+    """The number of texts that the run compiled, module files excluded."""
+
+    @property
+    def own(self) -> int:
+        """The number of rdc's own modules among them."""
+        return sum(name.partition(".")[0] == "rdc" for name in self.modules)
+
+
+def started(place: Path, *words: object) -> Start:
+    """Runs rdc with `words` in a new process."""
+    account = place / "account"
+    command = [sys.executable, "-I", "-c", SCRIPT, str(account), *map(str, words)]
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(place / "home")}
+    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environ, check=True)
+    return Start(**json.loads(account.read_text()))
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Path, Path]:
+    """Two equal trees of one file."""
+    for name in ("source", "destination"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(b"the same")
+    for entry in ("file", "."):
+        times = (tmp_path / "source" / entry).stat()
+        os.utime(tmp_path / "destination" / entry, ns=(times.st_atime_ns, times.st_mtime_ns))
+    return tmp_path / "source", tmp_path / "destination"
+
+
+def check(start: Start, *, modules: int, own: int, compiled: int, heavy: set[str] = SLOW) -> None:
+    """Checks a start against its limits. `heavy` names the modules that it must not load."""
+    assert not heavy & set(start.modules)
+    assert len(start.modules) <= modules, start.modules
+    assert start.own <= own, [name for name in start.modules if name.startswith("rdc")]
+    assert start.compiled <= compiled
+
+
+def test_the_version(tmp_path: Path) -> None:
+    start = started(tmp_path, "--version")
+    assert start.code == 0
+    check(start, modules=45, own=25, compiled=1, heavy=SLOW | {"msgpack", "blake3", "ctypes"})
+
+
+def test_the_installed_script_adds_nothing() -> None:
+    script = Path(sys.executable).with_name("rdc")
+    command = [sys.executable, "-I", "-X", "importtime", str(script), "--version"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    loaded = {line.rpartition("|")[2].strip() for line in told.splitlines()}
+    assert "rdc.cli.main" in loaded
+    assert not SLOW & loaded
+
+
+def test_a_sync_of_equal_trees_here(tmp_path: Path, places: tuple[Path, Path]) -> None:
+    source, destination = places
+    start = started(tmp_path, "sync", f"{source}/", f"{destination}/")
+    assert start.code == 0
+    # Modules that transfer, chunk or compare files are for runs that change something.
+    idle = {
+        "rdc.session.transfer.delta_files",
+        "rdc.session.renames.local_content",
+        "rdc.session.transfer.whole_files",
+        "rdc.similarity",
+    }
+    idle |= {
+        "rdc.session.source.answers",
+        "rdc.session.runtime.driver",
+        "rdc.session.destination.by_manifest",
+    }
+    idle |= {"rdc.session.runtime.bandwidth", "rdc.session.source.file_sender", "rdc.catalog.eviction"}
+    idle |= {
+        "rdc.session.destination.destination_parts",
+        "rdc.session.applying.directory_changes",
+        "rdc.session.landing.file_commits",
+        "rdc.files.replace.commit_group",
+    }
+    idle |= {"rdc.session.destination.in_sync_tree", "rdc.plan.compare"}
+    idle |= {"rdc.chunking.chunker", "rdc.plan.descent", "rdc.plan.block_search", "rdc.signature.build"}
+    check(start, modules=200, own=165, compiled=11, heavy=(SLOW | idle) - {"threading"})
+
+
+def test_a_sync_of_one_new_file_here(tmp_path: Path, places: tuple[Path, Path]) -> None:
+    source, destination = places
+    (destination / "file").unlink()
+    start = started(tmp_path, "sync", f"{source}/", f"{destination}/")
+    assert start.code == 0
+    assert (destination / "file").read_bytes() == b"the same"
+    check(start, modules=240, own=202, compiled=16, heavy=SLOW - {"threading"})
+
+
+def test_the_far_side_of_a_sync_up_to_the_hello(tmp_path: Path) -> None:
+    start = started(tmp_path, "serve", "--stdio")
+    assert start.code == 12
+    later = {
+        "rdc.session.source.conversation",
+        "rdc.session.destination.conversation",
+        "rdc.tree.manifest",
+        "rdc.kernel",
+    }
+    check(start, modules=178, own=143, compiled=3, heavy=SLOW | later)
+
+
+def test_the_near_side_of_a_sync_up_to_the_hello(tmp_path: Path, places: tuple[Path, Path]) -> None:
+    # The shell reads one byte before it ends, because rdc makes its first message after it starts the shell.
+    shell = tmp_path / "shell"
+    shell.write_text("#!/bin/sh\nhead -c 1 > /dev/null\n")
+    shell.chmod(0o755)
+    start = started(tmp_path, "sync", "-e", shell, f"{places[0]}/", "host:x")
+    assert start.code == 12
+    later = {
+        "rdc.session.destination.conversation",
+        "rdc.session.runtime.in_process",
+        "rdc.session.applying.file_router",
+    }
+    later |= {
+        "rdc.session.source.file_sender",
+        "rdc.session.trees.nested_trees",
+        "rdc.session.runtime.keepalive",
+    }
+    check(start, modules=202, own=166, compiled=8, heavy=SLOW | later)
+
+
+@pytest.mark.parametrize("verb", ["dupes", "similar"])
+def test_a_search(tmp_path: Path, places: tuple[Path, Path], verb: str) -> None:
+    start = started(tmp_path, verb, places[0])
+    assert start.code == 0
+    session = {"rdc.session", "rdc.protocol", "msgpack"}
+    check(start, modules=160, own=122, compiled=2, heavy=(SLOW | session) - {"json", "re", "threading"})
+
+
+@pytest.mark.parametrize("module", ["rdc.cli.main", "rdc.errors"])
+def test_an_interrupt_while_rdc_is_loaded_prints_no_traceback(tmp_path: Path, module: str) -> None:
+    hook = (
+        "import os, sys\n"
+        "def note(event, arguments):\n"
+        f"    if event == 'import' and arguments[0] == '{module}':\n"
+        f"        os.kill(os.getpid(), {signal.SIGINT:d})\n"
+        "sys.addaudithook(note)\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(hook)
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    for argv in ([sys.executable, "-m", "rdc"], [str(Path(sys.executable).with_name("rdc"))]):
+        ended = subprocess.run([*argv, "--version"], env=environment, capture_output=True, check=False)
+        assert ended.returncode == -signal.SIGINT
+        assert ended.stdout + ended.stderr == b""

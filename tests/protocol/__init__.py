@@ -1,0 +1,1 @@
+"""Tests of rdc.protocol: the wire protocol without I/O."""

@@ -1,0 +1,154 @@
+"""PROTOCOL.md says what the code does: its tables are compared with the code's, its example is decoded."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import rdc.protocol
+from rdc import limits
+from rdc.model.sync import SyncOptions
+from rdc.plan.manifest_descent import FEW_NODES
+from rdc.protocol.messages.registry import PROTOCOL_VERSION, Hello, Open, Opened, Role, message_kinds
+from rdc.protocol.rules.connection import Connection, Received
+from rdc.protocol.rules.states import TRANSITIONS, State
+from rdc.protocol.wire.codec import field_names
+from rdc.session.source.demand import CLOSE_BYTES
+
+DOCUMENT = (Path(rdc.protocol.__file__).parent / "PROTOCOL.md").read_text()
+
+
+def section(title: str) -> str:
+    return DOCUMENT.split(f"{title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def rows(title: str) -> list[list[str]]:
+    lines = re.findall(r"^\|(.*)\|$", section(title), re.MULTILINE)
+    return [[cell.strip() for cell in line.split("|")] for line in lines[1:] if not line.startswith("---")]
+
+
+MESSAGE_ROWS = [row for row in rows("## 5. Messages") if row[0].isdigit()]
+
+
+def test_the_message_table_names_every_message_and_its_fields_in_order() -> None:
+    documented = {
+        int(row[0]): (row[1], tuple(re.findall(r"(\w+)(?: \([^)]*\))?:", row[3]))) for row in MESSAGE_ROWS
+    }
+    assert documented == {kind: (cls.__name__, field_names(kind)) for kind, cls in message_kinds().items()}
+
+
+def test_the_message_table_says_who_sends() -> None:
+    def senders(name: str) -> set[str]:
+        return {
+            role.name[0]
+            for role in Role
+            for allowed in TRANSITIONS[role].values()
+            if name in {cls.__name__ for cls in allowed}
+        }
+
+    expected = {"both": {"S", "D"}, "dialler": {"S", "D"}, "answerer": {"S", "D"}, "S": {"S"}, "D": {"D"}}
+    for _, name, sender, _ in MESSAGE_ROWS:
+        assert senders(name) == expected[sender], name
+
+
+def test_the_state_table_is_the_code_s() -> None:
+    names = {cls.__name__ for cls in message_kinds().values()}
+    groups = {
+        "manifest answers": "TierAnswer RowsPart",
+        "file answers": "RootAnswer DigestAnswer TraitsAnswer TreeAnswer NodeAnswer BlockAnswer FileBatch"
+        " Data FileEnd FileFailed Literals Code Correction Targets Table Resized",
+        "requests": "TierRequest RowsRequest RootRequest DigestRequest TraitsRequest TreeRequest NodeRequest"
+        " BundleRequest BlockRequest RangeRequest FileRequest",
+    }
+    listed: dict[str, dict[str, str]] = {}
+    for side, state, may in rows("## 6. States"):
+        if side in {"S", "D"}:
+            allowed = listed.setdefault(f"{side} {state}", {"Refused": "CLOSED"})
+            for item in filter(None, may.split(", ")):
+                message, _, after = item.partition(" → ")
+                for name in groups.get(message, message).split():
+                    assert name in names
+                    allowed[name] = after or state
+    in_code = {
+        f"{role.name[0]} {state.name}": {cls.__name__: after.name for cls, after in allowed.items()}
+        for role in Role
+        for state, allowed in TRANSITIONS[role].items()
+        if state not in {State.GREETING, State.OPENING, State.CLOSED}
+    }
+    assert listed == in_code
+
+
+def test_limits_are_the_code_s() -> None:
+    for value in (
+        limits.FRAME_BYTES,
+        limits.PIECE_BYTES,
+        limits.BLOCK_BYTES,
+        limits.RAW_BLOCK_BYTES,
+        limits.ROUND_LIMIT,
+        limits.RULES_BYTES,
+        limits.PATH_BYTES,
+        limits.PATH_DEPTH,
+        limits.FILES_PER_MESSAGE,
+        limits.OUTSTANDING_REQUESTS,
+        limits.OUTSTANDING_ORDINALS,
+        limits.DATA_BYTES,
+        limits.ROWS_PER_PART,
+        limits.TIER_NODES_WHOLE,
+        limits.RESERVED_AHEAD_BYTES,
+        limits.ASKED_FILE_BYTES,
+        limits.ASKED_NODE_BYTES,
+        limits.ASKED_FREELY_BYTES,
+        CLOSE_BYTES,
+        limits.TOP_NODES << 4,
+        limits.TOP_NODES << 8,
+        limits.TOP_NODES << 12,
+    ):
+        assert f"{value:,}" in DOCUMENT, value
+    for field in (
+        f"payload: content[1..{limits.DATA_BYTES}]",
+        f"payload: content[0..{limits.DATA_BYTES}]",
+        f"paths: strings[{limits.ITEMS_PER_MESSAGE}]",
+        f"at most {limits.ITEMS_BYTES:,} bytes",
+        f"records: bytes[0..{limits.RECORDS_BYTES}]",
+        f"files: increasing[{limits.FILES_PER_MESSAGE}]",
+        f"nodes: increasing[{limits.TIER_NODES}]",
+        f"nodes: increasing[0..{limits.TIER_NODES}]",
+        f"references: bytes[1..{limits.FRAME_BYTES}]",
+        f"message: text[{limits.MESSAGE_BYTES}]",
+        f"up to {limits.SMALL_MANIFEST} entries",
+        f"may ask for {limits.SENT_TIMES} times that in content",
+        f"have S read {limits.COMPARED_TIMES} times that",
+        f"may ask for {limits.TOLD_TIMES} times as many nodes and rows as there are entries, and"
+        f" {limits.TOLD_FREELY:,}",
+        f"at most {limits.TOP_NODES} nodes",
+        f"more than {FEW_NODES} of its nodes",
+    ):
+        assert field in DOCUMENT, field
+
+
+def example() -> list[bytes]:
+    """The bytes of the example's two listings."""
+    found = []
+    for part in re.findall(r"(?:^    (?:[0-9a-f]{2} ?)+.*\n)+", section("## 9. Example"), re.MULTILINE):
+        digits = [re.match(r"    ((?:[0-9a-f]{2} ?)+)(?: |$)", line) for line in part.splitlines()]
+        found.append(b"".join(bytes.fromhex(match[1]) for match in digits if match))
+    return found
+
+
+def test_the_example_is_what_the_code_sends_and_understands() -> None:
+    dialler_bytes, answer_bytes = example()
+    hello = Hello(PROTOCOL_VERSION, "rdc 1", b"p" * 32)
+    opening = Open(Role.SOURCE, b"/srv", b"s" * 16, SyncOptions())
+    dialler, answerer = Connection(True, hello), Connection(False, hello)
+    dialler.send(opening, 0)
+    dialler.flush()
+    sent = dialler.data_to_send()
+    assert sent.hex(" ") == dialler_bytes.hex(" ")
+    answerer.receive_data(sent)
+    assert [answerer.next(), answerer.next()] == [Received(hello, 0), Received(opening, 0)]
+    greeting = answerer.data_to_send()
+    assert sent.startswith(greeting)
+    answerer.send(Opened(), 1)
+    answerer.flush()
+    answer = answerer.data_to_send()
+    assert answer.hex(" ") == answer_bytes.hex(" ")

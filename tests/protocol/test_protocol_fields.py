@@ -1,0 +1,377 @@
+"""Values that fields refuse: each limit and each inconsistency by name."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+import msgpack
+import pytest
+
+from rdc.errors import ProtocolError
+from rdc.limits import DATA_BYTES, MESSAGE_BYTES, PATH_BYTES
+from rdc.protocol.messages.registry import (
+    BlockRequest,
+    BundleAnswer,
+    BundleRequest,
+    Code,
+    Correction,
+    Data,
+    Describe,
+    FileBatch,
+    FileEnd,
+    FileRequest,
+    Items,
+    ListingPart,
+    Manifest,
+    Message,
+    NodeAnswer,
+    NodeRequest,
+    Notice,
+    RangeRequest,
+    Refused,
+    RootAnswer,
+    RootRequest,
+    RowsPart,
+    RowsRequest,
+    Start,
+    Table,
+    Targets,
+    TierAnswer,
+    TierRequest,
+    TraitsAnswer,
+    TreeRequest,
+    decode,
+    encode,
+)
+from tests.support.wire.wire_payloads import PART, joined
+from tests.support.wire.wire_script import NAMED
+
+
+def column(*items: int, width: int = 1) -> bytes:
+    return bytes((width,)) + b"".join(item.to_bytes(width, "little") for item in items)
+
+
+ROWS = {"names": 0, "kinds": 1, "modes": 2, "sizes": 3, "mtimes": 4, "uids": 5, "gids": 6, "targets": 7}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("names", b"a\0a\0b\0", "increasing"),
+        ("names", b"b\0a\0c\0", "increasing"),
+        ("names", b"a\0b\0c", "NUL"),
+        ("names", b"a\0b\0c/d\0", "'/'"),
+        ("names", b".\0b\0c\0", "'.'"),
+        ("names", b"..\0b\0c\0", "'.'"),
+        ("names", b"\0b\0c\0", "empty"),
+        ("names", b"a\0b\0" + b"c" * 256 + b"\0", "256 bytes"),
+        ("names", b"a\0b\0", "length"),
+        ("kinds", b"\0\2\4", "kind"),
+        ("kinds", b"\0\2", "length"),
+        ("modes", array("H", (1, 2, 0o10000)).tobytes(), "mode"),
+        ("modes", b"\0" * 5, "whole items"),
+        ("sizes", array("Q", (1 << 63, 0, 0)).tobytes(), "size"),
+        ("sizes", array("Q", (1, 1, 0)).tobytes(), "no regular file"),
+        ("sizes", array("Q", (1, 0, 1)).tobytes(), "no regular file"),
+        ("mtimes", bytes(16), "length"),
+        ("uids", bytes(16), "length"),
+        ("gids", b"", "length"),
+        ("targets", b"", "0 targets for 1"),
+        ("targets", b"x\0y\0", "2 targets for 1"),
+        ("targets", b"\0", "empty"),
+        ("targets", b"x" * 65_537 + b"\0", "65537 bytes"),
+        ("targets", "x", "expected"),
+    ],
+)
+def test_a_listing_refuses(field: str, value: object, reason: str) -> None:
+    fields = msgpack.unpackb(encode(PART))
+    fields[-1][ROWS[field]] = value
+    with pytest.raises(ProtocolError, match=rf"ListingPart\.listing: .*{reason}"):
+        decode(ListingPart.kind, msgpack.packb(fields))
+
+
+ENTRIES = RowsPart((2, 1), True, NAMED)
+"""Three entries: a file and a link in the root, a file in "sub"."""
+
+COLUMNS = {
+    "count": 0,
+    "text": 1,
+    "kinds": 2,
+    "targets": 3,
+    "modes": 4,
+    "sizes": 5,
+    "uids": 6,
+    "gids": 7,
+    "mtimes": 8,
+}
+
+
+PACKED_ROWS = msgpack.unpackb(encode(ENTRIES))[-1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"count": 0}, "0 rows"),
+        ({"count": -1}, "-1 rows"),
+        ({"count": 4097}, "4097 rows"),
+        ({"count": 2}, "of 3 bytes for 2 rows"),
+        ({"count": True}, "expected"),
+        ({"kinds": b"\0\2"}, "kinds of 2 bytes for 3"),
+        ({"kinds": b"\0\2\4"}, "unknown kind"),
+        ({"kinds": b""}, "names without kinds"),
+        ({"kinds": b"", "text": b""}, "names without kinds"),
+        ({"modes": b""}, "one column of a group"),
+        ({"sizes": b""}, "one column of a group"),
+        ({"uids": b""}, "one column of a group"),
+        ({"gids": b""}, "one column of a group"),
+        ({"modes": b"", "sizes": b""}, "one column of a group"),
+        ({"modes": bytes(5)}, "modes of 5 bytes"),
+        ({"modes": array("H", (1, 2, 0o10000)).tobytes()}, "mode has more"),
+        ({"sizes": array("Q", (1 << 63, 0, 0)).tobytes()}, "size past"),
+        ({"sizes": array("Q", (0, 1, 0)).tobytes()}, "no regular file"),
+        ({"mtimes": bytes(16)}, "mtimes of 16 bytes"),
+        ({"targets": b""}, "do not match the symlinks"),
+        ({"targets": b"x\0y\0"}, "do not match the symlinks"),
+        ({"targets": b"\0"}, "do not match the symlinks"),
+        ({"targets": b"x"}, "do not match the symlinks"),
+        ({"targets": b"x" * 65_537 + b"\0"}, "too long"),
+        ({"text": b""}, "do not begin"),
+        ({"text": b"a\0link\0"}, "do not begin"),
+        ({"text": b"\0\0a\0link\0\0sub\0x"}, "do not begin"),
+        ({"text": b"\0\0a\0link\0\0sub\0"}, "without names"),
+        ({"text": b"\0\0a\0link\0\0"}, "."),
+        ({"text": b"\0\0a\0b\0link\0\0sub\0x\0"}, "do not make 3 rows"),
+        ({"text": b"\0\0a\0link\0"}, "do not make 3 rows"),
+        ({"text": b"\0\0" + b"a\0" * 9}, "more names or targets than 3"),
+        ({"targets": b"x\0" * 4}, "more names or targets than 3"),
+        ({"text": b"\0\0link\0a\0\0sub\0x\0"}, "increasing"),
+        ({"text": b"\0\0a\0a\0\0sub\0x\0"}, "increasing"),
+        ({"text": b"\0\0a\0link\0\0sub\0" + b"x" * 256 + b"\0"}, "too long"),
+        ({"text": b"\0\0a\0link\0\0sub\0..\0"}, "'..'"),
+        ({"text": b"\0\0a\0link\0\0sub\0.\0"}, "'.'"),
+        ({"text": b"\0\0a\0link\0\0sub\0x/y\0"}, "'/'"),
+        ({"text": b"\0\0a\0link\0\0../sub\0x\0"}, "not a plain relative path"),
+        ({"text": b"\0\0a\0link\0\0/sub\0x\0"}, "not a plain relative path"),
+        ({"text": b"\0\0a\0link\0\0sub//a\0x\0"}, "not a plain relative path"),
+        (
+            {"text": b"\0\0a\0link\0\0" + b"s" * (PATH_BYTES + 1) + b"\0x\0"},
+            "path has 16385 bytes, the limit is 16384",
+        ),
+    ],
+)
+def test_rows_refuse(changes: dict[str, object], reason: str) -> None:
+    fields = msgpack.unpackb(encode(ENTRIES))
+    for column_, value in changes.items():
+        fields[-1][COLUMNS[column_]] = value
+    with pytest.raises(ProtocolError, match=rf"RowsPart\.rows: .*({reason})"):
+        decode(RowsPart.kind, msgpack.packb(fields))
+
+
+def raw_payload(kind: type[Message], fields: list[Any]) -> bytes:
+    return (
+        joined(fields[:-1], fields[-1])
+        if kind in {Data, Code, FileBatch, Correction, Targets, Table}
+        else joined(fields, None)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "reason"),
+    [
+        (ListingPart, [0, b"/etc", 0, True, None], r"path: .*relative"),
+        (ListingPart, [0, b"a/../b", 0, True, None], r"path: .*relative"),
+        (ListingPart, [0, b"a//b", 0, True, None], r"path: .*relative"),
+        (ListingPart, [0, b"a\0b", 0, True, None], "path: holds a NUL"),
+        (ListingPart, [0, b"x" * 65_537, 0, True, None], "path: 65537 bytes"),
+        (ListingPart, [1 << 32, b"", 0, True, None], "directory"),
+        (ListingPart, [True, b"", 0, True, None], "directory: expected int, found bool"),
+        (ListingPart, [0, b"", 0, 1, None], "last: expected bool, found int"),
+        (ListingPart, [0, b"", 0, False, [b""] * 8], "last: a part without entries"),
+        (FileRequest, [b""], "files: empty"),
+        (FileRequest, [b"\1"], "files: a column of no items"),
+        (FileRequest, [column(7, width=1)[:0] + b"\3\0\0\0"], "files: unknown column width 3"),
+        (FileRequest, [b"\2\0"], "files: 1 bytes are not whole"),
+        (FileRequest, [column(0xFFFF_FFFF, 0, width=4)], "files: ordinal 4294967296 past"),
+        (FileRequest, [column(*[0] * 16_385)], "files: more than 16384"),
+        (FileRequest, [column(*[(1 << 64) - 1] * 2, width=8)], "files: ordinal"),
+        (RootAnswer, [column(0), column(1, 2), bytes(32), 1], "sizes: 2 for 1"),
+        (RootAnswer, [column(0), column(1), bytes(33), 1], "roots: 33 bytes for 1"),
+        (RootAnswer, [column(2, 0), column(1, 1), bytes(9), 1], "roots: 9 bytes for 2"),
+        (RootAnswer, [column(2, 0), column(1, 1), bytes(6), 1], "roots: 6 bytes for 2"),
+        (TraitsAnswer, [column(0), column(1), bytes(8), bytes(18), b""], "columns: they are not of 1"),
+        (TraitsAnswer, [column(0), column(1, 2), bytes(8), bytes(9), b""], "columns: they are not of 1"),
+        (TraitsAnswer, [column(0), column(1), bytes(16), bytes(9), b""], "columns: they are not of 1"),
+        (
+            TraitsAnswer,
+            [column(0), column(24_575, width=2), bytes(8), bytes(9), bytes(9)],
+            "coarse: 9 bytes for 0",
+        ),
+        (
+            TraitsAnswer,
+            [column(0), column(24_576, width=2), bytes(8), bytes(9), b""],
+            "coarse: 0 bytes for 1",
+        ),
+        (TraitsAnswer, [column(0), column(65_535, width=2), bytes(8), bytes(9), bytes(8)], "coarse: 8 bytes"),
+        (RootAnswer, [column(0), column(1 << 63, width=8), bytes(32), 1], "sizes: an item"),
+        (NodeAnswer, [0, 0, column(0), [column(1, 1), b"ab"]], "records: 2 for 1"),
+        (FileEnd, [1, 3, b"", None, 2], "like: file 2, without a digest"),
+        (FileEnd, [2, 3, bytes(32), None, 2], "like: file 2, without a digest or itself"),
+        (NodeAnswer, [0, 0, column(0), [column(3), b"ab"]], "records: lengths add up to 3, 2"),
+        (NodeAnswer, [0, 0, column(0), [b"ab"]], "records: expected"),
+        (NodeAnswer, [0, 25, column(0), [b"", b""]], "level"),
+        (TreeRequest, [column(0), 3, 0], "width"),
+        (TreeRequest, [column(0), 8, 63], "block: 63"),
+        (TreeRequest, [column(0), 8, 65_537], "block"),
+        (TreeRequest, [column(0), 9, 0], "width: 9 is neither in 4..8 nor 32"),
+        (RootRequest, [column(0), 9, 1], "width: 9 is neither in 4..8 nor 32"),
+        (RootRequest, [column(0), 31, 2], "width: 31 is neither"),
+        (NodeRequest, [0, 0, column(0), 31], "width: 31 is neither"),
+        (RangeRequest, [0, b"", b"", False, b"", False], "lengths: none"),
+        (RangeRequest, [0, b"", b"", True, column(1) + b"ab", False], "lengths: none"),
+        (RangeRequest, [0, column(1), column(1), False, column(1), False], "claims: 2 bytes are not"),
+        (
+            RangeRequest,
+            [0, column(1), column(1), False, column(1, 2) + b"abc", False],
+            "claims: 6 bytes are not",
+        ),
+        (RangeRequest, [0, column(1), column(1), False, b"\3abcde", False], "claims: unknown column width 3"),
+        (
+            RangeRequest,
+            [0, column(1), column(1), False, b"\0" + b"ab" * 9, False],
+            "claims: unknown column width 0",
+        ),
+        (RangeRequest, [0, column(1), column(1), False, 7, False], "claims: expected bytes"),
+        (
+            RangeRequest,
+            [0, column(1), column(1), False, column(*range(1025), width=2) + bytes(2050), False],
+            "claims: 4101 bytes are not at most 1024 cells",
+        ),
+        (
+            RangeRequest,
+            [0, column(1), column(1), False, column(1 << 51, width=8) + b"ab", False],
+            "claims: ordinal",
+        ),
+        (Correction, [0, b"", b""], "cells: empty"),
+        (Correction, [0, column(*[0] * 65), b""], "cells: more than 64"),
+        (Correction, [0, column(3), bytes(8193)], "payload: 8193 bytes of 1 cells"),
+        (Correction, [0, column(*[0] * 64), bytes(64 * 8192 + 1)], "payload: 524289 bytes"),
+        (BundleRequest, [0, b"", 4, 256], "files: "),
+        (BundleRequest, [0, column(*[0] * 257), 4, 256], "files: more than 256"),
+        (BundleRequest, [0, column(0), 3, 256], "width: 3 is not in"),
+        (BundleRequest, [0, column(0), 9, 256], "width: 9 is not in"),
+        (BundleRequest, [0, column(0), 4, 255], "block: 255 is not in"),
+        (BundleAnswer, [0, column(256, width=2), bytes(32), b"", b"", b""], "without: ordinal 256 past"),
+        (BundleAnswer, [0, b"", bytes(31), b"", b"", b""], "digest: 31 bytes"),
+        (BundleAnswer, [0, b"", bytes(32), column(0), b"", b""], "lengths: an item"),
+        (BundleAnswer, [0, b"", bytes(32), column(*[1] * 65_537), b"", b""], "lengths: "),
+        (BundleAnswer, [0, b"", bytes(32), b"", bytes(524_289), b""], "references: 524289 bytes"),
+        (BundleAnswer, [0, b"", bytes(32), b"", b"", bytes(99_841)], "fingerprints: 99841 bytes"),
+        (RangeRequest, [0, column(1), column(131_073, width=4), True, b"", False], "pack: 131073 bytes"),
+        (BlockRequest, [0, b"", b"", 64, 4, False], "lengths: none"),
+        (BlockRequest, [0, column(1), column(0), 64, 4, False], "lengths: an item"),
+        (BlockRequest, [0, column(1), column(9), 15, 4, False], "size: 15 is not in"),
+        (BlockRequest, [0, column(1), column(9), 64, 1, False], "width: 1 is not in"),
+        (BlockRequest, [0, column(1), column(9), 64, 9, False], "width: 9 is not in"),
+        (
+            BlockRequest,
+            [0, column(1), column(65_536 * 64 + 1, width=4), 64, 4, False],
+            "lengths: 65537 blocks",
+        ),
+        (RangeRequest, [0, column(1, 2), column(1), False, b"", False], "lengths: 1 for 2"),
+        (RangeRequest, [0, column(1), column(0), False, b"", False], "lengths: an item"),
+        (
+            RangeRequest,
+            [0, column((1 << 63) - 1, width=8), column(1), False, b"", False],
+            "lengths: the last range",
+        ),
+        (RangeRequest, [0, column(1), column(1), False, b"", True], "blank: without claims"),
+        (RangeRequest, [0, column(1), column(1), True, column(1) + b"ab", True], "blank: .* or to be packed"),
+        (RangeRequest, [0, column(1), column(1), False, b"", 1], "blank: expected"),
+        (BlockRequest, [0, column(1), column(9), 64, 4, 0], "blank: expected"),
+        (Targets, [0, b""], "payload: 0 bytes"),
+        (Table, [0, 8, b""], "payload: 0 bytes"),
+        (Table, [0, 8, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
+        (Table, [0, 0, b"x"], "stride"),
+        (Table, [0, 68, b"x"], "stride"),
+        (Table, [0, 10, b"x"], "stride: 10 bytes"),
+        (Targets, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
+        (Data, [0, b""], "payload: 0 bytes"),
+        (Code, [0, b""], "payload: 0 bytes"),
+        (Code, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
+        (Data, [0, bytes(DATA_BYTES + 1)], f"payload: {DATA_BYTES + 1} bytes"),
+        (FileBatch, [column(0), column(1, 2), bytes(32), b"abc"], "sizes: 2 for 1"),
+        (FileBatch, [column(0), column(2), bytes(32), b"abc"], "payload: 3 bytes for files of 2"),
+        (FileBatch, [column(0), column(3), bytes(31), b"abc"], "digest: 31 bytes"),
+        (Manifest, [bytes(31), 0, 0, 0, 0, 0, b""], "root: 31 bytes"),
+        (Manifest, [bytes(32), 0, 0, 0, 0, 0, bytes(7)], "further: 7 bytes"),
+        (Manifest, [bytes(32), 1 << 32, 0, 0, 0, 0, b""], "entries"),
+        (Describe, [1, 1], "whole: expected bool"),
+        (Describe, [True, True], "kept: expected int"),
+        (Describe, [True, 28], "kept: 28 stands for nothing that is kept"),
+        (Describe, [True, 256], "kept: 256 stands for nothing that is kept"),
+        (Start, [b"", 1, [0, 0, 0, 0], -1], "kept: -1 stands for nothing that is kept"),
+        (TierRequest, [25, b"", 7], "level"),
+        (TierRequest, [0, column(*[0] * 1025, width=2), 7], "nodes: more than 1024"),
+        (TierRequest, [0, b"", 0], "groups"),
+        (TierRequest, [0, b"", 8], "groups"),
+        (TierAnswer, [0, column(0, 5), column(5), b"x"], "counts: 1 for 2"),
+        (TierAnswer, [0, column(0), column(0), b"x"], "counts: an item"),
+        (TierAnswer, [0, column(0), column(1), b""], "references: 0 bytes"),
+        (RowsRequest, [0, b"", 7], "nodes: empty"),
+        (RowsPart, [column(1, 2), True, PACKED_ROWS], "counts: they do not"),
+        (RowsPart, [column(2, 2), True, PACKED_ROWS], "counts: they do not"),
+        (RowsPart, [column(2), True, PACKED_ROWS], "counts: they do not"),
+        (RowsPart, [column(3, 0), True, PACKED_ROWS], "counts: an item"),
+        (RowsPart, [b"", True, PACKED_ROWS], "counts: they do not"),
+        (Items, [b"", b"", b""], "changes: expected 11"),
+        (Items, [b">f++++++++", b"a\0", b""], "changes: expected 11"),
+        (Items, [b">f++++++++\n", b"a\0", b""], "changes: expected 11"),
+        (Items, ["." * 11, b"a\0", b""], "changes: expected bytes"),
+        (Items, ["\u00e9".encode() * 11, b"a\0" * 2, b""], "changes: expected 11"),
+        (Items, [b"." * 11 * 4097, b"a\0" * 4097, b""], "changes: expected 11 .*4096 times"),
+        (Items, [b"." * 11, b"a\0" * 4097, b""], "paths: more than 4096"),
+        (Items, [b"." * 22, b"a\0", b""], "paths: 1 for 2"),
+        (Items, [b"." * 22, b"a\0b\0", b"t\0"], "targets: 1 for 2"),
+        (Items, [b"." * 11, b"a", b""], "paths: .*NUL"),
+        (Items, [b"." * 11, b"a" * (PATH_BYTES + 1) + b"\0", b""], "paths: a string of more than 16384"),
+        (Items, [b"." * 66, (b"a" * 60_000 + b"\0") * 6, b""], "paths: .* the limit is 262144"),
+        (Refused, [0, "why"], "code"),
+        (Refused, [3, "why"], "code"),
+        (Refused, [12, b"why"], "message: expected str"),
+        (Refused, [12, "w" * (MESSAGE_BYTES + 1)], "not msgpack within limits"),
+        (Notice, [12, {}, ""], "not msgpack within limits"),
+        (Notice, [12, msgpack.ExtType(5, b"x"), ""], "not msgpack within limits"),
+        (Notice, [12, list(range(17)), ""], "not msgpack within limits"),
+    ],
+)
+def test_a_field_refuses(kind: type[Message], fields: list[Any], reason: str) -> None:
+    with pytest.raises(ProtocolError, match=f"{kind.__name__}[. ].*{reason}"):
+        decode(kind.kind, raw_payload(kind, fields))
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        (b"", "ends before its content"),
+        (b"\x81", "ends before its content"),
+        (b"\x05\x91\x00", "ends before its content"),
+        (b"\x00abc", "not msgpack within limits"),
+        (b"\x02\x91\x00", "payload: 0 bytes"),
+        (b"\x03\x92\x00\x00abc", "expected 1 fields, found 2"),
+        (b"\xff\xff\xff\x7f", "past the limit"),
+    ],
+)
+def test_content_begins_where_the_head_ends(payload: bytes, reason: str) -> None:
+    with pytest.raises(ProtocolError, match=f"Data.*{reason}"):
+        decode(Data.kind, payload)
+
+
+def test_content_is_a_view_of_what_came() -> None:
+    came = memoryview(encode(Data(5, b"content")))
+    message = decode(Data.kind, came)
+    assert isinstance(message, Data)
+    assert isinstance(message.payload, memoryview)
+    assert message.payload.obj is came.obj
+    assert message == Data(5, b"content")

@@ -1,0 +1,1 @@
+"""Tests of rdc.report: terminal output, JSON events and pages."""

@@ -1,0 +1,1 @@
+"""Tests of rdc.session, one part at a time. Whole syncs are in tests/sync."""

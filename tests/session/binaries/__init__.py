@@ -1,0 +1,1 @@
+"""Tests of the filters for x86 code and number tables."""

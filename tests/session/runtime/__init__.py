@@ -1,0 +1,1 @@
+"""Tests of rdc.session.runtime: conversations and what performs their commands."""

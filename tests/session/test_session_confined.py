@@ -1,0 +1,111 @@
+"""A peer confined to a directory touches nothing outside, and inside nothing that its rules forbid."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rdc.files.base import directory_descriptors as directory
+from rdc.model.sync import SyncOptions
+from rdc.protocol.messages.registry import Open
+from rdc.records import replace
+from rdc.session import access, served_directory
+from rdc.session.access import Access
+from rdc.session.applying.allowed_changes import AllowedChanges
+from rdc.session.destination.change_turn import ChangeTurn
+from tests.support.wire.hostile_requests import ACCESSES, HostileRequests
+
+REQUESTS = 1_000
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def test_hostile_requests(tmp_path: Path) -> None:
+    requests = HostileRequests(tmp_path / "place")
+    for seed in range(REQUESTS):
+        requests.request(seed)
+    # They are no harmless ones: where it is allowed, much is done.
+    assert requests.changed > REQUESTS // 20
+    assert min(requests.done[what] for what in ("deleted", "replaced", "made", "made, append-only")) > 1
+    for allowed in ACCESSES:
+        assert requests.ends[f"{allowed} REFUSED"] > 1, allowed
+        assert requests.ends[f"{allowed} OK"] > 1, allowed
+
+
+# With any one check gone, the same requests find it
+
+
+def _grant_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served_directory, "granted_options", lambda open_, access: open_.options)
+
+
+def _forget(**rules: Any) -> Patch:
+    granted = access.granted_options
+
+    def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+        def without(open_: Any, given: Access) -> Any:
+            return granted(open_, replace(given, **rules))
+
+        monkeypatch.setattr(served_directory, "granted_options", without)
+
+    return forget
+
+
+def _follow_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    def following(self: Any, path: bytes) -> directory.Directory:
+        return directory.Directory(os.open(path, os.O_PATH | os.O_DIRECTORY, dir_fd=self._root.fd))
+
+    monkeypatch.setattr(directory.DirectoryCache, "_open", following)
+
+
+def _change_what_exists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served_directory, "MadeEntries", lambda: None)
+
+
+def _rename_at_will(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ChangeTurn, "_may_go", lambda self, path, kind: True)
+
+
+@pytest.mark.parametrize(
+    ("loosen", "allowed"),
+    [
+        (_forget(read_only=False), "read-only"),
+        (_forget(write_only=False, no_delete=True), "write-only"),
+        (_forget(no_delete=False), "no-delete"),
+        (_forget(write_only=False, append_only=False), "write-only append-only"),
+        (_forget(owners=True), "all"),
+        (_grant_all, "write-only"),
+        (_follow_links, "all"),
+        (_follow_links, "read-only"),
+        (_follow_links, "append-only"),
+        (_change_what_exists, "append-only"),
+        (_rename_at_will, "no-delete"),
+    ],
+)
+def test_a_check_that_is_gone_shows(
+    loosen: Patch, allowed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loosen(monkeypatch)
+    requests = HostileRequests(tmp_path / "place")
+    with pytest.raises(AssertionError, match=r"seed \d+"):
+        for seed in range(REQUESTS):
+            requests.request(seed, allowed)
+
+
+def test_below_append_only_no_caller_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session that forgets what it must not do is refused by what does it."""
+    _rename_at_will(monkeypatch)
+    monkeypatch.setattr(AllowedChanges, "_only_new", lambda self, path, listing, found: (found, frozenset()))
+    monkeypatch.setattr(served_directory, "granted_options", _without_owner)
+    requests = HostileRequests(tmp_path / "place")
+    for seed in range(REQUESTS // 2):
+        requests.request(seed, "append-only")
+    assert requests.done["made, append-only"] > 5
+
+
+def _without_owner(open_: Open, access: Access) -> SyncOptions:
+    return replace(open_.options, owner=False)

@@ -1,0 +1,209 @@
+"""What the source does not have: all of it goes, or none, and why it stays is said."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rdc.errors import FileError
+from rdc.files.root.root import Root
+from rdc.model.entries import Kind, Listing
+from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.progress import Event, Problem
+from rdc.session.applying import extraneous_entries as extras_module
+from rdc.session.applying.deletion import Deletion
+from rdc.session.applying.extraneous_entries import ExtraneousEntries
+from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.trees.mount_boundary import MountBoundary
+from rdc.tree.filters import FilterList
+
+DELETE = SyncOptions(delete=True)
+
+
+class Case:
+    """`extras` of a tree of three files and two directories, one of which is not empty."""
+
+    def __init__(
+        self, place: Path, options: SyncOptions = DELETE, *, excluded: bytes = b"", single: bool = False
+    ) -> None:
+        (place / "d" / "full").mkdir(parents=True)
+        (place / "d" / "empty").mkdir()
+        for name in ("a", "b", "full/inner"):
+            (place / "d" / name).write_bytes(b"x")
+        self.top = place / "d"
+        self.events: list[Event] = []
+        self.root = Root.open(os.fsencode(place))
+        rules = [FilterRule(RuleAction.EXCLUDE, excluded)] if excluded else []
+        self.filters = FilterList(rules)
+        news = EventRelay(self.events.append)
+        self.deletion = Deletion(self.root, self.filters, news, limit=options.max_delete, dry=False)
+        self.extras = ExtraneousEntries(self.root, options, self.filters, self.deletion, news, single=single)
+
+    @property
+    def held(self) -> Listing:
+        return self.root.list(b"d")
+
+    def add_all(self) -> ExtraneousEntries:
+        self.extras.add(b"d", self.held, range(len(self.held.names)))
+        return self.extras
+
+    @property
+    def problems(self) -> list[str]:
+        return [event.message for event in self.events if isinstance(event, Problem)]
+
+
+def test_all_of_them_go(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    extras = case.add_all()
+    kinds = {b"d/a": Kind.FILE, b"d/b": Kind.FILE, b"d/empty": Kind.DIRECTORY, b"d/full": Kind.DIRECTORY}
+    assert dict(extras.found) == kinds
+    assert extras.may_go(1, 0)
+    extras.delete(1, 0)
+    assert list(case.top.iterdir()) == []
+    assert not extras.differ
+    assert case.problems == []
+
+
+@pytest.mark.parametrize(
+    ("entries", "errors", "single", "reason"),
+    [
+        (5, 1, False, "the source could not be read completely (1 error)"),
+        (5, 1_200, False, "the source could not be read completely (1,200 errors)"),
+        (0, 0, False, "the source is empty; --force-empty deletes all the same"),
+        (1, 0, True, "the source is empty; --force-empty deletes all the same"),
+        (0, 2, False, "the source could not be read completely (2 errors)"),
+    ],
+)
+def test_none_goes_where_the_source_seems_to_have_lost_them(
+    tmp_path: Path, entries: int, errors: int, single: bool, reason: str
+) -> None:
+    case = Case(tmp_path, single=single)
+    extras = case.add_all()
+    assert not extras.may_go(entries, errors)
+    extras.delete(entries, errors)
+    assert case.problems == [f"nothing was deleted: {reason}"]
+    assert len(case.held.names) == 4
+
+
+def test_an_empty_source_may_be_meant(tmp_path: Path) -> None:
+    case = Case(tmp_path, SyncOptions(delete=True, force_empty=True))
+    extras = case.add_all()
+    assert extras.may_go(0, 0)
+    assert not extras.may_go(0, 1)
+    extras.delete(0, 0)
+    assert case.held.names == ()
+
+
+def test_what_is_excluded_is_no_reason_to_complain(tmp_path: Path) -> None:
+    case = Case(tmp_path, excluded=b"*")
+    case.add_all().delete(0, 0)
+    assert case.problems == []
+    assert len(case.held.names) == 4
+
+
+def test_what_could_not_be_deleted_stays(tmp_path: Path) -> None:
+    case = Case(tmp_path, excluded=b"inner")
+    extras = case.add_all()
+    extras.delete(9, 0)
+    assert case.held.names == (b"full",)
+    assert extras.differ
+
+
+def test_without_delete_they_are_for_new_files_and_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extras_module, "VANISHED_FILES", 3)
+    case = Case(tmp_path, SyncOptions())
+    held = case.held
+    case.extras.add(b"d", held, [0, 1])
+    case.extras.add(b"d", held, [2])
+    case.extras.add(b"d", held, [3])
+    assert [path for path, _ in case.extras.found] == [b"d/a", b"d/b", b"d/empty"]
+    assert case.extras.differ
+    assert not case.extras.may_go(9, 0)
+
+
+class Devices:
+    """A tree whose directories lie on these devices; those that are not named are gone."""
+
+    def __init__(self, devices: dict[bytes, int]) -> None:
+        self.devices = devices
+        self.looks: list[bytes] = []
+
+    def identity(self, path: bytes) -> object:
+        self.looks.append(path)
+        if path not in self.devices:
+            raise FileError(path, "gone")
+        return type("Found", (), {"device": self.devices[path]})()
+
+
+def boundary(devices: dict[bytes, int], top: bytes = b"") -> tuple[MountBoundary, Devices]:
+    tree = Devices(devices)
+    return MountBoundary(tree, top), tree  # type: ignore[arg-type] # it has all that is asked of a Root
+
+
+def test_a_boundary_is_where_the_device_changes() -> None:
+    found, tree = boundary({b"": 1, b"a": 1, b"a/mount": 2, b"a/mount/back": 1})
+    assert [found.enters(path) for path in (b"", b"a", b"a/mount", b"a/mount/back")] == [
+        True,
+        True,
+        False,
+        True,
+    ]
+    assert found.beyond == [b"a/mount"]
+    # The top is looked at once.
+    assert tree.looks.count(b"") == 1
+
+
+def test_a_boundary_begins_at_its_top() -> None:
+    found, _ = boundary({b"": 1, b"top": 2, b"top/d": 2, b"beside": 1}, b"top")
+    # A walk from the root down passes through what is above.
+    assert found.enters(b"")
+    assert found.enters(b"top/d")
+    assert not found.enters(b"beside")
+
+
+def test_a_top_that_is_not_made_yet_would_be_where_the_root_is() -> None:
+    found, _ = boundary({b"": 7, b"d": 7, b"other": 8}, b"new")
+    assert found.holds(b"d")
+    assert not found.holds(b"other")
+    with pytest.raises(FileError):
+        found.holds(b"gone")
+
+
+def test_what_is_beyond_a_boundary_or_gone_is_not_extra(tmp_path: Path) -> None:
+    case = Case(tmp_path)
+    beyond, _ = boundary({b"": 1, b"d": 2})
+    for path in (b"d", b"vanished"):
+        extras = ExtraneousEntries(
+            case.root,
+            DELETE,
+            case.filters,
+            case.deletion,
+            EventRelay(case.events.append),
+            single=False,
+            boundary=beyond,
+        )
+        extras.add(path, case.held, [0, 1])
+        assert list(extras.found) == []
+        assert extras.differ
+
+
+def test_a_directory_in_the_way_is_emptied_or_says_why_not(tmp_path: Path) -> None:
+    case = Case(tmp_path, excluded=b"inner")
+    assert case.extras.make_way(b"d/empty", 3) is None
+    assert case.extras.make_way(b"d/full", 1) == "and stays because the source could not be read completely"
+    assert "left in it was not to be deleted (a filter" in (case.extras.make_way(b"d/full", 0) or "")
+    assert (case.top / "full" / "inner").exists()
+    other = Case(tmp_path / "other")
+    assert other.extras.make_way(b"d/full", 0) is None
+    assert not (other.top / "full" / "inner").exists()
+
+
+def test_nothing_is_emptied_without_delete(tmp_path: Path) -> None:
+    case = Case(tmp_path, SyncOptions())
+    assert case.extras.make_way(b"d/empty", 0) is None
+    assert case.extras.make_way(b"d/full", 0) == "and it is not empty; --delete removes it"
+    assert (case.extras.make_way(b"d/none", 0) or "").startswith("which cannot be read: ")

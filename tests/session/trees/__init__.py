@@ -1,0 +1,1 @@
+"""Tests of rdc.session.trees: both trees before they are compared."""

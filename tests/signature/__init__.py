@@ -1,0 +1,1 @@
+"""Tests of rdc.signature: signature trees and their format."""

@@ -1,0 +1,1 @@
+"""Tests of rdc.similarity: traits and their index."""

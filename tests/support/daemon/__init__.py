@@ -1,0 +1,1 @@
+"""Helpers that start daemons and attack them."""

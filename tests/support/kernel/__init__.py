@@ -1,0 +1,1 @@
+"""Inputs and expected results for the C kernel."""

@@ -1,0 +1,99 @@
+"""Builds the C modules of rdc with sanitizers into a copy of the project, and runs Python on that copy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.support.project_paths import NATIVE, TOP
+
+__all__ = ["FAULTS", "FOUND", "Sanitized"]
+
+
+FOUND = 99
+"""The exit code of a process in which a sanitizer found something."""
+
+FAULTS = ("-include", str(NATIVE / "random_faults.h"))
+"""Compiler words: calls of rdc/files fail as the environment of the process says."""
+
+_FLAGS = (
+    *("-O1", "-g", "-std=c11", "-fPIC", "-shared", "-fno-omit-frame-pointer"),
+    *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
+)
+
+
+class Sanitized:
+    """A copy of the project in `place` whose modules below these names (such as rdc.files) are built anew.
+
+    `changes`: texts of C sources to be replaced in the copy, so that a test can plant a fault.
+    """
+
+    def __init__(
+        self,
+        place: Path,
+        names: Sequence[str],
+        flags: Sequence[str] = (),
+        changes: Mapping[str, str] | None = None,
+    ) -> None:
+        self.place = place
+        ignored = shutil.ignore_patterns("*.so", "__pycache__")
+        for folder in ("rdc", "tests", "fixtures", "scripts"):
+            shutil.copytree(TOP / folder, place / folder, ignore=ignored)
+        for name in ("pyproject.toml", "README.md"):
+            shutil.copy(TOP / name, place / name)
+        for old, new in (changes or {}).items():
+            self._replace(old, new)
+        modules = tomllib.loads((TOP / "pyproject.toml").read_text())["tool"]["setuptools"]["ext-modules"]
+        for module in modules:
+            if module["name"].startswith(tuple(names)):
+                self._build(module["name"], module["sources"], module["include-dirs"], flags)
+
+    def _replace(self, old: str, new: str) -> None:
+        (path,) = (path for path in self.place.glob("rdc/**/*.c") if old in path.read_text())
+        path.write_text(path.read_text().replace(old, new))
+
+    def _build(self, name: str, sources: Sequence[str], include: Sequence[str], flags: Sequence[str]) -> None:
+        target = self.place / (name.replace(".", "/") + sysconfig.get_config_var("EXT_SUFFIX"))
+        folders = [f"-I{folder}" for folder in (sysconfig.get_path("include"), *include)]
+        words = [os.environ.get("CC", "cc"), *_FLAGS, *flags, *folders, *sources, "-o", str(target)]
+        subprocess.run(words, cwd=self.place, check=True)
+
+    def start(self, *words: str, faults: int = 0, seed: int = 0) -> subprocess.Popen[str]:
+        """`python words...` in the copy. `faults`: one call of so many fails, where it was built for that."""
+        runtime = subprocess.run(
+            [os.environ.get("CC", "cc"), "-print-file-name=libasan.so"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        environ = os.environ | {
+            "LD_PRELOAD": runtime,
+            # Python keeps what it ends with; what the modules lose is counted by descriptors and by memory.
+            "ASAN_OPTIONS": f"detect_leaks=0:exitcode={FOUND}:abort_on_error=0:allocator_may_return_null=1",
+            "UBSAN_OPTIONS": f"exitcode={FOUND}:halt_on_error=1:print_stacktrace=1",
+            # Otherwise small objects share blocks, in which a sanitizer sees no end.
+            "PYTHONMALLOC": "malloc",
+            "PYTHONPATH": str(self.place),
+            "RDC_FAULTS": str(faults),
+            "RDC_FAULTS_SEED": str(seed),
+        }
+        return subprocess.Popen(
+            [sys.executable, *words],
+            cwd=self.place,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, *words: str, faults: int = 0, seed: int = 0) -> tuple[int, str]:
+        """As start(): the exit code, and what was printed."""
+        process = self.start(*words, faults=faults, seed=seed)
+        out, _ = process.communicate()
+        return process.returncode, out

@@ -1,0 +1,197 @@
+"""Syncs and watches, recorded for tests/support/power/power_cut.py."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rdc.model.sync import SyncOptions
+from tests.support.power.power_checks import Scene, check_kept, check_landed, check_versions
+from tests.support.power.power_cut import State
+from tests.support.power.power_log import snapshot
+from tests.support.power.recorded_writes import read_calls, record, recording_environment
+from tests.support.running.syncing import run_sync
+from tests.support.running.watching import HereLine, Watching
+from tests.support.trees.trees import File, Link, Tree, describe, read_tree, tree, write_tree
+
+__all__ = ["bulk", "hard_links", "mixed", "sparse", "unsynced", "watched"]
+
+
+def _blob(seed: int, size: int) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+_MOVED: dict[str, File | bytes] = {
+    "big": File(_blob(5, 60_000), 0o644, 7),
+    **{f"small{i}": _blob(10 + i, 3_000) for i in range(3)},
+}
+
+_MIXED_WANTED = tree(
+    {
+        **{f"many/{i}": _blob(20 + i, 900 if i % 6 == 0 else 1_500) for i in range(10)},
+        "edited": _blob(1, 100_000) + b"edit" + _blob(2, 150_000),
+        "new": _blob(4, 140_000),
+        "grown": _blob(3, 90_000) + bytes(40_000),
+        "d/small": b"a new file",
+        "d/link": Link(b"small"),
+        "d/new/deep": b"new",
+        "file-now": b"was a directory",
+        "directory-now/x": b"was a file",
+        "link-now": Link(b"edited"),
+        "was-link": b"a file now",
+        "metadata": File(b"the same", 0o755),
+        "untouched": b"the same again",
+        "empty": b"",
+        **{f"moved/{name}": content for name, content in _MOVED.items()},
+    }
+)
+_MIXED_HELD = tree(
+    {
+        **{f"many/{i}": File(_blob(20 + i, 1_500)[:700], 0o600, 1) for i in range(0, 10, 2)},
+        "edited": File(_blob(1, 100_000) + _blob(2, 150_000), 0o600, 1),
+        "grown": File(_blob(3, 90_000), 0o600, 1),
+        "d/small": File(b"an old file", 0o600, 1),
+        "d/link": Link(b"elsewhere", 1),
+        "file-now/was/deep": b"a directory",
+        "directory-now": File(b"a file", 0o600, 1),
+        "link-now/was": b"a directory",
+        "was-link": Link(b"edited"),
+        "metadata": File(b"the same", 0o644, 1),
+        "untouched": b"the same again",
+        "extra/deep/er": b"to go",
+        "extra-link": Link(b"to go"),
+        **{f"was/{name}": content for name, content in _MOVED.items()},
+    }
+)
+_BULK_WANTED = tree({f"{i % 3}/new{i}": _blob(i, 20 + 50 * i) for i in range(45)} | {
+    f"{i % 3}/old{i}": _blob(100 + i, 1_000) for i in range(30)
+})  # fmt: skip
+_BULK_HELD = tree({f"{i % 3}/old{i}": File(_blob(200 + i, 900), 0o600, 1) for i in range(30)})
+
+
+def _sync_scene(
+    name: str, place: Path, library: Path, held: Tree, wanted: Tree, *words: str, links: Sequence[str] = ()
+) -> Scene:
+    source = write_tree(place / "source", wanted)
+    for link in links:
+        os.unlink(source / link)
+        os.link(source / links[0][:-1], source / link)
+    wanted = read_tree(source)
+    top = write_tree(place / "top", held)
+    before = snapshot(top)
+    calls = record(library, top, place / "log", "sync", "--delete", *words, f"{source}/", f"{top}/")
+    assert describe(wanted, read_tree(top)) == []
+
+    def check(state: State) -> None:
+        check_versions(state.tree, (held, wanted))
+        check_kept(state.tree, held, wanted)
+
+    def converges(at: Path, state: State) -> None:
+        state.write(at)
+        run = run_sync(source, at, SyncOptions(delete=True, fsync=False, hard_links="-H" in words))
+        assert run.problems == [], run.problems
+        left = describe(wanted, read_tree(at))
+        assert left == [], left
+
+    return Scene(
+        name, before, wanted, calls, check, lambda state: check_landed(state.tree, wanted), converges
+    )
+
+
+def mixed(place: Path, library: Path) -> Scene:
+    """Deltas, small files, kinds, moves, deletions."""
+    return _sync_scene("mixed", place, library, _MIXED_HELD, _MIXED_WANTED)
+
+
+def bulk(place: Path, library: Path) -> Scene:
+    """So many small files that one syncfs is cheaper."""
+    return _sync_scene("bulk", place, library, _BULK_HELD, _BULK_WANTED)
+
+
+def hard_links(place: Path, library: Path) -> Scene:
+    wanted = tree({"a": _blob(1, 5_000), "a1": b"", "d/a2": b"", "b": _blob(2, 3_000), "z": b"z"})
+    held = tree({"a": File(b"old", 0o600, 1), "d/a2": File(b"old too", 0o600, 1), "z/in": b"was a directory"})
+    return _sync_scene("hard links", place, library, held, wanted, "-H", links=("a1", "d/a2"))
+
+
+def sparse(place: Path, library: Path) -> Scene:
+    """Files with holes, which are made by truncation."""
+    hole = bytes(200_000)
+    wanted = tree(
+        {"image": _blob(1, 30_000) + hole + _blob(2, 30_000), "all": hole, "end": _blob(3, 100) + hole}
+    )
+    held = tree({"image": File(_blob(1, 30_000) + hole, 0o600, 1), "end": File(_blob(3, 100), 0o600, 1)})
+    return _sync_scene("sparse", place, library, held, wanted, "-S")
+
+
+def unsynced(place: Path, library: Path) -> Scene:
+    """With --no-fsync, where a kill leaves old or new, and a power cut may not."""
+    return _sync_scene("no fsync", place, library, _MIXED_HELD, _MIXED_WANTED, "--no-fsync")
+
+
+def watched(place: Path, library: Path) -> Scene:
+    """Turns of a watch: new and changed files, renames of both kinds, deletions."""
+    source = write_tree(place / "source", _WATCHED)
+    top = write_tree(place / "top", tree({"d/f1": File(b"older", 0o600, 1), "gone": b"to go"}))
+    before = snapshot(top)
+    versions = [before.tree]
+    watching = Watching(source, top, "--delete", "--fsync", place=place, line=HereLine())
+    with _environment(recording_environment(library, top, place / "log")):
+        watching.start()
+    try:
+        for turn in (None, *_turns(source)):
+            if turn is not None:
+                turn()
+            watching.wait_equal()
+            versions.append(read_tree(top))
+    finally:
+        watching.stop()
+
+    def check(state: State) -> None:
+        check_versions(state.tree, versions)
+
+    def converges(at: Path, state: State) -> None:
+        state.write(at)
+        run = run_sync(source, at, SyncOptions(delete=True, fsync=False))
+        assert run.problems == [], run.problems
+        left = describe(versions[-1], read_tree(at))
+        assert left == [], left
+
+    calls = read_calls(place / "log")
+    return Scene(
+        "watch",
+        before,
+        versions[-1],
+        calls,
+        check,
+        lambda state: check_landed(state.tree, versions[-1]),
+        converges,
+    )
+
+
+_WATCHED = tree({f"d/f{i}": _blob(i, 500) for i in range(4)} | {"big": _blob(9, 90_000), "e/x": b"x"})
+
+
+def _turns(source: Path) -> Iterator[Callable[[], object]]:
+    yield lambda: (source / "new").write_bytes(_blob(20, 70_000))
+    yield lambda: (source / "d" / "f2").write_bytes(b"changed")
+    yield lambda: (source / "big").rename(source / "e" / "bigger")
+    yield lambda: (source / "e").rename(source / "moved")
+    yield (source / "d" / "f0").unlink
+
+
+@contextmanager
+def _environment(more: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in more}
+    os.environ.update(more)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,1 @@
+"""Helpers that run rdc in this process or in others."""

@@ -1,0 +1,92 @@
+"""Deduplications that are killed before a given step."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import rdc.files.names.dedupe_range
+import rdc.files.names.hard_link
+import rdc.files.names.swap_names
+import rdc.files.names.unlink_copy
+from rdc.files.base.temporary_names import is_temporary
+from rdc.files.names.displaced_names import is_displaced
+from tests.support.running.deduping import dedupe
+
+__all__ = ["killed_at", "leftovers"]
+
+_STEPS: dict[ModuleType, tuple[str, ...]] = {
+    os: (
+        "chmod",
+        "chown",
+        "copy_file_range",
+        "fsync",
+        "ftruncate",
+        "link",
+        "mkdir",
+        "open",
+        "pwrite",
+        "removexattr",
+        "rename",
+        "setxattr",
+        "unlink",
+        "utime",
+        "write",
+    ),
+    rdc.files.names.hard_link: ("rename_exchange", "syncfs"),
+    rdc.files.names.swap_names: ("rename_exchange", "rename_no_replace"),
+    rdc.files.names.unlink_copy: ("rename_exchange",),
+    rdc.files.names.dedupe_range: ("ioctl",),
+}
+"""Every call that changes something, and the opening of files: a kill between a lease and its use."""
+
+
+def killed_at(step: int, *words: str | Path, before: Callable[[], None] | None = None) -> bool:
+    """Run `rdc dedupe` in a process that kills itself right before that step; False when it made no more.
+
+    `before` runs in that process right before it is killed.
+    """
+    child = os.fork()
+    if not child:
+        try:
+            _count(step, before)
+            os._exit(dedupe(*words).code)
+        finally:
+            os._exit(99)
+    _, status = os.waitpid(child, 0)
+    killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+    assert killed or status == 0, status
+    return killed
+
+
+def _count(stop_at: int, before: Callable[[], None] | None) -> None:
+    made = 0
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*arguments: Any, **named: Any) -> Any:
+            nonlocal made
+            if made == stop_at:
+                if before is not None:
+                    before()
+                os.kill(os.getpid(), signal.SIGKILL)
+            made += 1
+            return call(*arguments, **named)
+
+        return step
+
+    for module, names in _STEPS.items():
+        for name in names:
+            setattr(module, name, counted(getattr(module, name)))
+
+
+def leftovers(top: Path) -> list[Path]:
+    """What rdc left beside files."""
+    return [
+        path
+        for path in top.rglob(".rdc-*")
+        if is_displaced(os.fsencode(path.name)) or is_temporary(os.fsencode(path.name))
+    ]

@@ -1,0 +1,72 @@
+"""A sync of two real trees in one thread: both ends in turns over two connections, as through a pipe."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rdc.catalog.signer import FileSigner
+from rdc.catalog.store import NoCatalog
+from rdc.model.location import Location
+from rdc.model.sync import SyncOptions
+from rdc.protocol.messages.registry import Role
+from rdc.protocol.rules.connection import Connection
+from rdc.session.serve import answer, greeting
+from rdc.session.sync import _Run
+from rdc.session.trees.source_tree import SourceTree
+from tests.support.running.run_pair import run_pair
+from tests.support.running.syncing import Run, contents_of
+
+__all__ = ["Remembering", "kinds", "sync_in_turns"]
+
+
+class Remembering(NoCatalog):
+    """A catalog that keeps settled pairs in a set, and nothing else."""
+
+    def __init__(self) -> None:
+        self.settled: set[bytes] = set()
+
+    def settle(self, key: bytes) -> None:
+        self.settled.add(key)
+
+    def is_settled(self, key: bytes) -> bool:
+        return key in self.settled
+
+
+def sync_in_turns(
+    source: Path | bytes,
+    destination: Path | bytes,
+    options: SyncOptions | None = None,
+    *,
+    dialler: Role = Role.DESTINATION,
+    catalog: NoCatalog | None = None,
+) -> Run:
+    """`dialler` is where the user sits. The catalog is the destination's. Raises what a sync raises."""
+    ends = [contents_of(place) if isinstance(place, Path) else place for place in (source, destination)]
+    store, other = catalog or NoCatalog(), NoCatalog()
+    pulls = dialler is Role.DESTINATION
+    run = Run()
+    here = _Run(
+        Location(None, ends[0]),
+        Location(None, ends[1]),
+        options or SyncOptions(fsync=False),
+        run.events.append,
+        store if pulls else other,
+    )
+    signer = FileSigner(catalog=other if pulls else store)
+    near, far = Connection(True, greeting(signer.params)), Connection(False, greeting(signer.params))
+    if pulls:
+        done, _ = run_pair(here._fetch(), near, answer(signer), far)
+    else:
+        tree = SourceTree.open(os.fsencode(ends[0]))
+        try:
+            done, _ = run_pair(here._send(tree), near, answer(signer), far)
+        finally:
+            tree.root.release()
+    run.report = here._report(done, near)
+    return run
+
+
+def kinds(run: Run) -> set[str]:
+    """Names of the messages that were sent."""
+    return {cost.name for cost in run.done.by_kind}

@@ -1,0 +1,417 @@
+"""Watches as real processes over real inotify, and churn to keep them busy."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from rdc.daemon.keys import trust
+from tests.support.daemon.daemons import WAIT_SECONDS, certificate, key_directory, root_option
+from tests.support.running.syncing import FAR, RDC
+from tests.support.trees.trees import describe, read_tree
+
+__all__ = ["Churn", "DaemonLine", "HereLine", "Line", "ShellLine", "Watching", "eventually", "small_tree"]
+
+
+def eventually(condition: Callable[[], bool], what: Callable[[], str]) -> None:
+    """Waits for `condition`; fails with `what` it was."""
+    end = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < end, what()
+        time.sleep(0.02)
+
+
+def small_tree(source: Path) -> Path:
+    """Makes a source of some files in three directories."""
+    (source / "d" / "e").mkdir(parents=True)
+    for number in range(20):
+        (source / "d" / f"f{number}").write_bytes(b"%d" % number * 500)
+    (source / "top").write_bytes(b"top")
+    (source / "d" / "e" / "deep").write_bytes(os.urandom(30_000))
+    return source
+
+
+class Line(Protocol):
+    """How a watch reaches its far side."""
+
+    def options(self) -> list[str]:
+        """What `rdc watch` needs for it."""
+
+    def name(self, path: Path) -> str:
+        """A directory on the far side, its contents."""
+
+    def kill(self) -> None:
+        """The far side dies at once; it is there again for the next who dials."""
+
+    def close(self) -> None: ...
+
+
+class ShellLine:
+    """A child process, started through a stand-in for ssh."""
+
+    def __init__(self, place: Path) -> None:
+        self._pid = place / "far.pid"
+
+    def options(self) -> list[str]:
+        shell = f'sh -c \'echo $$ >"$0"; shift; exec "$@"\' {self._pid}'
+        return ["-e", shell, "--remote-path", FAR]
+
+    def name(self, path: Path) -> str:
+        return f"far:{path}/"
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError, ValueError):
+            os.kill(int(self._pid.read_text()), signal.SIGKILL)
+
+    def close(self) -> None:
+        self.kill()
+
+
+class HereLine:
+    """The destination is on this machine too."""
+
+    def __init__(self) -> None:
+        self.watching: Watching | None = None
+
+    def options(self) -> list[str]:
+        return []
+
+    def name(self, path: Path) -> str:
+        return f"{path}/"
+
+    def kill(self) -> None:
+        assert self.watching is not None
+        pid = self.watching.pid
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            os.kill(int(child), signal.SIGKILL)
+
+    def close(self) -> None: ...
+
+
+class DaemonLine:
+    """A daemon over loopback TLS, which keeps its port from one life to the next."""
+
+    def __init__(self, place: Path, module: Path, rules: str = "read-only = false", limits: str = "") -> None:
+        self.place = place / "daemon"
+        self.place.mkdir()
+        key_directory(self.place / "keys", "server", {"alice": "alice"})
+        self._module = module
+        self.rules = rules
+        self.limits = limits
+        self.port = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+        self._alice = self.place / "alice"
+        key_directory(self._alice, "alice", {f"127.0.0.1:{self.port}": "server"})
+
+    def configure(self) -> None:
+        (self.place / "daemon.toml").write_text(
+            f'listen = "127.0.0.1:{self.port}"\nkeys = "keys"\ncatalog = "off"\n{self.limits}\n'
+            f'[modules.data]\npath = "{self._module}"\nallow = ["alice"]\n{self.rules}\n'
+        )
+
+    def start(self) -> None:
+        self.configure()
+        with (self.place / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*RDC, "serve", "--config", self.place / "daemon.toml", *root_option()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline().decode()
+        assert line.startswith("listening on "), self.log
+        self.port = int(line.rpartition(":")[2].rstrip("/\n"))
+
+    @property
+    def log(self) -> str:
+        return (self.place / "log").read_text()
+
+    def reload(self) -> None:
+        """With `rules` and `limits` as they are now."""
+        self.configure()
+        before = self.log.count("event=reloaded")
+        assert self._process is not None
+        self._process.send_signal(signal.SIGHUP)
+        eventually(lambda: self.log.count("event=reloaded") > before, lambda: self.log)
+
+    def forget_peer(self) -> None:
+        """Under the peer's name another key is trusted from the next `reload` on."""
+        trust(self.place / "keys", "alice", certificate("bob"), replace=True)
+
+    def options(self) -> list[str]:
+        return ["--keys", str(self._alice)]
+
+    def name(self, path: Path) -> str:
+        below = path.relative_to(self._module)
+        return f"rdc://127.0.0.1:{self.port}/data/" + (f"{below}/" if below.name else "")
+
+    def stop(self) -> None:
+        """In order: sessions are told."""
+        assert self._process is not None
+        self._process.terminate()
+        assert self._process.wait(WAIT_SECONDS) == 0
+        self.close()
+
+    def kill(self) -> None:
+        """The daemon with all its sessions."""
+        self.close()
+        self.start()
+
+    def close(self) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+            self._process = None
+
+
+class Watching:
+    """`rdc watch --json` from `source` to `destination`, one of which is reached over `line`: the source if
+    `far_source`, else the destination."""
+
+    def __init__(
+        self,
+        source: Path,
+        destination: Path,
+        *options: str,
+        place: Path,
+        line: Line | None = None,
+        far_source: bool = False,
+    ) -> None:
+        self.source = source
+        self.destination = destination
+        self._options = options
+        self.line = line or ShellLine(place)
+        self._far_source = far_source
+        self._errors = place / "stderr"
+        self.events: list[dict[str, Any]] = []
+        self._process: subprocess.Popen[str] | None = None
+        self._reader: threading.Thread | None = None
+
+    def start(self) -> None:
+        words = [*RDC, "watch", "--json", "--no-fsync", *self.line.options(), *self._options]
+        source, destination = f"{self.source}/", f"{self.destination}/"
+        if self._far_source:
+            source = self.line.name(self.source)
+        else:
+            destination = self.line.name(self.destination)
+        environ = {**os.environ, "RDC_CATALOG": "off"}
+        with self._errors.open("ab") as errors:
+            self._process = subprocess.Popen(
+                [*words, source, destination],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env=environ,
+            )
+        self._reader = threading.Thread(target=self._read, args=(self._process,))
+        self._reader.start()
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        with process.stdout as lines:
+            for line in lines:
+                with contextlib.suppress(ValueError):  # half a line, of a killed process
+                    self.events.append(json.loads(line))
+
+    def named(self, kind: str) -> list[dict[str, Any]]:
+        return [event for event in list(self.events) if event["event"] == kind]
+
+    def wait(self, kind: str, more_than: int = 0) -> None:
+        eventually(lambda: len(self.named(kind)) > more_than, lambda: f"no {kind}: {self.story}")
+
+    @property
+    def story(self) -> str:
+        return f"{self.events[-8:]} {self._errors.read_text()[-2000:]}"
+
+    @property
+    def trees(self) -> list[str]:
+        """How the two trees differ."""
+        try:
+            return describe(read_tree(self.source), read_tree(self.destination))
+        except FileNotFoundError as error:
+            return [str(error)]
+
+    def wait_equal(self) -> None:
+        eventually(lambda: self.trees == [], lambda: f"{self.trees} {self.story}")
+
+    def wait_told(self, path: str, times: int) -> None:
+        """Until so many items of this path were told: a little after the trees are equal."""
+
+        def told() -> int:
+            return [event["path"] for event in self.named("item")].count(path)
+
+        eventually(lambda: told() >= times, lambda: f"{told()} {self.story}")
+
+    def wait_turn(self, path: str) -> None:
+        """Until the last turn that told of this path is over."""
+
+        def over() -> bool:
+            events = list(self.events)
+            told = [
+                at for at, event in enumerate(events) if event["event"] == "item" and event["path"] == path
+            ]
+            return bool(told) and any(event["event"] == "in_step" for event in events[told[-1] :])
+
+        eventually(over, lambda: f"{path}: {self.story}")
+
+    def wait_renamed(self, *paths: str) -> None:
+        """Until exactly these were told to be renamed, by their old paths."""
+
+        def renamed() -> list[str]:
+            return [event["path"] for event in self.named("item") if event["change"] == "*renaming  "]
+
+        eventually(lambda: renamed() == list(paths), lambda: f"{renamed()} {self.story}")
+
+    def wait_gone(self, path: Path) -> None:
+        eventually(lambda: not path.exists(), lambda: f"{path} is there: {self.story}")
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def kill_far(self) -> None:
+        self.line.kill()
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """In order, as by systemd."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, number: int | None) -> int:
+        assert self._process is not None
+        assert self._reader is not None
+        if number is not None:
+            self._process.send_signal(number)
+        code = self._process.wait(WAIT_SECONDS)
+        self._reader.join(WAIT_SECONDS)
+        self._process = None
+        return code
+
+    def ended(self) -> int:
+        """The exit code, of a watch that ends by itself."""
+        return self._end(None)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Watching]:
+        """In step at first; killed at the end if it still runs."""
+        before = len(self.named("in_step"))
+        self.start()
+        try:
+            self.wait("in_step", before)
+            yield self
+        finally:
+            if self._process is not None:
+                self.kill()
+
+
+class Churn:
+    """Seeded changes of a tree: what people and build tools do, some of it at once."""
+
+    def __init__(self, root: Path, seed: int) -> None:
+        self._root = root
+        self._rng = random.Random(seed)
+        self._made = 0
+
+    def step(self) -> None:
+        acts = [self._create, self._create, self._edit, self._edit, self._save, self._rename, self._delete]
+        acts += [self._make_path, self._touch, self._swap, self._link, self._replace]
+        act = self._rng.choice(acts)
+        # What another step took away, or a name that is taken.
+        with contextlib.suppress(OSError, IndexError, ValueError, shutil.Error):
+            act()
+
+    def run(self, steps: int, pause: float = 0.004) -> None:
+        for _ in range(steps):
+            self.step()
+            if self._rng.random() < 0.3:
+                time.sleep(self._rng.uniform(0, pause))
+
+    def _all(self) -> list[Path]:
+        return sorted(self._root.rglob("*"))
+
+    def _files(self) -> list[Path]:
+        return [path for path in self._all() if path.is_file() and not path.is_symlink()]
+
+    def _directories(self) -> list[Path]:
+        return [self._root, *(path for path in self._all() if path.is_dir() and not path.is_symlink())]
+
+    def _new(self) -> Path:
+        self._made += 1
+        return self._rng.choice(self._directories()) / f"n{self._made}"
+
+    def _bytes(self) -> bytes:
+        # Of different lengths: two files of one size that are made in one tick of the clock and swapped look
+        # the same to a comparison by size and mtime, here as in a sync.
+        return self._rng.randbytes(self._rng.choice([0, 10, 3_000, 40_000]) + self._rng.randrange(1_000))
+
+    def _create(self) -> None:
+        self._new().write_bytes(self._bytes())
+
+    def _edit(self) -> None:
+        with self._rng.choice(self._files()).open("r+b") as file:
+            file.seek(self._rng.randrange(5_000))
+            file.write(self._bytes()[:100] or b"x")
+
+    def _save(self) -> None:
+        target = self._rng.choice(self._files())
+        beside = target.with_name("." + target.name + ".swp")
+        beside.write_bytes(self._bytes())
+        beside.replace(target)
+
+    def _rename(self) -> None:
+        self._rng.choice(self._all()).rename(self._new())
+
+    def _delete(self) -> None:
+        path = self._rng.choice(self._all())
+        if path.is_dir() and not path.is_symlink():
+            if len(self._all()) > 30:
+                shutil.rmtree(path)
+        else:
+            path.unlink()
+
+    def _make_path(self) -> None:
+        top = self._new()
+        (top / "a" / "b").mkdir(parents=True)
+        (top / "a" / "b" / "deep").write_bytes(self._bytes())
+        if self._rng.random() < 0.5:
+            (top / "a").rename(top / "c")
+
+    def _touch(self) -> None:
+        path = self._rng.choice(self._all())
+        if not path.is_symlink():
+            path.chmod(self._rng.choice([0o755, 0o700, 0o750]))
+
+    def _swap(self) -> None:
+        one, other = self._rng.sample(self._files(), 2)
+        aside = one.with_name("aside")
+        one.rename(aside)
+        other.rename(one)
+        aside.rename(other)
+
+    def _link(self) -> None:
+        self._new().symlink_to("anywhere")
+
+    def _replace(self) -> None:
+        path = self._rng.choice(self._files())
+        path.unlink()
+        path.mkdir()
+        (path / "inside").write_bytes(self._bytes())

@@ -1,0 +1,1 @@
+"""Helpers that make trees and file contents."""

@@ -1,0 +1,1 @@
+"""Peers, connections and messages for tests."""

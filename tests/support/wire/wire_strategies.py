@@ -1,0 +1,429 @@
+"""Hypothesis strategies for listings, options and every kind of message."""
+
+from __future__ import annotations
+
+from array import array
+
+from hypothesis import strategies as st
+
+from rdc.errors import ExitCode
+from rdc.limits import DATA_BYTES, ORDINAL_LIMIT, PACKED_BYTES, RESCAN_SECONDS, SIZE_LIMIT
+from rdc.model.attributes import UNREADABLE, pack_attributes
+from rdc.model.entries import Kind, Listing, Metadata
+from rdc.model.preserved import GRANULARITIES, Preserved
+from rdc.model.sync import FilterRule, RuleAction, SyncOptions
+from rdc.protocol.messages.claims import CELL_BYTES, Claims
+from rdc.protocol.messages.registry import (
+    BlockAnswer,
+    BlockRequest,
+    BundleAnswer,
+    BundleRequest,
+    Changed,
+    Code,
+    Condition,
+    Correction,
+    Data,
+    Describe,
+    DigestAnswer,
+    DigestRequest,
+    Done,
+    EntryAttributes,
+    FileBatch,
+    FileEnd,
+    FileFailed,
+    FileRequest,
+    Follow,
+    HardLinks,
+    Hello,
+    Items,
+    ListingEnd,
+    ListingPart,
+    Literals,
+    Manifest,
+    Message,
+    MountPoints,
+    NodeAnswer,
+    NodeRequest,
+    Notice,
+    Open,
+    Opened,
+    Plan,
+    Progress,
+    RangeRequest,
+    Refused,
+    Renamed,
+    Resized,
+    Role,
+    RootAnswer,
+    RootRequest,
+    RowsPart,
+    RowsRequest,
+    SourceState,
+    Start,
+    Table,
+    Targets,
+    TierAnswer,
+    TierRequest,
+    TopTier,
+    TraitsAnswer,
+    TraitsRequest,
+    TreeAnswer,
+    TreeRequest,
+    Turn,
+    TurnEnd,
+    Watch,
+)
+from rdc.protocol.messages.rows import ALL_GROUPS, ATTRIBUTES, MTIMES, NAMES, Rows, Segment
+from tests.support.kernel.range_rows import rows_of
+
+ordinals = st.one_of(st.integers(0, 300), st.integers(0, ORDINAL_LIMIT))
+sizes = st.one_of(st.integers(0, 300), st.integers(0, SIZE_LIMIT))
+files = st.sets(ordinals, min_size=1, max_size=20).map(lambda found: tuple(sorted(found)))
+roots = st.binary(min_size=32, max_size=32)
+widths = st.integers(4, 8) | st.just(32)
+codes = st.sampled_from(list(ExitCode))
+failures = codes.filter(bool)
+kept = st.builds(Preserved, st.booleans(), st.sampled_from(GRANULARITIES), st.booleans())
+# What arrives is printable already, so that a message can equal what comes out at the other end.
+lines = st.text(max_size=60).filter(str.isprintable)
+component = st.binary(min_size=1, max_size=40).filter(
+    lambda name: not {0, 0x2F} & set(name) and name not in {b".", b".."}
+)
+paths = st.binary(max_size=60).filter(lambda path: 0 not in path)
+inner_paths = st.lists(component, max_size=4).map(b"/".join)
+
+
+@st.composite
+def listings(draw: st.DrawFn, min_size: int = 0, max_size: int = 12) -> Listing:
+    names = tuple(sorted(draw(st.sets(component, min_size=min_size, max_size=max_size))))
+    count = len(names)
+    kinds = bytes(draw(st.lists(st.sampled_from(list(Kind)), min_size=count, max_size=count)))
+
+    def column(code: str, low: int, high: int) -> array[int]:
+        return array(code, draw(st.lists(st.integers(low, high), min_size=count, max_size=count)))
+
+    lengths = column("Q", 0, SIZE_LIMIT)
+    for row, kind in enumerate(kinds):
+        if kind != Kind.FILE:
+            lengths[row] = 0
+    links = kinds.count(Kind.SYMLINK)
+    target = st.binary(min_size=1, max_size=60).filter(lambda path: 0 not in path)
+    return Listing(
+        names,
+        kinds,
+        column("H", 0, 0o7777),
+        lengths,
+        column("q", -(1 << 63), (1 << 63) - 1),
+        column("I", 0, 0xFFFF_FFFF),
+        column("I", 0, 0xFFFF_FFFF),
+        tuple(draw(st.lists(target, min_size=links, max_size=links))),
+    )
+
+
+rules = st.builds(
+    FilterRule,
+    st.sampled_from(list(RuleAction)),
+    st.binary(min_size=1, max_size=20).filter(lambda pattern: 0 not in pattern),
+)
+options = st.builds(
+    SyncOptions,
+    checksum=st.booleans(),
+    delete=st.booleans(),
+    max_delete=st.none() | sizes,
+    force_empty=st.booleans(),
+    dry_run=st.booleans(),
+    rules=st.lists(rules, max_size=4).map(tuple),
+    fsync=st.booleans(),
+    items=st.booleans(),
+    compress=st.none(),
+    owner=st.none() | st.booleans(),
+    one_file_system=st.booleans(),
+    update=st.booleans(),
+    existing=st.booleans(),
+    ignore_existing=st.booleans(),
+    size_only=st.booleans(),
+    sparse=st.booleans(),
+    hard_links=st.booleans(),
+    acls=st.booleans(),
+    xattrs=st.booleans(),
+    delete_excluded=st.booleans(),
+    min_size=st.just(0) | sizes,
+    max_size=st.none() | sizes,
+)
+hellos = st.builds(Hello, st.just(1), lines.map(lambda text: text[:16]), roots)
+
+
+@st.composite
+def traits_answers(draw: st.DrawFn) -> TraitsAnswer:
+    named = draw(files)
+    count = len(named)
+    held = draw(st.lists(sizes | st.integers(20_000, 70_000), min_size=count, max_size=count))
+    near = sum(24_576 <= size < 65_536 for size in held)
+    return TraitsAnswer(
+        named,
+        tuple(held),
+        draw(st.binary(min_size=8 * count, max_size=8 * count)),
+        draw(st.binary(min_size=9 * count, max_size=9 * count)),
+        draw(st.binary(min_size=9 * near, max_size=9 * near)),
+    )
+
+
+@st.composite
+def root_answers(draw: st.DrawFn) -> RootAnswer:
+    named = draw(files)
+    count = len(named)
+    group = draw(st.integers(1, 64))
+    if group > 1:
+        return RootAnswer(named, (), draw(st.binary(min_size=8, max_size=8)) * -(-count // group), group)
+    return RootAnswer(
+        named,
+        tuple(draw(st.lists(sizes, min_size=count, max_size=count))),
+        draw(st.binary(min_size=32 * count, max_size=32 * count)),
+    )
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> FileBatch:
+    named = draw(files)
+    lengths = draw(st.lists(st.integers(0, 300), min_size=len(named), max_size=len(named)))
+    return FileBatch(named, tuple(lengths), draw(roots), bytes(sum(lengths)))
+
+
+@st.composite
+def items(draw: st.DrawFn) -> Items:
+    count = draw(st.integers(1, 5))
+    codes = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=11, max_size=11)
+    named = st.lists(paths, min_size=count, max_size=count).map(tuple)
+    return Items("".join(draw(codes) for _ in range(count)), draw(named), draw(st.just(()) | named))
+
+
+@st.composite
+def node_answers(draw: st.DrawFn) -> NodeAnswer:
+    nodes = draw(files)
+    count = len(nodes)
+    records = draw(st.lists(st.binary(max_size=50), min_size=count, max_size=count))
+    return NodeAnswer(draw(ordinals), draw(st.integers(0, 24)), nodes, tuple(records))
+
+
+@st.composite
+def range_requests(draw: st.DrawFn) -> RangeRequest:
+    ends = sorted(draw(st.sets(st.integers(0, SIZE_LIMIT), min_size=2, max_size=20)))
+    pairs = tuple((a, b - a) for a, b in zip(ends[::2], ends[1::2], strict=False))
+    pack = draw(st.booleans()) and sum(length for _, length in pairs) <= PACKED_BYTES
+    cells = tuple(sorted(draw(st.sets(st.integers(0, SIZE_LIMIT // CELL_BYTES), max_size=9))))
+    digests = draw(st.binary(min_size=2 * len(cells), max_size=2 * len(cells)))
+    blank = bool(cells) and not pack and draw(st.booleans())
+    return RangeRequest.of(
+        draw(ordinals), rows_of(pairs), pack=pack, claims=Claims(cells, digests), blank=blank
+    )
+
+
+@st.composite
+def corrections(draw: st.DrawFn) -> Correction:
+    cells = tuple(sorted(draw(st.sets(st.integers(0, SIZE_LIMIT // CELL_BYTES), min_size=1, max_size=64))))
+    return Correction(draw(ordinals), cells, draw(st.binary(max_size=300)))
+
+
+@st.composite
+def block_requests(draw: st.DrawFn) -> BlockRequest:
+    lengths = st.integers(1, 300_000)
+    gaps = st.integers(0, SIZE_LIMIT >> 6)
+    found, end = [], 0
+    for gap, length in draw(st.lists(st.tuples(gaps, lengths), min_size=1, max_size=20)):
+        found.append((end + gap, length))
+        end += gap + length
+    size = draw(st.sampled_from([16, 64, 1000, 65_536]))
+    return BlockRequest.of(
+        draw(ordinals),
+        tuple(found[: 3 if size == 16 else 20]),
+        size,
+        draw(st.integers(4, 8)),
+        blank=draw(st.booleans()),
+    )
+
+
+@st.composite
+def data(draw: st.DrawFn) -> Data:
+    payload = draw(st.one_of(st.binary(min_size=1, max_size=200), st.just(bytes(DATA_BYTES))))
+    return Data(draw(ordinals), payload)
+
+
+@st.composite
+def rows_parts(draw: st.DrawFn) -> RowsPart:
+    """Any groups of the entries of one to three directories."""
+    groups = draw(st.integers(1, ALL_GROUPS))
+    found = [
+        (draw(inner_paths), draw(listings(min_size=1, max_size=5)).packed())
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+
+    def column(name: str, wanted: object) -> bytes:
+        return b"".join(getattr(listing, name) for _, listing in found) if wanted else b""
+
+    owner = groups & ATTRIBUTES and draw(st.booleans())
+    segments = tuple(Segment(path, len(part), part.names, part.targets) for path, part in found)
+    rows = Rows(
+        sum(len(part) for _, part in found),
+        segments if groups & NAMES else (),
+        column("kinds", groups & NAMES),
+        column("modes", groups & ATTRIBUTES),
+        column("sizes", groups & ATTRIBUTES),
+        column("uids", owner),
+        column("gids", owner),
+        column("mtimes", groups & MTIMES),
+    )
+    counts = tuple(len(part) for _, part in found)
+    return RowsPart(draw(st.sampled_from((counts, (rows.count,)))), draw(st.booleans()), rows)
+
+
+@st.composite
+def tier_answers(draw: st.DrawFn) -> TierAnswer:
+    firsts = draw(st.lists(ordinals, min_size=1, max_size=20))
+    counts = draw(st.lists(st.integers(1, 300), min_size=len(firsts), max_size=len(firsts)))
+    return TierAnswer(
+        draw(st.integers(0, 24)), tuple(firsts), tuple(counts), draw(st.binary(min_size=1, max_size=99))
+    )
+
+
+metadata = st.builds(
+    Metadata,
+    st.integers(0, 0o7777),
+    st.integers(-(1 << 63), SIZE_LIMIT),
+    st.integers(0, 0xFFFF_FFFF),
+    st.integers(0, 0xFFFF_FFFF),
+)
+mtimes = st.none() | st.integers(-(1 << 63), SIZE_LIMIT)
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> Changed:
+    gone = b"".join(name + b"\0" for name in sorted(draw(st.sets(component, max_size=5))))
+    listing = draw(listings())
+    doubtful = tuple(row for row in listing.rows_of(Kind.FILE) if draw(st.booleans()))
+    first = draw(st.integers(0, ORDINAL_LIMIT - 12))
+    return Changed(draw(inner_paths), draw(metadata), first, gone, listing, doubtful)
+
+
+@st.composite
+def hard_links(draw: st.DrawFn) -> HardLinks:
+    named = tuple(sorted(draw(st.sets(st.integers(1, 1 << 31), min_size=1, max_size=5))))
+    return HardLinks(named, tuple(draw(st.integers(0, file - 1)) for file in named))
+
+
+@st.composite
+def entry_attributes(draw: st.DrawFn) -> EntryAttributes:
+    names = st.binary(min_size=1, max_size=20).filter(lambda name: b"\0" not in name)
+    pairs = st.dictionaries(names, st.binary(max_size=20), min_size=1, max_size=3)
+    packed = pairs.map(lambda given: pack_attributes(tuple(given.items())))
+    sets = tuple(draw(st.lists(packed | st.just(UNREADABLE), min_size=1, max_size=3)))
+    entries = tuple(sorted(draw(st.sets(st.integers(0, 1 << 31), min_size=1, max_size=5))))
+    return EntryAttributes(entries, tuple(draw(st.integers(0, len(sets) - 1)) for _ in entries), sets)
+
+
+BY_KIND: dict[type[Message], st.SearchStrategy[Message]] = {
+    Hello: hellos,
+    Open: st.builds(Open, st.sampled_from(list(Role)), paths, st.binary(min_size=16, max_size=16), options),
+    Opened: st.builds(Opened),
+    Refused: st.builds(Refused, failures, lines),
+    Describe: st.builds(Describe, st.booleans(), kept),
+    Manifest: st.builds(
+        Manifest, roots, ordinals, sizes, sizes, sizes, kept, st.just(b"") | st.binary(min_size=8, max_size=8)
+    ),
+    TierRequest: st.builds(TierRequest, st.integers(0, 24), files | st.just(()), st.integers(1, ALL_GROUPS)),
+    TierAnswer: tier_answers(),
+    MountPoints: st.builds(MountPoints, st.lists(inner_paths, max_size=5).map(tuple)),
+    HardLinks: hard_links(),
+    EntryAttributes: entry_attributes(),
+    TopTier: st.builds(
+        TopTier,
+        st.integers(0, 24),
+        st.lists(st.binary(min_size=4, max_size=4), min_size=1, max_size=64).map(b"".join),
+    ),
+    RowsRequest: st.builds(RowsRequest, st.integers(0, 24), files, st.integers(1, ALL_GROUPS)),
+    RowsPart: rows_parts(),
+    Start: st.builds(
+        Start,
+        st.just(b"only"),
+        st.sampled_from(list(Kind)),
+        metadata,
+        kept,
+    ),
+    ListingPart: st.builds(
+        ListingPart,
+        ordinals,
+        inner_paths,
+        st.integers(0, ORDINAL_LIMIT - 12),
+        st.just(True),
+        listings(),
+    ),
+    ListingEnd: st.builds(ListingEnd, sizes, sizes, sizes, sizes, sizes),
+    RootRequest: st.builds(RootRequest, files, widths, st.integers(1, 64)),
+    RootAnswer: root_answers(),
+    DigestRequest: st.builds(DigestRequest, files),
+    DigestAnswer: st.builds(DigestAnswer, roots),
+    TraitsRequest: st.builds(TraitsRequest, files),
+    TraitsAnswer: traits_answers(),
+    TreeRequest: st.builds(TreeRequest, files, widths, st.just(0) | st.integers(64, 65_536)),
+    TreeAnswer: st.builds(
+        TreeAnswer, ordinals, sizes, roots, st.integers(0, 24), mtimes, *[st.binary(max_size=99)] * 2
+    ),
+    BundleRequest: st.builds(
+        BundleRequest,
+        ordinals,
+        files.map(lambda some: some[:256]),
+        st.integers(4, 8),
+        st.integers(256, 65_536),
+    ),
+    BundleAnswer: st.builds(
+        BundleAnswer,
+        ordinals,
+        st.sets(st.integers(0, 255)).map(lambda some: tuple(sorted(some))),
+        roots,
+        st.lists(st.integers(1, 1 << 62), max_size=9).map(tuple),
+        *[st.binary(max_size=99)] * 2,
+    ),
+    NodeRequest: st.builds(NodeRequest, ordinals, st.integers(0, 24), files, widths),
+    NodeAnswer: node_answers(),
+    RangeRequest: range_requests(),
+    Code: st.builds(Code, ordinals, st.binary(min_size=1, max_size=99)),
+    Correction: corrections(),
+    Table: st.builds(Table, ordinals, st.sampled_from([4, 24, 64]), st.binary(min_size=1, max_size=99)),
+    Targets: st.builds(Targets, ordinals, st.binary(min_size=1, max_size=99)),
+    Literals: st.builds(Literals, ordinals, st.binary(min_size=1, max_size=99)),
+    BlockRequest: block_requests(),
+    BlockAnswer: st.builds(BlockAnswer, ordinals, st.binary(min_size=3, max_size=200)),
+    FileRequest: st.builds(FileRequest, files),
+    Resized: st.builds(Resized, ordinals, sizes),
+    Data: data(),
+    FileBatch: batches(),
+    FileEnd: st.builds(FileEnd, ordinals, sizes, roots | st.just(b""), mtimes)
+    | st.builds(FileEnd, st.integers(0, 9), sizes, roots, mtimes, st.integers(10, 99)),
+    FileFailed: st.builds(FileFailed, ordinals, failures, lines),
+    Notice: st.builds(Notice, codes, paths, lines),
+    Items: items(),
+    Progress: st.builds(
+        Progress, st.sampled_from(["compare", "transfer", "delete"]), sizes, st.none() | sizes
+    ),
+    Plan: st.builds(Plan, sizes, sizes, sizes),
+    Done: st.builds(Done, sizes, sizes, sizes, sizes, sizes, codes),
+    Watch: st.builds(Watch, st.booleans(), st.binary(min_size=16, max_size=16)),
+    Follow: st.builds(
+        Follow, st.integers(0, RESCAN_SECONDS), st.just(b"") | st.binary(min_size=16, max_size=16)
+    ),
+    Condition: st.builds(
+        Condition, st.sampled_from(list(SourceState)), lines, st.integers(0, RESCAN_SECONDS)
+    ),
+    Turn: st.builds(Turn, st.booleans()),
+    Renamed: st.builds(
+        Renamed,
+        inner_paths.map(lambda path: b"old/" + path if path else b"old"),
+        inner_paths.map(lambda path: b"new/" + path if path else b"new"),
+        st.sampled_from([Kind.FILE, Kind.DIRECTORY]),
+        sizes,
+        metadata,
+    ),
+    Changed: changes(),
+    TurnEnd: st.builds(TurnEnd, sizes, sizes, sizes),
+}
+
+messages: st.SearchStrategy[Message] = st.one_of(*BY_KIND.values())

@@ -1,0 +1,1 @@
+"""Tests of rdc.survey: duplicates, similar files and scans."""

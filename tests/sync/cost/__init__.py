@@ -1,0 +1,1 @@
+"""Tests of what syncs cost in bytes and round trips."""

@@ -1,0 +1,132 @@
+"""Round trips as latency shows them: a wire on which only the way takes time, beside what a run reports.
+
+The report counts by the rounds that messages say they have. Here nothing is read off messages: bytes sent in
+one tick arrive in the next, work takes none, and a run of n round trips lasts 2 n ticks.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rdc.catalog.signer import FileSigner
+from rdc.catalog.store import NoCatalog
+from rdc.errors import ExitCode
+from rdc.model.location import Location
+from rdc.model.sync import SyncOptions, SyncReport
+from rdc.protocol.messages.registry import Done, Role
+from rdc.protocol.rules.connection import Connection
+from rdc.session.runtime.runner import Runner
+from rdc.session.serve import answer, greeting
+from rdc.session.sync import _Run
+from rdc.session.trees.source_tree import SourceTree
+from tests.support.running.syncing import contents_of
+from tests.support.trees.trees import Tree, describe, read_tree, tree, write_tree
+
+DIALLERS = pytest.mark.parametrize("dialler", list(Role), ids=lambda role: f"{role.name.lower()} dials")
+
+
+@dataclass(slots=True)
+class Measured:
+    report: SyncReport
+    ticks: int
+    """From the first byte until the side where the user sits is through."""
+
+
+def measure(source: Path, destination: Path, dialler: Role, options: SyncOptions | None = None) -> Measured:
+    here = _Run(
+        Location(None, contents_of(source)),
+        Location(None, contents_of(destination)),
+        options or SyncOptions(fsync=False),
+        lambda _event: None,
+        NoCatalog(),
+    )
+    signer = FileSigner(catalog=NoCatalog())
+    near, far = Connection(True, greeting(signer.params)), Connection(False, greeting(signer.params))
+    held = SourceTree.open(contents_of(source))
+    try:
+        conversation = here._fetch() if dialler is Role.DESTINATION else here._send(held)
+        mine, theirs = Runner(conversation, near), Runner(answer(signer), far)
+        ticks = 0
+        inbound: dict[int, bytes] = {id(mine): b"", id(theirs): b""}
+        while not mine.over:
+            outbound = {id(end): _work(end, inbound[id(end)]) for end in (mine, theirs)}
+            inbound = {id(mine): outbound[id(theirs)], id(theirs): outbound[id(mine)]}
+            assert mine.over or any(inbound.values()), "both sides wait for the other"
+            ticks += not mine.over
+        return Measured(here._report(mine.value, near), ticks)
+    finally:
+        held.root.close()
+
+
+def _work(end: Runner[Done] | Runner[None], data: bytes) -> bytes:
+    """All that the side does in no time, once `data` is there; what it sends."""
+    end.connection.receive_data(data)
+    sent = bytearray()
+    while not end.over:
+        end.advance(polled=True)
+        if end.over or end.waits:
+            end.connection.flush()
+        more = end.connection.data_to_send()
+        sent += more
+        if end.waits and not more:
+            break
+    sent += end.connection.data_to_send()
+    return bytes(sent)
+
+
+def big(seed: int) -> bytes:
+    return random.Random(seed).randbytes(2_000_000)
+
+
+def edited(content: bytes) -> bytes:
+    for at in range(100_000, len(content), 400_000):
+        content = content[:at] + b"an edit" + content[at + 3 :]
+    return content
+
+
+def many(count: int, seed: bytes = b"") -> Tree:
+    return tree({f"directory-{i // 60:04}/file-{i:05}": b"content %d %s" % (i, seed) for i in range(count)})
+
+
+CASES: dict[str, Callable[[], tuple[Tree, Tree | None]]] = {
+    "nothing changed": lambda: (many(300), many(300)),
+    "a first copy": lambda: (many(300) | tree({"big": big(1)}), None),
+    "an edited file": lambda: (tree({"big": edited(big(2))}), tree({"big": big(2)})),
+    "one file of thousands": lambda: (
+        many(1_200) | tree({"directory-0007/file-00420": b"other"}),
+        many(1_200),
+    ),
+    "all mtimes": lambda: (many(300), many(300)),
+    "everything at once": lambda: (
+        many(600)
+        | tree({"big": edited(big(3)), "new": big(4)[:200_000], "directory-0003/file-00190": b"changed"}),
+        many(700) | tree({"big": big(3), "old": big(4)[:190_000]}),
+    ),
+}
+
+
+@DIALLERS
+@pytest.mark.parametrize("case", CASES)
+def test_a_run_lasts_as_many_round_trips_as_it_reports(case: str, dialler: Role, tmp_path: Path) -> None:
+    after, before = CASES[case]()
+    source = write_tree(tmp_path / "source", after)
+    destination = tmp_path / "destination"
+    if before is not None:
+        write_tree(destination, before)
+    if case == "all mtimes":
+        for top, _, names in os.walk(source):
+            for name in names:
+                os.utime(os.path.join(top, name), (7, 7))
+    options = SyncOptions(fsync=False, delete=True)
+    measured = measure(source, destination, dialler, options)
+    assert measured.report.exit == ExitCode.OK
+    assert describe(read_tree(source), read_tree(destination)) == []
+    assert measured.report.round_trips <= 10
+    # The last message may travel one way only, and nobody waits for an answer to it.
+    assert measured.ticks in (2 * measured.report.round_trips - 1, 2 * measured.report.round_trips), measured

@@ -1,0 +1,1 @@
+"""Tests of syncs while other programs write, kill processes or cut the connection."""

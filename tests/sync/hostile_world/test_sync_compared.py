@@ -1,0 +1,17 @@
+"""A sample of `scripts/soak sync`: trees that live on, synced as rsync would, whatever the options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.running.compared_sync import ComparedSync
+
+
+@pytest.mark.parametrize("seed", [1, 5, 220_098, 210_061, 210_259, 220_324])
+def test_a_scene(seed: int, tmp_path: Path) -> None:
+    """With -H, -X, -A and -S among the seeds, a killed run, and another kind of entry under an old name."""
+    scene = ComparedSync(tmp_path, seed)
+    scene.run()
+    assert scene.tally["syncs"]

@@ -1,0 +1,588 @@
+"""--xattrs and --acls: extended attributes and ACLs are what they are at the source, and nothing else is."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import struct
+import subprocess
+import sys
+from collections.abc import Set
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rdc.errors import ExitCode, ProtocolError
+from rdc.limits import SMALL_MANIFEST
+from rdc.model.attributes import (
+    ACCESS_ACL,
+    DEFAULT_ACL,
+    AttributeKinds,
+    Attributes,
+    pack_attributes,
+)
+from rdc.model.entries import Metadata
+from rdc.model.sync import SyncOptions
+from rdc.plan.compare import Decision
+from rdc.progress import Problem
+from rdc.protocol.messages.registry import Role
+from rdc.session.applying.set_xattrs import XattrSetter
+from rdc.session.landing.file_commits import FileCommits
+from rdc.session.trees.tree_xattrs import EntrySet, TreeXattrs
+from rdc.session.trees.wanted_xattrs import WantedXattrs
+from tests.support.running.paired_sync import kinds, sync_in_turns
+from tests.support.running.syncing import Way, command, run_sync
+from tests.support.trees.trees import Directory, Link, describe, read_tree, tree, write_tree
+
+BOTH = SyncOptions(acls=True, xattrs=True, fsync=False)
+ALL = AttributeKinds.USER | AttributeKinds.ROOT | AttributeKinds.ACL
+MANY = {f"many/{number:03}": b"%d" % number for number in range(SMALL_MANIFEST)}
+
+USER_OBJ, USER, GROUP_OBJ, MASK, OTHER = 1, 2, 4, 16, 32
+NOBODY = 0xFFFFFFFF
+
+
+def acl(named: int, *, owner: int = 6, group: int = 0, mask: int = 7, other: int = 0) -> bytes:
+    """One in which user 1234 may do `named`; all are sums of 4 (read), 2 (write), 1."""
+    named_entry = (USER, named, 1234)
+    unnamed = ((GROUP_OBJ, group, NOBODY), (MASK, mask, NOBODY), (OTHER, other, NOBODY))
+    entries = ((USER_OBJ, owner, NOBODY), named_entry, *unnamed)
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+def give(path: Path, **attributes: bytes | str) -> None:
+    """user.NAME each; where the name has an underscore, the name with a dot in that place."""
+    for name, value in attributes.items():
+        whole = name.replace("_", ".", 1) if "_" in name else f"user.{name}"
+        os.setxattr(path, whole, os.fsencode(value), follow_symlinks=False)
+
+
+def allow(path: Path, access: bytes | None = None, default: bytes | None = None) -> None:
+    for name, value in ((ACCESS_ACL, access), (DEFAULT_ACL, default)):
+        if value is not None:
+            os.setxattr(path, name, value)
+
+
+def attributes_of(top: Path) -> dict[str, Attributes]:
+    """Of each entry below `top`, and of itself, what it has."""
+    found = {}
+    for place, directories, names in os.walk(top):
+        for path in (Path(place), *(Path(place, name) for name in (*directories, *names))):
+            pairs = tuple(
+                sorted(
+                    (os.fsencode(name), os.getxattr(path, name, follow_symlinks=False))
+                    for name in os.listxattr(path, follow_symlinks=False)
+                    if not name.startswith("trusted.SGI_ACL_")  # XFS's second names of its ACLs
+                )
+            )
+            if pairs:
+                found[str(path.relative_to(top))] = pairs
+    return found
+
+
+def expect_equal(source: Path, destination: Path) -> None:
+    assert attributes_of(destination) == attributes_of(source)
+    assert describe(read_tree(source), read_tree(destination)) == []
+    told = subprocess.run(
+        ["rsync", "-aAXni", "--modify-window=-1", f"{source}/", f"{destination}/"],
+        check=True,
+        capture_output=True,
+    )
+    assert told.stdout == b""
+
+
+@pytest.fixture
+def source(linking: Path) -> Path:
+    files = {"plain": b"1", "marked": b"2", "d/shared": b"3", "d/e/both": b"4", "d/e/bare": b"5"}
+    top = write_tree(linking / "s", tree(files) | tree({"l": Link(b"marked"), "q": Directory()}))
+    give(top / "marked", a="one", b="")
+    give(top / "d/e/both", a="one", long="x" * 300)
+    give(top / "d", trusted_t="of root")
+    give(top / "l", trusted_t="of a link")
+    allow(top / "d/shared", acl(6))
+    allow(top / "d/e/both", acl(4, group=4))
+    allow(top / "d", acl(7, owner=7), acl(5, owner=7))
+    allow(top, acl(1, owner=7, group=5, other=5))
+    return top
+
+
+@pytest.fixture
+def destination(source: Path) -> Path:
+    return source.parent / "d"
+
+
+@pytest.mark.parametrize("way", Way)
+def test_a_first_copy(way: Way, source: Path, destination: Path) -> None:
+    rehearsed = run_sync(source, destination, replace(BOTH, dry_run=True), way=way)
+    assert (rehearsed.done.exit, rehearsed.problems) == (ExitCode.OK, [])
+    run = run_sync(source, destination, BOTH, way=way)
+    assert (run.done.exit, run.problems) == (ExitCode.OK, [])
+    expect_equal(source, destination)
+    # What an entry is made with has no line of its own.
+    assert all(item[2] == "+" for item in run.items)
+    assert sorted(rehearsed.items) == sorted(run.items)
+    assert run_sync(source, destination, BOTH, way=way).items == []
+
+
+def test_without_the_options_they_stay_behind(source: Path, destination: Path) -> None:
+    run_sync(source, destination, SyncOptions(fsync=False))
+    assert attributes_of(destination) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (SyncOptions(xattrs=True, fsync=False), AttributeKinds.USER | AttributeKinds.ROOT),
+        (SyncOptions(acls=True, fsync=False), AttributeKinds.ACL),
+    ],
+    ids=["xattrs", "acls"],
+)
+def test_each_by_itself(options: SyncOptions, kept: AttributeKinds, source: Path, destination: Path) -> None:
+    run_sync(source, destination, options)
+    expected = {
+        path: tuple(pair for pair in pairs if kept.has(pair[0]))
+        for path, pairs in attributes_of(source).items()
+    }
+    assert attributes_of(destination) == {path: pairs for path, pairs in expected.items() if pairs}
+
+
+@pytest.mark.parametrize("more", [{}, MANY], ids=["listed", "by manifest"])
+@pytest.mark.parametrize("checksum", [False, True], ids=["", "checksum"])
+@pytest.mark.parametrize("way", Way)
+def test_whatever_is_there_already(
+    way: Way, checksum: bool, more: dict[str, bytes], source: Path, destination: Path
+) -> None:
+    """Nothing else differs: other values, too many, too few, ACLs where there are none and the reverse."""
+    write_tree(source, tree(more)) if more else None
+    run_sync(source, destination, BOTH)
+    os.removexattr(destination / "marked", "user.b")
+    give(destination / "marked", a="two")
+    give(destination / "plain", c="extra")
+    os.removexattr(destination / "d/shared", ACCESS_ACL)
+    (destination / "d/shared").chmod((source / "d/shared").stat().st_mode)
+    mode = (destination / "plain").stat().st_mode
+    allow(destination / "plain", acl(7, group=(mode >> 3) & 7, mask=(mode >> 3) & 7, other=mode & 7))
+    os.removexattr(destination / "d", DEFAULT_ACL)
+    give(destination / "q", trusted_x="extra")
+    options = replace(BOTH, checksum=checksum)
+    rehearsed = run_sync(source, destination, replace(options, dry_run=True), way=way)
+    run = run_sync(source, destination, options, way=way)
+    assert (run.done.exit, run.problems) == (ExitCode.OK, [])
+    expect_equal(source, destination)
+    assert sorted(run.items) == [
+        ".d........x q/",
+        ".d.......a. d/",
+        ".f........x marked",
+        ".f.......a. d/shared",
+        ".f.......ax plain",
+    ]
+    assert run.items == rehearsed.items
+    assert run.done.literal_bytes == 0
+    assert run_sync(source, destination, options, way=way).items == []
+
+
+@pytest.mark.parametrize("way", Way)
+def test_new_versions_and_new_modes_have_them(way: Way, source: Path, destination: Path) -> None:
+    run_sync(source, destination, BOTH)
+    (source / "d/e/both").write_bytes(b"another content")
+    (source / "d/shared").chmod(0o640)
+    (source / "d").chmod(0o750)
+    (source / "marked").rename(source / "moved")
+    os.utime(source / "plain")
+    run = run_sync(source, destination, replace(BOTH, delete=True), way=way)
+    assert (run.done.exit, run.problems) == (ExitCode.OK, [])
+    expect_equal(source, destination)
+    assert run_sync(source, destination, BOTH, way=way).items == []
+
+
+def test_a_rehearsal_of_a_directory_in_the_place_of_something_else(source: Path, destination: Path) -> None:
+    for name in ("d", "q"):
+        give(source / name, a="1")
+    write_tree(destination, tree({"d": Link(b"nowhere"), "q": b"a file"}))
+    rehearsed = run_sync(source, destination, replace(BOTH, dry_run=True))
+    assert (rehearsed.done.exit, rehearsed.problems) == (ExitCode.OK, [])
+    run = run_sync(source, destination, BOTH)
+    assert sorted(rehearsed.items) == sorted(run.items)
+    expect_equal(source, destination)
+
+
+def test_a_directory_in_which_only_a_link_is_made_anew(source: Path, destination: Path) -> None:
+    """Its mode has its ACL's mask, and is to keep it."""
+    write_tree(source, tree(MANY | {"a": b"1", "x/y/g": b"2"}))
+    os.link(source / "a", source / "x/y/a")
+    allow(source / "x/y", acl(7, owner=7))
+    options = replace(BOTH, hard_links=True)
+    run_sync(source, destination, options)
+    (source / "a").write_bytes(b"another content")
+    run = sync_in_turns(source, destination, options)
+    assert "ListingPart" not in kinds(run)
+    assert (destination / "x/y/a").read_bytes() == b"another content"
+    expect_equal(source, destination)
+
+
+@pytest.mark.parametrize("more", [{}, MANY], ids=["listed", "by manifest"])
+def test_a_file_that_moves_leaves_behind_what_it_is_not_to_have(
+    more: dict[str, bytes], source: Path, destination: Path
+) -> None:
+    options = SyncOptions(xattrs=True, delete=True, fsync=False)
+    write_tree(source, tree(more | {"old": b"x" * 5000}))
+    give(source / "old", a="1")
+    run_sync(source, destination, options)
+    inode = (destination / "old").stat().st_ino
+    (source / "old").rename(source / "new")
+    os.removexattr(source / "new", "user.a")
+    rehearsed = run_sync(source, destination, replace(options, dry_run=True))
+    run = run_sync(source, destination, options)
+    assert (destination / "new").stat().st_ino == inode
+    assert os.listxattr(destination / "new") == []
+    assert run.items == rehearsed.items
+    assert run_sync(source, destination, options).items == []
+
+
+@pytest.mark.parametrize("dialler", Role)
+def test_equal_trees_cost_what_they_cost_without(dialler: Role, source: Path, destination: Path) -> None:
+    write_tree(source, tree(MANY))
+    sync_in_turns(source, destination, BOTH, dialler=dialler)
+    run = sync_in_turns(source, destination, BOTH, dialler=dialler)
+    assert "ListingPart" not in kinds(run)
+    assert run.done.bytes_sent + run.done.bytes_received <= 600
+    assert run.done.round_trips <= 2
+    give(destination / "many/007", a="x")
+    assert sync_in_turns(source, destination, BOTH, dialler=dialler).items == [".f........x many/007"]
+    expect_equal(source, destination)
+
+
+EDITS = st.dictionaries(
+    st.sampled_from(("_first", "a", "d/b", "d/new", "d/z", "many/010", "many/0101", "zz")),
+    st.sampled_from(("write", "remove", "touch", "mode")),
+    max_size=5,
+)
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(edits=EDITS, dialler=st.sampled_from(list(Role)), links=st.booleans())
+def test_where_they_are_the_same_nothing_is_told_of_them(
+    edits: dict[str, str], dialler: Role, links: bool, tmp_path: Path
+) -> None:
+    """Whatever else changes, and moves their rows: each entry keeps its own, also with a new content."""
+    for side in ("s", "t"):
+        shutil.rmtree(tmp_path / side, ignore_errors=True)
+    files = {"a": b"1", "d/b": b"2", "d/c": b"3", "e/f": b"4"}
+    source, destination = write_tree(tmp_path / "s", tree(files | MANY)), tmp_path / "t"
+    for name in ("a", "d", "d/b", "e/f", "many/100"):
+        give(source / name, a=name)
+    allow(source / "a", acl(6, group=4))
+    allow(source / "d", acl(5, owner=7), acl(7))
+    if links:
+        os.link(source / "a", source / "d/y")
+        os.link(source / "d/b", source / "e/g")
+    options = replace(BOTH, hard_links=True, delete=True)
+    run_sync(source, destination, options)
+    for name, edit in edits.items():
+        path = source / name
+        marked = path.exists() and (os.listxattr(path) or path.stat().st_nlink > 1)
+        if edit == "write":
+            new = not path.exists()
+            path.write_bytes(b"new content of " + name.encode())
+            if new and name.startswith("d/"):
+                os.removexattr(path, ACCESS_ACL)  # from the directory's default
+        elif path.exists() and edit == "remove" and not marked:
+            path.unlink()
+        elif path.exists() and edit == "touch":
+            os.utime(path, ns=(5, 5))
+        elif path.exists() and edit == "mode" and not marked:
+            path.chmod(0o604)
+    run = sync_in_turns(source, destination, options, dialler=dialler)
+    assert (run.done.exit, run.problems) == (ExitCode.OK, [])
+    assert "ListingPart" not in kinds(run)
+    expect_equal(source, destination)
+    assert {(source / n).stat().st_nlink for n in ("a", "d/b")} == {2 if links else 1}
+    assert {(destination / n).stat().st_nlink for n in ("a", "d/b")} == {2 if links else 1}
+    assert sync_in_turns(source, destination, options, dialler=dialler).items == []
+
+
+def test_a_short_digest_that_collides_costs_the_listing(
+    source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tree(source, tree(MANY))
+    run_sync(source, destination, BOTH)
+    give(destination / "many/007", a="x")
+    (source / "plain").write_bytes(b"another content")
+    for module in ("source.tree_description", "destination.conversation"):
+        monkeypatch.setattr(f"rdc.session.{module}.FURTHER_BYTES", 0)
+    run = sync_in_turns(source, destination, BOTH)
+    assert "ListingPart" in kinds(run)
+    assert run.done.exit is ExitCode.OK
+    expect_equal(source, destination)
+
+
+def test_more_than_is_held_of_our_own_costs_the_listing(
+    source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tree(source, tree(MANY))
+    run_sync(source, destination, BOTH)
+    (source / "plain").write_bytes(b"another content")
+    monkeypatch.setattr(WantedXattrs, "hold", lambda *_: False)
+    run = sync_in_turns(source, destination, BOTH)
+    assert "ListingPart" in kinds(run)
+    expect_equal(source, destination)
+
+
+def test_one_file_under_another_name(source: Path, destination: Path) -> None:
+    destination.mkdir()
+    run_sync(os.fsencode(source / "marked"), os.fsencode(destination / "other"), BOTH)
+    assert attributes_of(destination) == {"other": ((b"user.a", b"one"), (b"user.b", b""))}
+
+
+def test_names_of_one_file(source: Path, destination: Path) -> None:
+    os.link(source / "marked", source / "d/again")
+    run = run_sync(source, destination, replace(BOTH, hard_links=True))
+    assert (run.done.exit, run.problems) == (ExitCode.OK, [])
+    expect_equal(source, destination)
+
+
+def test_only_who_keeps_owners_keeps_what_root_gives(source: Path, destination: Path) -> None:
+    run = run_sync(source, destination, replace(BOTH, owner=False))
+    assert (run.done.exit, run.problems) == (ExitCode.OK, [])
+    found = attributes_of(destination)
+    assert {name for pairs in found.values() for name, _ in pairs if name.startswith(b"trusted.")} == set()
+    assert found["marked"] == attributes_of(source)["marked"]
+
+
+def test_labels_belong_to_a_machine(source: Path, destination: Path) -> None:
+    give(source / "plain", security_other="label of the source")
+    run_sync(source, destination, BOTH)
+    give(destination / "marked", security_other="label of the destination")
+    assert run_sync(source, destination, BOTH).items == []
+    assert "plain" not in attributes_of(destination)
+    assert dict(attributes_of(destination)["marked"])[b"security.other"] == b"label of the destination"
+
+
+NAMES = st.sampled_from(["user.a", "user.b", "user.c.d", "trusted.e"])
+SETS = st.dictionaries(NAMES, st.binary(max_size=40), max_size=3)
+ACLS = st.none() | st.builds(
+    acl, st.integers(0, 7), group=st.integers(0, 7), mask=st.integers(0, 7), other=st.integers(0, 7)
+)
+PATHS = ("", "a", "b", "d", "d/a", "d/b", "d/e")
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    marks=st.tuples(
+        *[st.dictionaries(st.sampled_from(PATHS), st.tuples(SETS, ACLS), max_size=6) for _ in range(2)]
+    ),
+    edited=st.sets(st.sampled_from(("a", "b", "d/a"))),
+)
+def test_any_two_trees(
+    marks: tuple[dict[str, tuple[dict[str, bytes], bytes | None]], ...], edited: set[str], tmp_path: Path
+) -> None:
+    sides = []
+    for number, given_ in enumerate(marks):
+        top = tmp_path / str(number)
+        shutil.rmtree(top, ignore_errors=True)
+        sides.append(
+            write_tree(top, tree({"a": b"1", "b": b"2", "d/a": b"3", "d/b": b"4", "d/e": Directory()}))
+        )
+        for name in edited if number else ():
+            (top / name).write_bytes(b"old content")
+        for name, (attributes, access) in given_.items():
+            for attribute, value in attributes.items():
+                os.setxattr(top / name, attribute, value)
+            allow(top / name, access)
+    run = run_sync(sides[0], sides[1], BOTH)
+    assert (run.done.exit, run.problems) == (ExitCode.OK, [])
+    expect_equal(sides[0], sides[1])
+    assert run_sync(sides[0], sides[1], BOTH).items == []
+
+
+# What goes wrong on the way
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["listed", "by manifest"])
+def test_a_new_file_never_allows_more_than_its_acl(
+    known: bool, source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped right before ACLs are set: a mode with the mask in it would let the group in."""
+    if known:
+        write_tree(source, tree(MANY))
+        run_sync(source, destination, BOTH)
+        for name in ("d/shared", "d/e/both"):
+            (source / name).write_bytes(b"a new version")
+
+    def stop(self: XattrSetter, top: Metadata | None, **how: object) -> None:
+        raise KeyboardInterrupt
+
+    assert stat.S_IMODE((source / "d/shared").stat().st_mode) == 0o670
+    assert stat.S_IMODE((source / "d").stat().st_mode) == 0o770
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(XattrSetter, "run", stop)
+        run_sync(source, destination, BOTH)
+    assert stat.S_IMODE((destination / "d/shared").stat().st_mode) == 0o600
+    assert stat.S_IMODE((destination / "d/e/both").stat().st_mode) == 0o640
+    assert stat.S_IMODE((destination / "d").stat().st_mode) == (0o770 if known else 0o700)
+    assert stat.S_IMODE(destination.stat().st_mode) == (0o755 if known else 0o711)
+    assert run_sync(source, destination, BOTH).done.exit is ExitCode.OK
+    expect_equal(source, destination)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EPERM, errno.E2BIG])
+def test_one_that_cannot_be_set_is_named(
+    number: int, source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.setxattr
+
+    def refuse(path: object, attribute: bytes, value: bytes, **how: bool) -> None:
+        if attribute == b"user.long":
+            raise OSError(number, os.strerror(number))
+        real(path, attribute, value, **how)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "setxattr", refuse)
+        run = run_sync(source, destination, BOTH)
+    assert run.done.exit is ExitCode.PARTIAL
+    (problem,) = run.problems
+    assert f"{destination}/d/e/both: cannot set its extended attributes" in problem.message
+    assert (destination / "d/e/both").read_bytes() == b"4"
+    assert run_sync(source, destination, BOTH).done.exit is ExitCode.OK
+    expect_equal(source, destination)
+
+
+def test_what_cannot_be_read_is_named_and_left_alone(
+    source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_sync(source, destination, BOTH)
+    give(destination / "marked", a="kept")
+    monkeypatch.setattr("rdc.session.trees.tree_xattrs.ATTRIBUTE_SET_BYTES", 200)
+    (source / "marked").write_bytes(b"a new version")
+    run = run_sync(source, destination, BOTH)
+    assert run.done.exit is ExitCode.PARTIAL
+    assert [problem.path for problem in run.problems] == [b"d/e/both"]
+    assert "cannot read its extended attributes: they are 400" in run.problems[0].message
+    monkeypatch.undo()
+    expect_equal(source, destination)
+
+
+def test_a_file_that_did_not_come_keeps_its_own(source: Path, destination: Path) -> None:
+    run_sync(source, destination, BOTH)
+    (source / "marked").write_bytes(b"a new version")
+    give(source / "marked", a="of the new version")
+
+    class Late(XattrSetter):
+        """Somebody wrote to the file after it was brought up to date."""
+
+        def run(self, top: Metadata | None, *, within: Set[bytes] | None = None) -> None:
+            (destination / "marked").write_bytes(b"of somebody else")
+            super().run(top, within=within)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rdc.session.applying.set_xattrs.XattrSetter", Late)
+        run_sync(source, destination, BOTH)
+    assert dict(attributes_of(destination).get("marked", ())).get(b"user.a") != b"of the new version"
+
+
+@pytest.mark.parametrize("held", [None, b"as it was ", b"as it was, or otherwise "])
+@pytest.mark.parametrize("size", [10, 3_000, 300_000])
+def test_a_file_that_is_written_to_meanwhile_has_them(
+    size: int, held: bytes | None, source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its size and mtime are not those that were listed, like a log's at every run."""
+    log = source / "d/e/both"
+    log.write_bytes(b"as it was " * size)
+    if held is not None:
+        write_tree(destination, tree({"d/e/both": held * size}))
+    decide = FileCommits.decide
+
+    def write(self: FileCommits, file: int, decision: Decision) -> None:
+        if self._entries.entry(file).path == b"d/e/both":
+            with log.open("ab") as stream:
+                stream.write(b"a line\n")
+        decide(self, file, decision)
+
+    monkeypatch.setattr(FileCommits, "decide", write)
+    run = run_sync(source, destination, BOTH)
+    assert (run.done.exit, run.problems) == (ExitCode.OK, [])
+    assert log.read_bytes() == (destination / "d/e/both").read_bytes()
+    expect_equal(source, destination)
+
+
+def test_where_a_file_system_keeps_none(
+    source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rdc.files.facts.apply_xattrs.attribute_kinds_of", lambda root: AttributeKinds.NONE)
+    run = run_sync(source, destination, BOTH)
+    assert run.done.exit is ExitCode.OK
+    (notice,) = [event for event in run.events if isinstance(event, Problem)]
+    assert notice.code is ExitCode.OK
+    assert "ACLs and extended attributes are not synced" in notice.message
+    assert attributes_of(destination) == {}
+
+
+def test_who_is_not_root_keeps_user_attributes_of_files_he_may_not_write(tmp_path: Path) -> None:
+    top = write_tree(tmp_path / "s", tree({"a": b"1", "d/b": b"2"}))
+    give(top / "a", x="1")
+    give(top / "d/b", x="1")
+    give(top / "d", x="1")
+    (top / "a").chmod(0o444)
+    (top / "d/b").chmod(0o444)
+    (top / "d").chmod(0o555)
+    allow(top / "a", acl(4, owner=4, group=4, mask=4, other=4))
+    tmp_path.chmod(0o777)
+    for above in tmp_path.parents:
+        if above.stat().st_uid == os.geteuid() and above.stat().st_mode & 0o5 != 0o5:
+            above.chmod(above.stat().st_mode | 0o5)
+    words = [sys.executable, "-m", "rdc", "sync", "-AX", "--no-catalog", f"{top}/", f"{tmp_path}/d/"]
+    if os.geteuid() == 0:
+        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *words]
+    for _ in range(2):
+        ended = subprocess.run(words, check=False, capture_output=True, text=True)
+        assert (ended.returncode, ended.stderr.replace("\r", "")) == (0, ended.stderr), ended
+    assert attributes_of(tmp_path / "d") == attributes_of(top)
+    assert stat.S_IMODE((tmp_path / "d/a").stat().st_mode) == 0o444
+    assert stat.S_IMODE((tmp_path / "d/d").stat().st_mode) == 0o555
+
+
+ONE = pack_attributes(((b"user.a", b"1"),))
+
+
+def test_attributes_of_what_was_never_listed(
+    source: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = TreeXattrs.begin
+
+    def lie(self: TreeXattrs, *, top: bool) -> list[EntrySet]:
+        return [*real(self, top=top), EntrySet(1000, ONE)]
+
+    monkeypatch.setattr(TreeXattrs, "begin", lie)
+    monkeypatch.setattr(TreeXattrs, "read", lambda *_: [])
+    with pytest.raises(ProtocolError):
+        sync_in_turns(source, destination, BOTH)
+
+
+# The command line
+
+
+def test_the_command(source: Path, destination: Path) -> None:
+    ended = command("sync", "-aAXi", f"{source}/", f"{destination}/")
+    assert ended.code == 0
+    expect_equal(source, destination)
+    give(source / "plain", a="1")
+    assert command("sync", "-Xi", f"{source}/", f"{destination}/").out == ".f........x plain\n"
+
+
+def test_not_in_a_watch(tmp_path: Path) -> None:
+    ended = command("watch", "-X", tmp_path, tmp_path / "d")
+    assert ended.code == 1
+    assert "-X" in ended.err or "--xattrs" in ended.err

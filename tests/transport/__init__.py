@@ -1,0 +1,1 @@
+"""Tests of rdc.transport: pipes, memory and TLS."""

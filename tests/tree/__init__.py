@@ -1,0 +1,1 @@
+"""Tests of rdc.tree: walks, filters and manifests."""

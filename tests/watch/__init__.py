@@ -1,0 +1,1 @@
+"""Tests of rdc.watch: sessions that follow a source."""

@@ -139,7 +139,7 @@ class FileSigner:
         """
         from rdc.catalog.streaming import Both, StreamedFile, TopColumn, replayed
         from rdc.files.own.spool import Spool
-        from rdc.limits import CATALOG_ENTRY_BYTES
+        from rdc.limits.catalog import CATALOG_ENTRY_BYTES
         from rdc.signature.build import TreeBuilder
 
         known = None if always_read else self.catalog.get(source, self.params)

@@ -14,7 +14,12 @@ from operator import mul, sub
 
 from rdc.kernel import block_fingerprints
 from rdc.kernel.recipe_rows import LITERAL, tile_ranges, tiled_copies
-from rdc.limits import CELLS_PER_ANSWER, CELLS_PER_MESSAGE, RANGES_PER_MESSAGE, SIZE_LIMIT
+from rdc.limits.wire import (
+    CELLS_PER_ANSWER,
+    CELLS_PER_MESSAGE,
+    RANGES_PER_MESSAGE,
+    SIZE_LIMIT,
+)
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse
 from rdc.protocol.messages.claims import CELL_BYTES, CELL_DIGEST_BYTES
 

@@ -7,7 +7,7 @@ from operator import mul
 
 from rdc.errors import ProtocolError
 from rdc.kernel.recipe_rows import LITERAL, fetched_ranges
-from rdc.limits import DESCENT_MAP_RECORDS
+from rdc.limits.chunks import DESCENT_MAP_RECORDS
 from rdc.records import dataclass
 from rdc.signature.records import reference_column
 from rdc.typed import NamedTuple

@@ -8,7 +8,7 @@ from itertools import accumulate
 from operator import mul
 
 from rdc.kernel.recipe_rows import around_ranges, tile_range, tiled_copies
-from rdc.limits import PACKED_CONTEXT_BYTES
+from rdc.limits.wire import PACKED_CONTEXT_BYTES
 from rdc.plan.descent import Patch, Repeat, Reuse, ReuseChunk
 
 TYPE_CHECKING = False

@@ -6,7 +6,8 @@ from collections import deque
 from itertools import accumulate, compress
 
 from rdc.errors import ProtocolError
-from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TIER_NODES
+from rdc.limits.chunks import NODE_RECORDS_MAX, NODE_RECORDS_MIN
+from rdc.limits.wire import TIER_NODES
 from rdc.records import dataclass
 from rdc.tree.fold import GROUPS, Group
 

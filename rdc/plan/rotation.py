@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.limits import BASES_PER_FILE
+from rdc.limits.sessions import BASES_PER_FILE
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Difference
 

@@ -11,7 +11,7 @@ from blake3 import blake3
 from rdc.chunking.chunker import name_pieces
 from rdc.errors import UsageError
 from rdc.kernel import Cutter, Winnower
-from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
+from rdc.limits.chunks import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
 from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES, node_digest, root_digest
 from rdc.signature.tree import Level, SignatureTree

@@ -15,7 +15,12 @@ from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import ProtocolError
 from rdc.kernel import block_fingerprints
 from rdc.kernel.recipe_rows import LITERAL
-from rdc.limits import CELLS_PER_ANSWER, CELLS_PER_MESSAGE, RANGES_PER_MESSAGE, SIZE_LIMIT
+from rdc.limits.wire import (
+    CELLS_PER_ANSWER,
+    CELLS_PER_MESSAGE,
+    RANGES_PER_MESSAGE,
+    SIZE_LIMIT,
+)
 from rdc.plan.block_requests import fingerprint_width
 from rdc.plan.check_blocks import cell_digests, divided, doubtful
 from rdc.plan.descent import Copy, Fetch, Literal, Part, Patch, Pieces, Repeat, Reuse, literal_rows

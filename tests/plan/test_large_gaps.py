@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.chunking.params import SYNC_PARAMS
-from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
+from rdc.limits.wire import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan import large_gaps
 from rdc.plan.block_requests import BlockQuestion
 from rdc.plan.block_search import BlockSearch

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.limits import TIER_NODES, TOP_NODES
+from rdc.limits.wire import TIER_NODES, TOP_NODES
 from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
 from rdc.plan.manifest_descent import first_tier

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import rdc.session.source.range_answers
 from rdc.chunking.params import ChunkParams
-from rdc.limits import BUNDLE_FILES_LEAST, PACKED_BYTES, PACKED_CONTEXT_BYTES
+from rdc.limits.sessions import BUNDLE_FILES_LEAST
+from rdc.limits.wire import PACKED_BYTES, PACKED_CONTEXT_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.plan.block_search import BlockSearch
 from rdc.plan.descent import Copy, Descent, Fetch, Literal, Patch, Pieces, Repeat, literal_rows

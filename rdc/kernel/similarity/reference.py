@@ -11,7 +11,7 @@ import struct
 from array import array
 
 from rdc.kernel.constants import TRAIT_COUNT
-from rdc.limits import SIMILAR_FILES, SIMILAR_MATCHES
+from rdc.limits.similarity import SIMILAR_FILES, SIMILAR_MATCHES
 from rdc.records import dataclass
 
 TYPE_CHECKING = False

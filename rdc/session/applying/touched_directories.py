@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import FileError
-from rdc.limits import CHANGED_PATHS_BYTES
+from rdc.limits.sessions import CHANGED_PATHS_BYTES
 from rdc.model.entries import Kind
 from rdc.progress import Problem
 from rdc.records import dataclass

@@ -12,7 +12,7 @@ from rdc.errors import FileError
 from rdc.kernel import match_blocks, match_runs
 from rdc.kernel.gap_search import search_gaps
 from rdc.kernel.recipe_rows import fill_places, run_spans
-from rdc.limits import BLOCK_SIZE_MAX
+from rdc.limits.chunks import BLOCK_SIZE_MAX
 from rdc.plan.block_search import NOWHERE, BlockSearch
 from rdc.protocol.messages.comparison import LEAF_WIDTH
 from rdc.protocol.messages.registry import BlockRequest

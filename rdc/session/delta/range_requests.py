@@ -7,7 +7,7 @@ from itertools import islice
 
 from rdc.errors import printable
 from rdc.kernel.recipe_rows import put_tiles, tile_reads
-from rdc.limits import CELLS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
+from rdc.limits.wire import CELLS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
 from rdc.plan.base_reads import by_base
 from rdc.plan.check_blocks import cell_digests, divided, divided_wholly, doubtful
 from rdc.plan.descent import literal_rows

@@ -9,7 +9,7 @@ from blake3 import blake3
 from rdc.errors import printable
 from rdc.kernel.blake3_many import name_parts
 from rdc.kernel.recipe_rows import LITERAL, put_tiles, tile_reads
-from rdc.limits import SIZE_LIMIT
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.plan.base_reads import by_base
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse, ReuseChunk
 from rdc.session.delta.chunk_repair import ChunkRepair

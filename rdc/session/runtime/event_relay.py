@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 from rdc.errors import ExitCode, one_line
-from rdc.limits import ITEMS_BYTES, ITEMS_PER_MESSAGE, MESSAGE_BYTES, PROBLEMS_WAITING
+from rdc.limits.sessions import PROBLEMS_WAITING
+from rdc.limits.wire import ITEMS_BYTES, ITEMS_PER_MESSAGE, MESSAGE_BYTES
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.protocol.messages.registry import Items, Notice, Plan, Progress
 from rdc.records import dataclass

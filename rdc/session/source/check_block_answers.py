@@ -7,7 +7,7 @@ from itertools import accumulate
 from operator import add
 
 from rdc.kernel.recipe_rows import put_tiles, tile_range, tile_reads
-from rdc.limits import CELLS_PER_ANSWER
+from rdc.limits.wire import CELLS_PER_ANSWER
 from rdc.plan.check_blocks import cell_digests, stretches
 from rdc.protocol.messages.claims import CELL_BYTES, CELL_DIGEST_BYTES, rests
 from rdc.protocol.messages.registry import Correction, Targets

@@ -11,7 +11,7 @@ from rdc.errors import ProtocolError
 from rdc.files.bulk.snapshot import SnapshotContent
 from rdc.kernel import short_references
 from rdc.kernel.recipe_rows import LITERAL, fetched_ranges, put_tiles, take_ranges, tile_range
-from rdc.limits import PACKED_BYTES
+from rdc.limits.wire import PACKED_BYTES
 from rdc.plan.bundle import BundleLayout, BundleSearch, chunk_copies
 from rdc.plan.check_blocks import cell_digests, stretches
 from rdc.plan.known_context import context_rows

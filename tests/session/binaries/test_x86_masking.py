@@ -13,7 +13,7 @@ from rdc import kernel
 from rdc.files.root.source_file import SourceFile
 from rdc.kernel import block_fingerprints, hide, target_bits
 from rdc.kernel.recipe_rows import put_images, tile_reads
-from rdc.limits import RANGES_PER_MESSAGE
+from rdc.limits.wire import RANGES_PER_MESSAGE
 from rdc.plan import check_blocks as cells_module
 from rdc.plan.block_search import BlockSearch
 from rdc.plan.check_blocks import divided_wholly

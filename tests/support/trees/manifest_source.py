@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from rdc.kernel import short_references
-from rdc.limits import TIER_NODES, TREE_HEIGHT
+from rdc.limits.chunks import TREE_HEIGHT
+from rdc.limits.wire import TIER_NODES
 from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
 from rdc.plan.manifest_descent import Ask, ManifestDescent

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rdc.kernel import absolute_targets
 from rdc.kernel.search import gap_reference as pure_gaps
 from rdc.kernel.search import reference as search_reference
-from rdc.limits import DATA_BYTES
+from rdc.limits.wire import DATA_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.claims import CELL_BYTES
 from rdc.protocol.messages.registry import Code, Data, Role

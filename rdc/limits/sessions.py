@@ -135,3 +135,8 @@ lies in as few extents as with one call (measured on ext4)."""
 MOUNT_POINTS = 1 << 18
 """Directories on other file systems that a source may name: more than twice what Linux allows in one mount
 namespace (fs.mount-max). At some 100 bytes each they take 26 MB."""
+
+SHORT_PATH = 96
+"""Longest path, in bytes, that tables and waiting events store whole. Of longer paths they store the parent
+once for many. Most paths are no longer. A peer announces an entry in at least eight bytes, so storing its path
+costs at most twelve times as much."""

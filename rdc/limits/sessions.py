@@ -138,5 +138,5 @@ namespace (fs.mount-max). At some 100 bytes each they take 26 MB."""
 
 SHORT_PATH = 96
 """Longest path, in bytes, that tables and waiting events store whole. Of longer paths they store the parent
-once for many. Most paths are no longer. A peer announces an entry in at least eight bytes, so storing its path
-costs at most twelve times as much."""
+once for many. Most paths are no longer. A peer announces an entry in at least eight bytes. Storing its path
+therefore costs at most twelve times as much."""

@@ -159,15 +159,21 @@ class DirectoryChanges:
         if announced.lost or existing is None:
             self._skip_directory(path, first, listing, announced)
             return
-        directory = ComparedDirectory(path, first, listing, existing)
+        self._compare_listings(ComparedDirectory(path, first, listing, existing), announced, check)
+
+    def _compare_listings(
+        self, directory: ComparedDirectory, announced: AnnouncedDirectory, check: Collection[int]
+    ) -> None:
+        """Compares a directory that both sides have, and starts all changes in it."""
+        path, existing = directory.path, directory.existing
         comparison = compare(
-            listing, existing, kept=self._preserved, checksum=self._options.checksum, doubtful=check
+            directory.listing, existing, kept=self._preserved, checksum=self._options.checksum, doubtful=check
         )
         comparison, lost = self._allowed.narrow(directory, comparison)
         changes = bool(comparison) or (self._options.delete and bool(comparison.extra))
         borrowed = changes and not self._options.dry_run and borrow_permissions(self._root, path)
         if self._xattrs is not None:
-            _note_for_xattrs(self._xattrs, first, comparison)
+            _note_for_xattrs(self._xattrs, directory.first, comparison)
         changed = self._change_entries(directory, comparison, lost)
         touched = announced.touched or borrowed or changed
         if comparison.extra and not (path == b"" and self._start.only):
@@ -212,9 +218,7 @@ class DirectoryChanges:
             time = Difference.TIME
             decisions.update({row: Decision(Change.CONTENT, row, -1, time) for row in comparison.touched})
         targets = listing.links() if decisions else {}
-        moved: Mapping[int, Sequence[bytes]] = {}
-        if decisions and not self._options.dry_run:
-            moved = rotated(listing, existing, comparison, self._preserved)
+        moved = self._moved(directory, comparison) if decisions else {}
         touched = False
         # Most entries of most directories need nothing and get no step.
         for row in sorted(decisions.keys() | set(listing.rows_of(Kind.DIRECTORY))):
@@ -230,6 +234,12 @@ class DirectoryChanges:
                 )
         self._entries.start_many(first, listing, () if one_by_one else comparison.touched, comparison.checked)
         return touched or bool(comparison.touched or comparison.checked)
+
+    def _moved(self, directory: ComparedDirectory, comparison: Comparison) -> Mapping[int, Sequence[bytes]]:
+        """By row: names of local files that may have the new content of that row's file."""
+        if self._options.dry_run:
+            return {}
+        return rotated(directory.listing, directory.existing, comparison, self._preserved)
 
     def _change_directory(self, row: int, path: bytes, metadata: Metadata, decision: Decision | None) -> bool:
         """Makes or keeps a subdirectory and announces it. Returns True if that touches its parent."""

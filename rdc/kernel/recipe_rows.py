@@ -10,36 +10,36 @@ from rdc.kernel import choice
 
 __all__ = [
     "LITERAL",
-    "TILE_BYTES",
+    "INSTRUCTION_BYTES",
     "around_ranges",
     "fetched_ranges",
-    "fill_places",
-    "join_pieces",
-    "open_runs",
-    "place_blocks",
-    "put_images",
-    "put_tiles",
+    "fill_offsets",
+    "join_matches",
+    "unmatched_runs",
+    "block_matches",
+    "assemble_with_bits",
+    "assemble",
     "range_reads",
     "run_spans",
     "take_ranges",
-    "tile_range",
-    "tile_ranges",
-    "tile_reads",
-    "tiled_copies",
+    "instructions_of_range",
+    "instructions_of_ranges",
+    "plan_reads",
+    "copies_of_instructions",
 ]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.kernel.recipe._pieces import *
+    from rdc.kernel.recipe._recipe import *
 else:
     if choice.is_pure():
         from rdc.kernel.recipe import reference as _module
     else:
-        from rdc.kernel.recipe import _pieces as _module
+        from rdc.kernel.recipe import _recipe as _module
     choice.bind(globals(), _module, (name for name in __all__ if name.islower()))
 
 LITERAL = (1 << 64) - 1
 """In place of the base in a copy instruction, or of the offset in a source: the bytes have to be fetched."""
 
-TILE_BYTES = 24
+INSTRUCTION_BYTES = 24
 """Bytes of one copy instruction."""

@@ -73,12 +73,12 @@ static inline uint64_t zero_bytes(uint64_t x)
 static size_t list64(uint16_t *at, size_t count, size_t base, uint64_t bits)
 {
     for (; bits; bits >>= 8, base += 8) {
-        uint64_t places[2];
+        uint64_t positions[2];
         /* Four places are added to in one word: none overflows its 16 bits. */
-        memcpy(places, rdc_bit_positions[bits & 0xff], sizeof places);
-        places[0] += base * UINT64_C(0x0001000100010001);
-        places[1] += base * UINT64_C(0x0001000100010001);
-        memcpy(at + count, places, sizeof places);
+        memcpy(positions, rdc_bit_positions[bits & 0xff], sizeof positions);
+        positions[0] += base * UINT64_C(0x0001000100010001);
+        positions[1] += base * UINT64_C(0x0001000100010001);
+        memcpy(at + count, positions, sizeof positions);
         count += (size_t)__builtin_popcount((unsigned)bits & 0xff);
     }
     return count;

@@ -14,7 +14,7 @@ void rdc_samples_clear(rdc_samples *s)
 {
     for (int t = 0; t < RDC_TRAIT_COUNT; t++)
         s->smallest[t] = UINT64_MAX;
-    s->any = s->settled = 0;
+    s->any = s->in_quarters = 0;
     s->reach = UINT64_MAX;
     /* Odd. With randomized memory layout, the author of a stream cannot know it. */
     s->salt = (uint64_t)(uintptr_t)s * RDC_GOLDEN | 1;
@@ -42,8 +42,8 @@ static void look_again(rdc_samples *s)
     for (int t = 0; t < RDC_TRAIT_COUNT; t++)
         if (s->smallest[t] > largest)
             largest = s->smallest[t];
-    s->settled = !(largest >> QUARTER_SHIFT);
-    s->reach = s->settled ? largest << 2 | 3 : UINT64_MAX;
+    s->in_quarters = !(largest >> QUARTER_SHIFT);
+    s->reach = s->in_quarters ? largest << 2 | 3 : UINT64_MAX;
 }
 
 static void add_unsettled(rdc_samples *s, uint64_t feature)
@@ -82,7 +82,7 @@ static inline void add_near(rdc_samples *s, uint64_t feature)
 {
     if (seen(s, feature))
         return;
-    if (s->settled)
+    if (s->in_quarters)
         improve(s, feature);
     else
         add_unsettled(s, feature);

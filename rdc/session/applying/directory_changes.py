@@ -161,7 +161,7 @@ class DirectoryChanges:
             return
         directory = ComparedDirectory(path, first, listing, existing)
         comparison = compare(
-            listing, existing, kept=self._preserved, checksum=self._options.checksum, doubtful=check
+            listing, existing, preserved=self._preserved, checksum=self._options.checksum, unverified=check
         )
         comparison, lost = self._allowed.narrow(directory, comparison)
         borrowed = self._borrow_permissions(path, comparison)
@@ -295,7 +295,7 @@ class DirectoryChanges:
             decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
         else:
             existing = self._root.metadata(b"")
-            differing = difference(Kind.DIRECTORY, announced.metadata, existing, kept=self._preserved)
+            differing = difference(Kind.DIRECTORY, announced.metadata, existing, preserved=self._preserved)
             if self._root.append_only:
                 if differing not in (Difference.NONE, Difference.TIME):
                     self._allowed.refuse(b"")

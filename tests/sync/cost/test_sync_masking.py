@@ -172,14 +172,14 @@ def test_bytes_that_look_like_blanks_are_corrected(tmp_path: Path) -> None:
 
 def test_cells_that_are_wrong_have_no_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Digests that hardly say anything: one cell in four seems to be wrong that is not."""
-    made = cells_module.cell_digests
+    made = cells_module.check_block_digests
 
     def digests(secret: bytes, images: bytes) -> bytes:
         found = bytearray(made(secret, images))
         found[::8] = bytes(byte ^ 1 for byte in found[::8])
         return bytes(found)
 
-    monkeypatch.setattr(cell_checks_module, "cell_digests", digests)
+    monkeypatch.setattr(cell_checks_module, "check_block_digests", digests)
     run = synced(*places(tmp_path))
     assert {"Targets", "Correction"} <= kinds(run)
     assert counts(run)["FileEnd"] == counts(run)["RangeRequest"] == 1

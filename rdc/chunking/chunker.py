@@ -108,7 +108,7 @@ class Chunker:
 
 
 def name_chunks(chunk_views: list[Buffer]) -> ChunkColumns:
-    """Hashes pieces into chunks. Threads may hash pieces of one stream in parallel."""
+    """Names chunks that were cut. Threads may name chunks of one stream in parallel."""
     names = name_many(chunk_views)
     return ChunkColumns(
         list(map(len, chunk_views)),  # type: ignore[arg-type] # Buffer promises no len(), each of ours has it

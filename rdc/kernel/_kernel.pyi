@@ -3,13 +3,13 @@
 from _typeshed import ReadableBuffer, WriteableBuffer
 
 def built() -> tuple[str, ...]:
-    """The forms compiled in, fastest first; "c" is always the last."""
+    """The variants compiled in, fastest first; "c" is always the last."""
 
 def usable() -> tuple[str, ...]:
     """Those of built() that this CPU can run."""
 
 def choose(variant: str, /) -> None:
-    """Make a usable form the default of Cutter. RuntimeError when it disagrees with "c" on a test block."""
+    """Make a usable variant the default. RuntimeError when it disagrees with "c" on a test block."""
 
 def kernel_name() -> str: ...
 def absolute_displacements(content: WriteableBuffer, ranges: ReadableBuffer, /) -> int: ...
@@ -24,7 +24,7 @@ def put_displacements(
     content: WriteableBuffer,
     start: int,
     bits: ReadableBuffer,
-    targets: ReadableBuffer,
+    displacements: ReadableBuffer,
     size: int,
     offsets: ReadableBuffer,
     /,
@@ -48,7 +48,7 @@ def node_names(
     texts: ReadableBuffer,
     firsts: ReadableBuffer,
     kinds: ReadableBuffer,
-    targets: ReadableBuffer,
+    links: ReadableBuffer,
     ends: ReadableBuffer,
     position: tuple[int, int, int],
     /,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-__all__ = ["NAME_BYTES", "variants", "name_many", "name_parts"]
+__all__ = ["NAME_BYTES", "name_many", "name_parts", "variants"]
 
 NAME_BYTES = 32
 

@@ -9,23 +9,23 @@ from __future__ import annotations
 from rdc.kernel import choice
 
 __all__ = [
-    "LITERAL",
     "INSTRUCTION_BYTES",
+    "LITERAL",
     "around_ranges",
+    "assemble",
+    "assemble_with_bits",
+    "block_matches",
+    "copies_of_instructions",
     "fetched_ranges",
     "fill_offsets",
+    "instructions_of_range",
+    "instructions_of_ranges",
     "join_matches",
-    "unmatched_runs",
-    "block_matches",
-    "assemble_with_bits",
-    "assemble",
+    "plan_reads",
     "range_reads",
     "run_spans",
     "take_ranges",
-    "instructions_of_range",
-    "instructions_of_ranges",
-    "plan_reads",
-    "copies_of_instructions",
+    "unmatched_runs",
 ]
 
 TYPE_CHECKING = False

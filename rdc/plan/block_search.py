@@ -92,8 +92,8 @@ class _Blocks:
 
 
 class GapSearch:
-    """Searches for some gaps of a file. Send `questions()` and pass each answer to `take` until `questions()` returns
-    nothing."""
+    """Searches for some gaps of a file. Send `questions()` and pass each answer to `take` until
+    there are no more."""
 
     def __init__(self, gaps: Sequence[Gap], sizes: Sequence[int]) -> None:
         """`gaps`: in file order. `sizes`: bytes of a block, from the first question on."""
@@ -193,7 +193,7 @@ class BlockSearch(GapSearch):
     """Searches for all gaps of one file."""
 
     def __init__(self, parts: Sequence[Part], bases: Sequence[SignatureTree], rounds: int = 3) -> None:
-        """`rounds`: how many times `questions` may return questions."""
+        """`rounds`: how many times `questions` may return any."""
         super().__init__(list(gaps_of(parts, bases)), LADDERS[max(0, min(rounds, len(LADDERS) - 1))])
         self._parts = parts
         self._rounds = max(0, rounds)

@@ -73,8 +73,8 @@ def chunk_copies(
 ) -> array[int]:
     """Returns the wanted chunks that the base has, as the kernel's rows of copies.
 
-    `wanted` and `base_references` are packed references of equal width, one per chunk. `lengths` and `base_lengths` are the
-    lengths of these chunks in bytes.
+    `wanted` and `base_references` are packed references of equal width, one per chunk. `lengths` and
+    `base_lengths` are the lengths of these chunks in bytes.
     """
     width = len(base_references) // max(1, len(base_lengths))
     known: dict[bytes, tuple[int, int]] = {}
@@ -111,7 +111,7 @@ class BundleSearch(GapSearch):
 
         `old`: bytes of the old versions in bundle order. `copies`: chunks that the base has. `block`: bytes
         per block of the fingerprints that came with the bundle, `width`: bytes per fingerprint. `rounds`: how
-        many times `questions` may return questions.
+        many times `questions` may return any.
         """
         gaps = list(_gaps(layout, old, copies))
         sizes = (block, *FURTHER[max(0, min(rounds, len(FURTHER) - 1))])

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_block_digests",
+    "check_block_ranges",
     "divided",
     "divided_wholly",
     "unverified_check_blocks",
-    "check_block_ranges",
 ]
 
 

@@ -84,8 +84,8 @@ def compare(
     checksum: bool,
     unverified: Collection[int] = frozenset(),
 ) -> Comparison:
-    """Returns what turns directory `existing` into `wanted`. Special files of the source are ignored and never
-    extraneous.
+    """Returns what turns directory `existing` into `wanted`. Special files of the source are ignored
+    and never extraneous.
 
     `preserved`: the metadata that count. `checksum`: contents are compared despite equal size and mtime.
     `unverified`: rows for which the same applies. Whole columns are compared first, so equal entries need no

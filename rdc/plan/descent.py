@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ByteRange",
+    "ChunkRecipe",
     "Copy",
     "Descent",
     "Fetch",
     "Literal",
     "Part",
     "Patch",
-    "ChunkRecipe",
     "Repeat",
     "Reuse",
     "ReuseChunk",
@@ -99,14 +99,14 @@ class ChunkRecipe:
     """Bytes of the chunk that are literals."""
 
     @classmethod
-    def of(cls, *chunk_recipe: Copy | Literal) -> ChunkRecipe:
+    def of(cls, *instructions: Copy | Literal) -> ChunkRecipe:
         numbers = array("Q")
-        for instruction in chunk_recipe:
+        for instruction in instructions:
             source = (instruction.base, instruction.offset) if isinstance(instruction, Copy) else (LITERAL, 0)
             numbers.extend((*source, instruction.length))
         return cls(
             numbers.tobytes(),
-            sum(instruction.length for instruction in chunk_recipe if isinstance(instruction, Literal)),
+            sum(instruction.length for instruction in instructions if isinstance(instruction, Literal)),
         )
 
     def __iter__(self) -> Iterator[Copy | Literal]:
@@ -117,7 +117,8 @@ class ChunkRecipe:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A chunk of `length` bytes rebuilt from `chunk_recipe`, repeated `count` times. `reference` verifies it."""
+    """A chunk of `length` bytes rebuilt by `chunk_recipe`, repeated `count` times. `reference` verifies
+    it."""
 
     reference: bytes
     length: int

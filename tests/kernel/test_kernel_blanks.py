@@ -153,7 +153,7 @@ def fields_of(code: bytes) -> list[int]:
 
 
 def absolute_bytes(code: bytes, mask: bytes, offset: int) -> bytes:
-    """What take_targets() says of one piece, run by run."""
+    """What take_displacements() says of one piece, run by run."""
     parts, at = [], 0
     for marked, marks in groupby(mask, bool):
         start, at = at, at + len(list(marks))
@@ -355,7 +355,7 @@ def test_what_does_not_fit_is_refused(module: Any) -> None:
         ],
     ]
     for refused in refusals:
-        with pytest.raises(ValueError, match="code blanks"):
+        with pytest.raises(ValueError, match="masking"):
             refused()
     code = b"\xe8\0\0\0\0"
     with pytest.raises((TypeError, BufferError)):

@@ -94,7 +94,7 @@ def test_numbers_that_do_not_add_up_are_refused_by_both(asked: tuple[Any, ...], 
 
 @every_kernel
 @pytest.mark.parametrize(
-    ("gaps", "ranges", "pieces", "prints"),
+    ("gaps", "ranges", "matches", "prints"),
     [
         (bytes(31), b"", b"", 0),
         (b"", bytes(15), b"", 0),
@@ -145,7 +145,7 @@ def test_blocks_that_make_no_sense_are_refused(module: Any) -> None:
 
 def outcome(base: bytes, wanted: bytes, size: int, smaller: int, **known: Sequence[Match]) -> Outcome:
     """Of one gap, all of `wanted`, whose window is all of `base`, by both."""
-    matches = known.get("pieces", ())
+    matches = known.get("matches", ())
     prints = block_fingerprints(KEY, wanted, size, 8)
     asked = (packed((0, len(base), 1, len(matches))), packed((0, len(wanted))), packed(*matches), prints)
     answers = [m.search_gaps(KEY, base, size, 8, smaller, *asked) for m in (pure_gaps, _kernel)]

@@ -53,7 +53,7 @@ def test_wrong_arguments() -> None:
 
 
 def test_in_bounds_under_sanitizers(tmp_path: Path) -> None:
-    """Pieces that end where their allocation does, in every form, with nothing read or written outside."""
+    """Pieces that end where their allocation does, in every variant, with nothing read or written outside."""
     program = tmp_path / "name_inputs"
     sources = [str(KERNEL / "hash" / f"blake3_{part}.c") for part in ("lanes", "avx2", "avx512")]
     driver = NATIVE / "name_pieces.c"

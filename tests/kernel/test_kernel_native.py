@@ -121,7 +121,7 @@ def test_the_comparison_notices_a_wrong_variant(tmp_path: Path) -> None:
         ("passed = MIN(passed, ", "passed = AND(passed, "),  # a sieve that lets too few pass
         ("XOR(PRODUCT(maps->out, 0, out), ", "XOR(ZERO, "),  # a wrong product
         ("left += filter_again(", "left += 0 & filter_again("),  # a second look that lets none pass
-        ("oldest + TILE - ring.rows", "0"),  # a lane's bytes that leave it too early
+        ("oldest + BATCH - ring.rows", "0"),  # a lane's bytes that leave it too early
         ("if (in == ring.row)", "if (0)"),  # rows that are not repeated where the ring ends
     ],
 )

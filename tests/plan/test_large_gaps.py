@@ -138,8 +138,8 @@ def test_runs_lie_between_matches_and_name_their_neighbours(
     drawn: list[tuple[int, int, int]], step: Step, before: int, behind: int, rest: int
 ) -> None:
     at, taken = 100, array("Q")
-    for gap, length, take_offsets in drawn:
-        taken.extend((at + gap, take_offsets, length))
+    for gap, length, base_offset in drawn:
+        taken.extend((at + gap, base_offset, length))
         at += gap + length
     large_gap = LargeGap(100, at - 100 + rest, WINDOW, before, behind)
     large_gap.add(taken)

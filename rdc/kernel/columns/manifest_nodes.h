@@ -27,8 +27,8 @@ typedef struct {
     uint64_t head, head_end, text, text_end, row, row_end, link, link_end;
 } rdc_node;
 
-/* Finds `count` nodes. The first begins at *place, and node i ends before row ends[i]. *place becomes the
- * start of the next node. Returns 0, or -1 if columns, ends and place do not fit together. Nothing is read
+/* Finds `count` nodes. The first begins at *position, and node i ends before row ends[i]. *position becomes the
+ * start of the next node. Returns 0, or -1 if columns, ends and position do not fit together. Nothing is read
  * beyond any of them. */
 int rdc_find_nodes(const rdc_named_rows *columns, const uint64_t *ends, size_t count, rdc_row_position *position,
                    rdc_node *nodes);

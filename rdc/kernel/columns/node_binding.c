@@ -9,7 +9,7 @@
 
 static PyObject *misfit(void)
 {
-    PyErr_SetString(PyExc_ValueError, "nodes of a manifest: columns, ends and place do not fit together");
+    PyErr_SetString(PyExc_ValueError, "nodes of a manifest: columns, ends and position do not fit together");
     return NULL;
 }
 

@@ -27,11 +27,12 @@ def node_names(
     /,
 ) -> tuple[bytes, bytes, tuple[int, int, int]]:
     """Returns the input of the names digests of some nodes one after another, the bytes of each (native u64),
-    and the place of the next node.
+    and the position of the next node.
 
-    Columns are those of rdc.tree.manifest. `ends`: native u64, the row after each node's last. `position`: the
-    first row of the first node, the offset of its name in `text` (ignored if a directory begins there), and
-    the offset of the next link target in `links`. ValueError if these do not fit together.
+    Columns are those of rdc.tree.manifest. `ends`: native u64, the row after each node's last. `links`: link
+    targets. `position`: the first row of the first node, the offset of its name in `text` (ignored if a
+    directory begins there), and the offset of the next link target in `links`. ValueError if
+    these do not fit together.
     """
     text, kinds, links = bytes(text), bytes(kinds), bytes(links)
     starts, rows = array("Q", bytes(texts)), array("Q", bytes(firsts))
@@ -99,4 +100,4 @@ def _past_string(text: bytes, at: int) -> int:
 
 
 def _misfit() -> ValueError:
-    return ValueError("nodes of a manifest: columns, ends and place do not fit together")
+    return ValueError("nodes of a manifest: columns, ends and position do not fit together")

@@ -18,7 +18,7 @@ static PyObject *rewrite(PyObject *args, const char *format, rewriting *each)
         PyErr_Format(PyExc_ValueError, "word differences: a stride of %zd bytes", stride);
     } else if (!rdc_ranges_fill(packed, (size_t)ranges.len, (size_t)content.len)) {
         PyErr_Format(PyExc_ValueError,
-                     "word differences: an offset and a length for each piece, of %zd bytes in all (%zd bytes)",
+                     "word differences: an offset and a length for each part, of %zd bytes in all (%zd bytes)",
                      content.len, ranges.len);
     } else {
         uint8_t *part = content.buf;

@@ -25,7 +25,7 @@ def difference_words(content: WriteableBuffer, ranges: ReadableBuffer, stride: i
     `content` is several parts of a file one after another. `ranges` has two native 64-bit numbers per part:
     its offset in the file and its length in bytes. Each four bytes of a part at a multiple of 4 in the file
     are a little-endian number. The number `stride` bytes before it is subtracted modulo 2^32, if that lies in
-    the part. ValueError if places do not add up, or for a stride that is no positive multiple of 4.
+    the part. ValueError if ranges do not add up, or for a stride that is no positive multiple of 4.
     """
     with memoryview(content).cast("B") as view:
         for start, stop in _parts(ranges, len(view), stride):
@@ -34,7 +34,7 @@ def difference_words(content: WriteableBuffer, ranges: ReadableBuffer, stride: i
 
 
 def sum_words(content: WriteableBuffer, ranges: ReadableBuffer, stride: int, /) -> None:
-    """Undoes difference_words() with the same places and stride, for any content."""
+    """Undoes difference_words() with the same ranges and stride, for any content."""
     with memoryview(content).cast("B") as view:
         for start, stop in _parts(ranges, len(view), stride):
             for at in range(start + stride, stop - WORD + 1, WORD):
@@ -57,7 +57,7 @@ def _parts(ranges: ReadableBuffer, size: int, stride: int) -> Iterator[tuple[int
             numbers.frombytes(packed.cast("B"))
         if packed.nbytes % 16 or sum(numbers[1::2]) != size:
             raise ValueError(
-                f"word differences: an offset and a length for each piece, of {size} bytes in all "
+                f"word differences: an offset and a length for each part, of {size} bytes in all "
                 f"({packed.nbytes} bytes)"
             )
     start = 0

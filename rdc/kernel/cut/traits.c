@@ -4,7 +4,7 @@
  * PRF_t(x) = x * m[t / 4] XOR (t % 4) << 62. Four traits share a product y; trait t wants the y nearest, by XOR,
  * to the start of quarter t % 4. Once all four have a sample from their own quarter (the two highest bits of
  * PRF_t are 0), a y can only improve the trait whose quarter it lies in: three products and three comparisons a
- * feature instead of twelve of each. Samples only ever get smaller, so once settled is settled for good.
+ * feature instead of twelve of each. Samples only ever get smaller, so once in their quarters they stay there.
  */
 #include "cut/traits.h"
 
@@ -62,7 +62,7 @@ static void add_unsettled(rdc_samples *s, uint64_t feature)
         look_again(s);
 }
 
-/* Adds a feature to settled samples: each product only concerns the trait of its quarter. */
+/* Adds a feature to samples in their quarters: each product only concerns the trait of its quarter. */
 static void improve(rdc_samples *s, uint64_t feature)
 {
     int improved = 0;

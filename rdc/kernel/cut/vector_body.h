@@ -53,7 +53,7 @@ FN uint16_t *NAME(list)(uint16_t *at, size_t base, uint64_t bits)
 #endif
 }
 
-/* The same for many bits: eight places are written for each byte of them, so up to eight past the end. */
+/* The same for many bits: eight positions are written for each byte of them, so up to eight past the end. */
 FN uint16_t *NAME(list_many)(uint16_t *at, size_t base, uint64_t bits)
 {
 #ifdef LIST

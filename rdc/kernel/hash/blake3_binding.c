@@ -39,7 +39,7 @@ static PyObject *name_inputs(PyObject *module, PyObject *args)
         PyErr_NoMemory();
         goto done;
     }
-    /* Other threads may change the list meanwhile, but not the buffers that are held. */
+    /* Other threads may change the list meanwhile, but not the buffers that are acquired. */
     for (; acquired < count && acquired < PyList_GET_SIZE(list); acquired++) {
         if (PyObject_GetBuffer(PyList_GET_ITEM(list, acquired), views + acquired, PyBUF_SIMPLE))
             goto done;

@@ -18,7 +18,7 @@ typedef struct {
     uint8_t *out;      /* 32 bytes */
     uint64_t counter;  /* number of the chunk in its input; 0 for a parent */
     uint32_t size;     /* bytes; 0 only for the one chunk of an empty input */
-    uint32_t is_root;  /* the name of the whole piece comes out */
+    uint32_t is_root;  /* the name of the whole input comes out */
     uint32_t is_parent;
 } rdc_stream;
 

@@ -1,4 +1,5 @@
-"""Rows of pieces in C. Only rdc.kernel.recipe_rows imports it; pure_pieces documents each name."""
+"""Rows of matches and copy instructions in C. Only rdc.kernel.recipe_rows imports it; reference.py documents
+each name."""
 
 from _typeshed import ReadableBuffer
 

@@ -68,7 +68,7 @@ static PyObject *fill_offsets(PyObject *module, PyObject *args)
         return NULL;
     const Py_ssize_t count = rows_of(&base_offsets, 8), others = count < 0 ? -1 : rows_of(&more, 8);
     if (others >= 0 && others != count)
-        PyErr_Format(PyExc_ValueError, "%zd places and %zd", count, others);
+        PyErr_Format(PyExc_ValueError, "%zd offsets and %zd", count, others);
     else if (others >= 0 && (result = room((uint64_t)count, 8)))
         result = filled(result, rdc_fill_offsets(base_offsets.buf, more.buf, (size_t)count, shift, inside(result)), 8);
     PyBuffer_Release(&base_offsets);
@@ -274,7 +274,7 @@ static PyObject *assemble(PyObject *module, PyObject *args)
         const int64_t made =
             rdc_assembled_bytes(sources.buf, (size_t)count, (uint64_t)copied.len, (uint64_t)literals.len);
         if (made < 0)
-            PyErr_SetString(PyExc_ValueError, "tiles of bytes that are not there, or literals that are in none");
+            PyErr_SetString(PyExc_ValueError, "sources outside of the data read, or literals that are in none");
         else if ((result = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)made)))
             rdc_assemble(sources.buf, (size_t)count, copied.buf, literals.buf, (uint8_t *)PyByteArray_AS_STRING(result));
     }
@@ -296,7 +296,7 @@ static PyObject *assemble_with_bits(PyObject *module, PyObject *args)
     if (count >= 0 && bits.len == copied.len / 8 + (copied.len % 8 != 0))
         made = rdc_image_bytes(sources.buf, (size_t)count, (uint64_t)copied.len);
     if (count >= 0 && made < 0)
-        PyErr_SetString(PyExc_ValueError, "tiles of bytes that are not there, or not as many bits");
+        PyErr_SetString(PyExc_ValueError, "sources outside of the data read, or not as many bits");
     if (made >= 0 && (row = room((uint64_t)made / 8 + (made % 8 != 0), 1)))
         images = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)made);
     if (images) {

@@ -13,7 +13,7 @@
 
 #define RDC_END (UINT64_MAX >> 1)
 
-/* In place of a base: the bytes are fetched. */
+/* Instead of a base: the bytes are fetched. */
 #define RDC_LITERAL UINT64_MAX
 
 /* The next `count` runs are searched in bytes start to stop of the base; they have `blocks` blocks. */
@@ -115,7 +115,7 @@ void rdc_assemble(const rdc_range *sources, size_t count, const uint8_t *copied,
 /* Returns how many bytes `sources` make with zeros for literals, or -1. */
 int64_t rdc_image_bytes(const rdc_range *sources, size_t count, uint64_t copied);
 
-/* Builds these bytes, and one bit for each from the bits of the bytes held. */
+/* Builds these bytes, and one bit for each from the bits of the bytes copied. */
 void rdc_assemble_with_bits(const rdc_range *sources, size_t count, const uint8_t *copied, const uint8_t *bits, size_t size,
                     uint8_t *out, uint8_t *out_bits);
 

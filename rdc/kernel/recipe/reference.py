@@ -3,12 +3,13 @@ equals it.
 
 Rows are buffers of native 64-bit numbers, such as array('Q'):
 
-    match             offset, place, length   bytes of the file that a base has at offset `base_offset`
+    match             offset, base_offset, length   bytes of the file that a base has at `base_offset`
     unmatched run     offset, length, before, behind
                       The content before it continues in the base at `before`, the content after it begins
                       there at `behind`. Either may be UNPLACED.
-    copy              offset, base, place, length   a match with the number of its base
-    copy instruction  base, place, length   the next bytes of a chunk; for base LITERAL they are fetched
+    copy              offset, base, base_offset, length   a match with the number of its base
+    copy instruction  base, base_offset, length   the next bytes of a chunk; for base LITERAL they are
+                      fetched
     range             offset, length
     source            offset, length   the next bytes of a chunk in the data read; at LITERAL they are fetched
 
@@ -28,20 +29,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "around_ranges",
+    "assemble",
+    "assemble_with_bits",
+    "block_matches",
+    "copies_of_instructions",
     "fetched_ranges",
     "fill_offsets",
+    "instructions_of_range",
+    "instructions_of_ranges",
     "join_matches",
-    "unmatched_runs",
-    "block_matches",
-    "assemble_with_bits",
-    "assemble",
+    "plan_reads",
     "range_reads",
     "run_spans",
     "take_ranges",
-    "instructions_of_range",
-    "instructions_of_ranges",
-    "plan_reads",
-    "copies_of_instructions",
+    "unmatched_runs",
 ]
 
 _UNPLACED = _LITERAL = (1 << 64) - 1
@@ -64,8 +65,8 @@ def fill_offsets(base_offsets: ReadableBuffer, more: ReadableBuffer, shift: int)
 
 
 def block_matches(offset: int, size: int, base_offsets: ReadableBuffer) -> bytes:
-    """Returns the matches of blocks of `size` bytes from `offset` on, each at its place or UNPLACED.
-    Neighbours that continue in the base too become one match."""
+    """Returns the matches of blocks of `size` bytes from `offset` on. `base_offsets`: where the
+    base has each block, or UNPLACED. Neighbours that continue in the base too become one match."""
     _numbers(offset, size)
     numbers = _column(base_offsets)
     _check(size > 0 and offset + size * len(numbers) <= _END)
@@ -346,10 +347,10 @@ def assemble_with_bits(
     `bits` has the bits of the data that was read. ValueError if they do not add up."""
     read, packed = bytes(copied), bytes(bits)
     _check(len(packed) == -(-len(read) // 8))
-    seen = bytes(packed[base_offset // 8] >> base_offset % 8 & 1 for base_offset in range(len(read)))
+    seen = bytes(packed[byte // 8] >> byte % 8 & 1 for byte in range(len(read)))
     literals = bytes(sum(length for offset, length in _rows(sources, 2) if offset == _LITERAL))
     marks = assemble(sources, seen, literals)
-    number = sum(mark << base_offset for base_offset, mark in enumerate(marks))
+    number = sum(mark << byte for byte, mark in enumerate(marks))
     return assemble(sources, read, literals), number.to_bytes(-(-len(marks) // 8), "little")
 
 

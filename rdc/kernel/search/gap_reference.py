@@ -32,8 +32,8 @@ __all__ = [
     "STRAY_LOOK",
     "TAIL_BYTES",
     "Find",
-    "Outcome",
     "Match",
+    "Outcome",
     "Span",
     "search_gap",
     "search_gaps",
@@ -108,7 +108,7 @@ def search_gaps(
 
     `windows`: the bytes of all windows one after another. `gaps`, four numbers each: offset of its window in
     the base, length of the window, number of ranges, number of matches. `ranges`, two each: offset in the
-    file, length. `matches` (matches), three each: offset in the file, offset in the base, length.
+    file, length. `matches`, three each: offset in the file, offset in the base, length.
     `fingerprints`: of the blocks of `size` bytes of each range; the last block may be shorter. `smaller`:
     bytes of the next smaller block, 0 for none.
 
@@ -136,7 +136,7 @@ def search_gaps(
         if start > OFFSET_HIGHEST or length > len(data) - at:
             raise ValueError("gaps: a window outside of the data")
         if (len(some), len(known)) != (more_spans, more_matches):
-            raise ValueError("gaps: more ranges or pieces than there are")
+            raise ValueError("gaps: more ranges or matches than there are")
         _check_order(some, known, Span(start, length))
         blocks = sum(-(-span.length // size) for span in some)
         if blocks * width > len(prints) - at_print:
@@ -165,7 +165,7 @@ def search_gaps(
         at_match += more_matches
         at_print += blocks * width
     if (at, at_span, at_match, at_print) != (len(data), len(spans), len(earlier), len(prints)):
-        raise ValueError("gaps: windows, ranges, pieces or fingerprints that belong to none")
+        raise ValueError("gaps: windows, ranges, matches or fingerprints that belong to none")
     return _packed(counts), _packed(found), _packed(left)
 
 
@@ -184,12 +184,12 @@ def _check_order(ranges: list[Span], matches: list[Match], window: Span) -> None
         if not (end <= offset <= OFFSET_HIGHEST and 1 <= length <= window.length) or not (
             window.start <= base_offset <= window.start + window.length - length
         ):
-            raise ValueError("gaps: pieces in order, at offsets up to 2^63, within the window")
+            raise ValueError("gaps: matches in order, at offsets up to 2^63, within the window")
         end = offset + length
 
 
 class _Block:
-    __slots__ = ("fingerprint", "length", "offset", "place")
+    __slots__ = ("base_offset", "fingerprint", "length", "offset")
 
     def __init__(self, offset: int, length: int, fingerprint: bytes, base_offset: int) -> None:
         self.offset = offset

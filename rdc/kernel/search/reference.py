@@ -198,7 +198,7 @@ def match_runs(
         or any(1 << 63 < base_offset != NOWHERE for base_offset in predicted)
         for offset, length, *predicted in rows
     ):
-        raise ValueError("runs: of at most 2^32 bytes, at places up to 2^63")
+        raise ValueError("runs: of at most 2^32 bytes, at offsets up to 2^63")
     blocks = sum(-(-length // size) for _, length, _, _ in rows)
     if blocks != len(prints) // width:
         raise ValueError(f"runs of {blocks} blocks, {len(prints) // width} fingerprints")

@@ -16,7 +16,7 @@ const rdc_block_variant *const rdc_block_variants[] = {
 
 const rdc_block_variant *rdc_blocks = &rdc_blocks_plain;
 
-/* Bytes and block size of the comparison: enough for every variant to use its vectors, in several tiles
+/* Bytes and block size of the comparison: enough for every variant to use its vectors, in several batches
  * with a rest. */
 #define CHECKED 1701
 #define CHECKED_SIZE 21

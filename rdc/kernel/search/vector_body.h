@@ -6,7 +6,7 @@
  * products of one byte with a constant, of eight bytes: for the byte shifted out, the one that enters, the one that
  * leaves. Such a product is linear in the byte's bits: eight bit matrices, or eight pairs of tables by half a byte.
  *
- * Sixteen steps make a tile. Its bytes are turned, so that a vector has those of one step; vector_filter.h says which lanes
+ * Sixteen steps make a batch. Its bytes are turned, so that a vector has those of one step; vector_filter.h says which lanes
  * pass the filter. All loads are in bounds because a lane has a multiple of sixteen offsets, and the last one ends where the
  * base does.
  *
@@ -17,7 +17,7 @@
  * LOW(a, b), HIGH(a, b)    in each group the lower, the upper halves' bytes by turns
  * MAP, MAKE(map, table), INDEX, SPLIT(v), PRODUCT(map, k, index)    a product's byte k
  * BIT_OF(v)    1 << the three lowest bits, in each byte
- * PLACE(v, mask)    v >> 6 & mask, in words of 32 bits; EIGHTHS(v) v >> 3 in bytes with anything above
+ * POSITION(v, mask) v >> 6 & mask, in words of 32 bits; EIGHTHS(v) v >> 3 in bytes with anything above
  * OR(a, b), HAS(all, some)    a mask of the lanes where all bits of some are set in all
  * AND(a, b), MIN(a, b), HALVED(v)    of unsigned bytes; the high halves of bytes with anything above them
  * NIBBLE(table, v)    the table's byte (of 16) at each byte's low half
@@ -25,9 +25,9 @@
  * SAME(v, mask, wanted)    that of the bytes of words of 32 bits that are `wanted` under a mask
  *
  * And where gathers are quick:
- * GATHER(bits, place)    the bytes at the places of the lanes, as `words` has them
+ * GATHER(bits, position) the bytes at the positions of the lanes, as `words` has them
  * LIST(mask, first, to)    writes first + the number of each lane in the mask, of 16 bits, and up to W more; how many
- * LOOK_AGAIN(tile, filter, number, count)    what `look_again` does
+ * LOOK_AGAIN(batch, filter, number, count)    what `look_again` does
  */
 
 #define BATCH 16
@@ -84,12 +84,12 @@ FN void NAME(words)(const V v[4], V word[4])
 #define WORD_OF(m, group, e) ((m) * (W / 4) + 4 * (group) + (e))
 
 /* The lanes' bytes, turned, from their entering to their leaving: turning them once more takes as long as both products.
- * Row n has those that enter at offsets n, n + rows, ..; the first TILE rows are repeated behind the last, so that any TILE
+ * Row n has those that enter at offsets n, n + rows, ..; the first BATCH rows are repeated behind the last, so that any BATCH
  * in a row lie behind each other. */
 typedef struct {
     void *memory;
     uint8_t (*row)[W];
-    size_t rows; /* a multiple of TILE; 0: longer windows are turned twice */
+    size_t rows; /* a multiple of BATCH; 0: longer windows are turned twice */
 } NAME(ring);
 
 static inline NAME(ring) NAME(ring_for)(size_t size, size_t offsets)
@@ -129,7 +129,7 @@ FN void NAME(make)(NAME(maps) * maps, const block_hash *hash)
     MAKE(maps->gone, hash->leaving);
 }
 
-/* Whether the lanes' way is the faster one: what they cost besides, in offsets. There are at least W * TILE then, and a lane
+/* Whether the lanes' way is the faster one: what they cost besides, in offsets. There are at least W * BATCH then, and a lane
  * has no more offsets than there are. */
 static inline int NAME(pays)(size_t size, size_t offsets)
 {
@@ -144,7 +144,7 @@ static inline size_t NAME(part)(size_t size, size_t offsets)
     return (offsets + parts - 1) / parts;
 }
 
-/* Offsets of a lane, at most those of the part. An odd number of tiles lets the lanes lie in different sets of the
+/* Offsets of a lane, at most those of the part. An odd number of batches lets the lanes lie in different sets of the
  * caches. */
 static inline size_t NAME(lane)(size_t part)
 {
@@ -154,7 +154,7 @@ static inline size_t NAME(lane)(size_t part)
 
 #include "search/vector_filter.h"
 
-/* Hits that are handed over together, and more from one tile. */
+/* Hits that are handed over together, and more from one batch. */
 #define TOGETHER 64
 
 FN void NAME(scan)(const block_hash *hash, const uint8_t *base, size_t size, size_t offsets, const block_filter *filter,
@@ -180,7 +180,7 @@ FN void NAME(scan)(const block_hash *hash, const uint8_t *base, size_t size, siz
         part = offsets - begin < most + W * BATCH ? offsets - begin : most;
         const size_t a_lane = NAME(lane)(part);
         NAME(begin)(&maps, base + begin, size, part, a_lane, row, v, &ring);
-        int goes_on = 0; /* something passed in the step before the tile */
+        int goes_on = 0; /* something passed in the step before the batch */
         size_t newest = 0, oldest = ring.rows ? ring.rows - (size - 1) : 0; /* rows of the ring */
         for (size_t at = 0; at < a_lane; at += BATCH) {
             /* The next part, in the order it lies. */
@@ -204,7 +204,7 @@ FN void NAME(scan)(const block_hash *hash, const uint8_t *base, size_t size, siz
             else
                 NAME(batch_by_bits)(&maps, v, (const uint8_t(*)[W])in, (const uint8_t(*)[W])first, filter, &batch);
             size_t count = NAME(passed)(&batch, goes_on, filter->value_bytes, number);
-            /* A sieve lets few others pass, and where nearly all pass they are what is sought. */
+            /* A sieve lets few others pass, and where nearly all pass they are what is searched for. */
             if (!filter->planes && count < BATCH * W / 8 * 7)
                 count = LOOK_AGAIN(&batch, filter, number, count);
             holds += NAME(hits_of)(&batch, filter->value_bytes, number, count, row, at, base, collected + holds);

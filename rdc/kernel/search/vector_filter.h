@@ -1,11 +1,11 @@
-/* vector_filter.h - which of a tile's values pass the filter: a part of vector_body.h.
+/* vector_filter.h - which of a batch's values pass the filter: a part of vector_body.h.
  *
  * The low halves of the values are turned back into words that index the filter: by gathers where a CPU
  * has quick ones, otherwise by one scalar load each. Few fingerprints are checked all at once in a sieve.
  * Lanes that pass are collected in a list without branches, because their number changes from step to
  * step. The list is then checked again. */
 
-/* Of a tile's steps. */
+/* Of a batch's steps. */
 typedef struct {
     uint8_t before[8][W];      /* as a row of `plane`, of the step before */
     uint8_t plane[BATCH][8][W]; /* the lanes' values, those bytes that the filter says are kept */
@@ -108,7 +108,7 @@ FN void NAME(batch_by_sieve)(const NAME(maps) * maps, V v[8], const uint8_t (*in
     }
 }
 
-/* Lists the numbers of the lanes that passed in the tile: step * W + lane. `goes_on`: `before` is that of
+/* Lists the numbers of the lanes that passed in the batch: step * W + lane. `goes_on`: `before` is that of
  * the step before. */
 FN size_t NAME(passed)(const NAME(batch) * batch, int goes_on, unsigned value_bytes, uint16_t number[BATCH * W + W])
 {
@@ -182,7 +182,7 @@ FN void NAME(values)(const uint8_t plane[8][W], unsigned value_bytes, uint64_t v
 /* From this many passed lanes on, the values of all lanes are turned together. */
 #define SOME 3
 
-/* Writes the hits of these numbers, in a tile that begins at `at` in each lane. Returns their number. */
+/* Writes the hits of these numbers, in a batch that begins at `at` in each lane. Returns their number. */
 FN size_t NAME(hits_of)(const NAME(batch) * batch, unsigned value_bytes, const uint16_t *number, size_t count,
                         const uint8_t *const row[W], size_t at, const uint8_t *base, block_hit *out)
 {

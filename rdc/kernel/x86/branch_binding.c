@@ -15,7 +15,7 @@ static PyObject *move_displacements(PyObject *args, const char *format, rdc_dire
     const uint8_t *packed = ranges.buf;
     if (!rdc_ranges_fill(packed, (size_t)ranges.len, (size_t)content.len)) {
         PyErr_Format(PyExc_ValueError,
-                     "code targets: an offset and a length for each piece, of %zd bytes in all (%zd bytes)", content.len,
+                     "displacements: an offset and a length for each part, of %zd bytes in all (%zd bytes)", content.len,
                      ranges.len);
         goto done;
     }

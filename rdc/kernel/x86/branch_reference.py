@@ -56,7 +56,7 @@ def absolute_displacements(content: WriteableBuffer, ranges: ReadableBuffer, /) 
 
 
 def relative_displacements(content: WriteableBuffer, ranges: ReadableBuffer, /) -> int:
-    """Undoes absolute_targets() with the same places, for any content. Returns the number of changed
+    """Undoes absolute_displacements() with the same ranges, for any content. Returns the number of changed
     fields."""
     return _move(content, ranges, -1)
 
@@ -68,7 +68,7 @@ def _move(content: WriteableBuffer, ranges: ReadableBuffer, sign: int) -> int:
             numbers.frombytes(packed.cast("B"))
         if packed.nbytes % 16 or sum(numbers[1::2]) != len(view):
             raise ValueError(
-                f"code targets: an offset and a length for each piece, of {len(view)} bytes in all "
+                f"displacements: an offset and a length for each part, of {len(view)} bytes in all "
                 f"({packed.nbytes} bytes)"
             )
         moved = start = 0

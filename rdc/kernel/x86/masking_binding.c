@@ -29,7 +29,7 @@ static int make_up(parts *p, Py_ssize_t size)
     }
     if (!p->count && !left && p->lengths.len == 0)
         return 1;
-    PyErr_Format(PyExc_ValueError, "code blanks: lengths, 8 bytes each, that add up to %zd bytes", size);
+    PyErr_Format(PyExc_ValueError, "masking: lengths, 8 bytes each, that add up to %zd bytes", size);
     return 0;
 }
 
@@ -80,7 +80,7 @@ static PyObject *bit_counts(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "y*n:bit_counts", &bits, &size))
         return NULL;
     if (size <= 0)
-        PyErr_Format(PyExc_ValueError, "code blanks: pieces of %zd bytes", size);
+        PyErr_Format(PyExc_ValueError, "masking: parts of %zd bytes", size);
     else
         counts = PyBytes_FromStringAndSize(NULL, 8 * (bits.len / size + (bits.len % size != 0)));
     if (counts) {
@@ -107,7 +107,7 @@ static PyObject *mask_displacements(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "w*l|y*:mask_displacements", &content, &filler, &p.lengths))
         return NULL;
     if (filler < 0 || filler > UINT8_MAX) {
-        PyErr_Format(PyExc_ValueError, "code blanks: %ld is no byte", filler);
+        PyErr_Format(PyExc_ValueError, "masking: %ld is no byte", filler);
     } else if (make_up(&p, content.len)) {
         uint8_t *code = content.buf;
         size_t count = 0;
@@ -135,7 +135,7 @@ static int fit(const equal_parts *p, Py_ssize_t size)
 {
     if (size > 0 && p->offsets.len % 8 == 0 && p->count == (p->total + (size_t)size - 1) / (size_t)size)
         return 1;
-    PyErr_Format(PyExc_ValueError, "code blanks: %zu pieces of %zd bytes for %zu", p->count, size, p->total);
+    PyErr_Format(PyExc_ValueError, "masking: %zu parts of %zd bytes for %zu", p->count, size, p->total);
     return 0;
 }
 
@@ -156,9 +156,9 @@ static uint64_t equal_part_offset(const equal_parts *p, size_t row)
 static int maskable(const Py_buffer *content, const Py_buffer *bits, long filler)
 {
     if (filler < 0 || filler > UINT8_MAX)
-        PyErr_Format(PyExc_ValueError, "code blanks: %ld is no byte", filler);
+        PyErr_Format(PyExc_ValueError, "masking: %ld is no byte", filler);
     else if (bits->len != bit_bytes(content->len))
-        PyErr_Format(PyExc_ValueError, "code blanks: %zd bytes of bits for %zd bytes", bits->len, content->len);
+        PyErr_Format(PyExc_ValueError, "masking: %zd bytes of bits for %zd bytes", bits->len, content->len);
     else
         return 1;
     return 0;
@@ -193,7 +193,7 @@ static PyObject *take_displacements(PyObject *module, PyObject *args)
         return NULL;
     p.total = (size_t)content.len, p.size = (size_t)size, p.count = (size_t)p.offsets.len / 8;
     if (size % 8)
-        PyErr_Format(PyExc_ValueError, "code blanks: pieces of %zd bytes, not of eights", size);
+        PyErr_Format(PyExc_ValueError, "masking: parts of %zd bytes, not of eights", size);
     else if (maskable(&content, &bits, filler) && fit(&p, size) &&
              (counts = PyBytes_FromStringAndSize(NULL, p.offsets.len)))
         taken = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)rdc_count_bits(bits.buf, p.total));
@@ -230,9 +230,9 @@ static PyObject *put_displacements(PyObject *module, PyObject *args)
         return NULL;
     p.total = (size_t)bits.len, p.size = (size_t)size / 8, p.count = (size_t)p.offsets.len / 8;
     if (size % 8)
-        PyErr_Format(PyExc_ValueError, "code blanks: pieces of %zd bytes, not of eights", size);
+        PyErr_Format(PyExc_ValueError, "masking: parts of %zd bytes, not of eights", size);
     else if (start < 0 || start > INT64_MAX - content.len)
-        PyErr_Format(PyExc_ValueError, "code blanks: content at %lld, which does not end at 0 to 2^63 - 1", start);
+        PyErr_Format(PyExc_ValueError, "masking: content at %lld, which does not end at 0 to 2^63 - 1", start);
     else if (fit(&p, size / 8)) {
         rdc_content here = {content.buf, (uint64_t)start, (size_t)content.len, 0};
         const uint8_t *from = displacements.buf;
@@ -250,7 +250,7 @@ static PyObject *put_displacements(PyObject *module, PyObject *args)
         if (fits && !left)
             result = PyLong_FromSize_t(here.put);
         else
-            PyErr_SetString(PyExc_ValueError, "code blanks: more or fewer targets than places, or places past 2^63 - 1");
+            PyErr_SetString(PyExc_ValueError, "masking: more or fewer displacement bytes than set bits, or offsets past 2^63 - 1");
     }
     PyBuffer_Release(&content);
     PyBuffer_Release(&bits);

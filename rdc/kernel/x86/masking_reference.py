@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bit_counts",
+    "displacement_bits",
     "mask_displacements",
     "overwrite_marked",
     "put_displacements",
     "take_displacements",
-    "displacement_bits",
 ]
 
 FIELD = 4
@@ -88,7 +88,7 @@ def _fields_of_parts(content: bytes, lengths: ReadableBuffer | None) -> list[int
     packed = bytes(lengths)
     sizes = array("Q", packed) if len(packed) % 8 == 0 else array("Q", [1])
     if sum(sizes) != len(content) or len(packed) % 8:
-        raise ValueError(f"code blanks: lengths, 8 bytes each, that add up to {len(content)} bytes")
+        raise ValueError(f"masking: lengths, 8 bytes each, that add up to {len(content)} bytes")
     starts = accumulate(sizes, initial=0)
     return [
         start + field
@@ -114,7 +114,7 @@ def mask_displacements(
     """Overwrites every byte of a field with `filler` and returns the number of fields. `lengths` as for
     `displacement_bits`. ValueError also if `filler` is no byte."""
     if not 0 <= filler <= 255:
-        raise ValueError(f"code blanks: {filler} is no byte")
+        raise ValueError(f"masking: {filler} is no byte")
     with memoryview(content).cast("B") as view:
         fields = _fields_of_parts(bytes(view), lengths)
         for field in fields:
@@ -127,7 +127,7 @@ def bit_counts(bits: ReadableBuffer, size: int, /) -> bytes:
     may be shorter. ValueError for a size below 1."""
     packed = bytes(bits)
     if size < 1:
-        raise ValueError(f"code blanks: pieces of {size} bytes")
+        raise ValueError(f"masking: parts of {size} bytes")
     parts = (packed[at : at + size] for at in range(0, len(packed), size))
     return array("Q", (int.from_bytes(part, "little").bit_count() for part in parts)).tobytes()
 
@@ -142,12 +142,12 @@ def take_displacements(
     offset of each part (native 64 bits). Exactly four adjacent bytes in a part are a displacement, lowest
     byte first. They are returned as an absolute offset: the file offset of their end is added modulo 2^32.
     Eight adjacent bytes are two numbers; the first points back and is subtracted from the file offset of its
-    start. ValueError as for hide(), or if there are more or fewer offsets than parts.
+    start. ValueError as for overwrite_marked(), or if there are more or fewer offsets than parts.
     """
     with memoryview(content).cast("B") as view:
         plain = bytes(view)
     if size % 8:
-        raise ValueError(f"code blanks: pieces of {size} bytes, not of eights")
+        raise ValueError(f"masking: parts of {size} bytes, not of eights")
     mask = _mask(bits, len(plain))
     taken, counts = bytearray(), array("Q")
     for at, offset in _equal_parts(len(plain), size, offsets):
@@ -167,25 +167,26 @@ def put_displacements(
     offsets: ReadableBuffer,
     /,
 ) -> int:
-    """Puts the bytes extracted by take_targets() back into `content`, which is a file's bytes from `start`
-    on. Returns the number of bytes written.
+    """Puts the bytes extracted by take_displacements() back into `content`, which is a file's bytes
+    from `start` on. Returns the number of bytes written.
 
-    `displacements` are the extracted bytes, and `bits` mark their positions in parts of `size` bytes, a multiple of
-    8, at `offsets`. Bytes outside of `content` are skipped. ValueError if the number of targets and of set
-    bits differ, as for take_targets(), and for positions past 2^63 - 1. Some bytes may be written by then.
+    `displacements` are the extracted bytes, and `bits` mark their positions in parts of `size` bytes, a
+    multiple of 8, at `offsets`. Bytes outside of `content` are skipped. ValueError if the numbers of these
+    bytes and of set bits differ, as for take_displacements(), and for positions past
+    2^63 - 1. Some bytes may be written by then.
     """
     packed, taken = bytes(bits), bytes(displacements)
     if size % 8:
-        raise ValueError(f"code blanks: pieces of {size} bytes, not of eights")
+        raise ValueError(f"masking: parts of {size} bytes, not of eights")
     mask = _mask(packed, 8 * len(packed))
     parts = list(_equal_parts(len(mask), size, offsets))
     if len(taken) != sum(mask):
-        raise ValueError(f"code blanks: {len(taken)} bytes of targets for {sum(mask)} places")
+        raise ValueError(f"masking: {len(taken)} bytes of displacements for {sum(mask)} set bits")
     count = at = 0
     with memoryview(content).cast("B") as view:
         ends = [start + len(view), *(offset + len(mask[first : first + size]) for first, offset in parts)]
         if start < 0 or max(ends) >= 1 << 63:
-            raise ValueError(f"code blanks: content at {start}, or pieces, that do not end at 0 to 2^63 - 1")
+            raise ValueError(f"masking: content at {start}, or parts, that do not end at 0 to 2^63 - 1")
         for first, offset in parts:
             shown = mask[first : first + size]
             placed = _put(shown, taken[at : at + sum(shown)])
@@ -212,7 +213,7 @@ def _equal_parts(total: int, size: int, offsets: ReadableBuffer) -> Iterator[tup
     """Yields for each part its start in the content and its offset in the file."""
     packed = bytes(offsets)
     if size <= 0 or len(packed) != 8 * -(-total // size):
-        raise ValueError(f"code blanks: {len(packed) // 8} pieces of {size} bytes for {total}")
+        raise ValueError(f"masking: {len(packed) // 8} parts of {size} bytes for {total}")
     return zip(range(0, total, size), array("Q", packed), strict=True)
 
 
@@ -223,7 +224,7 @@ def overwrite_marked(content: WriteableBuffer, bits: ReadableBuffer, filler: int
     no byte.
     """
     if not 0 <= filler <= 255:
-        raise ValueError(f"code blanks: {filler} is no byte")
+        raise ValueError(f"masking: {filler} is no byte")
     with memoryview(content).cast("B") as view:
         mask = _mask(bits, len(view))
         view[:] = bytes(filler if hidden else byte for hidden, byte in zip(mask, view, strict=True))
@@ -233,7 +234,7 @@ def _mask(bits: ReadableBuffer, size: int) -> bytes:
     """Returns 01 for each of `size` bytes whose bit is set, 00 for all others."""
     packed = bytes(bits)
     if len(packed) != -(-size // 8):
-        raise ValueError(f"code blanks: {len(packed)} bytes of bits for {size} bytes")
+        raise ValueError(f"masking: {len(packed)} bytes of bits for {size} bytes")
     return bytes(packed[position // 8] >> position % 8 & 1 for position in range(size))
 
 

@@ -27,7 +27,7 @@ MASK_BYTES = CELL_BYTES // 8
 def masked_blocks(sources: bytes, content: bytes, lengths: array[int]) -> tuple[bytes | bytearray, bytes]:
     """Returns check blocks with masked displacements, and the mask.
 
-    `sources`: what the blocks consist of, in rows of tile_reads(). `content`: the reads that it returned,
+    `sources`: what the blocks consist of, in rows of plan_reads(). `content`: the reads that it returned,
     with these `lengths` in bytes.
     """
     blocks, bits = assemble_with_bits(sources, content, displacement_bits(content, lengths))

@@ -88,7 +88,7 @@ class Bundle:
         self._context = array("Q")
         """The known ranges around the requested ones, as rows (offset, length)."""
         self._sources = array("Q")
-        """What the content is assembled from, as rows of put_tiles(), once literals are requested."""
+        """What the content is assembled from, as rows of assemble(), once literals are requested."""
         self._literals = bytearray()
 
     def take(self, message: BundleAnswer, rounds: int) -> None:
@@ -252,7 +252,7 @@ def _joined(first: array[int], second: array[int]) -> array[int]:
 
 
 def _sources(instructions: bytes) -> array[int]:
-    """Turns copy instructions into rows of put_tiles(): (offset, length) in the only base, in memory."""
+    """Turns copy instructions into rows of assemble(): (offset, length) in the only base, in memory."""
     numbers = array("Q", instructions)
     sources = array("Q", bytes(len(instructions) // 3 * 2))
     # The number of the only base is 0, and LITERAL has all bits set: `or` keeps offsets and marks literals.

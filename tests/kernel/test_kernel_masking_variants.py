@@ -9,7 +9,7 @@ import pytest
 
 from rdc.kernel import _kernel
 from rdc.kernel.x86 import masking_reference as pure
-from tests.kernel.test_kernel_blanks import (
+from tests.kernel.test_kernel_masking import (
     ENTRY,
     LONGER,
     MOSTLY_TELLING,

@@ -56,7 +56,7 @@ def test_in_bounds_under_sanitizers(tmp_path: Path) -> None:
     """Pieces that end where their allocation does, in every variant, with nothing read or written outside."""
     program = tmp_path / "name_inputs"
     sources = [str(KERNEL / "hash" / f"blake3_{part}.c") for part in ("lanes", "avx2", "avx512")]
-    driver = NATIVE / "name_pieces.c"
+    driver = NATIVE / "name_inputs.c"
     flags = ["-O1", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{KERNEL}"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     subprocess.run(["cc", *flags, str(driver), *sources, "-o", str(program)], check=True)
@@ -64,7 +64,7 @@ def test_in_bounds_under_sanitizers(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     names = dict(line.split() for line in result.stdout.splitlines())
     assert set(names) == set(_names.usable())
-    # The driver's pieces: piece i has i * i % 5000 bytes, byte j being (i + 7 j) mod 251.
+    # The driver's inputs: input i has i * i % 5000 bytes, byte j being (i + 7 j) mod 251.
     inputs = [bytes((i + 7 * j) % 251 for j in range(i * i % 5000)) for i in range(200)]
     digest = 0
     for byte in alone(inputs):

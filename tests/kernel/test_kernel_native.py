@@ -28,8 +28,8 @@ DRIVEN = {
     "similar": [str(KERNEL / "similarity" / name) for name in ("index.c", "pairs.c")],
     "blocks": BLOCKS,
     "gaps": sources("search"),
-    "pieces": sources("recipe"),
-    "blanks": [str(KERNEL / "x86" / name) for name in ("masking.c", "avx512.c", "avx2.c", "scalar.c")],
+    "recipe": sources("recipe"),
+    "masking": [str(KERNEL / "x86" / name) for name in ("masking.c", "avx512.c", "avx2.c", "scalar.c")],
 }
 FIXTURES = sorted(str(p) for p in (TOP / "fixtures" / "kernel").glob("*.bin"))
 
@@ -70,7 +70,7 @@ def test_variants_agree_on_many_streams(tmp_path: Path) -> None:
     agreeing_variants(build(tmp_path, "-O2"), 1_000_000, 1000)
 
 
-@pytest.mark.parametrize("driver", ["similar", "blocks", "gaps", "pieces", "blanks"])
+@pytest.mark.parametrize("driver", ["similar", "blocks", "gaps", "recipe", "masking"])
 @pytest.mark.parametrize(
     "flags", [("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"), ("-O3",)]
 )

@@ -34,7 +34,7 @@ from rdc.session.delta.corrections import Corrections
 from rdc.session.source import range_answers as range_answers_module
 from rdc.session.source.check_block_answers import corrections
 from rdc.session.source.range_answers import held_fingerprints, read_fingerprints
-from tests.kernel.test_kernel_blanks import bits_of, codes, fields_in, hidden
+from tests.kernel.test_kernel_masking import bits_of, codes, fields_in, hidden
 from tests.support.kernel.range_rows import pairs_of, rows_of
 from tests.support.running.programs import functions, linked
 

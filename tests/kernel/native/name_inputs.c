@@ -1,4 +1,4 @@
-/* name_pieces.c - names pieces that fill their allocations exactly, and prints a sum over the names for each variant. */
+/* name_inputs.c - names inputs that fill their allocations exactly, and prints a sum over the names for each variant. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /*
- * matches.c - rows of matches from a seed, sound ones and any, through every function, in blocks of exactly their size:
+ * recipe.c - rows of matches from a seed, sound ones and any, through every function, in blocks of exactly their size:
  * a sanitizer sees a byte read or written past an end.
  *
  *     matches SEED COUNT    COUNT rounds; whatever differs is printed and ends it with 1

@@ -1,5 +1,5 @@
 /*
- * fillers.c - machine code without its displacements, from a seed, in blocks of exactly their size: a sanitizer sees a byte read
+ * masking.c - machine code without its displacements, from a seed, in blocks of exactly their size: a sanitizer sees a byte read
  * or written past an end.
  *
  *     fillers SEED COUNT    COUNT rounds; whatever differs is printed and ends it with 1

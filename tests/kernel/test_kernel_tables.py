@@ -56,7 +56,7 @@ def test_every_table_in_the_header_is_a_multiple_of_a_power_of_x() -> None:
     assert numbers("rdc_trait_multiplier") == list(k.TRAIT_MULTIPLIERS)
 
 
-def test_ranks_of_the_pure_form_are_rabin_fingerprints() -> None:
+def test_ranks_of_the_pure_variant_are_rabin_fingerprints() -> None:
     data = random.Random(3).randbytes(200)
     seen: list[tuple[int, int]] = []
 

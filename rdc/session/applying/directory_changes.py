@@ -167,7 +167,11 @@ class DirectoryChanges:
         """Compares a directory that both sides have, and starts all changes in it."""
         path, existing = directory.path, directory.existing
         comparison = compare(
-            directory.listing, existing, kept=self._preserved, checksum=self._options.checksum, doubtful=check
+            directory.listing,
+            existing,
+            preserved=self._preserved,
+            checksum=self._options.checksum,
+            unverified=check,
         )
         comparison, lost = self._allowed.narrow(directory, comparison)
         changes = bool(comparison) or (self._options.delete and bool(comparison.extra))
@@ -294,7 +298,7 @@ class DirectoryChanges:
             decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
         else:
             existing = self._root.metadata(b"")
-            differing = difference(Kind.DIRECTORY, announced.metadata, existing, kept=self._preserved)
+            differing = difference(Kind.DIRECTORY, announced.metadata, existing, preserved=self._preserved)
             if self._root.append_only:
                 if differing not in (Difference.NONE, Difference.TIME):
                     self._allowed.refuse(b"")

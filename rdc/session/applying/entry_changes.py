@@ -137,7 +137,10 @@ class EntryChanges:
         new = decision.change in (Change.CREATE, Change.REPLACE)
         if replaced and not new:
             decision = Decision(
-                decision.change, decision.row, decision.held_row, decision.difference | Difference.CHECKSUM
+                decision.change,
+                decision.row,
+                decision.existing_row,
+                decision.difference | Difference.CHECKSUM,
             )
         code = itemize(Kind.SYMLINK, decision, transferred=replaced, new=new)
         self._landing.report(ItemChanged(code, path, target))

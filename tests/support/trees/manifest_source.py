@@ -155,10 +155,10 @@ def descend(descent: ManifestDescent, source: SourceModel) -> Driven:
     """Drives it to its end, everything through the wire's codecs."""
     done = Driven(asked=[])
     assert done.asked is not None
-    while asks := descent.asks():
+    while questions := descent.questions():
         done.exchanges += 1
-        done.asked += asks
-        for ask in asks:
+        done.asked += questions
+        for ask in questions:
             message, size = travelled(request(ask))
             done.bytes += size
             for sent in source.answers(message):

@@ -26,8 +26,8 @@ from rdc.plan.check_blocks import check_block_digests, divided, unverified_check
 from rdc.plan.descent import ChunkRecipe, Copy, Fetch, Literal, Part, Patch, Repeat, Reuse, literal_rows
 from rdc.protocol.messages.claims import CELL_BYTES, CELL_DIGEST_BYTES, Claims, rests
 from rdc.protocol.messages.registry import Correction, RangeRequest
-from rdc.session.delta.corrections import Corrections
-from rdc.session.source.check_block_answers import corrections
+from rdc.session.delta.range_requests import Corrections
+from rdc.session.source.range_answers import corrections
 from rdc.signature.build import sign
 from tests.support.kernel.range_rows import pairs_of, rows_of
 

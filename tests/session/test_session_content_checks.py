@@ -23,9 +23,8 @@ from rdc.protocol.messages.registry import RootAnswer, RootRequest
 from rdc.session.landing.file_commits import FileCommits
 from rdc.session.landing.partial_files import PartialFiles
 from rdc.session.landing.transfer_context import TransferContext
-from rdc.session.landing.transfer_progress import TransferProgress
 from rdc.session.runtime.commands import Conversation, Send
-from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.runtime.event_relay import EventRelay, TransferProgress
 from rdc.session.transfer import content_checks as module
 from rdc.session.transfer.content_checks import ContentChecks
 from rdc.session.trees import small_file_digests as many_roots

@@ -10,9 +10,8 @@ import pytest
 from rdc.errors import FileError, ProtocolError
 from rdc.protocol.messages.registry import BlockAnswer, Data, FileEnd, NodeAnswer, TreeRequest
 from rdc.session.runtime.commands import Send
+from rdc.session.transfer.delta_context import Room, StaleAnswers
 from rdc.session.transfer.delta_file import NEXT_ANSWER, Answer, DeltaContext, DeltaFile, Steps
-from rdc.session.transfer.room import Room
-from rdc.session.transfer.stale_answers import StaleAnswers
 from rdc.session.trees.errors import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 

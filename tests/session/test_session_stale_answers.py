@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.protocol.messages.registry import BlockAnswer, Data, FileEnd, Literals, NodeAnswer
+from rdc.session.transfer.delta_context import StaleAnswers
 from rdc.session.transfer.file_message import FileMessage
-from rdc.session.transfer.stale_answers import StaleAnswers
 
 requests = st.lists(st.none() | st.integers(0, 9), max_size=5)
 

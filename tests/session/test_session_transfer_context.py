@@ -18,9 +18,8 @@ from rdc.model.entries import Kind
 from rdc.progress import Event, Progressed
 from rdc.protocol.messages.registry import Message, Progress
 from rdc.session.landing.transfer_context import QUIET_BYTES, TransferContext
-from rdc.session.landing.transfer_progress import TransferProgress
 from rdc.session.runtime.commands import Flush, Send
-from rdc.session.runtime.event_relay import EventRelay
+from rdc.session.runtime.event_relay import EventRelay, TransferProgress
 from rdc.signature.build import sign
 from tests.support.trees.manifests import NOW, build, entry
 

@@ -16,10 +16,10 @@ from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.registry import Role, TreeAnswer
+from rdc.session.delta import bases as bases_module
+from rdc.session.delta.bases import Bases
 from rdc.session.source import signed_files as asked_files_module
 from rdc.session.source.signed_files import SourceSignatures
-from rdc.session.transfer import bases as bases_module
-from rdc.session.transfer.bases import Bases
 from rdc.session.transfer.delta_file import DeltaFile, Steps
 from tests.support.running.paired_sync import Remembering, sync_in_turns
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rdc.errors import ProtocolError, one_line
 from rdc.files.replace.replacement import KEEP_BYTES
+from rdc.limits.sessions import BUNDLED_FILE_BYTES
 from rdc.progress import Problem
 from rdc.protocol.messages.registry import (
     BlockAnswer,
@@ -100,7 +101,7 @@ class FileRouter:
     def _make_deltas(self) -> DeltaFiles:
         from rdc.session.transfer.delta_files import DeltaFiles
 
-        return DeltaFiles(self._context, self._wholes())
+        return DeltaFiles(self._context, self._wholes)
 
     def _make_bundles(self) -> Bundles:
         from rdc.session.transfer.bundles import Bundles
@@ -152,7 +153,7 @@ class FileRouter:
         self._progress.count_total(size, compared=size > WHOLE_BYTES)
         if size <= WHOLE_BYTES:
             self._wholes().add(file, size)
-        elif bases:
+        elif bases or size > BUNDLED_FILE_BYTES:
             self._deltas().add(file, bases)
         else:
             self._bundles().add(file, size)

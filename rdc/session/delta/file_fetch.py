@@ -11,7 +11,7 @@ from rdc.kernel import short_references
 from rdc.limits.sessions import HELD_FILE_BYTES
 from rdc.plan.descent import literal_rows
 from rdc.session.binaries.filters import RangeOffsets, decode
-from rdc.session.delta.open_base import OpenBase
+from rdc.session.delta.bases import OpenBase
 from rdc.session.delta.range_requests import literal_requests, range_requests, unpacked
 from rdc.session.delta.rebuild import Rebuild
 from rdc.signature.digests import DIGEST_BYTES
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from rdc.files.root.source_file import SourceFile
     from rdc.protocol.messages.registry import Code, Correction, Data, Literals, RangeRequest, Table, Targets
-    from rdc.session.delta.corrections import Corrections
-    from rdc.session.delta.recipe import Recipe
+    from rdc.session.delta.bases import Recipe
+    from rdc.session.delta.range_requests import Corrections
     from rdc.session.landing.transfer_context import TransferContext
 
 __all__ = ["FileFetch"]

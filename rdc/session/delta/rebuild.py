@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 
 from blake3 import blake3
 
@@ -12,7 +13,7 @@ from rdc.kernel.recipe_rows import LITERAL, assemble, plan_reads
 from rdc.limits.wire import SIZE_LIMIT
 from rdc.plan.base_reads import by_base
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse, ReuseChunk
-from rdc.session.delta.chunk_repair import ChunkRepair
+from rdc.records import dataclass
 from rdc.session.trees.errors import MismatchError
 from rdc.signature.build import TreeBuilder
 from rdc.signature.digests import DIGEST_BYTES
@@ -24,11 +25,67 @@ if TYPE_CHECKING:
     from rdc.chunking.params import ChunkParams
     from rdc.files.replace.replace import Replacement
     from rdc.plan.descent import Part
-    from rdc.session.delta.corrections import Corrections
-    from rdc.session.delta.open_base import OpenBase
+    from rdc.session.delta.bases import OpenBase
+    from rdc.session.delta.range_requests import Corrections
     from rdc.signature.build import Column
+    from rdc.signature.tree import SignatureTree
 
-__all__ = ["Rebuild"]
+__all__ = ["ChunkRepair", "Rebuild", "WrongChunk"]
+
+
+@dataclass(frozen=True, slots=True)
+class WrongChunk:
+    """A chunk that was written although its digest does not fit its reference. Offset and length in bytes."""
+
+    offset: int
+    length: int
+    reference: bytes
+
+
+class ChunkRepair:
+    """The wrong chunks of one file, in file order. Each is requested once more and keeps its length."""
+
+    __slots__ = ("_digests", "wrong")
+
+    def __init__(self) -> None:
+        self.wrong: list[WrongChunk] = []
+        self._digests: dict[int, bytes] = {}
+        """Digests of the right chunks, by offset in the file."""
+
+    def add(self, offset: int, length: int, reference: bytes) -> None:
+        """Adds a wrong chunk; it lies behind all added before."""
+        self.wrong.append(WrongChunk(offset, length, reference))
+
+    def ranges(self) -> array[int]:
+        """Returns ranges (offset, length) of the wrong chunks."""
+        return array("Q", (number for wrong in self.wrong for number in (wrong.offset, wrong.length)))
+
+    def put(self, wrong: WrongChunk, digest: bytes) -> None:
+        """Records the digest of a chunk that was written again."""
+        self._digests[wrong.offset] = digest
+
+    def repaired_tree(
+        self, tree: SignatureTree, params: ChunkParams, column: Callable[[], Column]
+    ) -> SignatureTree:
+        """Returns the tree of the repaired file. `tree`: the tree of what was written at first."""
+        if not self._digests:
+            return tree
+        builder = TreeBuilder(params, column)
+        level, at, offsets = tree.levels[0], 0, list(self._digests)
+        for row in range(level.records):
+            digest, length = level.digest(row), level.lengths[row]
+            # One record may stand for a run of equal chunks, and some of them may have been repaired.
+            stop = at + length * level.counts[row]
+            for offset in offsets[bisect_left(offsets, at) : bisect_left(offsets, stop)]:
+                if offset > at:
+                    builder.repeat(digest, length, (offset - at) // length)
+                builder.repeat(self._digests[offset], length, 1)
+                at = offset + length
+            if stop > at:
+                builder.repeat(digest, length, (stop - at) // length)
+            at = stop
+        return builder.finish()
+
 
 BATCH_BYTES = 256 << 10
 """Bytes of chunks that are assembled, hashed and written at once. They stay in the second-level cache, and

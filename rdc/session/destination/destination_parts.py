@@ -12,7 +12,7 @@ from rdc.session.applying.extraneous_entries import ExtraneousEntries
 from rdc.session.applying.file_router import FileRouter
 from rdc.session.landing.file_commits import FileCommits
 from rdc.session.landing.transfer_context import TransferContext
-from rdc.session.landing.transfer_progress import TransferProgress
+from rdc.session.runtime.event_relay import TransferProgress
 from rdc.tree.manifest import Manifest
 
 TYPE_CHECKING = False

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from rdc.model.entries import Identity, Metadata
     from rdc.session.landing.file_commits import FileCommits
     from rdc.session.landing.partial_files import PartialFiles
-    from rdc.session.landing.transfer_progress import TransferProgress
     from rdc.session.runtime.commands import Conversation
-    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.runtime.event_relay import EventRelay, TransferProgress
     from rdc.signature.tree import SignatureTree
     from rdc.tree.manifest import Manifest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rdc.errors import FileError
 from rdc.limits.sessions import SIGNED_KIN
 from rdc.records import dataclass
-from rdc.session.trees.signed_file import SignedFile
+from rdc.session.delta.bases import SignedFile
 from rdc.signature.records import SHORT_REFERENCE_BYTES, root_reference
 
 TYPE_CHECKING = False

@@ -21,9 +21,8 @@ from rdc.protocol.messages.registry import RangeRequest
 from rdc.protocol.wire.context_compression import unpack
 from rdc.records import dataclass
 from rdc.session.binaries.filters import RangeOffsets, decode
-from rdc.session.delta.block_search import Gaps
-from rdc.session.delta.corrections import Corrections
-from rdc.session.delta.range_requests import KNOWN_PER_PACKED
+from rdc.session.delta.file_comparison import Gaps
+from rdc.session.delta.range_requests import KNOWN_PER_PACKED, Corrections
 from rdc.session.trees.errors import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.signature.short import sign_short

@@ -34,9 +34,7 @@ from rdc.protocol.messages.registry import (
     Targets,
 )
 from rdc.session.binaries.filters import looks_like
-from rdc.session.delta.block_search import MASKING_BYTES
-from rdc.session.delta.file_comparison import LEAF_BLOCK
-from rdc.session.delta.round_trip_budget import rounds_left
+from rdc.session.delta.file_comparison import LEAF_BLOCK, MASKING_BYTES, rounds_left
 from rdc.session.runtime.commands import Flush, Send
 from rdc.session.transfer.bundle import Bundle
 from rdc.signature.records import SHORT_REFERENCE_BYTES, reference_width

@@ -29,35 +29,29 @@ from rdc.protocol.messages.registry import (
     TreeRequest,
 )
 from rdc.records import dataclass
-from rdc.session.delta.file_comparison import FileComparison
+from rdc.session.delta.bases import ChangedBaseError, FileBases, Recipe
+from rdc.session.delta.file_comparison import FEW_FILES, FileComparison
 from rdc.session.delta.file_fetch import FileFetch
-from rdc.session.delta.recipe import Recipe
-from rdc.session.delta.round_trip_budget import FEW_FILES
 from rdc.session.runtime.commands import Command, Send
-from rdc.session.transfer.bases import FileBases
 from rdc.session.trees.errors import MismatchError
-from rdc.session.trees.signed_file import ChangedBaseError
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from typing import TypeAlias
 
     from rdc.model.entries import Identity, Metadata
     from rdc.plan.descent import Part
     from rdc.protocol.messages.registry import RangeRequest
     from rdc.protocol.rules.connection import Received
+    from rdc.session.delta.bases import Bases, SignedFile
     from rdc.session.delta.rebuild import Rebuild
     from rdc.session.landing.transfer_context import TransferContext
-    from rdc.session.transfer.bases import Bases
-    from rdc.session.transfer.duplicate_contents import DuplicateContents
+    from rdc.session.transfer.delta_context import DuplicateContents, Room, StaleAnswers
     from rdc.session.transfer.file_message import FileMessage
-    from rdc.session.transfer.room import Room
-    from rdc.session.transfer.stale_answers import StaleAnswers
     from rdc.session.transfer.whole_files import WholeFiles
-    from rdc.session.trees.signed_file import SignedFile
 
 __all__ = ["NEXT_ANSWER", "Answer", "DeltaContext", "DeltaFile", "NextAnswer", "Steps"]
 
@@ -90,7 +84,8 @@ class DeltaContext:
     transfer: TransferContext
     bases: Bases
     duplicates: DuplicateContents
-    wholes: WholeFiles
+    wholes: Callable[[], WholeFiles]
+    """Makes the part that fetches whole files, at the first call."""
     room: Room
     stale: StaleAnswers
 
@@ -349,7 +344,7 @@ class DeltaFile:
 
     def _fetch_whole(self) -> None:
         self.leave()
-        self._shared.wholes.add(self.file)
+        self._shared.wholes().add(self.file)
 
     def leave(self, *, failed: bool = False) -> None:
         """Releases everything; open answers are dropped as they come. `failed`: the source could not answer

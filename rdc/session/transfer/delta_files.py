@@ -10,24 +10,24 @@ from itertools import chain
 
 from rdc.limits.wire import FILES_PER_MESSAGE
 from rdc.protocol.messages.registry import TreeRequest
+from rdc.session.delta.bases import Bases
 from rdc.session.delta.file_comparison import LEAF_BLOCK
 from rdc.session.runtime.commands import Flush, Send
-from rdc.session.transfer.bases import Bases
+from rdc.session.transfer.delta_context import DuplicateContents, Room, StaleAnswers
 from rdc.session.transfer.delta_file import Answer, DeltaContext, DeltaFile, NextAnswer
-from rdc.session.transfer.duplicate_contents import DuplicateContents
 from rdc.session.transfer.file_queue import FileQueue
-from rdc.session.transfer.room import Room
-from rdc.session.transfer.stale_answers import StaleAnswers
 from rdc.signature.records import SHORT_REFERENCE_BYTES, reference_width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rdc.session.delta.bases import SignedFile
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
     from rdc.session.transfer.delta_file import Steps
     from rdc.session.transfer.file_message import FileMessage
     from rdc.session.transfer.whole_files import WholeFiles
-    from rdc.session.trees.signed_file import SignedFile
 
 __all__ = ["DeltaFiles"]
 
@@ -35,7 +35,7 @@ __all__ = ["DeltaFiles"]
 class DeltaFiles:
     """Files wait, start when there is room, and get the messages that are about them."""
 
-    def __init__(self, context: TransferContext, wholes: WholeFiles) -> None:
+    def __init__(self, context: TransferContext, wholes: Callable[[], WholeFiles]) -> None:
         self._context = context
         self._shared = DeltaContext(
             context, Bases(context), DuplicateContents(context), wholes, Room(), StaleAnswers()
@@ -83,7 +83,7 @@ class DeltaFiles:
             yield Flush()
             for one in chain(*starting.values()):
                 yield from self._start(one, one.bring_up_to_date(round_))
-        elif self._shared.duplicates and not self._files and self._shared.wholes.idle:
+        elif self._shared.duplicates and not self._files and self._shared.wholes().idle:
             yield from self._copy_duplicates(round_)
 
     def _enter(self, file: int) -> DeltaFile:
@@ -110,7 +110,7 @@ class DeltaFiles:
         for copied in duplicates.drained():
             base = yield from duplicates.base(copied, round_)
             if base is None:
-                self._shared.wholes.add(copied.file)
+                self._shared.wholes().add(copied.file)
             else:
                 yield from self.copy(copied.file, base, round_, mtime_ns=copied.mtime_ns)
 

@@ -30,10 +30,9 @@ from rdc.session.binaries.x86_masking import (
     mask_ranges_into,
     masked_reader,
 )
-from rdc.session.delta.corrections import Corrections
+from rdc.session.delta.range_requests import Corrections
 from rdc.session.source import range_answers as range_answers_module
-from rdc.session.source.check_block_answers import corrections
-from rdc.session.source.range_answers import held_fingerprints, read_fingerprints
+from rdc.session.source.range_answers import corrections, held_fingerprints, read_fingerprints
 from tests.kernel.test_kernel_masking import bits_of, codes, fields_in, hidden
 from tests.support.kernel.range_rows import pairs_of, rows_of
 from tests.support.running.programs import functions, linked

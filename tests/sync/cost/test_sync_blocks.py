@@ -24,11 +24,11 @@ from rdc.protocol.messages.registry import (
     TreeAnswer,
     TreeRequest,
 )
-from rdc.session.delta import block_search as gaps_module
+from rdc.session.delta import file_comparison as gaps_module
 from rdc.session.delta import range_requests as literal_requests_module
 from rdc.session.runtime.commands import Conversation, Send
 from rdc.session.source import answers as file_answers_module
-from rdc.session.source import check_block_answers as cell_checks_module
+from rdc.session.source import range_answers as cell_checks_module
 from rdc.session.source import range_answers as range_answers_module
 from rdc.session.source.answers import FileAnswers
 from tests.support.running.paired_sync import sync_in_turns

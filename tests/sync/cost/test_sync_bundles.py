@@ -21,7 +21,7 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.claims import CELL_BYTES
 from rdc.protocol.messages.registry import BundleRequest, Message
 from rdc.session import sync as sync_module
-from rdc.session.delta.block_search import MASKING_BYTES
+from rdc.session.delta.file_comparison import MASKING_BYTES
 from rdc.session.runtime.commands import Send
 from rdc.session.source import bundle_answers as bundle_source_module
 from rdc.session.transfer import bundle as bundle_module

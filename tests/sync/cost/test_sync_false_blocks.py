@@ -19,7 +19,7 @@ from rdc.protocol.messages.registry import (
 )
 from rdc.session.runtime.commands import Send
 from rdc.session.source import answers as file_answers_module
-from rdc.session.source import check_block_answers as cell_checks_module
+from rdc.session.source import range_answers as cell_checks_module
 from rdc.session.source import range_answers as range_answers_module
 from rdc.session.transfer import delta_file as delta_file_module
 from tests.support.running.paired_sync import sync_in_turns

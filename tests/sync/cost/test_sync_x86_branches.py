@@ -20,11 +20,16 @@ from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.claims import CELL_BYTES
 from rdc.protocol.messages.registry import Code, Data, Role
 from rdc.session.binaries import filters as filters_module
-from rdc.session.binaries.range_offsets import SAMPLED_BYTES, RangeOffsets, sample_of
-from rdc.session.binaries.x86_branches import decode_branches, encode_branches
-from rdc.session.delta import block_search as gaps_module
+from rdc.session.binaries.filters import (
+    SAMPLED_BYTES,
+    RangeOffsets,
+    decode_branches,
+    encode_branches,
+    sample_of,
+)
+from rdc.session.delta import file_comparison as gaps_module
 from rdc.session.delta import range_requests as literal_requests_module
-from rdc.session.source import check_block_answers as cell_checks_module
+from rdc.session.source import range_answers as cell_checks_module
 from rdc.session.source import range_answers as range_answers_module
 from tests.support.kernel.range_rows import pairs_of, rows_of
 from tests.support.running.paired_sync import kinds, sync_in_turns

@@ -2,17 +2,96 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from rdc.errors import FileError
-from rdc.limits.sessions import EQUAL_ROOTS
+from rdc.limits.sessions import EQUAL_ROOTS, TREES_IN_FLIGHT, TREES_IN_FLIGHT_BYTES
+from rdc.protocol.messages.registry import BlockAnswer, FileEnd, FileFailed, Literals, NodeAnswer
 from rdc.records import dataclass
-from rdc.session.trees.signed_file import SignedFile
+from rdc.session.delta.bases import SignedFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
+    from rdc.session.transfer.file_message import FileMessage
 
-__all__ = ["DuplicateFile", "DuplicateContents"]
+__all__ = ["DuplicateContents", "DuplicateFile", "Room", "StaleAnswers"]
+
+
+class Room:
+    """At most TREES_IN_FLIGHT files with trees of TREES_IN_FLIGHT_BYTES, or one file of any size."""
+
+    __slots__ = ("files", "used")
+
+    def __init__(self) -> None:
+        self.files = 0
+        self.used = 0
+        """Bytes, as estimated."""
+
+    @property
+    def has_place(self) -> bool:
+        """Whether one more file may enter."""
+        return not self.files or (self.files < TREES_IN_FLIGHT and self.used < TREES_IN_FLIGHT_BYTES)
+
+    @property
+    def left(self) -> int:
+        """Bytes. Negative where one large file takes more than there is."""
+        return TREES_IN_FLIGHT_BYTES - self.used
+
+    def enter(self, size: int) -> None:
+        """A file enters, whose trees take `size` bytes."""
+        self.files += 1
+        self.used += size
+
+    def grow(self, size: int) -> None:
+        """A file that is in takes `size` bytes more."""
+        self.used += size
+
+    def leave(self, size: int) -> None:
+        """A file leaves and gives back all its `size` bytes."""
+        self.files -= 1
+        self.used -= size
+
+
+class StaleAnswers:
+    """By file, one for each request that was sent. Only nodes come in several messages a request."""
+
+    def __init__(self) -> None:
+        self._ends: dict[int, deque[int | None]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._ends)
+
+    def expect(self, file: int, ends: Sequence[int | None]) -> None:
+        """Requests of a file that are no longer of use, in the order they were sent: the last node of a
+        NodeRequest, None for any other."""
+        if ends:
+            self._ends[file] = deque(ends)
+
+    def drop(self, message: FileMessage) -> bool:
+        """Whether this message belongs to such a request."""
+        ends = self._ends.get(message.file)
+        if ends is None:
+            return False
+        if isinstance(message, NodeAnswer):
+            if ends[0] is None:
+                return False
+            ended = message.nodes[-1] == ends[0]
+        elif isinstance(message, FileEnd):
+            if message.digest:
+                return False  # of the whole file, which was asked for instead
+            ended = True
+        else:
+            ended = isinstance(message, BlockAnswer | FileFailed | Literals)
+        if ended:
+            ends.popleft()
+            if not ends:
+                del self._ends[message.file]
+        return True
+
 
 EQUAL_BYTES = 4096
 """Smaller content is simply fetched again: remembering it costs about as much."""

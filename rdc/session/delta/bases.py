@@ -1,0 +1,289 @@
+"""Bases: local files that new versions are made from. They are signed once, and cached within bounds."""
+
+from __future__ import annotations
+
+from array import array
+from itertools import accumulate
+from operator import mul
+
+from blake3 import blake3
+
+from rdc.errors import FileError, printable
+from rdc.files.base.descriptor_limit import share_of_descriptors
+from rdc.files.root.memory_file import MemoryFile
+from rdc.kernel.blake3_many import name_parts
+from rdc.limits.sessions import HELD_CONTENT_BYTES, HELD_FILE_BYTES, KEPT_BASES
+from rdc.records import dataclass
+from rdc.session.trees.errors import MismatchError
+from rdc.signature.digests import DIGEST_BYTES
+from rdc.typed import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rdc.files.root.root import Root
+    from rdc.files.root.source_file import SourceFile
+    from rdc.model.entries import Identity
+    from rdc.plan.descent import Part
+    from rdc.session.landing.transfer_context import TransferContext
+    from rdc.session.runtime.commands import Conversation
+    from rdc.signature.tree import SignatureTree
+
+__all__ = ["Bases", "ChangedBaseError", "Chunks", "FileBases", "OpenBase", "Recipe", "SignedFile"]
+
+
+class ChangedBaseError(MismatchError):
+    """A file changed after it was signed. The caller has to sign it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedFile:
+    """A base of new versions, or a file with the content of one."""
+
+    path: bytes
+    identity: Identity
+    tree: SignatureTree
+    kept: SourceFile | None = None
+    """The file, open since it was signed, because another file will take its path."""
+    content: bytes = b""
+    """The whole content, if it is small and there was memory for it; else b""."""
+
+    def open(self, root: Root) -> SourceFile:
+        """Opens the file. Raises ChangedBaseError if it changed after it was signed.
+
+        Content in memory is not checked here; see `check`.
+        """
+        if self.content:
+            return MemoryFile(root, self.path, self.identity, self.content)
+        if self.kept is not None:
+            return self.kept.again()
+        source = root.open_read(self.path)
+        if source.identity != self.identity:
+            source.close()
+            raise self._changed()
+        return source
+
+    def check(self, root: Root) -> None:
+        """Raises ChangedBaseError if the content in memory is no longer the content at the path.
+
+        A new version must be made from the file that it replaces.
+        """
+        if self.content and root.identity(self.path) != self.identity:
+            raise self._changed()
+
+    def _changed(self) -> ChangedBaseError:
+        return ChangedBaseError(self.path, f"{printable(self.path)}: the old file changed while it was used")
+
+
+READ_BYTES = 1 << 20
+"""Bytes of a base read, hashed and written at a time."""
+
+
+class Chunks(NamedTuple):
+    """Consecutive chunks, or one repeated chunk."""
+
+    content: bytes
+    lengths: array[int]
+    """Bytes of each chunk."""
+    digests: bytes
+    """32 bytes per chunk."""
+    times: int
+    """How often the content occurs in a row."""
+
+
+class OpenBase:
+    """A base with its signature. All content it returns was hashed in memory and fits the signature.
+
+    Every method that reads raises MismatchError if the content changed, FileError if it cannot be read.
+    """
+
+    __slots__ = ("_offsets", "source", "tree")
+
+    def __init__(self, source: SourceFile, tree: SignatureTree) -> None:
+        self.source = source
+        self.tree = tree
+        self._offsets: array[int] | None = None
+        """Offsets in the file of the records of level 0, computed at the first use."""
+
+    def chunk(self, row: int, length: int) -> Chunks:
+        """Returns the chunk of one record, of `length` bytes."""
+        content = self.source.pread(self._offset(row), length)
+        return Chunks(content, array("Q", (length,)), self._checked(content, row), 1)
+
+    def chunks(self, first: int, stop: int) -> Iterator[Chunks]:
+        """Yields the chunks of records [first, stop), about 1 MiB at a time. Repeated chunks come alone."""
+        level = self.tree.levels[0]
+        at, row = self._offset(first), first
+        while row < stop:
+            count = level.counts[row]
+            if count > 1:
+                length = level.lengths[row]
+                content = self.source.pread(at, length)
+                yield Chunks(content, array("Q", (length,)), self._checked(content, row), count)
+                at += length * count
+                row += 1
+                continue
+            end, size = row, 0
+            while end < stop and level.counts[end] == 1 and (size == 0 or size < READ_BYTES):
+                size += level.lengths[end]
+                end += 1
+            content = self.source.pread(at, size)
+            lengths = array("Q", level.lengths[row:end])
+            digests = name_parts(content, lengths)
+            if digests != level.digests[row * DIGEST_BYTES : end * DIGEST_BYTES]:
+                raise self._changed()
+            yield Chunks(content, lengths, digests, 1)
+            at += size
+            row = end
+
+    def lengths(self, first: int, stop: int) -> Iterator[int]:
+        """Yields the length of each chunk of records [first, stop), in bytes."""
+        level = self.tree.levels[0]
+        for row in range(first, stop):
+            yield from [level.lengths[row]] * level.counts[row]
+
+    def _checked(self, chunk: bytes, row: int) -> bytes:
+        """Returns the digest of a chunk, which has to be the signed one."""
+        digest = blake3(chunk).digest()
+        if digest != self.tree.levels[0].digest(row):
+            raise self._changed()
+        return digest
+
+    def _offset(self, row: int) -> int:
+        if self._offsets is None:
+            level = self.tree.levels[0]
+            self._offsets = array("Q", accumulate(map(mul, level.lengths, level.counts), initial=0))
+        return self._offsets[row]
+
+    def _changed(self) -> MismatchError:
+        path = self.source.path
+        return MismatchError(path, f"{printable(path)}: the old file changed while it was used")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The result of a comparison."""
+
+    file: int
+    """Its row in the source's manifest."""
+    path: bytes
+    parts: Sequence[Part]
+    """In file order; together they fill the new version."""
+    bases: Sequence[SignedFile]
+    size: int
+    """Bytes of the new version."""
+    masked: bool
+    """Blocks were matched with masked x86 displacements, which the source corrects."""
+
+    @property
+    def trees(self) -> list[SignatureTree]:
+        """The signature trees of the bases."""
+        return [base.tree for base in self.bases]
+
+
+class FileBases:
+    """The bases of one new version."""
+
+    __slots__ = ("file", "leftover", "outgrown", "path", "signed", "size")
+
+    def __init__(self, file: int, path: bytes, size: int) -> None:
+        """`size`: bytes of the new version, as listed."""
+        self.file = file
+        self.path = path
+        self.size = size
+        self.signed: list[SignedFile] = []
+        """The signed bases; the old version at `path` comes first, if there is one."""
+        self.leftover: SignedFile | None = None
+        """The base that is a partial file, left by an interrupted run."""
+        self.outgrown = False
+        """The partial file was removed: as much is written by now."""
+
+
+class Bases:
+    """The bases of all files that come by delta.
+
+    At most KEPT_BASES are open, and HELD_CONTENT_BYTES in memory. A base counts from `sign` to `drop`.
+    """
+
+    def __init__(self, context: TransferContext) -> None:
+        self._context = context
+        self._named: dict[int, tuple[bytes, ...]] = {}
+        """Paths of further bases, by file."""
+        self._most_open = share_of_descriptors(KEPT_BASES)
+        self._open = 0
+        """Bases that stay open."""
+        self.held_bytes = 0
+        """Bytes of bases in memory."""
+
+    def name(self, file: int, paths: tuple[bytes, ...]) -> None:
+        """Makes the files at `paths` further bases of `file`."""
+        self._named[file] = paths
+
+    def forget(self, file: int) -> None:
+        """Forgets the further bases of `file`."""
+        self._named.pop(file, None)
+
+    def sign(self, one: FileBases, round_: int) -> Conversation[None]:
+        """Signs the bases of one file; those that cannot be read are left out.
+
+        The old version comes first, then a partial file of an interrupted run, then further bases.
+        """
+        size = one.size
+        leftover = self._context.leftovers.of(one.path)
+        one.leftover = None
+        for path in (one.path, leftover, *self._named.get(one.file, ())):
+            if path is None:
+                continue
+            try:
+                with self._context.root.open_read(path) as source:
+                    spans: list[bytes] = []
+                    if source.size <= HELD_FILE_BYTES and self.held_bytes + source.size <= HELD_CONTENT_BYTES:
+                        source.on_span = spans.append
+                    # An old version of another size will be replaced: the catalog need not know it.
+                    passing = path == one.path and source.size != size
+                    tree = yield from self._context.sign(source, size, round_, passing=passing)
+                    content = b"".join(spans)  # empty if the catalog knew the file: it was not read
+                    keeps = not content and path not in (one.path, leftover) and self._may_be_replaced(path)
+                    kept = source.again() if keeps else None
+            except FileError:
+                continue  # one base fewer
+            one.signed.append(SignedFile(path, source.identity, tree, kept, content))
+            self.held_bytes += len(content)
+            self._open += kept is not None
+            if path == leftover:
+                one.leftover = one.signed[-1]
+
+    def _may_be_replaced(self, path: bytes) -> bool:
+        """Tells whether this base has to stay open: its own new version may replace it before it is used.
+
+        Files that the source no longer has are not replaced: they stay until everything else is done.
+        """
+        row = self._context.entries.row(path) if self._open < self._most_open else None
+        return row is not None and not self._context.landing.is_new(row)
+
+    def drop(self, one: FileBases) -> None:
+        """Releases all bases of a file; `sign` may be called again."""
+        for base in one.signed:
+            self.held_bytes -= len(base.content)
+            if base.kept is not None:
+                base.kept.close()
+                self._open -= 1
+        one.signed = []
+
+    def outgrow(self, one: FileBases, written: int) -> None:
+        """Removes the partial file once as many bytes are written as it has.
+
+        Files are written front to back, so the partial file then holds nothing more. Its content stays open
+        as a base. A kill then leaves one temporary, not two.
+        """
+        leftover = None if one.outgrown else one.leftover
+        if leftover is not None and written >= leftover.tree.size:
+            one.outgrown = True
+            self._context.leftovers.remove(leftover.path)
+
+    def drop_outgrown(self, one: FileBases) -> None:
+        """Drops the partial file from the bases if it was removed: the next attempt does without it."""
+        if one.outgrown:
+            self.held_bytes -= len(one.leftover.content) if one.leftover is not None else 0
+            one.signed = [base for base in one.signed if base is not one.leftover]

@@ -10,8 +10,8 @@ import pytest
 from rdc.errors import FileError, ProtocolError
 from rdc.protocol.messages.registry import BlockAnswer, Data, FileEnd, NodeAnswer, TreeRequest
 from rdc.session.runtime.commands import Send
-from rdc.session.transfer.delta_context import Room, StaleAnswers
-from rdc.session.transfer.delta_file import NEXT_ANSWER, Answer, DeltaContext, DeltaFile, Steps
+from rdc.session.transfer.delta_context import DeltaContext, Room, StaleAnswers
+from rdc.session.transfer.delta_file import NEXT_ANSWER, Answer, DeltaFile, Steps
 from rdc.session.trees.errors import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 

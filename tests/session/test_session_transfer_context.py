@@ -17,7 +17,8 @@ from rdc.files.root.source_file import SPAN_BYTES, SourceFile
 from rdc.model.entries import Kind
 from rdc.progress import Event, Progressed
 from rdc.protocol.messages.registry import Message, Progress
-from rdc.session.landing.transfer_context import QUIET_BYTES, TransferContext
+from rdc.session.delta.bases import QUIET_BYTES, sign_file
+from rdc.session.landing.transfer_context import TransferContext
 from rdc.session.runtime.commands import Flush, Send
 from rdc.session.runtime.event_relay import EventRelay, TransferProgress
 from rdc.signature.build import sign
@@ -84,7 +85,7 @@ def steps_of(found: TransferContext, path: Path, size: int, **more: bool) -> tup
     """Messages that were sent while a file was signed, None for each Flush; and the tree."""
     steps: list[Message | None] = []
     with found.root.open_read(os.fsencode(path.name)) as source:
-        work = found.sign(source, size, 7, **more)
+        work = sign_file(found, source, size, 7, **more)
         try:
             while True:
                 step = next(work)
@@ -165,11 +166,11 @@ def test_a_signature_that_is_given_up_stops_its_reading(tmp_path: Path) -> None:
                 closed.append(True)
 
         found.signer.signing = watched  # type: ignore[assignment,method-assign]
-        work = found.sign(source, source.size, 0)
+        work = sign_file(found, source, source.size, 0)
         next(work)
         work.close()
         assert closed == [True]
-        work = found.sign(source, source.size, 0)
+        work = sign_file(found, source, source.size, 0)
         next(work)
         (tmp_path / "f").write_bytes(b"x")
         with pytest.raises(FileChangedError):

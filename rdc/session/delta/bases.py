@@ -1,4 +1,10 @@
-"""Bases: local files that new versions are made from. They are signed once, and cached within bounds."""
+"""Bases: local files that new versions are made from.
+
+`Bases` signs those of each file in work, within bounds. A `SignedFile` is a base with its signature. An
+`OpenBase` reads its chunks for a rebuild and compares each with the signature. A `Recipe` says how a new
+version is put together from them. All content that leaves this module fits its signature, or an error says
+that the base has changed.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +20,7 @@ from rdc.files.root.memory_file import MemoryFile
 from rdc.kernel.blake3_many import name_parts
 from rdc.limits.sessions import HELD_CONTENT_BYTES, HELD_FILE_BYTES, KEPT_BASES
 from rdc.records import dataclass
+from rdc.session.runtime.commands import Flush
 from rdc.session.trees.errors import MismatchError
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.typed import NamedTuple
@@ -30,7 +37,20 @@ if TYPE_CHECKING:
     from rdc.session.runtime.commands import Conversation
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["Bases", "ChangedBaseError", "Chunks", "FileBases", "OpenBase", "Recipe", "SignedFile"]
+__all__ = [
+    "Bases",
+    "ChangedBaseError",
+    "Chunks",
+    "FileBases",
+    "OpenBase",
+    "Recipe",
+    "SignedFile",
+    "sign_file",
+]
+
+
+QUIET_BYTES = 1 << 20
+"""Files up to this size, in bytes, are signed without progress events."""
 
 
 class ChangedBaseError(MismatchError):
@@ -230,7 +250,8 @@ class Bases:
         The old version comes first, then a partial file of an interrupted run, then further bases.
         """
         size = one.size
-        leftover = self._context.leftovers.of(one.path)
+        leftovers = self._context.leftovers
+        leftover = leftovers.of(one.path) if leftovers.any_found else None
         one.leftover = None
         for path in (one.path, leftover, *self._named.get(one.file, ())):
             if path is None:
@@ -242,7 +263,7 @@ class Bases:
                         source.on_span = spans.append
                     # An old version of another size will be replaced: the catalog need not know it.
                     passing = path == one.path and source.size != size
-                    tree = yield from self._context.sign(source, size, round_, passing=passing)
+                    tree = yield from sign_file(self._context, source, size, round_, passing=passing)
                     content = b"".join(spans)  # empty if the catalog knew the file: it was not read
                     keeps = not content and path not in (one.path, leftover) and self._may_be_replaced(path)
                     kept = source.again() if keeps else None
@@ -287,3 +308,32 @@ class Bases:
         if one.outgrown:
             self.held_bytes -= len(one.leftover.content) if one.leftover is not None else 0
             one.signed = [base for base in one.signed if base is not one.leftover]
+
+
+def sign_file(
+    context: TransferContext, source: SourceFile, size: int, round_: int, *, passing: bool = False
+) -> Conversation[SignatureTree]:
+    """Signs a local file and reports progress while reading it.
+
+    `size`: bytes of the new version, which bound the progress. `passing`: the new version will replace the
+    file.
+    """
+    if source.size <= QUIET_BYTES:
+        tree = context.signer.sign(source, passing=passing and not context.dry)
+        if context.news.waits:
+            yield from context.news.tell(round_)
+            yield Flush()
+        return tree
+    work = context.signer.signing(source)
+    try:
+        while True:
+            done = next(work)
+            context.tally.comparing(min(done, size))
+            if context.news.waits:
+                yield from context.news.tell(round_)
+                yield Flush()
+    except StopIteration as stop:
+        signed: SignatureTree = stop.value
+        return signed
+    finally:
+        work.close()

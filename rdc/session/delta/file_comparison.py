@@ -43,17 +43,7 @@ if TYPE_CHECKING:
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
 
-__all__ = [
-    "FEW_BYTES",
-    "FEW_FILES",
-    "FileComparison",
-    "FileGaps",
-    "Gaps",
-    "LEAF_BLOCK",
-    "MASKING_BYTES",
-    "rounds_left",
-    "rounds_left_for_few",
-]
+__all__ = ["FEW_FILES", "LEAF_BLOCK", "MASKING_BYTES", "FileComparison", "FileGaps", "Gaps"]
 
 ROUND_TRIPS = 10
 """Round trips that a session should take at most."""

@@ -1,4 +1,7 @@
-"""Range requests: they ask for the ranges that no base has, and claim what the matched blocks contain."""
+"""Range requests: they ask for the ranges that no base has, and claim what the matched blocks contain.
+
+`Corrections` keeps what the source answers about the claims, until the rebuild has used it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Rebuild of one file from bases and arriving literals into a temporary, verified chunk by chunk."""
+"""Rebuild of one file from bases and arriving literals into a temporary, verified chunk by chunk.
+
+`ChunkRepair` lists chunks that have to come again because a matched block was wrong.
+"""
 
 from __future__ import annotations
 

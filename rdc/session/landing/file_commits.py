@@ -1,4 +1,7 @@
-"""Commits verified files with their metadata and reports what changed."""
+"""Commits verified files with their metadata and reports what changed.
+
+`FileDecisions` stores how each file differs from what the destination has, in one byte per file.
+"""
 
 from __future__ import annotations
 

@@ -42,10 +42,13 @@ class PartialFiles:
     def __init__(self, root: Root) -> None:
         self._root = root
         self._names: dict[bytes, list[bytes]] = {}
+        self.any_found = False
+        """Whether any listing found such names. Most runs find none."""
 
     def note(self, directory: bytes, names: list[bytes]) -> None:
         """Stores the reserved names that a listing found in a directory."""
         self._names[directory] = names
+        self.any_found = True
 
     def of(self, path: bytes) -> bytes | None:
         """Path of the longest partial copy that rdc made of `path`; None if there is none.

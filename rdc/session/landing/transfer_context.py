@@ -5,7 +5,6 @@ from __future__ import annotations
 from rdc.errors import ExitCode, FileError, printable
 from rdc.progress import Problem
 from rdc.records import dataclass, replace
-from rdc.session.runtime.commands import Flush
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,19 +12,13 @@ if TYPE_CHECKING:
 
     from rdc.catalog.signer import FileSigner
     from rdc.files.root.root import Root
-    from rdc.files.root.source_file import SourceFile
     from rdc.model.entries import Identity, Metadata
     from rdc.session.landing.file_commits import FileCommits
     from rdc.session.landing.partial_files import PartialFiles
-    from rdc.session.runtime.commands import Conversation
     from rdc.session.runtime.event_relay import EventRelay, TransferProgress
-    from rdc.signature.tree import SignatureTree
     from rdc.tree.manifest import Manifest
 
 __all__ = ["TransferContext"]
-
-QUIET_BYTES = 1 << 20
-"""Files up to this size, in bytes, are signed without progress events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,31 +82,3 @@ class TransferContext:
         """Reports that a file could not be written. Exit code 24, which is about the source, becomes 23."""
         code = ExitCode.PARTIAL if error.code is ExitCode.VANISHED else error.code
         self.news.report(Problem(code, path, str(error)))
-
-    def sign(
-        self, source: SourceFile, size: int, round_: int, *, passing: bool = False
-    ) -> Conversation[SignatureTree]:
-        """Signs a local file and reports progress while reading it.
-
-        `size`: bytes of the new version, which bound the progress. `passing`: the new version will replace
-        the file.
-        """
-        if source.size <= QUIET_BYTES:
-            tree = self.signer.sign(source, passing=passing and not self.dry)
-            if self.news.waits:
-                yield from self.news.tell(round_)
-                yield Flush()
-            return tree
-        work = self.signer.signing(source)
-        try:
-            while True:
-                done = next(work)
-                self.tally.comparing(min(done, size))
-                if self.news.waits:
-                    yield from self.news.tell(round_)
-                    yield Flush()
-        except StopIteration as stop:
-            signed: SignatureTree = stop.value
-            return signed
-        finally:
-            work.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rdc.errors import FileError
 from rdc.limits.sessions import SIGNED_KIN
 from rdc.records import dataclass
-from rdc.session.delta.bases import SignedFile
+from rdc.session.delta.bases import SignedFile, sign_file
 from rdc.signature.records import SHORT_REFERENCE_BYTES, root_reference
 
 TYPE_CHECKING = False
@@ -63,7 +63,7 @@ class RemovedContents:
         path = self._removed[row].path
         try:
             with self._context.root.open_read(path) as source:
-                tree = yield from self._context.sign(source, 0, round_)
+                tree = yield from sign_file(self._context, source, 0, round_)
                 return SignedFile(path, source.identity, tree)
         except FileError:
             return None

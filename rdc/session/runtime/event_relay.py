@@ -1,4 +1,7 @@
-"""Brings events to the user, who is at the dialling side: reports them there, or sends them there."""
+"""Brings events to the user, who is at the dialling side: reports them there, or sends them there.
+
+`EventRelay` passes events on. `TransferProgress` counts bytes of content and makes events of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The source's answers about ranges of a file: fingerprints of their blocks, and their bytes."""
+"""The source's answers about ranges of a file: fingerprints of their blocks, and their bytes.
+
+Before the bytes it answers claims: it checks the check blocks and sends those that are wrong.
+"""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from rdc.kernel import put_rows, take_rows
 from rdc.limits.sessions import OPENED_FILES_LEAST
 from rdc.limits.wire import FILES_PER_GROUP, FILES_PER_MESSAGE
 from rdc.protocol.messages.registry import RootRequest
+from rdc.session.delta.bases import sign_file
 from rdc.session.runtime.commands import Send
 from rdc.session.transfer.file_queue import FileQueue
 from rdc.signature.digests import DIGEST_BYTES
@@ -259,7 +260,7 @@ class ContentChecks:
                     return None
                 root = context.signer.catalog.root(source, context.signer.params)
                 if root is None:
-                    root = (yield from context.sign(source, entry.size, round_, passing=passing)).root
+                    root = (yield from sign_file(context, source, entry.size, round_, passing=passing)).root
                 return _Root(root, source.identity)
         except FileError:
             return None

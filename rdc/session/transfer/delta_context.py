@@ -1,4 +1,11 @@
-"""Equal new contents: content that several paths will hold is fetched for one and copied for the others."""
+"""What the files share that come by delta, besides what all transfers share.
+
+- `Room` bounds how many files are in work, and the memory that their trees take.
+- `StaleAnswers` drops answers that are still to come for files that were given up.
+- `DuplicateContents` notices content that several paths will hold: it is fetched for one and copied for the
+  others.
+- `Bases` (rdc.session.delta.bases) signs and caches the old versions.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +15,19 @@ from rdc.errors import FileError
 from rdc.limits.sessions import EQUAL_ROOTS, TREES_IN_FLIGHT, TREES_IN_FLIGHT_BYTES
 from rdc.protocol.messages.registry import BlockAnswer, FileEnd, FileFailed, Literals, NodeAnswer
 from rdc.records import dataclass
-from rdc.session.delta.bases import SignedFile
+from rdc.session.delta.bases import SignedFile, sign_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from rdc.session.delta.bases import Bases
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.runtime.commands import Conversation
     from rdc.session.transfer.file_message import FileMessage
+    from rdc.session.transfer.whole_files import WholeFiles
 
-__all__ = ["DuplicateContents", "DuplicateFile", "Room", "StaleAnswers"]
+__all__ = ["DeltaContext", "DuplicateContents", "DuplicateFile", "Room", "StaleAnswers"]
 
 
 class Room:
@@ -162,7 +171,20 @@ class DuplicateContents:
         entry = self._context.entries.entry(file)
         try:
             with self._context.root.open_read(entry.path) as source:
-                tree = yield from self._context.sign(source, entry.size, round_)
+                tree = yield from sign_file(self._context, source, entry.size, round_)
                 return SignedFile(entry.path, source.identity, tree)
         except FileError:
             return None
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaContext:
+    """What the files share."""
+
+    transfer: TransferContext
+    bases: Bases
+    duplicates: DuplicateContents
+    wholes: Callable[[], WholeFiles]
+    """Makes the part that fetches whole files, at the first call."""
+    room: Room
+    stale: StaleAnswers

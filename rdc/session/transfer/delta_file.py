@@ -39,21 +39,19 @@ from rdc.typed import TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from typing import TypeAlias
 
     from rdc.model.entries import Identity, Metadata
     from rdc.plan.descent import Part
     from rdc.protocol.messages.registry import RangeRequest
     from rdc.protocol.rules.connection import Received
-    from rdc.session.delta.bases import Bases, SignedFile
+    from rdc.session.delta.bases import SignedFile
     from rdc.session.delta.rebuild import Rebuild
-    from rdc.session.landing.transfer_context import TransferContext
-    from rdc.session.transfer.delta_context import DuplicateContents, Room, StaleAnswers
+    from rdc.session.transfer.delta_context import DeltaContext
     from rdc.session.transfer.file_message import FileMessage
-    from rdc.session.transfer.whole_files import WholeFiles
 
-__all__ = ["NEXT_ANSWER", "Answer", "DeltaContext", "DeltaFile", "NextAnswer", "Steps"]
+__all__ = ["NEXT_ANSWER", "Answer", "DeltaFile", "NextAnswer", "Steps"]
 
 T = TypeVar("T")
 
@@ -75,19 +73,6 @@ NEXT_ANSWER = NextAnswer()
 
 Steps: TypeAlias = "Generator[Command | NextAnswer, Answer | Received | None, T]"
 """A part of a file's way: NEXT_ANSWER is answered by an Answer, a command as in a conversation."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeltaContext:
-    """What the files share."""
-
-    transfer: TransferContext
-    bases: Bases
-    duplicates: DuplicateContents
-    wholes: Callable[[], WholeFiles]
-    """Makes the part that fetches whole files, at the first call."""
-    room: Room
-    stale: StaleAnswers
 
 
 class DeltaFile:

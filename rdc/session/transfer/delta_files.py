@@ -13,8 +13,8 @@ from rdc.protocol.messages.registry import TreeRequest
 from rdc.session.delta.bases import Bases
 from rdc.session.delta.file_comparison import LEAF_BLOCK
 from rdc.session.runtime.commands import Flush, Send
-from rdc.session.transfer.delta_context import DuplicateContents, Room, StaleAnswers
-from rdc.session.transfer.delta_file import Answer, DeltaContext, DeltaFile, NextAnswer
+from rdc.session.transfer.delta_context import DeltaContext, DuplicateContents, Room, StaleAnswers
+from rdc.session.transfer.delta_file import Answer, DeltaFile, NextAnswer
 from rdc.session.transfer.file_queue import FileQueue
 from rdc.signature.records import SHORT_REFERENCE_BYTES, reference_width
 

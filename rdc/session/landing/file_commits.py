@@ -1,7 +1,4 @@
-"""Commits verified files with their metadata and reports what changed.
-
-`FileDecisions` stores how each file differs from what the destination has, in one byte per file.
-"""
+"""Commits verified files with their metadata, by decisions of one byte each, and reports what changed."""
 
 from __future__ import annotations
 

@@ -108,9 +108,9 @@ class ChunkCounter:
         sizes, copies = _Histogram(), _Histogram()
         for table in self.tables:
             weight = 1 << table.shift
-            kept, kept_bytes, squares, twice, _, largest, most, by_size, by_copies = table.summary()
-            unique_chunks += kept * weight
-            unique_bytes += kept_bytes * weight
+            sampled, sampled_bytes, squares, twice, _, largest, most, by_size, by_copies = table.summary()
+            unique_chunks += sampled * weight
+            unique_bytes += sampled_bytes * weight
             groups += twice * weight
             variance += squares * (weight * weight - weight)
             sizes.add(by_size, largest, weight)

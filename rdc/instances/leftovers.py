@@ -69,7 +69,7 @@ def clear_leftovers(trees: Sequence[Tree], totals: RunTotals) -> None:
 
     A displaced file that a journal records is removed if it is unchanged since its name became a link, or if
     it equals the file that now has its name. It gets its name back if it was written to since and the link
-    was not. A spare name of the kept file is removed. Any other file stays and is reported. Temporaries,
+    was not. A spare name of the original is removed. Any other file stays and is reported. Temporaries,
     which are copies, are swept.
     """
     found = [one for tree in trees for one in _displaced(tree, totals)]
@@ -203,7 +203,7 @@ def _fits(record: LinkRecord, found: os.stat_result) -> bool:
 def _clear_spare(
     root: Root, directory: bytes, name: bytes, original: LeasedFile, *, apply: bool
 ) -> Instance | None:
-    """Removes a spare name of the kept file, made before the exchange. While the file has another name,
+    """Removes a spare name of the original, made before the exchange. While the file has another name,
     nothing is lost."""
     path = join(directory, name)
     if original.links < 2:
@@ -227,7 +227,7 @@ def _decide(record: LinkRecord, old: LeasedFile, now: LeasedFile) -> Action | No
         return Action.CLEAR
     if difference(old, now) is None and same_bytes(old, now):
         return Action.CLEAR
-    # The file to be replaced must be the kept file, unchanged, and must keep another name.
+    # The file to be replaced must be the original, unchanged, and must keep another name.
     if now.identity.inode == record.inode and _is_as_recorded(record, now) and now.links > 1:
         return Action.RESTORE
     return None

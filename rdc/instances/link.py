@@ -2,7 +2,7 @@
 syncs.
 
 A batch goes through five steps. Files are leased, compared and written into the journal. The journal and the
-kept files are made durable. Names are exchanged. The directories are made durable. The displaced files are
+originals are made durable. Names are exchanged. The directories are made durable. The displaced files are
 removed. rdc.files.names.hard_link has the argument for each name.
 """
 
@@ -195,7 +195,7 @@ class Linker:
     # Step 2: the journal, and what will stand for two
 
     def _record(self, ready: Sequence[_Ready]) -> None:
-        """Writes the journal and syncs the kept files. Raises RdcError; nothing has been changed then."""
+        """Writes the journal and syncs the originals. Raises RdcError; nothing has been changed then."""
         if self._journal is None:
             raise ValueError("hard links are made with a journal only")
         self._journal.write(

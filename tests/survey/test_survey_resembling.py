@@ -93,7 +93,7 @@ some_rows = st.lists(
 def test_a_column_is_taken_as_its_rows_are(
     drawn: list[tuple[int, int, bytes, int, bytes]], least: int
 ) -> None:
-    """The first file by place represents all identical ones, in whatever order they were read."""
+    """The first file by location represents all identical ones, in whatever order they were read."""
     singly, many = ResemblingFiles(), ResemblingFiles()
     singly.drop(least)
     many.drop(least)

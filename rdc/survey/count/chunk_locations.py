@@ -26,7 +26,7 @@ def suffix_of(name: bytes) -> bytes:
 
 
 class ChunkLocations:
-    """Places. A place is a directory and a suffix; a reference to a chunk stores its number in 4 bytes."""
+    """Locations. One is a directory and a suffix; a reference to a chunk stores its number in 4 bytes."""
 
     def __init__(self) -> None:
         self.directories: list[bytes] = []
@@ -36,10 +36,10 @@ class ChunkLocations:
         self.suffixes: list[bytes] = []
         self.directory_of: array[int] = array("I")
         self.suffix_of: array[int] = array("I")
-        """Suffix number of each place."""
+        """Suffix number of each location."""
         self.files: array[int] = array("Q")
         self.bytes: array[int] = array("Q")
-        """Bytes of the files in each place."""
+        """Bytes of the files in each location."""
         self._numbers: dict[tuple[int, bytes], int] = {}
         self._suffix_numbers: dict[bytes, int] = {}
 
@@ -63,7 +63,7 @@ class ChunkLocations:
         return number
 
     def locations_of(self, directory: int, names: Sequence[bytes]) -> list[int]:
-        """The place of each file of one directory."""
+        """The location of each file of one directory."""
         known: dict[bytes, int] = {}
         found = []
         for name in names:

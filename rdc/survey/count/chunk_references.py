@@ -23,8 +23,8 @@ SALT = 0x7265_6673_0000_0001
 
 
 class ChunkReferences:
-    """(chunk, place) for every occurrence of the followed chunks. A chunk is followed at all its occurrences
-    or at none."""
+    """(chunk, location) for every occurrence of the followed chunks. A chunk is followed at all its
+    occurrences or at none."""
 
     def __init__(self) -> None:
         self.keys: array[int] = array("Q")
@@ -71,7 +71,7 @@ class ChunkReferences:
         return copy
 
     def repeated(self) -> Iterator[tuple[int, list[int]]]:
-        """Every chunk that occurs twice or more, sorted by key: its bytes, and the place of every
+        """Every chunk that occurs twice or more, sorted by key: its bytes, and the location of every
         occurrence."""
         keys, locations = self.keys, self.locations
         ordered = sorted(keys)

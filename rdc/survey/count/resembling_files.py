@@ -66,7 +66,7 @@ class ResemblingFiles:
         if not file.traits or file.size < self.least:
             return
         known = self.files.get(key)
-        # The first file by place represents all identical ones, in whatever order they were read.
+        # The first file by location represents all identical ones, in whatever order they were read.
         if known is None or (file.directory, file.name) < (known.directory, known.name):
             self.files[key] = file
         self._bound()

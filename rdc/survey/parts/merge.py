@@ -100,7 +100,7 @@ class _Merger:
         self._first_directory, self._directories = len(locations.directories), 0
         self._suffixes: list[bytes] = []
         self._locations: list[int] = []
-        """The number in the outcome for each place of the part."""
+        """The number in the outcome for each location of the part."""
         self._table: tuple[str, int, int] | None = None
         """Level, number and shift of the table whose rows follow."""
         self._problems = 0

@@ -14,10 +14,10 @@ __all__ = ["directories", "duplicate_shares", "types"]
 
 
 def duplicate_shares(locations: ChunkLocations, references: ChunkReferences) -> list[float]:
-    """The duplicate bytes attributed to each place.
+    """The duplicate bytes attributed to each location.
 
     A chunk of s bytes that occurs n times could save s (n-1) bytes. Each occurrence bears s (n-1)/n of them.
-    So no order decides which one is the original, and all places together bear exactly the savings. If one
+    So no order decides which one is the original, and all locations together bear exactly the savings. If one
     chunk in 2^shift is followed, it stands for 2^shift chunks.
     """
     shares = [0.0] * len(locations.directory_of)

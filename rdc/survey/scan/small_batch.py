@@ -57,14 +57,14 @@ class SmallBatch:
         self._runs: list[Run] = []
         self._firsts = array("I")
         self.locations = array("I")
-        """The place of each file, as ChunkLocations numbers them."""
+        """The location of each file, as ChunkLocations numbers them."""
         self.bytes = 0
 
     def __len__(self) -> int:
         return len(self.locations)
 
     def add(self, run: Run, locations: list[int]) -> None:
-        """Adds files of the same tree, with the place of each."""
+        """Adds files of the same tree, with the location of each."""
         self._firsts.append(len(self))
         self._runs.append(run)
         self.locations.extend(locations)

@@ -41,7 +41,7 @@ class FileTraits:
     """The files identical to each row."""
 
     def of(self, position: int) -> bytes:
-        """Traits of rows[place]; b'' for a file without features."""
+        """Traits of rows[position]; b'' for a file without features."""
         return traits_at(self.traits, position)
 
 

@@ -1,7 +1,7 @@
 """What MkDocs calls while it builds the manual: pages and tables made from the code, and links to documents.
 
-A page asks for a table with a comment such as <!-- generated: exit-codes -->. Documents that stand beside their code
-(rdc/**/*.md) become pages below formats/.
+A page asks for a table with a comment such as <!-- generated: exit-codes -->. Documents that stand beside
+their code (rdc/**/*.md) become pages below formats/.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scripts.manual import events, options, reference, wire_figures  # noqa: E402 - after the path is set
-from scripts.manual.notes import TOP  # noqa: E402
+from scripts.manual import events, options, reference, wire_figures
+from scripts.manual.notes import TOP
 
 ALIASES = {
     "rdc/ARCHITECTURE.md": "contributing/architecture.md",
@@ -42,8 +42,12 @@ TABLES: dict[str, Callable[[str], str]] = {
     "refused": lambda _: options.refused_table(),
     "section": lambda words: reference.document_section(*words.split(" ", 1)),
     "documents": lambda _: document_table(),
+    "api": reference.api,
     "wire": lambda _: wire_figures.wire_table(),
 }
+
+FIGURES = "fixtures/figures"
+"""Where scripts/figures draws what was measured. The pictures are shown beside those of docs/pictures."""
 
 GENERATED = re.compile(r"^<!-- generated: ([\w-]+)(?: (.*?))? -->$", re.MULTILINE)
 IGNORED = re.compile(r"^<!-- (?:setup|run).*?-->\n", re.MULTILINE | re.DOTALL)
@@ -77,6 +81,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             shown = page.startswith("formats/") or page == "changelog.md"
             level = InclusionLevel.NOT_IN_NAV if shown else InclusionLevel.INCLUDED
             files.append(File.generated(config, page, content=_linked(name), inclusion=level))
+    for figure in sorted((TOP / FIGURES).iterdir()):
+        files.append(File.generated(config, f"pictures/{figure.name}", abs_src_path=str(figure)))
     return files
 
 
@@ -98,7 +104,7 @@ def _linked(name: str) -> str:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Puts in the tables, and makes links of the names of documents."""
-    text = IGNORED.sub("", markdown)
+    text = re.sub(rf"((?:\.\./)*)\.\./{FIGURES}/", r"\1pictures/", IGNORED.sub("", markdown))
     text = GENERATED.sub(lambda found: TABLES[found[1]](found[2] or ""), text)
     return _named_documents(text, page.file.src_uri)
 

@@ -22,7 +22,10 @@ def verb_page(name: str) -> str:
     summary = verb.SUMMARY[0].upper() + verb.SUMMARY[1:]
     parts = [f"# rdc {name}", f"{summary}.", *_blocks(introduction), *_more(name)]
     for group in verb.OPTIONS:
-        parts.append(f"## {group.title}")
+        title, _, explanation = group.title.partition(" (")
+        parts.append(f"## {title}")
+        if explanation:
+            parts.append(_sentence(explanation.removesuffix(")")))
         parts += [_option(name, option) for option in group.options]
     parts += _blocks(closing)
     parts.append("The [exit codes](../exit-codes.md) of all verbs are one list.")
@@ -86,7 +89,10 @@ def refused_table() -> str:
 
 def verb_table() -> str:
     """All verbs, with links to their pages."""
-    rows = [f"| [`rdc {verb}`]({PAGES[verb].removeprefix('reference/')}) | {load_verb(verb).SUMMARY} |" for verb in VERBS]
+    rows = [
+        f"| [`rdc {verb}`]({PAGES[verb].removeprefix('reference/')}) | {load_verb(verb).SUMMARY} |"
+        for verb in VERBS
+    ]
     return "\n".join(["| verb | what it does |", "|---|---|", *rows])
 
 

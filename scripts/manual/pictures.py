@@ -1,4 +1,4 @@
-"""Pictures of how rdc works, drawn from real data: the licence of this repository and an edited copy of it."""
+"""Pictures of how rdc works, drawn from real data: the licence of this repository, and an edit of it."""
 
 from __future__ import annotations
 
@@ -37,15 +37,23 @@ def versions() -> tuple[bytes, bytes]:
 def chunks_of(data: bytes) -> list[Chunk]:
     """The chunks that rdc makes of a file."""
     level = rdc.sign(data, PARAMS).levels[0]
-    lengths = [length for length, count in zip(level.lengths, level.counts, strict=True) for _ in range(count)]
+    lengths = [
+        length for length, count in zip(level.lengths, level.counts, strict=True) for _ in range(count)
+    ]
     records = [record for record, count in enumerate(level.counts) for _ in range(count)]
     starts = accumulate(lengths, initial=0)
-    return [Chunk(start, length, level.digest(record)) for start, length, record in zip(starts, lengths, records)]  # noqa: B905 - starts has one more
+    return [
+        Chunk(start, length, level.digest(record))
+        for start, length, record in zip(starts, lengths, records, strict=False)
+    ]
 
 
 def blocks_of(data: bytes, size: int) -> list[Chunk]:
     """The same file in blocks at fixed offsets, named by their bytes."""
-    return [Chunk(start, len(data[start : start + size]), data[start : start + size]) for start in range(0, len(data), size)]
+    return [
+        Chunk(start, len(data[start : start + size]), data[start : start + size])
+        for start in range(0, len(data), size)
+    ]
 
 
 def _row(drawing: Drawing, y: float, label: str, chunks: list[Chunk], known: set[bytes], total: int) -> None:
@@ -60,7 +68,9 @@ def cuts() -> str:
     old, new = versions()
     total = len(new)
     drawing = Drawing(930, 322, "Chunks of two versions of a file")
-    drawing.text(14, 24, f"A sentence of {len(INSERTED)} bytes goes into a file of {len(old):,} bytes", size=15)
+    drawing.text(
+        14, 24, f"A sentence of {len(INSERTED)} bytes goes into a file of {len(old):,} bytes", size=15
+    )
     mark = LEFT + WIDTH * PLACE / total
     y = 56.0
     for title, make in (
@@ -93,7 +103,7 @@ class Node(NamedTuple):
 
 
 def nodes_of(data: bytes) -> list[list[Node]]:
-    """The levels of a signature tree from the top, each node with its place. Runs of equal items are one node."""
+    """The levels of a signature tree from the top. Runs of equal items are one node."""
     tree = rdc.sign(data, PARAMS)
     levels: list[list[Node]] = []
     parents: dict[int, int] = {}
@@ -121,14 +131,22 @@ def tree() -> str:
     levels = nodes_of(new)
     drawing = Drawing(930, 150 + 74 * len(levels), "The signature tree of the new version")
     drawing.text(14, 24, "The tree of digests over the chunks of the new version", size=15)
-    drawing.text(14, 44, "a node is the digest of the records below it; orange: the old version has no such node", size=11, fill="#666666")
+    drawing.text(
+        14,
+        44,
+        "a node is the digest of the records below it; orange: the old version has no such node",
+        size=11,
+        fill="#666666",
+    )
     middle = LEFT + WIDTH / 2
     drawing.box(middle - 22, 58, 44, 20, ORANGE, round_=4)
     drawing.text(middle, 72, "root", anchor="middle")
     for depth, level in enumerate(levels):
         y = 124.0 + 74 * depth
         last = depth == len(levels) - 1
-        drawing.text(LEFT - 14, y + 14, "chunks" if last else f"nodes {len(levels) - 1 - depth}", anchor="end", size=11)
+        drawing.text(
+            LEFT - 14, y + 14, "chunks" if last else f"nodes {len(levels) - 1 - depth}", anchor="end", size=11
+        )
         for node in level:
             x = LEFT + WIDTH * node.x
             above = LEFT + WIDTH * levels[depth - 1][node.parent].x if node.parent >= 0 else middle
@@ -170,7 +188,12 @@ def descent() -> str:
     report = session()
     costs = {cost.name: cost for cost in report.by_kind}
     drawing = Drawing(930, 118 + 34 * len(DESCENT), "The conversation about one changed file")
-    drawing.text(14, 24, f"One file of {report.total_bytes:,} bytes got a sentence of {len(INSERTED)} bytes: the messages", size=15)
+    drawing.text(
+        14,
+        24,
+        f"One file of {report.total_bytes:,} bytes got a sentence of {len(INSERTED)} bytes: the messages",
+        size=15,
+    )
     drawing.text(20, 56, "destination", size=13)
     drawing.text(910, 56, "source", size=13, anchor="end")
     for number, (name, side, text) in enumerate(DESCENT):
@@ -181,6 +204,9 @@ def descent() -> str:
         drawing.text(720 if here else 900, y + 17, sum_, size=11, fill="#666666", anchor="end")
     total = report.bytes_sent + report.bytes_received
     y = 66.0 + 34 * len(DESCENT) + 22
-    text = f"With the greeting and the end: {total:,} bytes both ways in {report.round_trips} round trips; {report.reused_bytes:,} bytes came from the old version"
+    text = (
+        f"With the greeting and the end: {total:,} bytes both ways in {report.round_trips} round trips;"
+        f" {report.reused_bytes:,} bytes came from the old version"
+    )
     drawing.text(20, y, text, size=13)
     return drawing.markup()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
+from rdc.cli.verb import VERBS
+from scripts.manual.events import EVENTS, events_section
 from scripts.manual.notes import TOP
+from scripts.manual.options import PAGES, verb_page
 from scripts.manual.transcripts import pages
 
 MOST_WORDS = 25
@@ -35,8 +37,10 @@ def sentences_of(page: str) -> list[str]:
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     text = re.sub(r"`([^`]*)`", _one_word, text)
     text = re.sub(r"^\s*(?:[*-]|\d+\.|:) +|^!!! .*$", "\n\n", text, flags=re.MULTILINE)
-    pieces = re.split(r"\n\s*\n|\|\n?|(?<=[.!?:;])\s+", text)
-    return [piece for piece in (re.sub(r"\s+", " ", piece).strip() for piece in pieces) if re.search(r"\w", piece)]
+    pieces = re.split(r"\n\s*\n|\|\n?|(?<=[.!?])\s+", text)
+    return [
+        piece for piece in (re.sub(r"\s+", " ", piece).strip() for piece in pieces) if re.search(r"\w", piece)
+    ]
 
 
 def _one_word(found: re.Match[str]) -> str:
@@ -55,14 +59,21 @@ def measured(page: str) -> Readability:
     return Readability(len(sentences), sum(sentences) / len(sentences), max(sentences), max(cells, default=0))
 
 
+def all_pages() -> dict[str, str]:
+    """The text of every page, by name: those that people wrote, and those that are made from the code."""
+    written = [*pages(), TOP / "CHANGELOG.md", TOP / "SECURITY.md"]
+    found = {path.relative_to(TOP).as_posix(): path.read_text() for path in written}
+    found |= {PAGES[verb]: verb_page(verb) for verb in VERBS}
+    return found | {f"events of {verb}": events_section(verb) for verb in EVENTS}
+
+
 def main() -> None:
     """Prints the figures of all pages, and fails where one is past its bound."""
     past = 0
     print(f"{'page':<44}{'sentences':>10}{'words':>8}{'longest':>9}{'cell':>6}")
-    for path in [*pages(), TOP / "CHANGELOG.md", TOP / "SECURITY.md"]:
-        found = measured(Path(path).read_text())
+    for name, text in all_pages().items():
+        found = measured(text)
         past += found.words > MOST_WORDS or found.cell > MOST_CELL_WORDS
-        name = path.relative_to(TOP).as_posix()
         print(f"{name:<44}{found.sentences:>10}{found.words:>8.1f}{found.longest:>9}{found.cell:>6}")
     sys.exit(1 if past else 0)
 

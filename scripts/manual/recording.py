@@ -22,7 +22,8 @@ set -e
 mkdir -p photos/2023 photos/2024 photos/new
 for year in 2023 2024 new; do
   for number in 1 2 3 4 5 6; do
-    head -c 700000 <(openssl enc -aes-128-ctr -pass pass:$year$number -nosalt -pbkdf2 </dev/zero 2>/dev/null) > photos/$year/IMG_$number.jpg
+    python3 -c 'import random, sys; sys.stdout.buffer.write(random.Random(sys.argv[1]).randbytes(700_000))' \\
+      $year$number > photos/$year/IMG_$number.jpg
   done
 done
 cp photos/2023/IMG_3.jpg photos/2024/copy-of-IMG_3.jpg
@@ -61,11 +62,13 @@ def drawn(lines: list[Line]) -> str:
     """The picture. Lines appear one after the other, or at once where the reader wants no motion."""
     height = TOP_BAR + LINE * len(lines) + 18
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
-        ' role="img"><title>A terminal: rdc copies a directory, then what changed in it, then finds duplicates</title>'
-        "<style>text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#d8dee9;"
-        "white-space:pre}.c{fill:#fff;font-weight:600}.p{fill:#8fbf7f}@keyframes a{from{opacity:0}to{opacity:1}}"
-        "@media (prefers-reduced-motion:no-preference){.l{opacity:0;animation:a .1s linear forwards}}</style>"
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}"'
+        f' height="{height}" role="img"><title>A terminal: rdc copies a directory, then what changed in it,'
+        " then finds duplicates</title><style>text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,"
+        "'DejaVu Sans Mono',monospace;fill:#d8dee9;white-space:pre}.c{fill:#fff;font-weight:600}"
+        ".p{fill:#8fbf7f}"
+        "@keyframes a{from{opacity:0}to{opacity:1}}"
+        "@media (prefers-reduced-motion:no-preference){.l{animation:a .1s linear both}}</style>"
         f'<rect width="{WIDTH}" height="{height}" rx="8" fill="#20242c"/>'
         '<circle cx="18" cy="17" r="5" fill="#e06c5f"/><circle cx="36" cy="17" r="5" fill="#e5c07b"/>'
         '<circle cx="54" cy="17" r="5" fill="#8fbf7f"/>'
@@ -75,5 +78,8 @@ def drawn(lines: list[Line]) -> str:
         text = escape(line.text)
         if line.command:
             text = f'<tspan class="p">$</tspan><tspan class="c">{text[1:]}</tspan>'
-        parts.append(f'<text class="l" style="animation-delay:{line.at:.2f}s" x="16" y="{y}" xml:space="preserve">{text}</text>')
+        parts.append(
+            f'<text class="l" style="animation-delay:{line.at:.2f}s" x="16" y="{y}" xml:space="preserve">'
+            f"{text}</text>"
+        )
     return "\n".join(parts) + "</svg>\n"

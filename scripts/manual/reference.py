@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
+import rdc
 from rdc.cli.main import READER_GONE
 from rdc.cli.options.filter_options import FILTER_GROUP
 from rdc.cli.options.settings import SETTINGS
@@ -18,8 +19,13 @@ def exit_code_table() -> str:
     codes = {code.name: int(code) for code in ExitCode} | {"READER_GONE": READER_GONE}
     meanings = notes("exit_codes")
     if codes.keys() != meanings.keys():
-        raise MissingNoteError(f"docs/notes/exit_codes.toml differs in {sorted(codes.keys() ^ meanings.keys())}")
-    rows = [f"| <a id=\"code-{code}\"></a>{code} | {meanings[name]} |" for name, code in sorted(codes.items(), key=_second)]
+        raise MissingNoteError(
+            f"docs/notes/exit_codes.toml differs in {sorted(codes.keys() ^ meanings.keys())}"
+        )
+    rows = [
+        f'| <a id="code-{code}"></a>{code} | {meanings[name]} |'
+        for name, code in sorted(codes.items(), key=_second)
+    ]
     return "\n".join(["| code | meaning |", "|---|---|", *rows])
 
 
@@ -28,28 +34,30 @@ def _second(pair: tuple[str, int]) -> int:
 
 
 def settings_table() -> str:
-    """The settings of a user: name in the file, variable, option, an example line."""
+    """The settings of a user: name in the file, variable, options."""
     examples = notes("settings")["examples"]
     if examples.keys() != {setting.key for setting in SETTINGS}:
         raise MissingNoteError("docs/notes/settings.toml has other settings than rdc.cli.options.settings")
     rows = []
     for setting in SETTINGS:
         options = " ".join(f"`{name}`" for name in (setting.on, setting.off) if name)
-        line = f"{setting.key} = {examples[setting.key]}"
-        rows.append(f"| `{setting.key}` | `{setting.variable}` | {options} | {setting.help} | `{line}` |")
-    return "\n".join(["| setting | variable | options | meaning | example |", "|---|---|---|---|---|", *rows])
+        rows.append(f"| `{setting.key}` | `{setting.variable}` | {options} | {setting.help} |")
+    return "\n".join(["| setting | variable | options | meaning |", "|---|---|---|---|", *rows])
 
 
 def settings_example() -> str:
     """A settings file with every setting."""
     examples = notes("settings")["examples"]
     lines = [f"{setting.key} = {examples[setting.key]}" for setting in SETTINGS]
-    return "```toml title=\"config.toml\"\n" + "\n".join(lines) + "\n```"
+    return '```toml title="config.toml"\n' + "\n".join(lines) + "\n```"
 
 
 def filter_table() -> str:
     """The options that choose files."""
-    rows = [f"| {', '.join(f'`{name}`' for name in spelled(option))} | {option.help} |" for option in FILTER_GROUP.options]
+    rows = [
+        f"| {', '.join(f'`{name}`' for name in spelled(option))} | {option.help} |"
+        for option in FILTER_GROUP.options
+    ]
     return "\n".join(["| option | meaning |", "|---|---|", *rows])
 
 
@@ -82,6 +90,13 @@ PURPOSES = {
     "pytest-xdist": "tests: on all cores at once",
     "ruff": "tests: format and lint",
 }
+
+
+def api(names: str) -> str:
+    """Names of `import rdc`, for mkdocstrings: their signatures and docstrings."""
+    return "\n\n".join(
+        f"::: {rdc._MODULES[name]}.{name}\n    options:\n      heading: rdc.{name}" for name in names.split()
+    )
 
 
 def dependency_table() -> str:

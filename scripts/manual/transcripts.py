@@ -1,9 +1,9 @@
 """Runs the examples of a page, and compares what they print with what the page shows.
 
-A block ```console has commands after "$ " and below them what they print. All blocks of a page run in order, each in
-the home directory of a machine: the one that its title names ("on the server"), else "here". A block whose title has
-the words "another terminal" runs beside the following ones until the page ends. A block ```toml title="daemon.toml"
-is written to that file. A comment <!-- setup: COMMANDS --> runs unseen.
+A block ```console has commands after "$ " and below them what they print. All blocks of a page run in order,
+each in the home directory of a machine: the one that its title names ("on the server"), else "here". A block
+whose title has the words "another terminal" runs beside the following ones until the page ends. A block
+```toml title="daemon.toml" is written to that file. A comment <!-- setup: COMMANDS --> runs unseen.
 """
 
 from __future__ import annotations
@@ -22,11 +22,15 @@ from pathlib import Path
 from scripts.manual.notes import DOCS, TOP
 
 FENCE = re.compile(
-    r"^<!-- setup:(?P<setup>.*?)-->$|^(?P<fence>```)(?P<kind>\w+)(?: title=\"(?P<title>[^\"]*)\")?\n(?P<text>.*?)^```$",
+    r"^<!-- setup:(?P<setup>.*?)-->$"
+    r"|^```(?P<kind>\w+)(?: title=\"(?P<title>[^\"]*)\")?\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 SECONDS = 60
 """Until a command of an example is taken for stuck."""
+
+START_SECONDS = 2
+"""What a daemon or a watch gets before the next command."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,14 @@ class Machines:
         """The host of an example is this one, and a port of the system's choice."""
         line = line.replace("rdc://backup.example.org/", f"rdc://localhost:{self.port}/")
         line = line.replace("trust backup.example.org ", f"trust localhost:{self.port} ")
+        if os.geteuid() == 0:  # a daemon does not stay root by accident
+            line = line.replace("serve --config=daemon.toml", "serve --config=daemon.toml --allow-root")
         return line.replace(":8730", f":{self.port}")
+
+    def settings(self, text: str, home: Path) -> str:
+        """A settings file of an example. A daemon listens on the page's port, named or not."""
+        text = self.translated(text).replace("/home/me", str(home))
+        return text if "listen" in text or "[modules" not in text else f'listen = ":{self.port}"\n{text}'
 
     def shown(self, text: str) -> str:
         """What was printed, as the page shows it."""
@@ -149,19 +160,20 @@ class Machines:
         """Starts what runs until the page ends, and gives it a moment."""
         self.beside.append(
             subprocess.Popen(
-                ["bash", "-c", "exec " + self.translated(line)],
+                ["bash", "-c", self.translated(line)],
                 cwd=self.home(machine),
                 env=self.environ(machine),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                start_new_session=True,
             )
         )
-        time.sleep(2)
+        time.sleep(START_SECONDS)
 
     def end(self) -> None:
         for process in self.beside:
-            process.send_signal(signal.SIGINT)
+            os.killpg(process.pid, signal.SIGTERM)
         for process in self.beside:
             process.wait(SECONDS)
 
@@ -186,7 +198,7 @@ def run_page(page: str, program: Path) -> Iterator[tuple[Block, str]]:
                     machine = re.search(r"on the (\w+)", block.title)
                     home = machines.home(machine[1] if machine else "here")
                     name = block.title.rpartition(" ")[2]
-                    (home / name).write_text(machines.translated(block.text).replace("/home/me", str(home)))
+                    (home / name).write_text(machines.settings(block.text, home))
                 elif block.kind == "console":
                     yield block, _run_block(block, machines)
         finally:
@@ -219,11 +231,11 @@ NUMBER = re.compile(r"\d[\d,.]*(?: ?(?:[kKMGT]?i?B|s|ms|min)(?:/s)?\b)?")
 
 
 def comparable(text: str) -> str:
-    """A text without what differs from run to run: figures, digests, the widths of columns, lines of a chart."""
+    """A text without what differs from run to run: figures, digests, widths of columns, order of lines."""
     text = re.sub(r"\b[0-9a-f]{16,}\b", "HEX", text)
     text = NUMBER.sub("N", text)
     text = re.sub(r"[─━]+", "-", text)
-    return "\n".join(re.sub(r"[ \t]+", " ", line).strip() for line in text.splitlines())
+    return "\n".join(sorted(re.sub(r"[ \t]+", " ", line).strip() for line in text.splitlines()))
 
 
 def refreshed(page: str, program: Path) -> str:

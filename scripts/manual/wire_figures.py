@@ -26,8 +26,9 @@ def wire_table() -> str:
     for row in wire()["rows"]:
         part = row["rdc"] / row["rsync"]
         lines.append(
-            f"| {row['pair']} | {row['mtimes']} | {row['rsync']:,} | {row['rdc']:,} | {part:.3f} | {row['trips']} |"
-            f" {row['cpu_rsync']:.2f}, {row['cpu_rdc']:.2f} | {row['far_rsync']:.2f}, {row['far_rdc']:.2f} |"
+            f"| {row['pair']} | {row['mtimes']} | {row['rsync']:,} | {row['rdc']:,} | {part:.3f} |"
+            f" {row['trips']} | {row['cpu_rsync']:.2f}, {row['cpu_rdc']:.2f} |"
+            f" {row['far_rsync']:.2f}, {row['far_rdc']:.2f} |"
         )
     return "\n".join(lines)
 
@@ -51,7 +52,13 @@ def wire_chart() -> str:
     left, width, top = 190, 430, 62
     drawing = Drawing(740, top + 24 * len(rows) + 34, "Bytes on the wire, rdc in per cent of rsync -a -z")
     drawing.text(14, 24, "Bytes on the wire to update a copy, in per cent of rsync -a -z", size=15)
-    drawing.text(14, 44, "shorter is better; the grey bar is rsync; at the right, what rdc sent", size=11, fill="#666666")
+    drawing.text(
+        14,
+        44,
+        "shorter is better; the grey bar is rsync; at the right, what rdc sent",
+        size=11,
+        fill="#666666",
+    )
     for number, row in enumerate(rows):
         y, part = top + 24 * number, row["rdc"] / row["rsync"]
         drawing.text(left - 8, y + 12, SHOWN[row["pair"]], anchor="end")
@@ -60,7 +67,8 @@ def wire_chart() -> str:
         drawing.text(left + width * part + 5, y + 13, f"{100 * part:.2g} %", size=11)
         drawing.text(left + width + 8, y + 13, _size(row["rdc"]), size=11, fill="#666666")
     source = wire()
-    foot = f"{source['date']}, commit {source['commit']}, {source['machine']}, rsync {source['rsync']}, scripts/bench_wire.py"
+    measured = f"{source['date']}, commit {source['commit']}, {source['machine']}"
+    foot = f"{measured}, rsync {source['rsync']}, scripts/bench_wire.py"
     drawing.text(14, top + 24 * len(rows) + 20, foot, size=10, fill="#666666")
     drawing.line(left, top - 4, left, top + 24 * len(rows), GREY)
     return drawing.markup()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-from scripts.manual.transcripts import Machines
+from scripts.manual.transcripts import HERE, Machines
 
 COMMANDS = (
     "rdc sync photos/ backup/",
@@ -46,12 +46,12 @@ def recorded(program: Path) -> list[Line]:
     """Runs the commands, and says what appears when."""
     with tempfile.TemporaryDirectory(prefix="rdc-docs-") as directory:
         machines = Machines(Path(directory), program)
-        machines.run(SETUP, "here")
+        machines.run(SETUP, HERE)
         lines, now = [], 0.4
         for command in COMMANDS:
             lines.append(Line("$ " + command, True, now))
             now += TYPED_SECONDS
-            for text in machines.run(command, "here").splitlines():
+            for text in machines.run(command, HERE).splitlines():
                 lines.append(Line(text, False, now))
                 now += 0.06
             now += PAUSE_SECONDS

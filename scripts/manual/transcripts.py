@@ -1,8 +1,9 @@
 """Runs the examples of a page, and compares what they print with what the page shows.
 
 A block ```console has commands after "$ " and below them what they print. All blocks of a page run in order,
-each in the home directory of a machine: the one that its title names ("on the server"), else "here". A block
-whose title has the words "another terminal" runs beside the following ones until the page ends. A block
+each in the home directory of a machine: the one of its prompt ("server$ "), or that its title names ("on the
+server"), else "laptop". What ends in "&", or stands in a block whose title has the words "another terminal",
+runs beside the following commands until the page ends. A block
 ```toml title="daemon.toml" is written to that file. A comment <!-- setup: COMMANDS --> runs unseen.
 """
 
@@ -26,6 +27,9 @@ FENCE = re.compile(
     r"|^```(?P<kind>\w+)(?: title=\"(?P<title>[^\"]*)\")?\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
+HERE = "laptop"
+"""The machine of a block that names none."""
+
 SECONDS = 60
 """Until a command of an example is taken for stuck."""
 
@@ -35,6 +39,8 @@ START_SECONDS = 2
 
 @dataclass(frozen=True)
 class Command:
+    prompt: str
+    machine: str
     line: str
     printed: str
     """What the page shows below the command."""
@@ -51,17 +57,21 @@ class Block:
     @property
     def commands(self) -> list[Command]:
         """The commands of a console block. A line that ends in a backslash goes on in the next one."""
-        found: list[tuple[str, list[str]]] = []
+        found: list[tuple[str, str, list[str]]] = []
         lines = iter(self.text.splitlines())
         for line in lines:
-            if line.startswith("$ "):
-                command = line[2:]
+            prompted = re.match(r"(\w*)\$ (.*)", line)
+            if prompted:
+                command = prompted[2]
                 while command.endswith("\\"):
                     command += "\n" + next(lines)
-                found.append((command, []))
+                found.append((prompted[1], command, []))
             elif found:
-                found[-1][1].append(line)
-        return [Command(command, "\n".join(printed)) for command, printed in found]
+                found[-1][2].append(line)
+        return [
+            Command(f"{name}$ ", name or self.machine, command, "\n".join(printed))
+            for name, command, printed in found
+        ]
 
     @property
     def beside(self) -> bool:
@@ -71,7 +81,7 @@ class Block:
     @property
     def machine(self) -> str:
         found = re.search(r"on the (\w+)", self.title)
-        return found[1] if found else "here"
+        return found[1] if found else HERE
 
 
 def blocks_of(page: str) -> list[Block]:
@@ -193,10 +203,10 @@ def run_page(page: str, program: Path) -> Iterator[tuple[Block, str]]:
         try:
             for block in blocks_of(page):
                 if block.kind == "setup":
-                    machines.run(block.text, "here")
+                    machines.run(block.text, HERE)
                 elif block.kind == "toml" and block.title.endswith(".toml"):
                     machine = re.search(r"on the (\w+)", block.title)
-                    home = machines.home(machine[1] if machine else "here")
+                    home = machines.home(machine[1] if machine else HERE)
                     name = block.title.rpartition(" ")[2]
                     (home / name).write_text(machines.settings(block.text, home))
                 elif block.kind == "console":
@@ -208,23 +218,29 @@ def run_page(page: str, program: Path) -> Iterator[tuple[Block, str]]:
 def _run_block(block: Block, machines: Machines) -> str:
     lines = []
     for command in block.commands:
-        lines.append("$ " + command.line)
-        if block.beside:
-            machines.start(command.line, block.machine)
+        lines.append(command.prompt + command.line)
+        if block.beside or command.line.endswith(" &"):
+            machines.start(command.line.removesuffix(" &"), command.machine)
             printed = command.printed
         else:
-            printed = machines.run(command.line, block.machine)
+            printed = machines.run(command.line, command.machine)
         lines += [printed] if printed else []
     return "\n".join(lines) + "\n"
 
 
 def _make_ssh(directory: Path) -> None:
-    """A stand-in for ssh, which runs the command in the home of the machine "server"."""
+    """Stand-ins for ssh, which runs the command in the home of the machine "server", and for scp."""
     programs = directory / "bin"
     programs.mkdir()
     (directory / "server").mkdir()
     (programs / "ssh").write_text(f'#!/bin/sh\nshift\nHOME={directory}/server\ncd "$HOME"\nexec sh -c "$*"\n')
-    (programs / "ssh").chmod(0o755)
+    (programs / "scp").write_text(
+        f"#!/bin/sh\nfrom=$2 to=$3\n"
+        f"case $from in server:*) from={directory}/server/${{from#server:}} ;; esac\n"
+        f'case $to in server:*) to={directory}/server/${{to#server:}} ;; esac\nexec cp "$from" "$to"\n'
+    )
+    for name in ("ssh", "scp"):
+        (programs / name).chmod(0o755)
 
 
 NUMBER = re.compile(r"\d[\d,.]*(?: ?(?:[kKMGT]?i?B|s|ms|min)(?:/s)?\b)?")

@@ -22,6 +22,7 @@ from tests.support.project_paths import TOP
 PROGRAMS = {
     *(
         "apt-get",
+        "scp",
         "bash",
         "cat",
         "chmod",

@@ -197,6 +197,7 @@ def test_top_level_holds_exactly_the_agreed_entries() -> None:
         "README.md",
         "CHANGELOG.md",
         "CONTRIBUTING.md",
+        "MANIFEST.in",
         "docs",
         "rdc",
         "tests",

@@ -126,9 +126,23 @@ def _blocks(text: str) -> Iterator[str]:
         if rows[0].startswith("Usage:"):
             yield "```text\n" + block.replace("Usage: ", "       ").replace("       ", "") + "\n```"
         elif all(row.startswith(" ") for row in rows):
-            yield "```sh\n" + "\n".join(row[2:] for row in rows) + "\n```"
+            commands = all(re.match(r" +(?:rdc|ssh|mv) | {12,}", row) for row in rows)
+            lines = _commented(rows) if commands else [row[2:] for row in rows]
+            yield "\n".join(["```sh" if commands else "```text", *lines, "```"])
         elif any(rows):
             yield _escaped(" ".join(rows))
+
+
+def _commented(rows: list[str]) -> list[str]:
+    """Commands with what they do above them. In a help text it stands beside them, or in the next row."""
+    commands: list[tuple[str, str]] = []
+    for row in rows:
+        command, _, explanation = row.strip().partition("  ")
+        if row.startswith(" " * 12):
+            commands[-1] = (commands[-1][0], command)
+        else:
+            commands.append((command, explanation.strip()))
+    return [line for command, text in commands for line in (f"# {text}", command) if line != "# "]
 
 
 def _more(verb: str) -> list[str]:

@@ -129,7 +129,7 @@ def tree() -> str:
     old, new = versions()
     known = {node.digest for level in nodes_of(old) for node in level}
     levels = nodes_of(new)
-    drawing = Drawing(930, 150 + 74 * len(levels), "The signature tree of the new version")
+    drawing = Drawing(930, 86 + 74 * len(levels), "The signature tree of the new version")
     drawing.text(14, 24, "The tree of digests over the chunks of the new version", size=15)
     drawing.text(
         14,

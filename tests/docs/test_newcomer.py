@@ -1,4 +1,4 @@
-"""A newcomer's way: README.md alone, from a clone to the last of its jobs, with an rdc installed as it says."""
+"""A newcomer's way: README.md alone, from a clone to the last of its jobs, with rdc installed as it says."""
 
 from __future__ import annotations
 

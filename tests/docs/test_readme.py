@@ -11,6 +11,7 @@ from scripts.manual.readability import MOST_CELL_WORDS, MOST_WORDS, all_pages, m
 from scripts.manual.wire_figures import SHOWN, wire
 from tests.support.project_paths import TOP
 
+PAGES = all_pages()
 README = (TOP / "README.md").read_text()
 BENCHMARKS = (TOP / "docs" / "benchmarks.md").read_text()
 
@@ -63,9 +64,9 @@ def test_the_changelog_has_the_form_that_it_names() -> None:
     assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
 
-@pytest.mark.parametrize("name", all_pages())
+@pytest.mark.parametrize("name", PAGES)
 def test_sentences_are_short(name: str) -> None:
-    found = measured(all_pages()[name])
+    found = measured(PAGES[name])
     assert found.words <= MOST_WORDS
     assert found.cell <= MOST_CELL_WORDS
 

@@ -113,8 +113,8 @@ def native() -> ctypes.CDLL:
     return loaded
 
 
-def cut(data: bytes, sizes: tuple[int, int], form: str) -> None:
-    cutter, view = _kernel.Cutter(*sizes, form=form), memoryview(data)
+def cut(data: bytes, sizes: tuple[int, int], variant: str) -> None:
+    cutter, view = _kernel.Cutter(*sizes, variant=variant), memoryview(data)
     for at in range(0, len(data), SPAN):
         cutter.feed(view[at : at + SPAN])
     cutter.finish()
@@ -125,8 +125,8 @@ def contenders() -> dict[str, Callable[[bytes, int], None]]:
     """Every candidate as a function of data and mean."""
     library = native()
     found: dict[str, Callable[[bytes, int], None]] = {}
-    for form in _kernel.usable():
-        found[form] = lambda data, mean, form=form: cut(data, sizes_for(mean), form)  # type: ignore[misc]
+    for variant in _kernel.usable():
+        found[variant] = lambda data, mean, variant=variant: cut(data, sizes_for(mean), variant)  # type: ignore[misc]
     found["scalar hash"] = lambda data, mean: library.scalar_cuts(data, len(data), mean - 1)
     found["read memory"] = lambda data, mean: library.read_memory(data, len(data))
     try:

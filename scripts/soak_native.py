@@ -23,8 +23,8 @@ PARTS = ("files", "faults", "kernel")
 TESTS = [
     f"tests/kernel/test_kernel_{name}.py"
     for name in (
-        *("blanks", "blocks", "code", "equal", "gaps", "names", "nodes", "paths", "pieces", "roots", "rows"),
-        *("similarity", "survey", "tables", "traits", "varints", "words"),
+        *("blocks", "equal", "gaps", "masking", "names", "nodes", "paths", "recipe", "roots", "rows"),
+        *("similarity", "survey", "tables", "traits", "varints", "words", "x86_branches"),
     )
 ] + [
     f"tests/files/{name}.py"

@@ -24,7 +24,7 @@ from rdc.catalog.tables import (
     write_in_sync,
 )
 from rdc.files.facts.filesystem_id import ChangeTimes, path_of
-from rdc.limits import CATALOG_BYTES, CATALOG_ENTRY_BYTES
+from rdc.limits.catalog import CATALOG_BYTES, CATALOG_ENTRY_BYTES
 from rdc.model.entries import strings
 from rdc.typed import TypeVar
 

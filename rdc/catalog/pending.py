@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from rdc.limits import CATALOG_BATCH_BYTES, CATALOG_BATCH_ENTRIES
+from rdc.limits.catalog import CATALOG_BATCH_BYTES, CATALOG_BATCH_ENTRIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -139,7 +139,7 @@ class FileSigner:
         """
         from rdc.catalog.streaming import Both, StreamedFile, TopColumn, replayed
         from rdc.files.own.spool import Spool
-        from rdc.limits import CATALOG_ENTRY_BYTES
+        from rdc.limits.catalog import CATALOG_ENTRY_BYTES
         from rdc.signature.build import TreeBuilder
 
         known = None if always_read else self.catalog.get(source, self.params)
@@ -254,7 +254,7 @@ class FileSigner:
         hold up the first. So this thread hashes a span itself when enough spans are handed out. At most
         `ahead` spans are in memory.
         """
-        from rdc.chunking.chunker import Chunker, name_pieces
+        from rdc.chunking.chunker import Chunker, name_chunks
         from rdc.files.root.source_file import SPAN_BYTES
         from rdc.threads import Task
 
@@ -271,10 +271,10 @@ class FileSigner:
 
         try:
             for span in source.spans(SPAN_BYTES):
-                pieces = chunker.pieces(span)
+                chunk_views = chunker.chunk_views(span)
                 waiting = sum(1 for one in in_flight if isinstance(one, Task) and not one.done())
                 in_flight.append(
-                    pool.submit(name_pieces, pieces) if waiting < ahead - 1 else name_pieces(pieces)
+                    pool.submit(name_chunks, chunk_views) if waiting < ahead - 1 else name_chunks(chunk_views)
                 )
                 drain(ahead)
                 done += len(span)

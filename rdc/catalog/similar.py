@@ -7,7 +7,8 @@ import os
 from itertools import takewhile
 
 from rdc.catalog.entry import params_number
-from rdc.limits import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_MATCHES, SIZE_LIMIT
+from rdc.limits.similarity import SIMILAR_BATCH, SIMILAR_FILES, SIMILAR_MATCHES
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.records import dataclass
 from rdc.signature.codec import SIGNATURE_HEAD, TRAITS_LENGTH_AT
 from rdc.signature.trait_column import TRAITS_BYTES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.limits import NODE_RECORDS_MAX
+from rdc.limits.chunks import NODE_RECORDS_MAX
 from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES
 from rdc.typed import Protocol

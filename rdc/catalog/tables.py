@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.limits import CATALOG_ENTRY_BYTES, CATALOG_SETTLED
+from rdc.limits.catalog import CATALOG_ENTRY_BYTES, CATALOG_SETTLED
 from rdc.records import dataclass
 
 TYPE_CHECKING = False

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rdc.chunking.params import ChunkParams
 
-__all__ = ["Chunk", "ChunkColumns", "Chunker", "chunks", "cuts", "name_pieces"]
+__all__ = ["Chunk", "ChunkColumns", "Chunker", "chunks", "cuts", "name_chunks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Chunker:
         self._rest = bytearray()
         self._start = 0  # stream offset of _rest, and of the next chunk
 
-    def pieces(self, span: Buffer) -> list[Buffer]:
+    def chunk_views(self, span: Buffer) -> list[Buffer]:
         """The chunks that `span` completes, cut but not yet hashed, for callers that hash in other threads.
 
         They are views of `span` where possible, so `span` must not change until they have been used.
@@ -57,17 +57,17 @@ class Chunker:
         view = memoryview(span).cast("B")
         return self._take(self._cutter.feed(view), view)
 
-    def last_pieces(self) -> list[Buffer]:
+    def last_chunk_views(self) -> list[Buffer]:
         """The rest of the stream: at most one chunk. The chunker must not be used afterwards."""
         return self._take(self._cutter.finish(), memoryview(b""))
 
     def feed_columns(self, span: Buffer) -> ChunkColumns:
         """The chunks that `span` completes."""
-        return name_pieces(self.pieces(span))
+        return name_chunks(self.chunk_views(span))
 
     def finish_columns(self) -> ChunkColumns:
         """The rest of the stream: at most one chunk. The chunker must not be used afterwards."""
-        return name_pieces(self.last_pieces())
+        return name_chunks(self.last_chunk_views())
 
     def feed(self, span: Buffer) -> list[Chunk]:
         """The chunks that `span` completes, in stream order."""
@@ -89,14 +89,14 @@ class Chunker:
         # both.
         rest, start = self._rest, self._start
         border = start + len(rest)
-        pieces: list[Buffer] = []
+        chunk_views: list[Buffer] = []
         for end in ends:
             if start >= border:
-                pieces.append(view[start - border : end - border])
+                chunk_views.append(view[start - border : end - border])
             else:
                 # Copied only until _rest is used up, which affects at most a few chunks of a span.
                 origin = border - len(rest)
-                pieces.append(bytes(rest[start - origin : end - origin]) + view[: max(0, end - border)])
+                chunk_views.append(bytes(rest[start - origin : end - origin]) + view[: max(0, end - border)])
             start = end
         if start >= border:
             self._rest = bytearray(view[start - border :])
@@ -104,14 +104,14 @@ class Chunker:
             del rest[: start - self._start]
             rest += view
         self._start = start
-        return pieces
+        return chunk_views
 
 
-def name_pieces(pieces: list[Buffer]) -> ChunkColumns:
-    """Hashes pieces into chunks. Threads may hash pieces of one stream in parallel."""
-    names = name_many(pieces)
+def name_chunks(chunk_views: list[Buffer]) -> ChunkColumns:
+    """Names chunks that were cut. Threads may name chunks of one stream in parallel."""
+    names = name_many(chunk_views)
     return ChunkColumns(
-        list(map(len, pieces)),  # type: ignore[arg-type] # Buffer promises no len(), each of ours has it
+        list(map(len, chunk_views)),  # type: ignore[arg-type] # Buffer promises no len(), each of ours has it
         [names[at : at + NAME_BYTES] for at in range(0, len(names), NAME_BYTES)],
     )
 

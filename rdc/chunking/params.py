@@ -7,7 +7,7 @@ from functools import cached_property
 from blake3 import blake3
 
 from rdc.errors import UsageError
-from rdc.limits import (
+from rdc.limits.chunks import (
     CHUNK_MAX_LIMIT,
     CHUNK_MIN_LIMIT,
     CHUNK_RATIO_LIMIT,

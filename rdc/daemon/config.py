@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.limits import SIZE_LIMIT, TIMEOUT_SECONDS
+from rdc.limits.sessions import TIMEOUT_SECONDS
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.location import DEFAULT_PORT
 from rdc.model.settings import read_settings
 from rdc.records import dataclass, replace

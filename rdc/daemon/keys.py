@@ -10,7 +10,7 @@ from pathlib import Path
 from rdc.errors import ExitCode, RdcError, TrustError, UsageError
 from rdc.files.base.durability import sync_directory_of
 from rdc.files.base.temporary_names import temporary_name
-from rdc.limits import CERTIFICATES_PER_NAME
+from rdc.limits.daemon import CERTIFICATES_PER_NAME
 from rdc.records import dataclass
 from rdc.transport.keys import Certificate, is_key_name, read_key_file
 

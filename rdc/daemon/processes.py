@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from rdc.daemon.log import fault
-from rdc.limits import EXPIRY_NOTICE_DAYS
+from rdc.limits.daemon import EXPIRY_NOTICE_DAYS
 from rdc.records import dataclass
 
 TYPE_CHECKING = False

@@ -18,7 +18,8 @@ from rdc.errors import FileError, printable
 from rdc.files.base.relative_path import check_path
 from rdc.files.names.displaced_names import displaced_name
 from rdc.files.own.append_log import AppendLog, read_log
-from rdc.limits import JOURNAL_BYTES, PATH_BYTES
+from rdc.limits.catalog import JOURNAL_BYTES
+from rdc.limits.paths import PATH_BYTES
 from rdc.model.entries import Metadata
 from rdc.records import dataclass
 

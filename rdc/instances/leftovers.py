@@ -22,7 +22,7 @@ from rdc.files.names.swap_names import put_back
 from rdc.files.replace.sweep_temporaries import foreign_names, sweep_temporaries
 from rdc.instances.journal import LinkRecord, read_journal
 from rdc.instances.tree import Tree, is_below
-from rdc.limits import JOURNALS_READ
+from rdc.limits.catalog import JOURNALS_READ
 from rdc.model.entries import Kind
 from rdc.model.instances import Action, Instance
 from rdc.records import dataclass

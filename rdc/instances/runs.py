@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 
-from rdc.limits import RUN_CHUNKS
+from rdc.limits.survey import RUN_CHUNKS
 from rdc.model.instances import EqualRuns, Place
 from rdc.records import dataclass, field, replace
 

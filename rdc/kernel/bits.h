@@ -9,25 +9,25 @@
 
 #define RDC_BITS 64 /* at a time */
 
-/* A row under construction. Bits before `next` are written; `count` bits of `held`, below 64, are not yet.
- * The rest of `held` is 0. */
+/* A row under construction. Bits before `next` are written; `count` bits of `pending`, below 64, are not yet.
+ * The rest of `pending` is 0. */
 typedef struct {
     uint8_t *next;
-    uint64_t held;
+    uint64_t pending;
     unsigned count;
 } rdc_bits;
 
 /* Appends up to 64 bits. Bits above `count` must be 0. */
 static inline void rdc_add_bits(rdc_bits *to, uint64_t bits, size_t count)
 {
-    to->held |= bits << to->count;
+    to->pending |= bits << to->count;
     if (to->count + count < RDC_BITS) {
         to->count += (unsigned)count;
         return;
     }
-    rdc_store64(to->next, to->held);
+    rdc_store64(to->next, to->pending);
     to->next += 8;
-    to->held = to->count ? bits >> (RDC_BITS - to->count) : 0;
+    to->pending = to->count ? bits >> (RDC_BITS - to->count) : 0;
     to->count = (unsigned)(to->count + count - RDC_BITS);
 }
 
@@ -35,8 +35,8 @@ static inline void rdc_add_bits(rdc_bits *to, uint64_t bits, size_t count)
 static inline void rdc_end_bits(rdc_bits *to)
 {
     for (unsigned at = 0; at < to->count; at += 8)
-        *to->next++ = (uint8_t)(to->held >> at);
-    to->held = to->count = 0;
+        *to->next++ = (uint8_t)(to->pending >> at);
+    to->pending = to->count = 0;
 }
 
 /* Returns the bits of a row of `size` bits from bit `at` on: 64, or all that are left. */

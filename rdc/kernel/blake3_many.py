@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-__all__ = ["NAME_BYTES", "forms", "name_many", "name_parts"]
+__all__ = ["NAME_BYTES", "name_many", "name_parts", "variants"]
 
 NAME_BYTES = 32
 
@@ -26,7 +26,7 @@ input they are not, because a thread that finds the lock taken falls asleep.
 """
 
 
-def forms() -> tuple[str, ...]:
+def variants() -> tuple[str, ...]:
     """Returns the built variants that this CPU can run, fastest first."""
     try:
         from rdc.kernel.hash import _names
@@ -38,26 +38,26 @@ def forms() -> tuple[str, ...]:
 def _chosen() -> str | None:
     """Returns the variant of the same name as the kernel's. A demand in RDC_KERNEL holds for all of the
     kernel."""
-    return kernel_name() if kernel_name() in forms() else None
+    return kernel_name() if kernel_name() in variants() else None
 
 
-_form = _chosen()
+_variant = _chosen()
 
 
-def name_many(pieces: list[Buffer]) -> bytes:
-    """Returns the digests of `pieces` one after another, NAME_BYTES each. Threads may call it in parallel."""
-    if _form is not None and len(pieces) > 1:
-        total = sum(map(len, pieces))  # type: ignore[arg-type] # Buffer promises no len(), each of ours has it
-        if total < _WORTH[_form] * len(pieces):
+def name_many(inputs: list[Buffer]) -> bytes:
+    """Returns the digests of `inputs` one after another, NAME_BYTES each. Threads may call it in parallel."""
+    if _variant is not None and len(inputs) > 1:
+        total = sum(map(len, inputs))  # type: ignore[arg-type] # Buffer promises no len(), each of ours has it
+        if total < _WORTH[_variant] * len(inputs):
             from rdc.kernel.hash import _names
 
-            return _names.name_pieces(pieces, _form)
+            return _names.name_inputs(inputs, _variant)
     # One hash object serves all inputs. That halves the time for which a thread needs the interpreter's lock
     # between inputs. If two threads want the lock at once, one falls asleep for the time of several inputs.
     state, names = blake3(), []
     reset, update, digest = state.reset, state.update, state.digest
-    for piece in pieces:
-        update(piece)
+    for content in inputs:
+        update(content)
         names.append(digest())
         reset()
     return b"".join(names)
@@ -70,10 +70,10 @@ def name_parts(data: Buffer, sizes: array[int], key: bytes | None = None) -> byt
     With `key` of 32 bytes the digests are keyed. ValueError if the sizes do not add up to the length of
     `data`.
     """
-    if _form is not None:
+    if _variant is not None:
         from rdc.kernel.hash import _names
 
-        return _names.name_parts(data, sizes, key, _form)
+        return _names.name_parts(data, sizes, key, _variant)
     with memoryview(data).cast("B") as view:
         if sum(sizes) != len(view):
             raise ValueError("the sizes, 8 bytes each, add up to another length than the data's")

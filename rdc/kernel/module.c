@@ -19,7 +19,7 @@ const rdc_variant *rdc_find_variant(const char *name)
     for (const rdc_variant *const *variant = rdc_variants; *variant; variant++)
         if (!strcmp((*variant)->name, name) && (*variant)->usable())
             return *variant;
-    PyErr_Format(PyExc_ValueError, "no kernel form %s here", name);
+    PyErr_Format(PyExc_ValueError, "no kernel variant %s here", name);
     return NULL;
 }
 
@@ -68,7 +68,7 @@ static PyObject *choose(PyObject *module, PyObject *name)
     if (!variant)
         return NULL;
     if (!rdc_variant_agrees(variant) || !rdc_choose_blocks(text) || !rdc_choose_code(text))
-        return PyErr_Format(PyExc_RuntimeError, "kernel %s disagrees with the plain form on this machine", text);
+        return PyErr_Format(PyExc_RuntimeError, "kernel %s disagrees with the plain variant on this machine", text);
     chosen = variant;
     Py_RETURN_NONE;
 }

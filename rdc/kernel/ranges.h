@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* An offset in the base in the base that is not known. */
+/* An offset in the base that is not known. */
 #define RDC_UNPLACED UINT64_MAX
 
 /* `length` bytes of a file from `offset` on, of which nothing is known but what lies before and behind them. */
@@ -21,21 +21,21 @@ typedef struct {
     uint64_t offset, base_offset, length;
 } rdc_match;
 
-/* Where a match of a content belongs. The matches lie in the content one behind another, and fill it. */
+/* Where a part of a content belongs. The parts lie in the content one behind another, and fill it. */
 typedef struct {
     uint64_t offset; /* of its first byte, where it belongs */
     uint64_t length; /* in bytes */
 } rdc_range;
 
-/* Place `i`; `packed` need not be aligned. */
+/* Range `i`; `packed` need not be aligned. */
 static inline rdc_range rdc_range_of(const uint8_t *packed, size_t i)
 {
-    rdc_range base_offset;
-    memcpy(&base_offset, packed + sizeof base_offset * i, sizeof base_offset);
-    return base_offset;
+    rdc_range range;
+    memcpy(&range, packed + sizeof range * i, sizeof range);
+    return range;
 }
 
-/* Whether `bytes` of packed offsets in the base are whole ones, whose matches fill a content of `size`. No sum overflows:
+/* Whether `bytes` of packed ranges are whole ones, whose parts fill a content of `size`. No sum overflows:
  * each length is compared with what is left. */
 static inline int rdc_ranges_fill(const uint8_t *packed, size_t bytes, size_t size)
 {

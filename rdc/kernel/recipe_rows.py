@@ -9,37 +9,37 @@ from __future__ import annotations
 from rdc.kernel import choice
 
 __all__ = [
+    "INSTRUCTION_BYTES",
     "LITERAL",
-    "TILE_BYTES",
     "around_ranges",
+    "assemble",
+    "assemble_with_bits",
+    "block_matches",
+    "copies_of_instructions",
     "fetched_ranges",
-    "fill_places",
-    "join_pieces",
-    "open_runs",
-    "place_blocks",
-    "put_images",
-    "put_tiles",
+    "fill_offsets",
+    "instructions_of_range",
+    "instructions_of_ranges",
+    "join_matches",
+    "plan_reads",
     "range_reads",
     "run_spans",
     "take_ranges",
-    "tile_range",
-    "tile_ranges",
-    "tile_reads",
-    "tiled_copies",
+    "unmatched_runs",
 ]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rdc.kernel.recipe._pieces import *
+    from rdc.kernel.recipe._recipe import *
 else:
     if choice.is_pure():
         from rdc.kernel.recipe import reference as _module
     else:
-        from rdc.kernel.recipe import _pieces as _module
+        from rdc.kernel.recipe import _recipe as _module
     choice.bind(globals(), _module, (name for name in __all__ if name.islower()))
 
 LITERAL = (1 << 64) - 1
 """In place of the base in a copy instruction, or of the offset in a source: the bytes have to be fetched."""
 
-TILE_BYTES = 24
+INSTRUCTION_BYTES = 24
 """Bytes of one copy instruction."""

@@ -17,14 +17,14 @@ from rdc.kernel.rows.path_reference import row_paths
 from rdc.kernel.rows.row_reference import put_rows, take_rows
 from rdc.kernel.search.reference import block_fingerprints, match_blocks, match_runs
 from rdc.kernel.similarity.reference import TraitIndex, TraitPairs
-from rdc.kernel.x86.branch_reference import absolute_targets, relative_targets
+from rdc.kernel.x86.branch_reference import absolute_displacements, relative_displacements
 from rdc.kernel.x86.masking_reference import (
     bit_counts,
-    blank_targets,
-    hide,
-    put_targets,
-    take_targets,
-    target_bits,
+    displacement_bits,
+    mask_displacements,
+    overwrite_marked,
+    put_displacements,
+    take_displacements,
 )
 
 __all__ = [
@@ -32,32 +32,32 @@ __all__ = [
     "TraitIndex",
     "TraitPairs",
     "Winnower",
-    "absolute_targets",
+    "absolute_displacements",
     "bit_counts",
-    "blank_targets",
     "block_fingerprints",
     "cut_many",
     "difference_words",
+    "displacement_bits",
     "equal_rows",
-    "hide",
     "kernel_name",
+    "mask_displacements",
     "match_blocks",
     "match_runs",
     "name_ranks",
     "node_columns",
     "node_names",
     "nonzero_bytes",
+    "overwrite_marked",
     "pack_varints",
+    "put_displacements",
     "put_rows",
-    "put_targets",
-    "relative_targets",
+    "relative_displacements",
     "root_messages",
     "row_paths",
     "short_references",
     "sum_words",
+    "take_displacements",
     "take_rows",
-    "take_targets",
-    "target_bits",
     "unpack_varints",
 ]
 

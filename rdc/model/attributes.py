@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntFlag
 
-from rdc.limits import ATTRIBUTE_NAME_BYTES, ATTRIBUTE_SET_BYTES, ATTRIBUTE_VALUE_BYTES
+from rdc.limits.wire import ATTRIBUTE_NAME_BYTES, ATTRIBUTE_SET_BYTES, ATTRIBUTE_VALUE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

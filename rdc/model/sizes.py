@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rdc.limits import SIZE_LIMIT
+from rdc.limits.wire import SIZE_LIMIT
 
 __all__ = ["parse_size"]
 

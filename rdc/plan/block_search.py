@@ -14,9 +14,9 @@ from collections import deque
 from itertools import accumulate, chain
 from operator import mul, sub
 
-from rdc.kernel.recipe_rows import TILE_BYTES, tile_ranges
+from rdc.kernel.recipe_rows import INSTRUCTION_BYTES, instructions_of_ranges
 from rdc.plan.block_requests import NOWHERE, ORDERED_COST, BlockQuestion, Find, fingerprint_width
-from rdc.plan.descent import Fetch, Patch, Pieces, Repeat
+from rdc.plan.descent import ChunkRecipe, Fetch, Patch, Repeat
 from rdc.plan.gaps import Gap, first_parts, gaps_of
 from rdc.plan.large_gap_search import LargeGapQuestion, LargeGapSearch
 from rdc.plan.large_gaps import LARGE_GAP_BYTES, Window, sliced
@@ -57,7 +57,7 @@ WINDOW_BYTES = 8 << 20
 class _Blocks:
     """A question about blocks of gaps."""
 
-    __slots__ = ("ask", "blocks", "opened", "step")
+    __slots__ = ("blocks", "opened", "request", "step")
 
     def __init__(self, opened: UnmatchedRanges, size: int, step: int, width: int = 0) -> None:
         """`step`: index of the size in the ladder. `width`: bytes of a fingerprint; 0 derives it from the
@@ -67,10 +67,10 @@ class _Blocks:
         self.blocks = opened.blocks(size)
         if not width:
             ends = [self.blocks[row] for row in accumulate(opened.counts, initial=0)]
-            looked = [gap.looked for gap in opened.gaps]
-            pairs = sum(map(mul, looked, map(sub, ends[1:], ends)))
+            window_bytes = [gap.window_bytes for gap in opened.gaps]
+            pairs = sum(map(mul, window_bytes, map(sub, ends[1:], ends)))
             width = fingerprint_width(pairs // self.blocks[-1], ORDERED_COST)
-        self.ask = BlockQuestion(opened.ranges, size, width)
+        self.request = BlockQuestion(opened.ranges, size, width)
 
     def together(self) -> Iterator[tuple[list[Gap], slice]]:
         """Yields gaps to search in one call, with the rows of their ranges."""
@@ -78,31 +78,31 @@ class _Blocks:
         first = row = left = 0
         for gap, count in zip(self.opened.gaps, self.opened.counts, strict=True):
             if gaps and (
-                gap.looked > left or gap.base != gaps[0].base or not _plain(gap) or not _plain(gaps[0])
+                gap.window_bytes > left or gap.base != gaps[0].base or not _plain(gap) or not _plain(gaps[0])
             ):
                 yield gaps, slice(first, row)
                 gaps, first = [], row
             if not gaps:
                 left = TOGETHER_BYTES
             gaps.append(gap)
-            left -= gap.looked
+            left -= gap.window_bytes
             row += count
         if gaps:
             yield gaps, slice(first, row)
 
 
 class GapSearch:
-    """Searches for some gaps of a file. Send `asks()` and pass each answer to `take` until `asks()` returns
-    nothing."""
+    """Searches for some gaps of a file. Send `questions()` and pass each answer to `take` until
+    there are no more."""
 
     def __init__(self, gaps: Sequence[Gap], sizes: Sequence[int]) -> None:
         """`gaps`: in file order. `sizes`: bytes of a block, from the first question on."""
         self._gaps = gaps
         self._asked: deque[_Blocks | LargeGapQuestion] = deque()
         self._large_gaps = LargeGapSearch(0)
-        self._climb(sizes)
+        self._use_sizes(sizes)
 
-    def _climb(self, sizes: Sequence[int]) -> None:
+    def _use_sizes(self, sizes: Sequence[int]) -> None:
         """Uses these block sizes for all further questions."""
         self._sizes = sizes
         self._open = [UnmatchedRanges() for _ in sizes]
@@ -120,7 +120,7 @@ class GapSearch:
         if opened.ranges:
             self._asked.append(_Blocks(opened, size, step, width))
 
-    def asks(self) -> list[BlockQuestion]:
+    def questions(self) -> list[BlockQuestion]:
         """Returns the next questions, to be answered in this order. Empty: the search is over."""
         for step, size in enumerate(self._sizes):
             opened = self._open[step]
@@ -128,11 +128,11 @@ class GapSearch:
                 self._open[step] = UnmatchedRanges()
                 self._asked += [_Blocks(part, size, step) for part in opened.messages(size)]
         self._asked += self._large_gaps.questions()
-        return [asked.ask for asked in self._asked]
+        return [asked.request for asked in self._asked]
 
-    def leave_targets_out(self) -> None:
+    def mask_displacements(self) -> None:
         """From now on, fingerprints are those of machine code with masked x86 displacements."""
-        self._large_gaps.leave_targets_out()
+        self._large_gaps.mask_displacements()
 
     def take(self, fingerprints: bytes, search: Search, find: Find, near: Near) -> bool:
         """Takes the answer to the oldest question. Returns True if it was the last one."""
@@ -144,7 +144,7 @@ class GapSearch:
         return not self._asked
 
     def _take_blocks(self, asked: _Blocks, fingerprints: bytes, search: Search, find: Find) -> None:
-        size, width = asked.ask.size, asked.ask.width
+        size, width = asked.request.size, asked.request.width
         step = asked.step + 1
         smaller, opened = (
             (self._sizes[step], self._open[step]) if step < len(self._sizes) else (0, UnmatchedRanges())
@@ -169,10 +169,10 @@ class GapSearch:
             found, left = array("Q", answer[1]), array("Q", answer[2])
             at = at_left = 0
             pairs = iter(array("Q", answer[0]))
-            for gap, pieces, spans in zip(gaps, pairs, pairs, strict=True):
-                gap.matches = found[at : at + 3 * pieces]
+            for gap, matches, spans in zip(gaps, pairs, pairs, strict=True):
+                gap.matches = found[at : at + 3 * matches]
                 opened.add(gap, left[at_left : at_left + 2 * spans])
-                at += 3 * pieces
+                at += 3 * matches
                 at_left += 2 * spans
 
     @property
@@ -184,8 +184,8 @@ class GapSearch:
         """Returns all matches in order, as the kernel's rows of copies."""
         copies = array("Q")
         for gap in self._gaps:
-            for pieces in (gap.matches, *(large_gap.matches for large_gap in gap.large_gaps)):
-                copies += _copies(gap.base, pieces)
+            for matches in (gap.matches, *(large_gap.matches for large_gap in gap.large_gaps)):
+                copies += _copies(gap.base, matches)
         return copies
 
 
@@ -193,7 +193,7 @@ class BlockSearch(GapSearch):
     """Searches for all gaps of one file."""
 
     def __init__(self, parts: Sequence[Part], bases: Sequence[SignatureTree], rounds: int = 3) -> None:
-        """`rounds`: how many times `asks` may return questions."""
+        """`rounds`: how many times `questions` may return any."""
         super().__init__(list(gaps_of(parts, bases)), LADDERS[max(0, min(rounds, len(LADDERS) - 1))])
         self._parts = parts
         self._rounds = max(0, rounds)
@@ -210,13 +210,15 @@ class BlockSearch(GapSearch):
 
     def begin(self, size: int, width: int) -> None:
         """Announces fingerprints of the whole file, one gap, as the next answer without a question."""
-        self._climb((size, *(step for step in FURTHER[min(self._rounds, len(FURTHER) - 1)] if step < size)))
+        self._use_sizes(
+            (size, *(step for step in FURTHER[min(self._rounds, len(FURTHER) - 1)] if step < size))
+        )
         self._large_gaps = LargeGapSearch(0)
         self.expect(self._gaps, size, width, 0)
 
     def parts(self, *, single: bool = False) -> tuple[Part, ...]:
         """Returns the recipe with the matches put in. `single` leaves repeated chunks as they are."""
-        return _patched(self._parts, 0, _pieces(self._parts, self.copies()), single=single)
+        return _patched(self._parts, 0, _chunk_recipes(self._parts, self.copies()), single=single)
 
     def _first_step(self, gap: Gap) -> int:
         return first_step(gap.end - gap.offset, len(self._sizes))
@@ -233,7 +235,7 @@ def _all_of(gap: Gap) -> array[int]:
 
 def _plain(gap: Gap) -> bool:
     """True for a gap with one window, which can be read at once."""
-    return len(gap.windows) == 1 and gap.looked <= WINDOW_BYTES
+    return len(gap.windows) == 1 and gap.window_bytes <= WINDOW_BYTES
 
 
 def _search_anywhere(
@@ -241,7 +243,7 @@ def _search_anywhere(
 ) -> array[int]:
     """Searches a gap whose neighbours are far apart or out of order, which is rare. Sets its matches and
     returns the ranges to ask about next."""
-    from rdc.kernel.search.gap_reference import Piece, Span, search_gap
+    from rdc.kernel.search.gap_reference import Match, Span, search_gap
 
     def find_in(span: Span, size: int, prints: bytes) -> Sequence[int]:
         return find(Window(gap.base, *span), size, width, prints)
@@ -252,40 +254,40 @@ def _search_anywhere(
         width,
         smaller,
         list(map(Span, ranges[0::2], ranges[1::2])),
-        list(map(Piece, gap.matches[0::3], gap.matches[1::3], gap.matches[2::3])),
+        list(map(Match, gap.matches[0::3], gap.matches[1::3], gap.matches[2::3])),
         fingerprints,
         find_in,
     )
-    gap.matches = array("Q", (number for piece in outcome.pieces for number in piece))
+    gap.matches = array("Q", (number for match in outcome.matches for number in match))
     return array("Q", (number for span in outcome.ranges for number in span))
 
 
-def _copies(base: int, pieces: array[int]) -> array[int]:
+def _copies(base: int, matches: array[int]) -> array[int]:
     """Converts the kernel's rows of matches into rows of copies."""
-    offsets = pieces[0::3]
+    offsets = matches[0::3]
     rows = array("Q", [base]) * (4 * len(offsets))
-    rows[0::4], rows[2::4], rows[3::4] = offsets, pieces[1::3], pieces[2::3]
+    rows[0::4], rows[2::4], rows[3::4] = offsets, matches[1::3], matches[2::3]
     return rows
 
 
-def _pieces(parts: Sequence[Part], copies: array[int]) -> dict[int, Pieces]:
+def _chunk_recipes(parts: Sequence[Part], copies: array[int]) -> dict[int, ChunkRecipe]:
     """Returns the copies and literals of each patched chunk by its offset in the file, repeated chunks at
     their first occurrence. `copies`: the kernel's rows of all matches."""
     chunks = [(at, part.length) for at, part in first_parts(parts, 0) if isinstance(part, Fetch)]
-    tiles, tiled = tile_ranges(copies, array("Q", chain.from_iterable(chunks)))
-    numbers = iter(array("Q", tiled))
+    instructions, totals = instructions_of_ranges(copies, array("Q", chain.from_iterable(chunks)))
+    numbers = iter(array("Q", totals))
     found = {}
     first = 0
     for (at, length), count, fetched in zip(chunks, numbers, numbers, strict=True):
-        stop = first + count * TILE_BYTES
+        stop = first + count * INSTRUCTION_BYTES
         if fetched < length:
-            found[at] = Pieces(tiles[first:stop], fetched)
+            found[at] = ChunkRecipe(instructions[first:stop], fetched)
         first = stop
     return found
 
 
 def _patched(
-    parts: Sequence[Part], offset: int, found: dict[int, Pieces], *, single: bool
+    parts: Sequence[Part], offset: int, found: dict[int, ChunkRecipe], *, single: bool
 ) -> tuple[Part, ...]:
     """Puts the patches in `found` into the parts. `single` leaves repeated chunks as they are."""
     made: list[Part] = []

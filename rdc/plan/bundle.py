@@ -68,27 +68,29 @@ class BundleLayout:
         return len(self.order) - self.short
 
 
-def chunk_copies(wanted: bytes, lengths: Sequence[int], held: bytes, of_held: Sequence[int]) -> array[int]:
+def chunk_copies(
+    wanted: bytes, lengths: Sequence[int], base_references: bytes, base_lengths: Sequence[int]
+) -> array[int]:
     """Returns the wanted chunks that the base has, as the kernel's rows of copies.
 
-    `wanted` and `held` are packed references of equal width, one per chunk. `lengths` and `of_held` are the
-    lengths of these chunks in bytes.
+    `wanted` and `base_references` are packed references of equal width, one per chunk. `lengths` and
+    `base_lengths` are the lengths of these chunks in bytes.
     """
-    width = len(held) // max(1, len(of_held))
+    width = len(base_references) // max(1, len(base_lengths))
     known: dict[bytes, tuple[int, int]] = {}
     at = 0
-    for row, length in enumerate(of_held):
-        known.setdefault(held[row * width : (row + 1) * width], (at, length))
+    for row, length in enumerate(base_lengths):
+        known.setdefault(base_references[row * width : (row + 1) * width], (at, length))
         at += length
     copies = array("Q")
     at = 0
     for row, length in enumerate(lengths):
-        place, same = known.get(wanted[row * width : (row + 1) * width], (0, 0))
+        base_offset, same = known.get(wanted[row * width : (row + 1) * width], (0, 0))
         if same == length:
-            if copies and copies[-4] + copies[-1] == at and copies[-2] + copies[-1] == place:
+            if copies and copies[-4] + copies[-1] == at and copies[-2] + copies[-1] == base_offset:
                 copies[-1] += length
             else:
-                copies.extend((at, 0, place, length))
+                copies.extend((at, 0, base_offset, length))
         at += length
     return copies
 
@@ -109,7 +111,7 @@ class BundleSearch(GapSearch):
 
         `old`: bytes of the old versions in bundle order. `copies`: chunks that the base has. `block`: bytes
         per block of the fingerprints that came with the bundle, `width`: bytes per fingerprint. `rounds`: how
-        many times `asks` may return questions.
+        many times `questions` may return any.
         """
         gaps = list(_gaps(layout, old, copies))
         sizes = (block, *FURTHER[max(0, min(rounds, len(FURTHER) - 1))])
@@ -138,13 +140,13 @@ def _gaps(layout: BundleLayout, old: Sequence[int], copies: array[int]) -> list[
         at, end = layout.starts[number], layout.starts[number] + size
         before = bounds[0]
         while row is not None and row[0] < end:
-            offset, place, length = row
+            offset, base_offset, length = row
             # A copy may begin in one file and end in the next.
             start, stop = max(at, offset), min(end, offset + length)
             if at < start:
-                behind = place if bounds[0] <= place <= bounds[1] else bounds[1]
+                behind = base_offset if bounds[0] <= base_offset <= bounds[1] else bounds[1]
                 gaps.append(_gap(ByteRange(at, start - at), before, behind, bounds))
-            goes_on = place + stop - offset
+            goes_on = base_offset + stop - offset
             before = goes_on if bounds[0] <= goes_on <= bounds[1] else bounds[0]
             at = stop
             if offset + length > end:

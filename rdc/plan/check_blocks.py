@@ -13,8 +13,13 @@ from itertools import accumulate, chain, pairwise
 from operator import mul, sub
 
 from rdc.kernel import block_fingerprints
-from rdc.kernel.recipe_rows import LITERAL, tile_ranges, tiled_copies
-from rdc.limits import CELLS_PER_ANSWER, CELLS_PER_MESSAGE, RANGES_PER_MESSAGE, SIZE_LIMIT
+from rdc.kernel.recipe_rows import LITERAL, copies_of_instructions, instructions_of_ranges
+from rdc.limits.wire import (
+    CELLS_PER_ANSWER,
+    CELLS_PER_MESSAGE,
+    RANGES_PER_MESSAGE,
+    SIZE_LIMIT,
+)
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse
 from rdc.protocol.messages.claims import CELL_BYTES, CELL_DIGEST_BYTES
 
@@ -27,10 +32,16 @@ if TYPE_CHECKING:
     from rdc.plan.descent import Part
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["cell_digests", "divided", "divided_wholly", "doubtful", "stretches"]
+__all__ = [
+    "check_block_digests",
+    "check_block_ranges",
+    "divided",
+    "divided_wholly",
+    "unverified_check_blocks",
+]
 
 
-def doubtful(
+def unverified_check_blocks(
     parts: Sequence[Part], trees: Sequence[SignatureTree], size: int
 ) -> Iterator[tuple[tuple[int, ...], bytes]]:
     """Yields the check blocks of a file that contain matched blocks, with the copy instructions for their
@@ -43,44 +54,46 @@ def doubtful(
     chunks.
     """
     starts = array("Q", accumulate([part.length * part.count for part in parts], initial=0))
-    tiles = _CopyInstructions(parts, starts, trees)
+    instructions = _CopyInstructions(parts, starts, trees)
     torn = _with_repeats(parts, starts)
-    cells = [cell for cell in _with_matches(parts, starts) if cell not in torn]
-    for first in range(0, len(cells), CELLS_PER_ANSWER):
-        some = tuple(cells[first : first + CELLS_PER_ANSWER])
-        wanted = array("Q", chain.from_iterable([(at, min(stop, size) - at) for at, stop in stretches(some)]))
-        yield some, tiles.of(wanted)
+    check_blocks = [check_block for check_block in _with_matches(parts, starts) if check_block not in torn]
+    for first in range(0, len(check_blocks), CELLS_PER_ANSWER):
+        some = tuple(check_blocks[first : first + CELLS_PER_ANSWER])
+        wanted = array(
+            "Q", chain.from_iterable([(at, min(stop, size) - at) for at, stop in check_block_ranges(some)])
+        )
+        yield some, instructions.of(wanted)
 
 
-def stretches(cells: Sequence[int]) -> Iterator[tuple[int, int]]:
+def check_block_ranges(check_blocks: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Yields (start, stop) offsets in the file of each run of consecutive check blocks. A last block counts
     in full, even past the end of the file."""
-    breaks = [row for row, step in enumerate(map(sub, cells[1:], cells), 1) if step != 1]
-    for first, stop in pairwise((0, *breaks, len(cells))) if cells else ():
-        yield cells[first] * CELL_BYTES, (cells[stop - 1] + 1) * CELL_BYTES
+    breaks = [row for row, step in enumerate(map(sub, check_blocks[1:], check_blocks), 1) if step != 1]
+    for first, stop in pairwise((0, *breaks, len(check_blocks))) if check_blocks else ():
+        yield check_blocks[first] * CELL_BYTES, (check_blocks[stop - 1] + 1) * CELL_BYTES
 
 
 def _with_matches(parts: Sequence[Part], starts: Sequence[int]) -> list[int]:
     """Returns the check blocks that contain matched blocks."""
-    cells: list[int] = []
+    check_blocks: list[int] = []
     behind = 0
     for at, part in zip(starts, parts, strict=False):
         if isinstance(part, Patch):
             first, stop = at // CELL_BYTES, (at + part.length - 1) // CELL_BYTES + 1
-            cells += range(max(behind, first), stop)
+            check_blocks += range(max(behind, first), stop)
             behind = stop
-    return cells
+    return check_blocks
 
 
 def _with_repeats(parts: Sequence[Part], starts: Sequence[int]) -> set[int]:
     """Returns check blocks that contain repeated content. For a long repeat only the first and the last are
     listed: those between contain nothing else, so no patch reaches them."""
-    cells: set[int] = set()
+    check_blocks: set[int] = set()
     for row, part in enumerate(parts):
         start = starts[row] if isinstance(part, Repeat) else starts[row] + part.length
         if start < starts[row + 1]:
-            cells.update((start // CELL_BYTES, (starts[row + 1] - 1) // CELL_BYTES))
-    return cells
+            check_blocks.update((start // CELL_BYTES, (starts[row + 1] - 1) // CELL_BYTES))
+    return check_blocks
 
 
 class _CopyInstructions:
@@ -97,21 +110,21 @@ class _CopyInstructions:
         them."""
         first = bisect_right(self._starts, ranges[0]) - 1
         parts = self._parts[first : bisect_left(self._starts, ranges[-2] + ranges[-1])]
-        copies = tiled_copies(b"".join(map(self._part, parts)), self._starts[first])
-        return tile_ranges(copies, ranges)[0]
+        copies = copies_of_instructions(b"".join(map(self._part, parts)), self._starts[first])
+        return instructions_of_ranges(copies, ranges)[0]
 
     def _part(self, part: Part) -> bytes:
         """Returns the copy instructions for a whole part, as if its repetitions had to be fetched."""
         if isinstance(part, Fetch | Repeat):
             return array("Q", (LITERAL, 0, part.length * part.count)).tobytes()
         if isinstance(part, Patch):
-            tiles = part.pieces.tiles
+            instructions = part.chunk_recipe.instructions
         else:
             row = part.first if isinstance(part, Reuse) else part.row
-            tiles = array("Q", (part.base, self._offset(part.base, row), part.length)).tobytes()
+            instructions = array("Q", (part.base, self._offset(part.base, row), part.length)).tobytes()
         if part.count > 1:
-            tiles += array("Q", (LITERAL, 0, part.length * (part.count - 1))).tobytes()
-        return tiles
+            instructions += array("Q", (LITERAL, 0, part.length * (part.count - 1))).tobytes()
+        return instructions
 
     def _offset(self, base: int, row: int) -> int:
         if base not in self._offsets:
@@ -120,7 +133,7 @@ class _CopyInstructions:
         return self._offsets[base][row]
 
 
-def cell_digests(secret: bytes, images: Buffer) -> bytes:
+def check_block_digests(secret: bytes, images: Buffer) -> bytes:
     """Returns CELL_DIGEST_BYTES for each check block in `images`, keyed with the session's secret.
 
     The key differs from the one for block fingerprints. With the same polynomial, a false match at the end of
@@ -129,45 +142,47 @@ def cell_digests(secret: bytes, images: Buffer) -> bytes:
     return block_fingerprints(bytes([byte ^ 0xFF for byte in secret]), images, CELL_BYTES, CELL_DIGEST_BYTES)
 
 
-def divided(ranges: array[int], cells: Sequence[int]) -> Iterator[tuple[array[int], slice]]:
-    """Divides ranges and check blocks over requests. Yields (ranges, slice of `cells`), where ranges
+def divided(ranges: array[int], check_blocks: Sequence[int]) -> Iterator[tuple[array[int], slice]]:
+    """Divides ranges and check blocks over requests. Yields (ranges, slice of `check_blocks`), where ranges
     alternate offset and length. If there are ranges at all, every request has some.
 
     The ranges within one check block go into one request, because its digest covers all other bytes of the
     block. A range is cut if necessary. Check blocks that fit into no request are left out.
     """
     left, first = _Ranges(ranges), 0
-    while not ranges and first < len(cells):
-        yield array("Q"), slice(first, min(first + CELLS_PER_MESSAGE, len(cells)))
+    while not ranges and first < len(check_blocks):
+        yield array("Q"), slice(first, min(first + CELLS_PER_MESSAGE, len(check_blocks)))
         first += CELLS_PER_MESSAGE
     while left:
         stop = min(left.stop, ranges[-2] + ranges[-1] + CELL_BYTES * CELLS_PER_MESSAGE)
-        last = _cells_before(stop, cells, first)
-        some = left.take(min(stop, _start_of(cells, first + CELLS_PER_MESSAGE)))
+        last = _check_blocks_before(stop, check_blocks, first)
+        some = left.take(min(stop, _start_of(check_blocks, first + CELLS_PER_MESSAGE)))
         if some:
             yield some, slice(first, last)
         first = last
 
 
-def divided_wholly(ranges: array[int], cells: Sequence[int]) -> Iterator[tuple[array[int], slice]]:
+def divided_wholly(ranges: array[int], check_blocks: Sequence[int]) -> Iterator[tuple[array[int], slice]]:
     """Like `divided`, but leaves out no check block. Requests may have no ranges."""
     left, first = _Ranges(ranges), 0
-    while left or first < len(cells):
-        stop = min(left.stop, _start_of(cells, first + CELLS_PER_MESSAGE))
-        last = _cells_before(stop, cells, first)
+    while left or first < len(check_blocks):
+        stop = min(left.stop, _start_of(check_blocks, first + CELLS_PER_MESSAGE))
+        last = _check_blocks_before(stop, check_blocks, first)
         yield left.take(stop), slice(first, last)
         first = last
 
 
-def _start_of(cells: Sequence[int], row: int) -> int:
+def _start_of(check_blocks: Sequence[int], row: int) -> int:
     """Returns the file offset of the check block in this row, or SIZE_LIMIT past the last row."""
-    return cells[row] * CELL_BYTES if row < len(cells) else SIZE_LIMIT
+    return check_blocks[row] * CELL_BYTES if row < len(check_blocks) else SIZE_LIMIT
 
 
-def _cells_before(stop: int, cells: Sequence[int], first: int) -> int:
+def _check_blocks_before(stop: int, check_blocks: Sequence[int], first: int) -> int:
     """Returns the first row from `first` on whose check block begins at `stop` or later, or exceeds the room
     of a request."""
-    return bisect_left(cells, -(-stop // CELL_BYTES), first, min(first + CELLS_PER_MESSAGE, len(cells)))
+    return bisect_left(
+        check_blocks, -(-stop // CELL_BYTES), first, min(first + CELLS_PER_MESSAGE, len(check_blocks))
+    )
 
 
 class _Ranges:

@@ -52,7 +52,7 @@ class Decision:
 
     change: Change
     row: int
-    held_row: int
+    existing_row: int
     difference: Difference
 
 
@@ -78,85 +78,90 @@ class Comparison:
 
 def compare(
     wanted: Listing,
-    held: Listing | None,
+    existing: Listing | None,
     *,
-    kept: Preserved,
+    preserved: Preserved,
     checksum: bool,
-    doubtful: Collection[int] = frozenset(),
+    unverified: Collection[int] = frozenset(),
 ) -> Comparison:
-    """Returns what turns directory `held` into `wanted`. Special files of the source are ignored and never
-    extraneous.
+    """Returns what turns directory `existing` into `wanted`. Special files of the source are ignored
+    and never extraneous.
 
-    `kept`: the metadata that count. `checksum`: contents are compared despite equal size and mtime.
-    `doubtful`: rows for which the same applies. Whole columns are compared first, so equal entries need no
+    `preserved`: the metadata that count. `checksum`: contents are compared despite equal size and mtime.
+    `unverified`: rows for which the same applies. Whole columns are compared first, so equal entries need no
     step of their own.
     """
-    if held is None:
+    if existing is None:
         rows = (i for i, kind in enumerate(wanted.kinds) if kind != Kind.SPECIAL)
         return Comparison(tuple(Decision(Change.CREATE, i, -1, Difference.NONE) for i in rows), ())
-    pairs, extra, times = _paired_rows(wanted, held, kept=kept, checksum=checksum, doubtful=doubtful)
-    pairs, alike, touched = _files_apart(wanted, held, pairs, kept)
+    pairs, extra, times = _paired_rows(
+        wanted, existing, preserved=preserved, checksum=checksum, unverified=unverified
+    )
+    pairs, alike, touched = _files_apart(wanted, existing, pairs, preserved)
     if times:
         # Only mtimes differ. In a touched tree that is most files.
         touched = [row for row in times if wanted.kinds[row] == Kind.FILE]
         pairs = [(row, row) for row in times if wanted.kinds[row] != Kind.FILE]
-    checked = alike if checksum else [row for row in alike if row in doubtful] if doubtful else []
-    links, held_links = wanted.links(), held.links()
+    checked = alike if checksum else [row for row in alike if row in unverified] if unverified else []
+    links, existing_links = wanted.links(), existing.links()
     decisions = []
-    for row, held_row in pairs:
+    for row, existing_row in pairs:
         kind = wanted.kinds[row]
         if kind == Kind.SPECIAL:
             continue
-        if held_row < 0:
+        if existing_row < 0:
             decisions.append(Decision(Change.CREATE, row, -1, Difference.NONE))
-        elif held.kinds[held_row] != kind:
-            decisions.append(Decision(Change.REPLACE, row, held_row, Difference.NONE))
+        elif existing.kinds[existing_row] != kind:
+            decisions.append(Decision(Change.REPLACE, row, existing_row, Difference.NONE))
         else:
-            bits = _difference_of_rows(wanted, row, held, held_row, kept)
+            bits = _difference_of_rows(wanted, row, existing, existing_row, preserved)
             if kind == Kind.FILE:
-                change, bits = _change_of_file(bits, checksum=checksum, doubtful=row in doubtful)
-            elif kind == Kind.SYMLINK and links[row] != held_links[held_row]:
+                change, bits = _change_of_file(bits, checksum=checksum, unverified=row in unverified)
+            elif kind == Kind.SYMLINK and links[row] != existing_links[existing_row]:
                 change = Change.CONTENT
             else:
                 change = Change.METADATA
             if bits or change is not Change.METADATA:
-                decisions.append(Decision(change, row, held_row, _DIFFERENCES[bits]))
+                decisions.append(Decision(change, row, existing_row, _DIFFERENCES[bits]))
     return Comparison(tuple(decisions), tuple(extra), tuple(touched), tuple(checked))
 
 
 def _paired_rows(
-    wanted: Listing, held: Listing, *, kept: Preserved, checksum: bool, doubtful: Collection[int]
+    wanted: Listing, existing: Listing, *, preserved: Preserved, checksum: bool, unverified: Collection[int]
 ) -> tuple[Sequence[tuple[int, int]], list[int], list[int]]:
     """Returns the pairs of rows to look at (-1: not at the destination), the rows of extraneous entries, and,
     where nothing but mtimes differs, the rows with another mtime."""
-    if wanted.names != held.names:
-        held_rows = {name: row for row, name in enumerate(held.names)}
-        pairs = [(row, held_rows.pop(name, -1)) for row, name in enumerate(wanted.names)]
-        return pairs, sorted(held_rows.values()), []
+    if wanted.names != existing.names:
+        existing_rows = {name: row for row, name in enumerate(existing.names)}
+        pairs = [(row, existing_rows.pop(name, -1)) for row, name in enumerate(wanted.names)]
+        return pairs, sorted(existing_rows.values()), []
     if checksum:
         return [(row, row) for row in range(len(wanted))], [], []
-    differing, times = _differing_rows(wanted, held, kept), _differing(wanted.mtimes, held.mtimes)
-    if differing or doubtful or kept.granularity > 1:
-        differing, times = sorted({*differing, *times, *doubtful}), []
+    differing, times = (
+        _differing_rows(wanted, existing, preserved),
+        _differing(wanted.mtimes, existing.mtimes),
+    )
+    if differing or unverified or preserved.granularity > 1:
+        differing, times = sorted({*differing, *times, *unverified}), []
     return [(row, row) for row in differing], [], times
 
 
-def _change_of_file(bits: int, *, checksum: bool, doubtful: bool) -> tuple[Change, int]:
+def _change_of_file(bits: int, *, checksum: bool, unverified: bool) -> tuple[Change, int]:
     """Returns what to do about a file both sides have, and `bits` with the checksum's bit where it counts."""
     if bits & (_SIZE if checksum else _SIZE | _TIME):
         return Change.CONTENT, bits | (_CHECKSUM if checksum else 0)
-    return Change.CHECK if checksum or doubtful else Change.METADATA, bits
+    return Change.CHECK if checksum or unverified else Change.METADATA, bits
 
 
 def _files_apart(
-    a: Listing, b: Listing, pairs: Sequence[tuple[int, int]], kept: Preserved
+    a: Listing, b: Listing, pairs: Sequence[tuple[int, int]], preserved: Preserved
 ) -> tuple[list[tuple[int, int]], list[int], list[int]]:
     """Splits `pairs`: other pairs, rows of files without a difference, rows of files that differ in mtime
     only."""
     others: list[tuple[int, int]] = []
     alike: list[int] = []
     touched: list[int] = []
-    file, exact = int(Kind.FILE), kept.granularity == 1
+    file, exact = int(Kind.FILE), preserved.granularity == 1
     kinds, sizes, mtimes, modes = a.kinds, a.sizes, a.mtimes, a.modes
     for pair in pairs:
         row, other = pair
@@ -164,12 +169,12 @@ def _files_apart(
             other < 0
             or not kinds[row] == b.kinds[other] == file
             or sizes[row] != b.sizes[other]
-            or (kept.modes and modes[row] != b.modes[other])
-            or (kept.owner and (a.uids[row] != b.uids[other] or a.gids[row] != b.gids[other]))
+            or (preserved.modes and modes[row] != b.modes[other])
+            or (preserved.owner and (a.uids[row] != b.uids[other] or a.gids[row] != b.gids[other]))
         ):
             others.append(pair)
         elif mtimes[row] == b.mtimes[other] or (
-            not exact and kept.mtime(mtimes[row]) == kept.mtime(b.mtimes[other])
+            not exact and preserved.mtime(mtimes[row]) == preserved.mtime(b.mtimes[other])
         ):
             alike.append(row)
         else:
@@ -177,24 +182,24 @@ def _files_apart(
     return others, alike, touched
 
 
-def _differing_rows(a: Listing, b: Listing, kept: Preserved) -> list[int]:
+def _differing_rows(a: Listing, b: Listing, preserved: Preserved) -> list[int]:
     """Returns the rows in which two listings of the same names differ, apart from mtimes."""
     rows: set[int] = set()
     columns: list[tuple[Sequence[int], Sequence[int]]] = [
         (a.kinds, b.kinds),
         (a.sizes, b.sizes),
-        *([(a.modes, b.modes)] if kept.modes else []),
-        *([(a.uids, b.uids), (a.gids, b.gids)] if kept.owner else []),
+        *([(a.modes, b.modes)] if preserved.modes else []),
+        *([(a.uids, b.uids), (a.gids, b.gids)] if preserved.owner else []),
     ]
-    for ours, theirs in columns:
-        rows.update(_differing(ours, theirs))
+    for wanted, existing in columns:
+        rows.update(_differing(wanted, existing))
     if a.targets != b.targets:
         rows.update(a.rows_of(Kind.SYMLINK))
     return sorted(rows)
 
 
-def _differing(ours: Sequence[int], theirs: Sequence[int]) -> list[int]:
-    return [] if ours == theirs else list(compress(range(len(ours)), map(ne, ours, theirs)))
+def _differing(wanted: Sequence[int], existing: Sequence[int]) -> list[int]:
+    return [] if wanted == existing else list(compress(range(len(wanted)), map(ne, wanted, existing)))
 
 
 _CHECKSUM, _SIZE, _TIME = int(Difference.CHECKSUM), int(Difference.SIZE), int(Difference.TIME)
@@ -204,16 +209,18 @@ _PERMISSIONS, _OWNER, _GROUP = int(Difference.PERMISSIONS), int(Difference.OWNER
 _DIFFERENCES = tuple(map(Difference, range(1 << len(Difference))))
 
 
-def _difference_of_rows(a: Listing, row: int, b: Listing, other: int, kept: Preserved) -> int:
+def _difference_of_rows(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> int:
     bits = 0
-    if a.mtimes[row] != b.mtimes[other] and kept.mtime(a.mtimes[row]) != kept.mtime(b.mtimes[other]):
+    if a.mtimes[row] != b.mtimes[other] and preserved.mtime(a.mtimes[row]) != preserved.mtime(
+        b.mtimes[other]
+    ):
         bits = _TIME
     if a.sizes[row] != b.sizes[other]:
         bits |= _SIZE
     # Linux stores no mode for symlinks.
-    if kept.modes and a.modes[row] != b.modes[other] and a.kinds[row] != Kind.SYMLINK:
+    if preserved.modes and a.modes[row] != b.modes[other] and a.kinds[row] != Kind.SYMLINK:
         bits |= _PERMISSIONS
-    if kept.owner:
+    if preserved.owner:
         if a.uids[row] != b.uids[other]:
             bits |= _OWNER
         if a.gids[row] != b.gids[other]:
@@ -221,15 +228,15 @@ def _difference_of_rows(a: Listing, row: int, b: Listing, other: int, kept: Pres
     return bits
 
 
-def difference(kind: int, wanted: Metadata, held: Metadata, *, kept: Preserved) -> Difference:
+def difference(kind: int, wanted: Metadata, existing: Metadata, *, preserved: Preserved) -> Difference:
     """Returns which metadata differ between two entries of one kind."""
     found = Difference.NONE
-    if kept.mtime(wanted.mtime_ns) != kept.mtime(held.mtime_ns):
+    if preserved.mtime(wanted.mtime_ns) != preserved.mtime(existing.mtime_ns):
         found |= Difference.TIME
-    if kept.modes and wanted.mode != held.mode and kind != Kind.SYMLINK:
+    if preserved.modes and wanted.mode != existing.mode and kind != Kind.SYMLINK:
         found |= Difference.PERMISSIONS
-    if kept.owner and wanted.uid != held.uid:
+    if preserved.owner and wanted.uid != existing.uid:
         found |= Difference.OWNER
-    if kept.owner and wanted.gid != held.gid:
+    if preserved.owner and wanted.gid != existing.gid:
         found |= Difference.GROUP
     return found

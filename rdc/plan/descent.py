@@ -7,7 +7,7 @@ from operator import mul
 
 from rdc.errors import ProtocolError
 from rdc.kernel.recipe_rows import LITERAL, fetched_ranges
-from rdc.limits import DESCENT_MAP_RECORDS
+from rdc.limits.chunks import DESCENT_MAP_RECORDS
 from rdc.records import dataclass
 from rdc.signature.records import reference_column
 from rdc.typed import NamedTuple
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ByteRange",
+    "ChunkRecipe",
     "Copy",
     "Descent",
     "Fetch",
     "Literal",
     "Part",
     "Patch",
-    "Pieces",
     "Repeat",
     "Reuse",
     "ReuseChunk",
@@ -87,39 +87,43 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class ChunkRecipe:
     """The copies and literals that make up one chunk, in order.
 
     They are packed, because a rebuilt library has hundreds of thousands of them.
     """
 
-    tiles: bytes
+    instructions: bytes
     """The kernel's rows of copy instructions."""
     fetched: int
     """Bytes of the chunk that are literals."""
 
     @classmethod
-    def of(cls, *pieces: Copy | Literal) -> Pieces:
+    def of(cls, *instructions: Copy | Literal) -> ChunkRecipe:
         numbers = array("Q")
-        for piece in pieces:
-            place = (piece.base, piece.offset) if isinstance(piece, Copy) else (LITERAL, 0)
-            numbers.extend((*place, piece.length))
-        return cls(numbers.tobytes(), sum(piece.length for piece in pieces if isinstance(piece, Literal)))
+        for instruction in instructions:
+            source = (instruction.base, instruction.offset) if isinstance(instruction, Copy) else (LITERAL, 0)
+            numbers.extend((*source, instruction.length))
+        return cls(
+            numbers.tobytes(),
+            sum(instruction.length for instruction in instructions if isinstance(instruction, Literal)),
+        )
 
     def __iter__(self) -> Iterator[Copy | Literal]:
-        numbers = iter(array("Q", self.tiles))
+        numbers = iter(array("Q", self.instructions))
         for base, offset, length in zip(numbers, numbers, numbers, strict=True):
             yield Literal(length) if base == LITERAL else Copy(base, offset, length)
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A chunk of `length` bytes rebuilt from `pieces`, repeated `count` times. `reference` verifies it."""
+    """A chunk of `length` bytes rebuilt by `chunk_recipe`, repeated `count` times. `reference` verifies
+    it."""
 
     reference: bytes
     length: int
     count: int
-    pieces: Pieces
+    chunk_recipe: ChunkRecipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +338,7 @@ def _copy_instructions(parts: Sequence[Part]) -> Iterator[bytes]:
     for part in parts:
         skipped = part.length * part.count
         if isinstance(part, Patch):
-            yield part.pieces.tiles
+            yield part.chunk_recipe.instructions
             skipped -= part.length
         elif isinstance(part, Fetch):
             yield _copy_instruction(LITERAL, part.length)

@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 __all__ = ["expected_directory"]
 
 
-def expected_directory(wanted: PackedListing, held: PackedListing) -> PackedListing:
+def expected_directory(wanted: PackedListing, existing: PackedListing) -> PackedListing:
     """Returns the source's entries, plus destination entries whose names the source lacks. Special files of
     the source are not created, so the destination's entries of their names stay."""
-    if Kind.SPECIAL not in wanted.kinds and (not held.count or wanted.names == held.names):
+    if Kind.SPECIAL not in wanted.kinds and (not existing.count or wanted.names == existing.names):
         # Most directories of most trees take this path.
         return wanted
-    theirs, ours = wanted.unpacked(), held.unpacked()
-    theirs = theirs.rows([row for row, kind in enumerate(theirs.kinds) if kind != Kind.SPECIAL])
-    taken = frozenset(theirs.names)
-    ours = ours.rows([row for row, name in enumerate(ours.names) if name not in taken])
-    names, kinds = theirs.names + ours.names, theirs.kinds + ours.kinds
-    targets = {**theirs.links(), **{row + len(theirs): target for row, target in ours.links().items()}}
+    source, destination = wanted.unpacked(), existing.unpacked()
+    source = source.rows([row for row, kind in enumerate(source.kinds) if kind != Kind.SPECIAL])
+    taken = frozenset(source.names)
+    destination = destination.rows([row for row, name in enumerate(destination.names) if name not in taken])
+    names, kinds = source.names + destination.names, source.kinds + destination.kinds
+    links = {**source.links(), **{row + len(source): target for row, target in destination.links().items()}}
     order = sorted(range(len(names)), key=names.__getitem__)
 
     def column(mine: array[int], further: array[int]) -> array[int]:
@@ -34,10 +34,10 @@ def expected_directory(wanted: PackedListing, held: PackedListing) -> PackedList
     return Listing(
         tuple([names[row] for row in order]),
         bytes([kinds[row] for row in order]),
-        column(theirs.modes, ours.modes),
-        column(theirs.sizes, ours.sizes),
-        column(theirs.mtimes, ours.mtimes),
-        column(theirs.uids, ours.uids),
-        column(theirs.gids, ours.gids),
-        tuple([targets[row] for row in order if row in targets]),
+        column(source.modes, destination.modes),
+        column(source.sizes, destination.sizes),
+        column(source.mtimes, destination.mtimes),
+        column(source.uids, destination.uids),
+        column(source.gids, destination.gids),
+        tuple([links[row] for row in order if row in links]),
     ).packed()

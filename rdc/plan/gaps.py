@@ -34,7 +34,17 @@ class Gap:
     `behind`. Either may be UNPLACED.
     """
 
-    __slots__ = ("base", "before", "behind", "end", "large_gaps", "looked", "matches", "offset", "windows")
+    __slots__ = (
+        "base",
+        "before",
+        "behind",
+        "end",
+        "large_gaps",
+        "matches",
+        "offset",
+        "window_bytes",
+        "windows",
+    )
 
     def __init__(
         self, offset: int, length: int, windows: tuple[Window, ...], before: int, behind: int
@@ -43,7 +53,7 @@ class Gap:
         self.end = offset + length
         self.windows = windows
         self.base = windows[0].base if windows else 0
-        self.looked = sum(window.length for window in windows)
+        self.window_bytes = sum(window.length for window in windows)
         """Bytes of all windows."""
         self.before = before
         self.behind = behind

@@ -7,8 +7,8 @@ from array import array
 from itertools import accumulate
 from operator import mul
 
-from rdc.kernel.recipe_rows import around_ranges, tile_range, tiled_copies
-from rdc.limits import PACKED_CONTEXT_BYTES
+from rdc.kernel.recipe_rows import around_ranges, copies_of_instructions, instructions_of_range
+from rdc.limits.wire import PACKED_CONTEXT_BYTES
 from rdc.plan.descent import Patch, Repeat, Reuse, ReuseChunk
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rdc.plan.descent import Part
     from rdc.signature.tree import SignatureTree
 
-__all__ = ["PlacedMatch", "context_rows", "known_pieces"]
+__all__ = ["PlacedMatch", "context_rows", "known_matches"]
 
 PlacedMatch = tuple[int, int, int, int]
 """(offset in the file, base, offset in the base, length), in bytes."""
@@ -33,7 +33,7 @@ def context_rows(ranges: array[int], size: int) -> array[int]:
     return array("Q", around_ranges(ranges, PACKED_CONTEXT_BYTES // len(ranges), size))
 
 
-def known_pieces(
+def known_matches(
     parts: Sequence[Part], trees: Sequence[SignatureTree], wanted: array[int]
 ) -> Iterator[PlacedMatch] | None:
     """Yields where the bases have the `wanted` ranges (rows of offset and length) of the file that `parts`
@@ -48,7 +48,9 @@ def known_pieces(
 
 def _placed(copies: array[int], wanted: array[int]) -> Iterator[PlacedMatch]:
     for offset, length in zip(wanted[0::2], wanted[1::2], strict=True):
-        found = iter(array("Q", tiled_copies(tile_range(copies, offset, length), offset)))
+        found = iter(
+            array("Q", copies_of_instructions(instructions_of_range(copies, offset, length), offset))
+        )
         yield from zip(found, found, found, found, strict=True)
 
 
@@ -70,6 +72,6 @@ def _copies(parts: Sequence[Part], trees: Sequence[SignatureTree]) -> array[int]
         elif isinstance(part, ReuseChunk):
             copies.extend((at, part.base, offset(part.base, part.row), part.length))
         elif isinstance(part, Patch):
-            copies.frombytes(tiled_copies(part.pieces.tiles, at))
+            copies.frombytes(copies_of_instructions(part.chunk_recipe.instructions, at))
         at += part.length
     return copies

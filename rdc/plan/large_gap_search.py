@@ -6,8 +6,8 @@ from array import array
 from bisect import bisect_right
 from itertools import accumulate
 
-from rdc.kernel.recipe_rows import fill_places
-from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
+from rdc.kernel.recipe_rows import fill_offsets
+from rdc.limits.wire import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan.block_requests import WRONG_COST, BlockQuestion, fingerprint_width
 from rdc.plan.large_gaps import CODE_STEP, RUNS_MAX, ladder
 
@@ -26,10 +26,12 @@ class _Everywhere:
     """A question about some blocks of a large gap. The search starts when the fingerprints of all blocks are
     there."""
 
-    __slots__ = ("ask", "fingerprints", "large_gap", "last")
+    __slots__ = ("fingerprints", "large_gap", "last", "request")
 
-    def __init__(self, ask: BlockQuestion, large_gap: LargeGap, fingerprints: bytearray, last: bool) -> None:
-        self.ask = ask
+    def __init__(
+        self, request: BlockQuestion, large_gap: LargeGap, fingerprints: bytearray, last: bool
+    ) -> None:
+        self.request = request
         self.large_gap = large_gap
         self.fingerprints = fingerprints
         self.last = last
@@ -37,23 +39,23 @@ class _Everywhere:
     def take(self, fingerprints: bytes, find: Find, _near: Near) -> None:
         self.fingerprints += fingerprints
         if self.last:
-            _look_everywhere(self.large_gap, self.ask, bytes(self.fingerprints), find)
+            _look_everywhere(self.large_gap, self.request, bytes(self.fingerprints), find)
             self.fingerprints.clear()
 
 
 class _Nearby:
     """A question about unmatched runs of a large gap."""
 
-    __slots__ = ("ask", "large_gap", "runs", "step")
+    __slots__ = ("large_gap", "request", "runs", "step")
 
-    def __init__(self, ask: BlockQuestion, large_gap: LargeGap, runs: array[int], step: Step) -> None:
-        self.ask = ask
+    def __init__(self, request: BlockQuestion, large_gap: LargeGap, runs: array[int], step: Step) -> None:
+        self.request = request
         self.large_gap = large_gap
         self.runs = runs
         self.step = step
 
     def take(self, fingerprints: bytes, _find: Find, near: Near) -> None:
-        found = near(self.large_gap.base, self.step, self.ask.width, self.runs, fingerprints)
+        found = near(self.large_gap.base, self.step, self.request.width, self.runs, fingerprints)
         self.large_gap.add(found)
 
 
@@ -67,7 +69,7 @@ class LargeGapSearch:
         self._steps = ladder(rounds)
         self.large_gaps: list[LargeGap] = []
 
-    def leave_targets_out(self) -> None:
+    def mask_displacements(self) -> None:
         """From the last asked step on, the search masks x86 displacements. One more step follows, if there
         was one."""
         self._steps = (CODE_STEP,) if self._steps else ()
@@ -100,15 +102,15 @@ def _everywhere(large_gap: LargeGap, step: Step) -> Iterator[_Everywhere]:
         )
 
 
-def _look_everywhere(large_gap: LargeGap, ask: BlockQuestion, fingerprints: bytes, find: Find) -> None:
+def _look_everywhere(large_gap: LargeGap, request: BlockQuestion, fingerprints: bytes, find: Find) -> None:
     """Searches all windows. The first window that has a block wins."""
-    places = array("Q")
+    base_offsets = array("Q")
     for window in large_gap.windows:
-        if window.length < ask.size:
+        if window.length < request.size:
             continue
-        more = array("Q", find(window, ask.size, ask.width, fingerprints))
-        places = array("Q", fill_places(places, more, 0)) if places else more
-    large_gap.place(ask.size, places)
+        more = array("Q", find(window, request.size, request.width, fingerprints))
+        base_offsets = array("Q", fill_offsets(base_offsets, more, 0)) if base_offsets else more
+    large_gap.take_offsets(request.size, base_offsets)
 
 
 def _nearby(large_gap: LargeGap, runs: array[int], step: Step) -> Iterator[_Nearby]:

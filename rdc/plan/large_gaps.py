@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 
-from rdc.kernel.recipe_rows import join_pieces, open_runs, place_blocks
+from rdc.kernel.recipe_rows import block_matches, join_matches, unmatched_runs
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -23,8 +23,8 @@ __all__ = [
     "RUNS_MAX",
     "SLICE_BYTES",
     "UNPLACED",
-    "Near",
     "LargeGap",
+    "Near",
     "Step",
     "Window",
     "ladder",
@@ -135,19 +135,19 @@ class LargeGap:
         self.matches = array("Q")
         """Matches in order: offset in the file, offset in the base, length."""
 
-    def place(self, size: int, places: array[int]) -> None:
+    def take_offsets(self, size: int, base_offsets: array[int]) -> None:
         """Takes the offsets in the base of the gap's blocks of `size` bytes, from the start of the gap on."""
-        self.matches = array("Q", place_blocks(self.offset, size, places))
+        self.matches = array("Q", block_matches(self.offset, size, base_offsets))
 
     def add(self, found: array[int]) -> None:
         """Takes matches, in order, that lie between the present ones."""
-        self.matches = array("Q", join_pieces(self.matches, found))
+        self.matches = array("Q", join_matches(self.matches, found))
 
     def runs(self, step: Step, most: int) -> array[int]:
         """Returns the unmatched runs to ask about next as the kernel's rows: at most `most` + 1."""
         return array(
             "Q",
-            open_runs(
+            unmatched_runs(
                 self.matches,
                 self.offset,
                 self.end,

@@ -6,7 +6,8 @@ from collections import deque
 from itertools import accumulate, compress
 
 from rdc.errors import ProtocolError
-from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TIER_NODES
+from rdc.limits.chunks import NODE_RECORDS_MAX, NODE_RECORDS_MIN
+from rdc.limits.wire import TIER_NODES
 from rdc.records import dataclass
 from rdc.tree.fold import GROUPS, Group
 
@@ -84,7 +85,7 @@ class _Node:
 
 
 class ManifestDescent:
-    """Descends the source's fold where it differs from our own manifest. Pure: `asks` out, answers in.
+    """Descends the source's fold where it differs from our own manifest. Pure: `questions` out, answers in.
 
     Where names match, only differing column groups are followed. The descent always goes down to the lowest
     tier. References on the way cost 3 bytes per 16 entries, or 11 bytes where names differ. Asking for
@@ -106,7 +107,7 @@ class ManifestDescent:
         self._top = _Node(0, None, ALL)
         # Outstanding requests in the order asked, each with the nodes that still lack their answer.
         self._waiting: deque[tuple[Ask, deque[_Node]]] = deque()
-        self._asks: list[Ask] = []
+        self._questions: list[Ask] = []
         self._maps: dict[tuple[int, Group], dict[bytes, int]] = {}
         self._nodes_left: dict[int, int] = {}
         self._rows_left = entries
@@ -119,10 +120,10 @@ class ManifestDescent:
         """Folds our manifest, if not done yet. Useful work while the first answer is on its way."""
         self._own.prepare()
 
-    def asks(self) -> list[Ask]:
+    def questions(self) -> list[Ask]:
         """Returns the requests to send now, in this order."""
-        asks, self._asks = self._asks, []
-        return asks
+        questions, self._questions = self._questions, []
+        return questions
 
     @property
     def complete(self) -> bool:
@@ -136,7 +137,7 @@ class ManifestDescent:
         if total > self._most(level):
             raise ProtocolError(f"{total} manifest nodes in tier {level} of {self._entries} entries")
         children = self._children(self._top, level, 0, range(total), {Group.WHOLE: references})
-        self._asks = []
+        self._questions = []
         self._waiting.clear()
         if level == 0 and sum(bool(child.differing) for child in children) > FEW_NODES:
             # Entries come next. First find out in which columns they differ: that saves more than it costs.
@@ -290,15 +291,15 @@ class ManifestDescent:
                 yield from self._leaves(child, level - 1)
 
     def _children(
-        self, parent: _Node, level: int, first: int, places: range, columns: dict[Group, bytes]
+        self, parent: _Node, level: int, first: int, rows: range, columns: dict[Group, bytes]
     ) -> list[_Node]:
         tiers = self._own.tiers
         own = tiers[level] if level < len(tiers) else None
         if parent.own is None or own is None:
-            return [self._found(own, level, first + i, place, columns) for i, place in enumerate(places)]
+            return [self._found(own, level, first + i, row, columns) for i, row in enumerate(rows)]
         # All names below match, and boundaries depend on names alone. So the children pair up.
         paired = tiers[level + 1].children(parent.own)
-        if len(paired) != len(places):
+        if len(paired) != len(rows):
             self._collide()
             return []
         ours = {
@@ -306,30 +307,30 @@ class ManifestDescent:
         }
         nodes = [_Node(first + i, mine, Group(0)) for i, mine in enumerate(paired)]
         for group, references in ours.items():
-            width, at = group.width, places.start * group.width
-            theirs = columns[group][at : at + len(references)]
-            if theirs != references:
+            width, at = group.width, rows.start * group.width
+            announced = columns[group][at : at + len(references)]
+            if announced != references:
                 for i, node in enumerate(nodes):
-                    if theirs[i * width : (i + 1) * width] != references[i * width : (i + 1) * width]:
+                    if announced[i * width : (i + 1) * width] != references[i * width : (i + 1) * width]:
                         node.differing |= group
         return nodes
 
     def _found(
-        self, own: Tier | None, level: int, number: int, place: int, columns: dict[Group, bytes]
+        self, own: Tier | None, level: int, number: int, row: int, columns: dict[Group, bytes]
     ) -> _Node:
         group = Group.NAMES if Group.NAMES in columns else Group.WHOLE
         width = group.width
-        mine = self._map(level, group).get(columns[group][place * width : (place + 1) * width])
+        mine = self._map(level, group).get(columns[group][row * width : (row + 1) * width])
         if own is None or mine is None:
             return _Node(number, None, ALL)
-        return _Node(number, mine, self._difference(own, mine, place, columns))
+        return _Node(number, mine, self._difference(own, mine, row, columns))
 
-    def _difference(self, own: Tier, mine: int, place: int, columns: dict[Group, bytes]) -> Group:
+    def _difference(self, own: Tier, mine: int, row: int, columns: dict[Group, bytes]) -> Group:
         difference = Group(0)
         for group in COMPARED_GROUPS:
             if group in columns:
-                theirs = columns[group][place * group.width : (place + 1) * group.width]
-                if theirs != own.references(group, self._key, range(mine, mine + 1)):
+                announced = columns[group][row * group.width : (row + 1) * group.width]
+                if announced != own.references(group, self._key, range(mine, mine + 1)):
                     difference |= group
         return difference
 
@@ -337,12 +338,12 @@ class ManifestDescent:
         """Returns our nodes of a tier by reference, to their names or to everything."""
         if (level, group) not in self._maps:
             width = group.width
-            places: dict[bytes, int] = {}
+            rows: dict[bytes, int] = {}
             if level < len(self._own.tiers):
                 tier = self._own.tiers[level]
                 column = tier.references(group, self._key, range(len(tier)))
-                places = {column[i * width : (i + 1) * width]: i for i in range(len(tier))}
-            self._maps[level, group] = places
+                rows = {column[i * width : (i + 1) * width]: i for i in range(len(tier))}
+            self._maps[level, group] = rows
         return self._maps[level, group]
 
     def _descend(self, level: int, parents: Sequence[_Node]) -> None:
@@ -363,12 +364,12 @@ class ManifestDescent:
     def _collide(self) -> None:
         """Stops asking. Outstanding answers are still awaited; requests not sent yet are dropped."""
         self.collided = True
-        for _ in self._asks:
+        for _ in self._questions:
             self._waiting.pop()
-        self._asks = []
+        self._questions = []
 
     def _ask(self, ask: Ask, nodes: Sequence[_Node]) -> None:
-        self._asks.append(ask)
+        self._questions.append(ask)
         self._waiting.append((ask, deque(nodes)))
 
     def _oldest(self, *, rows: bool) -> tuple[Ask, deque[_Node]]:

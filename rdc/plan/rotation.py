@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.limits import BASES_PER_FILE
+from rdc.limits.sessions import BASES_PER_FILE
 from rdc.model.entries import Kind
 from rdc.plan.compare import Change, Difference
 
@@ -26,42 +26,44 @@ _NUMBERED = rb"(.+)[.-]([0-9]{1,14})(\.[A-Za-z0-9]{1,4})?"
 
 
 def rotated(
-    wanted: Listing, held: Listing, comparison: Comparison, kept: Preserved
+    wanted: Listing, existing: Listing, comparison: Comparison, preserved: Preserved
 ) -> dict[int, tuple[bytes, ...]]:
-    """Returns, by row of `wanted`, names of files in `held` that may have its content, best first.
+    """Returns, by row of `wanted`, names of files in `existing` that may have its content, best first.
 
-    Candidates are files of `held` whose own name now has other content or is gone. A file with the wanted
+    Candidates are files of `existing` whose own name now has other content or is gone. A file with the wanted
     size and mtime most likely is the wanted content. Otherwise a numbered name may continue the file with the
     number before it. A wrong candidate costs one needless read at the destination.
     """
     if not 1 < len(comparison.decisions) + len(comparison.touched) + len(comparison.extra) <= ROTATED_FILES:
         return {}  # a single file has no other name to move to
-    sought = [decision for decision in comparison.decisions if _may_be_rotated(wanted, decision)]
-    if not sought:
+    renumbered = [decision for decision in comparison.decisions if _may_be_rotated(wanted, decision)]
+    if not renumbered:
         return {}
     left = {
-        decision.held_row: False for decision in comparison.decisions if decision.change is Change.CONTENT
+        decision.existing_row: False for decision in comparison.decisions if decision.change is Change.CONTENT
     }
     if comparison.touched:
-        places = {name: row for row, name in enumerate(held.names)}
-        left |= {places[wanted.names[row]]: False for row in comparison.touched}
+        rows_by_name = {name: row for row, name in enumerate(existing.names)}
+        left |= {rows_by_name[wanted.names[row]]: False for row in comparison.touched}
     left |= dict.fromkeys(comparison.extra, True)
     stamps: dict[tuple[int, int], list[int]] = {}
     names: dict[bytes, int] = {}
     for row in left:
-        if held.kinds[row] == Kind.FILE and held.sizes[row] >= ROTATED_BYTES:
-            stamps.setdefault((held.sizes[row], kept.mtime(held.mtimes[row])), []).append(row)
-            names[held.names[row]] = row
+        if existing.kinds[row] == Kind.FILE and existing.sizes[row] >= ROTATED_BYTES:
+            stamps.setdefault((existing.sizes[row], preserved.mtime(existing.mtimes[row])), []).append(row)
+            names[existing.names[row]] = row
     found = {}
-    for decision in sought:
+    for decision in renumbered:
         row = decision.row
-        stamp = wanted.sizes[row], kept.mtime(wanted.mtimes[row])
+        stamp = wanted.sizes[row], preserved.mtime(wanted.mtimes[row])
         rows = stamps.get(stamp) or [
             names[name] for name in _names_before(wanted.names[row]) if name in names
         ]
         # A new file whose old name is gone is left to the later search of the whole tree.
         new = decision.change is Change.CREATE
-        bases = [held.names[one] for one in rows if one != decision.held_row and not (new and left[one])]
+        bases = [
+            existing.names[one] for one in rows if one != decision.existing_row and not (new and left[one])
+        ]
         if bases:
             found[row] = tuple(bases[:BASES_PER_FILE])
     return found

@@ -36,14 +36,16 @@ class Narrowed:
 
 
 def narrow(
-    comparison: Comparison, wanted: Listing, held: Listing, *, options: SyncOptions, kept: Preserved
+    comparison: Comparison, wanted: Listing, existing: Listing, *, options: SyncOptions, preserved: Preserved
 ) -> Narrowed:
-    """Returns `comparison` of `held` with `wanted` without the entries that `options` exclude."""
+    """Returns `comparison` of `existing` with `wanted` without the entries that `options` exclude."""
     unfit = _of_unfit_size(wanted, options) if options.bounds_sizes else frozenset()
     checked = () if options.ignore_existing else comparison.checked
     if unfit:
         checked = tuple(row for row in checked if row not in unfit)
-    decisions, touched = _not_skipped(comparison, wanted, held, unfit, options=options, kept=kept)
+    decisions, touched = _not_skipped(
+        comparison, wanted, existing, unfit, options=options, preserved=preserved
+    )
     decided = {decision.row for decision in decisions}
     without = frozenset(
         decision.row
@@ -72,11 +74,11 @@ def narrow(
 def _not_skipped(
     comparison: Comparison,
     wanted: Listing,
-    held: Listing,
+    existing: Listing,
     unfit: frozenset[int],
     *,
     options: SyncOptions,
-    kept: Preserved,
+    preserved: Preserved,
 ) -> tuple[list[Decision], tuple[int, ...]]:
     """Returns the decisions and the touched rows that no option excludes."""
     decisions, touched = list(comparison.decisions), comparison.touched
@@ -84,11 +86,13 @@ def _not_skipped(
         touched = tuple(row for row in touched if row not in unfit)
         decisions = [decision for decision in decisions if decision.row not in unfit]
     if options.update and (touched or decisions):
-        rows = {name: row for row, name in enumerate(held.names)} if touched else {}
+        rows = {name: row for row, name in enumerate(existing.names)} if touched else {}
         touched = tuple(
-            row for row in touched if not _newer(held, rows[wanted.names[row]], wanted, row, kept)
+            row for row in touched if not _newer(existing, rows[wanted.names[row]], wanted, row, preserved)
         )
-        decisions = [decision for decision in decisions if not _is_newer(decision, wanted, held, kept)]
+        decisions = [
+            decision for decision in decisions if not _is_newer(decision, wanted, existing, preserved)
+        ]
     if options.existing:
         decisions = [decision for decision in decisions if decision.change is not Change.CREATE]
     if options.ignore_existing:
@@ -102,12 +106,12 @@ def _not_skipped(
     return decisions, touched
 
 
-def _is_newer(decision: Decision, wanted: Listing, held: Listing, kept: Preserved) -> bool:
+def _is_newer(decision: Decision, wanted: Listing, existing: Listing, preserved: Preserved) -> bool:
     """Returns whether the destination has a newer file than the decision would write."""
     return (
         wanted.kinds[decision.row] == Kind.FILE
         and decision.change not in (Change.CREATE, Change.REPLACE)
-        and _newer(held, decision.held_row, wanted, decision.row, kept)
+        and _newer(existing, decision.existing_row, wanted, decision.row, preserved)
     )
 
 
@@ -115,8 +119,8 @@ def _of_unfit_size(wanted: Listing, options: SyncOptions) -> frozenset[int]:
     return frozenset(row for row in wanted.rows_of(Kind.FILE) if options.is_left_for_size(wanted.sizes[row]))
 
 
-def _newer(a: Listing, row: int, b: Listing, other: int, kept: Preserved) -> bool:
-    return kept.mtime(a.mtimes[row]) > kept.mtime(b.mtimes[other])
+def _newer(a: Listing, row: int, b: Listing, other: int, preserved: Preserved) -> bool:
+    return preserved.mtime(a.mtimes[row]) > preserved.mtime(b.mtimes[other])
 
 
 def _by_size(decision: Decision) -> Decision:

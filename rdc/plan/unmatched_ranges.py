@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_right
 from itertools import accumulate, islice
 
-from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
+from rdc.limits.wire import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

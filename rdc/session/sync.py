@@ -17,7 +17,7 @@ from rdc.errors import (
     TrustError,
     UsageError,
 )
-from rdc.limits import DAEMON_TIMEOUT_SECONDS, EXPIRY_NOTICE_DAYS
+from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS, EXPIRY_NOTICE_DAYS
 from rdc.model.location import DEFAULT_PORT, Location, RemoteShell, parse_location
 from rdc.model.sync import SyncOptions, SyncReport
 from rdc.progress import Problem, silent

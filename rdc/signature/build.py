@@ -8,10 +8,10 @@ from operator import eq, mul
 
 from blake3 import blake3
 
-from rdc.chunking.chunker import name_pieces
+from rdc.chunking.chunker import name_chunks
 from rdc.errors import UsageError
 from rdc.kernel import Cutter, Winnower
-from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
+from rdc.limits.chunks import NODE_RECORDS_MAX, NODE_RECORDS_MIN, TREE_HEIGHT
 from rdc.records import dataclass
 from rdc.signature.digests import DIGEST_BYTES, node_digest, root_digest
 from rdc.signature.tree import Level, SignatureTree
@@ -261,7 +261,7 @@ def sign(data: Buffer, params: ChunkParams) -> SignatureTree:
         return _sign_chunk(view, params)
     cutter, builder = Cutter(params.min_size, params.max_size), TreeBuilder(params)
     ends = cutter.feed(view) + cutter.finish()
-    columns = name_pieces([view[start:end] for start, end in pairwise([0, *ends])])
+    columns = name_chunks([view[start:end] for start, end in pairwise([0, *ends])])
     builder.add(columns.digests, columns.lengths)
     return builder.finish(cutter.traits())
 

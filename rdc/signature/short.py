@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from rdc.kernel import cut_many, root_messages
 from rdc.kernel.blake3_many import name_parts
-from rdc.limits import NODE_RECORDS_MAX
+from rdc.limits.chunks import NODE_RECORDS_MAX
 from rdc.records import dataclass
 from rdc.signature.build import TreeBuilder, one_chunk_tree
 from rdc.signature.digests import DIGEST_BYTES, ROOT_KEY

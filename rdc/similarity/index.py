@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 
 from rdc.kernel import TraitIndex
-from rdc.limits import SIMILAR_BATCH, SIZE_LIMIT
+from rdc.limits.similarity import SIMILAR_BATCH
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.entries import little_endian_integers
 from rdc.records import dataclass
 from rdc.signature.trait_column import TRAITS_BYTES

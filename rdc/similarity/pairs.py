@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.kernel import TraitPairs
-from rdc.limits import SIMILAR_WINDOW, SPANNING_WINDOW
+from rdc.limits.similarity import SIMILAR_WINDOW, SPANNING_WINDOW
 from rdc.records import dataclass
 from rdc.similarity.traits import estimate_of
 

@@ -12,7 +12,7 @@ import contextlib
 import os
 from array import array
 
-from rdc.limits import SIZE_LIMIT
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.duplicates import (
     DuplicateFile,
     DuplicateGroup,

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rdc.errors import TrustError, printable
-from rdc.limits import CERTIFICATES_PER_NAME, KEY_FILE_BYTES, TRUSTED_KEYS
+from rdc.limits.daemon import CERTIFICATES_PER_NAME, KEY_FILE_BYTES, TRUSTED_KEYS
 from rdc.model.home import config_directory
 from rdc.records import dataclass
 

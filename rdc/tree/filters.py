@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from rdc.errors import UsageError
-from rdc.limits import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES, FILTER_WILD_RULES
+from rdc.limits.paths import (
+    FILTER_BYTES,
+    FILTER_PATTERN_BYTES,
+    FILTER_RULES,
+    FILTER_WILD_RULES,
+)
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.records import dataclass, field
 

@@ -14,7 +14,7 @@ from operator import sub
 from blake3 import blake3
 
 from rdc.kernel import Winnower, name_ranks, node_columns, node_names, short_references
-from rdc.limits import NODE_RECORDS_MAX, NODE_RECORDS_MIN
+from rdc.limits.chunks import NODE_RECORDS_MAX, NODE_RECORDS_MIN
 from rdc.records import dataclass
 
 TYPE_CHECKING = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rdc.errors import UsageError
-from rdc.limits import FILTER_PATTERN_BYTES
+from rdc.limits.paths import FILTER_PATTERN_BYTES
 from rdc.model.sync import FilterRule, RuleAction
 
 __all__ = ["RuleListBuilder"]

@@ -87,7 +87,7 @@ class PackedWalk:
         self._only = only
         self._start = start
         self._on_temporaries = on_temporaries
-        self._on_lookalike = on_lookalike or self._report_lookalike
+        self._on_lookalike = on_lookalike
         self._known = known
         self._enter = enter
         self._on_inodes = on_inodes
@@ -135,11 +135,15 @@ class PackedWalk:
             else:
                 only = None if path else self._only
                 for entry in lookalikes(path, reserved, self._filters, only):
-                    self._on_lookalike(entry)
+                    self._pass_over(entry)
         return found
 
-    def _report_lookalike(self, path: bytes) -> None:
-        self._report(Problem(ExitCode.OK, path, passed_over(path)))
+    def _pass_over(self, path: bytes) -> None:
+        # Not a bound method in on_lookalike's place: the cycle would keep the root's descriptor open.
+        if self._on_lookalike is not None:
+            self._on_lookalike(path)
+        else:
+            self._report(Problem(ExitCode.OK, path, passed_over(path)))
 
     def _read(
         self, path: bytes, on_temporary: Callable[[bytes], None]

@@ -18,7 +18,7 @@ from watchdog.observers.inotify_c import InotifyConstants as Inotify
 from watchdog.observers.inotify_c import InotifyFD, inotify_add_watch
 
 from rdc.errors import FileError
-from rdc.limits import TOUCHED_DIRECTORIES
+from rdc.limits.watch import TOUCHED_DIRECTORIES
 from rdc.records import dataclass
 from rdc.tree.walk import join
 from rdc.watch.mounts import MountBell

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode, one_line
-from rdc.limits import UNTOLD_EVENTS
+from rdc.limits.sessions import UNTOLD_EVENTS
 from rdc.model.watch import Halted, Limited, Resumed
 from rdc.progress import Problem
 from rdc.protocol.messages.registry import Condition, Notice, SourceState

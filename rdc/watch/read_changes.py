@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict
 
 from rdc.errors import ExitCode, FileError
-from rdc.limits import RETRIED_FILES
+from rdc.limits.watch import RETRIED_FILES
 from rdc.model.entries import Kind, strings
 from rdc.progress import Problem
 from rdc.protocol.messages.registry import Renamed

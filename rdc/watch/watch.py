@@ -9,7 +9,7 @@ import time
 from rdc.catalog.location import USER_CATALOG, UserCatalog, opened_catalog
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, ProtocolError, RdcError, UsageError
-from rdc.limits import DAEMON_TIMEOUT_SECONDS
+from rdc.limits.daemon import DAEMON_TIMEOUT_SECONDS
 from rdc.model.location import RemoteShell
 from rdc.model.sync import SyncOptions
 from rdc.model.watch import UNWATCHED, Disconnected, Halted, InStep, Resumed, WatchReport

@@ -25,7 +25,7 @@ from rdc.chunking.params import SYNC_PARAMS, ChunkParams
 from rdc.files.facts.filesystem_id import ChangeTimes, file_system_of
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
-from rdc.limits import CATALOG_SETTLED
+from rdc.limits.catalog import CATALOG_SETTLED
 from rdc.signature.build import sign
 from rdc.signature.tree import SignatureTree
 

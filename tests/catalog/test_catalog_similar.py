@@ -18,7 +18,7 @@ from rdc.catalog.similar import SimilarFiles, SoughtFile
 from rdc.catalog.store import NoCatalog
 from rdc.chunking.params import SYNC_PARAMS, ChunkParams
 from rdc.files.root.root import Root
-from rdc.limits import SIMILAR_BATCH
+from rdc.limits.similarity import SIMILAR_BATCH
 from rdc.signature.build import sign
 
 RNG = random.Random(5)

@@ -11,7 +11,8 @@ from rdc.catalog.catalog import Catalog
 from rdc.catalog.location import USER_CATALOG
 from rdc.cli.verbs import sync
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.limits import FILTER_BYTES, SIZE_LIMIT
+from rdc.limits.paths import FILTER_BYTES
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.location import Location, RemoteShell
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from tests.cli.fake_syncer import FakeSyncer, asked

@@ -21,7 +21,7 @@ import zstandard
 import rdc.session.source.range_answers
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import ExitCode, RdcError
-from rdc.limits import FRAME_BYTES, RAW_BLOCK_BYTES
+from rdc.limits.wire import FRAME_BYTES, RAW_BLOCK_BYTES
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.registry import Data, Describe, FileRequest, ListingEnd, Open, Role, Start

@@ -17,9 +17,9 @@ from rdc.kernel import _kernel, choice
 from rdc.kernel import reference as pure
 from tests.support.kernel.kernel_streams import LIMITS, STREAMS, random_splits, run, streams
 
-FORMS = _kernel.usable()
+VARIANTS = _kernel.usable()
 limits = pytest.mark.parametrize("sizes", LIMITS, ids=lambda sizes: f"{sizes[0]}-{sizes[1]}")
-every_form = pytest.mark.parametrize("form", FORMS)
+every_variant = pytest.mark.parametrize("variant", VARIANTS)
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
 
 
@@ -35,16 +35,16 @@ def brute_force(ranks: list[tuple[int, int]], min_size: int, max_size: int) -> l
 
 @limits
 @pytest.mark.parametrize("kind", sorted(STREAMS))
-def test_every_form_cuts_like_the_pure_one(kind: str, sizes: tuple[int, int]) -> None:
+def test_every_variant_cuts_like_the_pure_one(kind: str, sizes: tuple[int, int]) -> None:
     rng = random.Random(f"{kind} {sizes}")
     for n in (1500, 30_000) if sizes[0] < 1000 else (70_000,):
         data = STREAMS[kind](rng, n)
         expected = run(pure.Cutter(*sizes), data)
-        for form in FORMS:
-            assert run(_kernel.Cutter(*sizes, form=form), data) == expected
+        for variant in VARIANTS:
+            assert run(_kernel.Cutter(*sizes, variant=variant), data) == expected
             for _ in range(3):
                 spans = random_splits(rng, len(data))
-                assert run(_kernel.Cutter(*sizes, form=form), data, spans) == expected, (form, spans)
+                assert run(_kernel.Cutter(*sizes, variant=variant), data, spans) == expected, (variant, spans)
 
 
 @settings(deadline=None, max_examples=60)
@@ -52,14 +52,16 @@ def test_every_form_cuts_like_the_pure_one(kind: str, sizes: tuple[int, int]) ->
 def test_splits_do_not_matter(data: bytes, sizes: tuple[int, int], spans: list[int]) -> None:
     expected = run(pure.Cutter(*sizes), data)
     assert run(pure.Cutter(*sizes), data, spans) == expected
-    for form in FORMS:
-        assert run(_kernel.Cutter(*sizes, form=form), data, spans) == expected
+    for variant in VARIANTS:
+        assert run(_kernel.Cutter(*sizes, variant=variant), data, spans) == expected
 
 
-@every_form
-def test_byte_by_byte(form: str) -> None:
+@every_variant
+def test_byte_by_byte(variant: str) -> None:
     data = random.Random(9).randbytes(3000) + bytes(900) + b"ab" * 400
-    assert run(_kernel.Cutter(64, 256, form=form), data, [1] * len(data)) == run(pure.Cutter(64, 256), data)
+    assert run(_kernel.Cutter(64, 256, variant=variant), data, [1] * len(data)) == run(
+        pure.Cutter(64, 256), data
+    )
 
 
 @settings(deadline=None, max_examples=60)
@@ -234,7 +236,7 @@ def test_demanded_kernels_are_given_or_refused_by_reason(monkeypatch: pytest.Mon
     assert choice.chosen_module().kernel_name() == _kernel.usable()[0]
 
 
-def test_without_the_extension_the_pure_form_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extension_the_pure_variant_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "_extension", lambda: None)
     assert choice.chosen_module("").kernel_name() == "pure"
     with pytest.raises(UsageError, match="not built; the C extension is missing"):

@@ -32,7 +32,7 @@ texts = st.one_of(
 
 
 @pytest.fixture(params=_kernel.usable())
-def form(request: pytest.FixtureRequest) -> Iterator[str]:
+def variant(request: pytest.FixtureRequest) -> Iterator[str]:
     """Each form of the kernel in turn."""
     before = _kernel.kernel_name()
     _kernel.choose(request.param)
@@ -57,7 +57,7 @@ def test_both_make_the_same_fingerprints(key: bytes, data: bytes, size: int, wid
 
 
 @pytest.mark.parametrize("length", [*range(240, 340), 500, 511, 512, 513, 575, 8191, 8192])
-def test_values_of_long_blocks(length: int, form: str) -> None:
+def test_values_of_long_blocks(length: int, variant: str) -> None:
     """Those that a form may make in several chains, whatever is left beside these."""
     block = random.Random(length).randbytes(length)
     assert _kernel.block_fingerprints(KEY, block, length, 8) == pure.block_fingerprints(KEY, block, length, 8)
@@ -164,7 +164,7 @@ def test_both_find_the_same_polynomials() -> None:
         assert _kernel.block_fingerprints(key, data, 9, 8) == pure.block_fingerprints(key, data, 9, 8)
 
 
-def test_every_form_makes_the_same_fingerprints(form: str) -> None:
+def test_every_variant_makes_the_same_fingerprints(variant: str) -> None:
     data = random.Random(2).randbytes(4000)
     for size in (*range(1, 70), 127, 128, 129, 1000, 4000):
         made = _kernel.block_fingerprints(KEY, data[: 40 * size], size, 8)
@@ -172,10 +172,10 @@ def test_every_form_makes_the_same_fingerprints(form: str) -> None:
         assert made[:8] == expected.to_bytes(8, "little")
         _kernel.choose("c")
         assert _kernel.block_fingerprints(KEY, data[: 40 * size], size, 8) == made
-        _kernel.choose(form)
+        _kernel.choose(variant)
 
 
-def test_every_offset_of_a_long_base_is_looked_at(form: str) -> None:
+def test_every_offset_of_a_long_base_is_looked_at(variant: str) -> None:
     """About the borders of lanes, tiles and parts; by few fingerprints and by many, short and long ones."""
     rng = random.Random(1)
     for length, size in (
@@ -204,7 +204,7 @@ def test_every_offset_of_a_long_base_is_looked_at(form: str) -> None:
                     assert found[0] == first[blocks[:1]]
 
 
-def test_the_values_of_every_form_are_those_of_the_pure_one(form: str) -> None:
+def test_the_values_of_every_variant_are_those_of_the_pure_one(variant: str) -> None:
     """Among all windows of a base that repeats little and hits often, at sizes about what a vector holds."""
     rng = random.Random(3)
     for size in (1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 130):
@@ -218,7 +218,7 @@ def test_the_values_of_every_form_are_those_of_the_pure_one(form: str) -> None:
             assert _kernel.match_blocks(KEY, base, size, width, fingerprints) == expected
 
 
-def test_a_rest_of_the_last_part_is_looked_at(form: str) -> None:
+def test_a_rest_of_the_last_part_is_looked_at(variant: str) -> None:
     """Long bases are looked through in parts; what is left over may be a single offset."""
     rng = random.Random(4)
     for part in (16_384, 32_768, 65_536):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rdc.kernel import _kernel
 from rdc.kernel.reference import block_fingerprints
 from rdc.kernel.search import gap_reference as pure_gaps
-from rdc.kernel.search.gap_reference import NOWHERE, Outcome, Piece, Span, search_gap
+from rdc.kernel.search.gap_reference import NOWHERE, Match, Outcome, Span, search_gap
 
 KEY = bytes(range(16))
 every_kernel = pytest.mark.parametrize("module", [pure_gaps, _kernel], ids=["pure", "C"])
@@ -31,7 +31,7 @@ def questions(draw: st.DrawFn) -> tuple[Any, ...]:
     size, width = draw(st.integers(1, 24)), draw(st.sampled_from([1, 1, 2, 5, 8]))
     # Few letters, and few values of a fingerprint: what repeats, and blocks out of order, are then common.
     base = bytes(rng.randrange(draw(st.sampled_from([2, 3, 256]))) for _ in range(rng.randrange(300)))
-    windows, gaps, ranges, pieces, fingerprints, offset = b"", b"", b"", b"", b"", 0
+    windows, gaps, ranges, matches, fingerprints, offset = b"", b"", b"", b"", b"", 0
     for _ in range(draw(st.integers(0, 4))):
         start = rng.randrange(len(base) + 1)
         window = base[start : start + rng.randrange(250)]
@@ -39,8 +39,8 @@ def questions(draw: st.DrawFn) -> tuple[Any, ...]:
         for _ in range(rng.randrange(8)):
             if rng.random() < 0.3 and window:
                 length = rng.randint(1, min(40, len(window)))
-                place = rng.randint(0, len(window) - length)
-                pieces += packed((offset, start + place, length))
+                base_offset = rng.randint(0, len(window) - length)
+                matches += packed((offset, start + base_offset, length))
                 counts[1] += 1
             else:
                 at = rng.randrange(len(base) + 1)
@@ -53,7 +53,7 @@ def questions(draw: st.DrawFn) -> tuple[Any, ...]:
             offset += length + rng.choice([0, 0, 5])
         windows += window
         gaps += packed((start, len(window), *counts))
-    return KEY, windows, size, width, draw(st.integers(0, 20)), gaps, ranges, pieces, fingerprints
+    return KEY, windows, size, width, draw(st.integers(0, 20)), gaps, ranges, matches, fingerprints
 
 
 @settings(max_examples=500, deadline=None)
@@ -94,7 +94,7 @@ def test_numbers_that_do_not_add_up_are_refused_by_both(asked: tuple[Any, ...], 
 
 @every_kernel
 @pytest.mark.parametrize(
-    ("gaps", "ranges", "pieces", "prints"),
+    ("gaps", "ranges", "matches", "prints"),
     [
         (bytes(31), b"", b"", 0),
         (b"", bytes(15), b"", 0),
@@ -122,10 +122,10 @@ def test_numbers_that_do_not_add_up_are_refused_by_both(asked: tuple[Any, ...], 
     ],
 )
 def test_what_is_out_of_bounds_is_refused(
-    module: Any, gaps: bytes, ranges: bytes, pieces: bytes, prints: int
+    module: Any, gaps: bytes, ranges: bytes, matches: bytes, prints: int
 ) -> None:
     with pytest.raises(ValueError, match="gaps: "):
-        module.search_gaps(KEY, bytes(100), 4, 4, 2, gaps, ranges, pieces, bytes(4 * prints))
+        module.search_gaps(KEY, bytes(100), 4, 4, 2, gaps, ranges, matches, bytes(4 * prints))
 
 
 @every_kernel
@@ -143,36 +143,36 @@ def test_blocks_that_make_no_sense_are_refused(module: Any) -> None:
         module.search_gaps(KEY, b"", 4, 4, -1, b"", b"", b"", b"")
 
 
-def outcome(base: bytes, wanted: bytes, size: int, smaller: int, **known: Sequence[Piece]) -> Outcome:
+def outcome(base: bytes, wanted: bytes, size: int, smaller: int, **known: Sequence[Match]) -> Outcome:
     """Of one gap, all of `wanted`, whose window is all of `base`, by both."""
-    pieces = known.get("pieces", ())
+    matches = known.get("matches", ())
     prints = block_fingerprints(KEY, wanted, size, 8)
-    asked = (packed((0, len(base), 1, len(pieces))), packed((0, len(wanted))), packed(*pieces), prints)
+    asked = (packed((0, len(base), 1, len(matches))), packed((0, len(wanted))), packed(*matches), prints)
     answers = [m.search_gaps(KEY, base, size, 8, smaller, *asked) for m in (pure_gaps, _kernel)]
     assert answers[0] == answers[1]
     counts, found, left = (array("Q", rows).tolist() for rows in answers[0])
-    pieces = [Piece(*found[i : i + 3]) for i in range(0, len(found), 3)]
+    matches = [Match(*found[i : i + 3]) for i in range(0, len(found), 3)]
     spans = [Span(*left[i : i + 2]) for i in range(0, len(left), 2)]
-    assert counts == [len(pieces), len(spans)]
-    return Outcome(pieces, spans)
+    assert counts == [len(matches), len(spans)]
+    return Outcome(matches, spans)
 
 
 def test_what_is_found_is_joined_and_what_is_not_is_asked_about_in_smaller_blocks() -> None:
     old = random.Random(1).randbytes(1_000)
     new = old[:300] + b"!" * 200 + old[500:]
-    assert outcome(old, new, 100, 64) == Outcome([Piece(0, 0, 300), Piece(500, 500, 500)], [Span(300, 192)])
+    assert outcome(old, new, 100, 64) == Outcome([Match(0, 0, 300), Match(500, 500, 500)], [Span(300, 192)])
     # Of a long run its ends; a rest of less than 16 bytes is not worth a fingerprint.
     new = old[:300] + random.Random(2).randbytes(900) + old[300:]
     assert outcome(old, new, 100, 90) == Outcome(
-        [Piece(0, 0, 300), Piece(1200, 300, 700)], [Span(300, 90), Span(1100, 90)]
+        [Match(0, 0, 300), Match(1200, 300, 700)], [Span(300, 90), Span(1100, 90)]
     )
     assert outcome(old, new, 100, 0).ranges == []
 
 
 def test_a_rest_is_looked_for_near_the_end_of_the_window() -> None:
     old = random.Random(3).randbytes(30_000)
-    assert outcome(old, old[-150:], 100, 64).pieces == [Piece(0, 29_850, 150)]
-    assert outcome(old, old[:150], 100, 64) == Outcome([Piece(0, 0, 100)], [Span(100, 50)])
+    assert outcome(old, old[-150:], 100, 64).matches == [Match(0, 29_850, 150)]
+    assert outcome(old, old[:150], 100, 64) == Outcome([Match(0, 0, 100)], [Span(100, 50)])
 
 
 def test_a_block_alone_and_out_of_order_is_looked_for_between_its_neighbours() -> None:
@@ -181,11 +181,11 @@ def test_a_block_alone_and_out_of_order_is_looked_for_between_its_neighbours() -
     old = parts[0] + common + parts[1] + common + parts[2]
     new = parts[1][-200:] + b"?" * 100 + common + b"?" * 100 + parts[2][:200]
     # The first place that has it is before what precedes it.
-    assert outcome(old, new, 100, 0).pieces[1] == Piece(300, 12_100, 100)
+    assert outcome(old, new, 100, 0).matches[1] == Match(300, 12_100, 100)
     # And with nothing there it was found by chance.
     lost = parts[1][-200:] + b"?" * 100 + parts[0][:100] + b"?" * 100 + parts[2][:200]
     found = outcome(old, lost, 100, 0)
-    assert [piece.offset for piece in found.pieces] == [0, 500]
+    assert [match.offset for match in found.matches] == [0, 500]
 
 
 def test_blocks_out_of_order_cost_no_more_than_the_window() -> None:
@@ -198,6 +198,6 @@ def test_blocks_out_of_order_cost_no_more_than_the_window() -> None:
         return [39_000 - 10 * row for row in range(len(prints) // 8)]
 
     blocks = 200
-    search_gap([window], 20, 8, 0, [Span(0, 20 * blocks)], [Piece(9_000, 3_000, 8)], bytes(8 * blocks), find)
+    search_gap([window], 20, 8, 0, [Span(0, 20 * blocks)], [Match(9_000, 3_000, 8)], bytes(8 * blocks), find)
     assert len(looked) > 2
     assert sum(looked[1:]) + (len(looked) - 1) * pure_gaps.STRAY_LOOK <= window.length

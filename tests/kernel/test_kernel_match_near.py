@@ -20,7 +20,7 @@ def runs_of(*rows: tuple[int, int, int, int]) -> bytes:
     return array("Q", (number for row in rows for number in row)).tobytes()
 
 
-def pieces(
+def found_matches(
     module: Any, base: bytes, wanted: bytes, runs: bytes, size: int, reach: int = 0, origin: int = 0
 ) -> list[tuple[int, ...]]:
     """(offset, place, length) of what is found of `wanted` below `runs`, with fingerprints of 8 bytes."""
@@ -34,19 +34,19 @@ def pieces(
     return [tuple(found[i : i + 3]) for i in range(0, len(found), 3)]
 
 
-places = st.one_of(st.integers(0, 500), st.just(UNKNOWN))
+base_offsets = st.one_of(st.integers(0, 500), st.just(UNKNOWN))
 
 
 @settings(max_examples=300, deadline=None)
 @given(keys, texts, st.data(), sizes, widths, st.integers(0, 40))
-def test_both_find_the_same_pieces(
+def test_both_find_the_same_matches(
     key: bytes, base: bytes, data: st.DataObject, size: int, width: int, reach: int
 ) -> None:
     rows, fingerprints = [], b""
     for _ in range(data.draw(st.integers(0, 4))):
         start = data.draw(st.integers(0, 400))
         block = base[start : start + data.draw(st.integers(0, 90))] + data.draw(texts)[:40]
-        near = st.one_of(places, st.integers(start, start + 60))
+        near = st.one_of(base_offsets, st.integers(start, start + 60))
         rows.append((data.draw(st.integers(0, 1000)), len(block), data.draw(near), data.draw(near)))
         fingerprints += pure.block_fingerprints(key, block, size, width)
     windows, left = [], len(rows)
@@ -61,20 +61,20 @@ def test_both_find_the_same_pieces(
 
 
 @every_kernel
-def test_pieces_are_sought_where_neighbours_say(module: Any) -> None:
+def test_blocks_are_searched_where_neighbours_say(module: Any) -> None:
     old = bytes(range(200))
     new = old[:60] + b"!!!!" + old[64:100] + b"++" + old[100:]
     run = runs_of((40, 80, 40, 118))
     # On the diagonal of what precedes until 100, then on that of what follows, which is two bytes further.
-    assert pieces(module, old, new, run, 4) == [(40, 40, 20), (64, 64, 36), (104, 102, 16)]
-    assert pieces(module, old, new, runs_of((40, 80, 40, UNKNOWN)), 4) == [(40, 40, 20), (64, 64, 36)]
-    assert pieces(module, old, new, runs_of((40, 80, UNKNOWN, 118)), 4) == [(104, 102, 16)]
-    assert pieces(module, old, new, runs_of((40, 80, UNKNOWN, UNKNOWN)), 4) == []
+    assert found_matches(module, old, new, run, 4) == [(40, 40, 20), (64, 64, 36), (104, 102, 16)]
+    assert found_matches(module, old, new, runs_of((40, 80, 40, UNKNOWN)), 4) == [(40, 40, 20), (64, 64, 36)]
+    assert found_matches(module, old, new, runs_of((40, 80, UNKNOWN, 118)), 4) == [(104, 102, 16)]
+    assert found_matches(module, old, new, runs_of((40, 80, UNKNOWN, UNKNOWN)), 4) == []
     # Within reach it need not be on either.
-    assert pieces(module, old, new, runs_of((40, 80, 40, UNKNOWN)), 4, 2)[-1] == (104, 102, 16)
-    assert pieces(module, old, new, runs_of((40, 80, 43, UNKNOWN)), 4, 2) == []
+    assert found_matches(module, old, new, runs_of((40, 80, 40, UNKNOWN)), 4, 2)[-1] == (104, 102, 16)
+    assert found_matches(module, old, new, runs_of((40, 80, 43, UNKNOWN)), 4, 2) == []
     # Part of the base is enough; what is not given is not found.
-    assert pieces(module, old[70:], new, run, 4, 0, 70) == [(72, 72, 28), (104, 102, 16)]
+    assert found_matches(module, old[70:], new, run, 4, 0, 70) == [(72, 72, 28), (104, 102, 16)]
 
 
 @every_kernel
@@ -82,10 +82,10 @@ def test_parts_of_a_base_are_looked_through_for_their_own_runs(module: Any) -> N
     old = bytes(range(200))
     runs = runs_of((0, 8, 20, UNKNOWN), (8, 8, 28, UNKNOWN), (16, 8, 36, UNKNOWN))
     fingerprints = module.block_fingerprints(KEY, old[20:44], 4, 8)
-    held = old[36:44] + b"!!" + old[20:36]
+    base = old[36:44] + b"!!" + old[20:36]
 
     def found(*windows: tuple[int, int, int, int]) -> list[int]:
-        asked = (KEY, held, runs_of(*windows), 4, 8, 0, runs, fingerprints)
+        asked = (KEY, base, runs_of(*windows), 4, 8, 0, runs, fingerprints)
         return list(array("Q", module.match_runs(*asked)))
 
     assert found((2, 20, 10, 16), (1, 36, 0, 8)) == [0, 20, 16, 16, 36, 8]

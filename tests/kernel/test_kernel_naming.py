@@ -19,44 +19,44 @@ DATA = random.Random(8).randbytes(150_000)
 EDGES = [0, 1, 63, 64, 65, 127, 128, 1023, 1024, 1025, 2047, 2048, 2049, 3072, 4096, 7 * 1024, 16_384, 31_745]
 
 
-def alone(pieces: list[bytes]) -> bytes:
-    return b"".join(blake3(piece).digest() for piece in pieces)
+def alone(inputs: list[bytes]) -> bytes:
+    return b"".join(blake3(piece).digest() for piece in inputs)
 
 
-@pytest.mark.parametrize("form", _names.usable())
-def test_every_size_with_every_other(form: str) -> None:
+@pytest.mark.parametrize("variant", _names.usable())
+def test_every_size_with_every_other(variant: str) -> None:
     for size in EDGES:
         for count in (1, 2, 7, 8, 9, 15, 16, 17, 33):
-            pieces = [DATA[i : i + size] for i in range(count)]
-            assert _names.name_pieces(list(pieces), form) == alone(pieces)
-    pieces = [DATA[size : 2 * size + 1] for size in EDGES]
-    assert _names.name_pieces(list(pieces), form) == alone(pieces)
+            inputs = [DATA[i : i + size] for i in range(count)]
+            assert _names.name_inputs(list(inputs), variant) == alone(inputs)
+    inputs = [DATA[size : 2 * size + 1] for size in EDGES]
+    assert _names.name_inputs(list(inputs), variant) == alone(inputs)
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 100), st.sampled_from(EDGES) | st.integers(0, 40_000)), max_size=40))
-def test_any_pieces(parts: list[tuple[int, int]]) -> None:
-    pieces = [DATA[start : start + size] for start, size in parts]
-    assert naming.name_many(list(pieces)) == alone(pieces)
-    for form in _names.usable():
-        assert _names.name_pieces([memoryview(piece) for piece in pieces], form) == alone(pieces)
+def test_any_inputs(parts: list[tuple[int, int]]) -> None:
+    inputs = [DATA[start : start + size] for start, size in parts]
+    assert naming.name_many(list(inputs)) == alone(inputs)
+    for variant in _names.usable():
+        assert _names.name_inputs([memoryview(piece) for piece in inputs], variant) == alone(inputs)
 
 
 def test_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="no naming by sse9"):
-        _names.name_pieces([b""], "sse9")
-    for form in _names.usable():
+        _names.name_inputs([b""], "sse9")
+    for variant in _names.usable():
         with pytest.raises(TypeError):
-            _names.name_pieces([b"", "text"], form)  # type: ignore[list-item]
+            _names.name_inputs([b"", "text"], variant)  # type: ignore[list-item]
         with pytest.raises(TypeError):
-            _names.name_pieces((b"",), form)  # type: ignore[arg-type]
+            _names.name_inputs((b"",), variant)  # type: ignore[arg-type]
 
 
 def test_in_bounds_under_sanitizers(tmp_path: Path) -> None:
-    """Pieces that end where their allocation does, in every form, with nothing read or written outside."""
-    program = tmp_path / "name_pieces"
+    """Pieces that end where their allocation does, in every variant, with nothing read or written outside."""
+    program = tmp_path / "name_inputs"
     sources = [str(KERNEL / "hash" / f"blake3_{part}.c") for part in ("lanes", "avx2", "avx512")]
-    driver = NATIVE / "name_pieces.c"
+    driver = NATIVE / "name_inputs.c"
     flags = ["-O1", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{KERNEL}"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     subprocess.run(["cc", *flags, str(driver), *sources, "-o", str(program)], check=True)
@@ -64,9 +64,9 @@ def test_in_bounds_under_sanitizers(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     names = dict(line.split() for line in result.stdout.splitlines())
     assert set(names) == set(_names.usable())
-    # The driver's pieces: piece i has i * i % 5000 bytes, byte j being (i + 7 j) mod 251.
-    pieces = [bytes((i + 7 * j) % 251 for j in range(i * i % 5000)) for i in range(200)]
+    # The driver's inputs: input i has i * i % 5000 bytes, byte j being (i + 7 j) mod 251.
+    inputs = [bytes((i + 7 * j) % 251 for j in range(i * i % 5000)) for i in range(200)]
     digest = 0
-    for byte in alone(pieces):
+    for byte in alone(inputs):
         digest = (digest * 31 + byte) % (1 << 32)
     assert set(names.values()) <= {str(digest)}

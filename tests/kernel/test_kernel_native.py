@@ -28,8 +28,8 @@ DRIVEN = {
     "similar": [str(KERNEL / "similarity" / name) for name in ("index.c", "pairs.c")],
     "blocks": BLOCKS,
     "gaps": sources("search"),
-    "pieces": sources("recipe"),
-    "blanks": [str(KERNEL / "x86" / name) for name in ("masking.c", "avx512.c", "avx2.c", "scalar.c")],
+    "recipe": sources("recipe"),
+    "masking": [str(KERNEL / "x86" / name) for name in ("masking.c", "avx512.c", "avx2.c", "scalar.c")],
 }
 FIXTURES = sorted(str(p) for p in (TOP / "fixtures" / "kernel").glob("*.bin"))
 
@@ -50,7 +50,7 @@ def build(
     return program
 
 
-def agreeing_forms(program: Path, seed: int, count: int, *files: str) -> list[str]:
+def agreeing_variants(program: Path, seed: int, count: int, *files: str) -> list[str]:
     result = subprocess.run([program, str(seed), str(count), *files], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith(f"{count} streams and {len(files)} files")
@@ -58,19 +58,19 @@ def agreeing_forms(program: Path, seed: int, count: int, *files: str) -> list[st
 
 
 @pytest.mark.parametrize("flags", [(), ("-DRDC_ASSUME_OLD",)], ids=["this CPU", "without extensions"])
-def test_forms_agree_under_sanitizers(tmp_path: Path, flags: tuple[str, ...]) -> None:
+def test_variants_agree_under_sanitizers(tmp_path: Path, flags: tuple[str, ...]) -> None:
     program = build(tmp_path, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *flags)
-    forms = agreeing_forms(program, 1, 150, *FIXTURES)
-    assert forms[-1] == "c"
+    variants = agreeing_variants(program, 1, 150, *FIXTURES)
+    assert variants[-1] == "c"
     if platform.machine() in ("x86_64", "aarch64"):
-        assert len(forms) > 1
+        assert len(variants) > 1
 
 
-def test_forms_agree_on_many_streams(tmp_path: Path) -> None:
-    agreeing_forms(build(tmp_path, "-O2"), 1_000_000, 1000)
+def test_variants_agree_on_many_streams(tmp_path: Path) -> None:
+    agreeing_variants(build(tmp_path, "-O2"), 1_000_000, 1000)
 
 
-@pytest.mark.parametrize("driver", ["similar", "blocks", "gaps", "pieces", "blanks"])
+@pytest.mark.parametrize("driver", ["similar", "blocks", "gaps", "recipe", "masking"])
 @pytest.mark.parametrize(
     "flags", [("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"), ("-O3",)]
 )
@@ -81,7 +81,7 @@ def test_index_and_search_agree_with_plain_loops(tmp_path: Path, driver: str, fl
     assert result.stdout == "100 rounds from seed 1 agree\n"
 
 
-def test_the_comparison_notices_a_wrong_form(tmp_path: Path) -> None:
+def test_the_comparison_notices_a_wrong_variant(tmp_path: Path) -> None:
     """One bit of one doubling table turned: the driver must stop, or it proves nothing."""
     header = (KERNEL / "cut" / "tables.h").read_text()
     start = header.index("rdc_lead_double")
@@ -121,11 +121,11 @@ def test_the_comparison_notices_a_wrong_form(tmp_path: Path) -> None:
         ("passed = MIN(passed, ", "passed = AND(passed, "),  # a sieve that lets too few pass
         ("XOR(PRODUCT(maps->out, 0, out), ", "XOR(ZERO, "),  # a wrong product
         ("left += filter_again(", "left += 0 & filter_again("),  # a second look that lets none pass
-        ("oldest + TILE - ring.rows", "0"),  # a lane's bytes that leave it too early
+        ("oldest + BATCH - ring.rows", "0"),  # a lane's bytes that leave it too early
         ("if (in == ring.row)", "if (0)"),  # rows that are not repeated where the ring ends
     ],
 )
-def test_the_block_search_notices_a_wrong_form(tmp_path: Path, right: str, wrong: str) -> None:
+def test_the_block_search_notices_a_wrong_variant(tmp_path: Path, right: str, wrong: str) -> None:
     changed = []
     for path in c_files():
         text = path.read_text()

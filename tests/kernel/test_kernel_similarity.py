@@ -13,11 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc import limits
 from rdc.kernel import _kernel
 from rdc.kernel import reference as pure
 from rdc.kernel.constants import mix
 from rdc.kernel.similarity.reference import CLASS_FILES, ROW_BYTES, joins, matches
+from rdc.limits.similarity import (
+    SIMILAR_FILES,
+    SIMILAR_MATCHES,
+)
 from tests.support.project_paths import KERNEL
 
 ROW = struct.Struct("<QH9s")
@@ -344,7 +347,7 @@ def test_wrong_arguments_are_refused(module: Any) -> None:
         index.rows(bytes(9))
     with pytest.raises(KeyError, match="7"):
         index.rows((7).to_bytes(8, "little"))
-    for limit, least in ((0, 1), (limits.SIMILAR_MATCHES + 1, 1), (1, 0), (1, 13), (-1, 1)):
+    for limit, least in ((0, 1), (SIMILAR_MATCHES + 1, 1), (1, 0), (1, 13), (-1, 1)):
         with pytest.raises(ValueError, match="a query for"):
             index.query(bytes(ROW_BYTES), limit, least)
     for key in (-1, 1 << 64):
@@ -358,5 +361,5 @@ def test_wrong_arguments_are_refused(module: Any) -> None:
 
 def test_bounds_are_those_of_the_limits() -> None:
     header = (KERNEL / "similarity" / "index.h").read_text()
-    assert f"#define RDC_MATCHES_MAX {limits.SIMILAR_MATCHES}\n" in header
-    assert f"#define RDC_INDEX_FILES (1 << {limits.SIMILAR_FILES.bit_length() - 1})\n" in header
+    assert f"#define RDC_MATCHES_MAX {SIMILAR_MATCHES}\n" in header
+    assert f"#define RDC_INDEX_FILES (1 << {SIMILAR_FILES.bit_length() - 1})\n" in header

@@ -18,7 +18,7 @@ from rdc.kernel.count import reference as pure_survey
 from tests.support.project_paths import KERNEL, NATIVE
 
 KEY_MAX = (1 << 64) - 1
-FORMS = [_survey, pure_survey]
+VARIANTS = [_survey, pure_survey]
 
 keys = st.one_of(
     st.integers(0, 40),  # runs of neighbours with the same home, at the start ...
@@ -82,8 +82,8 @@ def test_a_table_counts_as_a_dictionary_does(batches: list[list[tuple[int, int]]
 
 @settings(deadline=None)
 @given(additions, st.integers(0, 12))
-def test_the_forms_agree(batches: list[list[tuple[int, int]]], shift: int) -> None:
-    tables = [form.ChunkTable(1 << 20) for form in FORMS]
+def test_the_variants_agree(batches: list[list[tuple[int, int]]], shift: int) -> None:
+    tables = [variant.ChunkTable(1 << 20) for variant in VARIANTS]
     for number, batch in enumerate(batches):
         rows = [key for key, _ in batch]
         for table in tables:
@@ -112,10 +112,10 @@ def test_a_chunk_takes_at_most_24_bytes(count: int) -> None:
     assert most <= 24
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_the_limit_holds_and_the_sample_is_consistent(form: Any) -> None:
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_limit_holds_and_the_sample_is_consistent(variant: Any) -> None:
     drawn = random.Random(5)
-    table = form.ChunkTable(50_000)
+    table = variant.ChunkTable(50_000)
     model = Counter[int]()
     for _ in range(30):
         rows = [drawn.getrandbits(64) for _ in range(1000)]
@@ -163,8 +163,8 @@ def test_folding(items: list[list[tuple[int, int]]], least: int, more: int) -> N
     groups = [folded(stream, least, most) for stream in items]
     lengths = [sum(size for _, size in group) for stream in groups for group in stream]
     answers = []
-    for form in FORMS:
-        folder = form.Folder(least, most)
+    for variant in VARIANTS:
+        folder = variant.Folder(least, most)
         out = folder.streams(column([k for k, _ in flat]), column([s for _, s in flat]), column(ends))
         assert plain(out[1]) == lengths
         assert plain(out[2]) == [sum(map(len, groups[: i + 1])) for i in range(len(groups))]
@@ -202,10 +202,10 @@ def test_a_selection_is_about_as_large_as_asked() -> None:
     assert abs(len(_survey.select_chunks(rows, 3, 4)) // 8 - 4096) < 300
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_what_makes_no_sense_is_refused(form: Any) -> None:
-    make = form.ChunkTable
-    fold = form.Folder
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_what_makes_no_sense_is_refused(variant: Any) -> None:
+    make = variant.ChunkTable
+    fold = variant.Folder
     for attempt in (
         lambda: make(-1),
         lambda: make(0).sample(64),
@@ -218,7 +218,7 @@ def test_what_makes_no_sense_is_refused(form: Any) -> None:
         lambda: fold(2, 65),
         lambda: fold(1, 2).streams(column([1]), column([1]), column([])),
         lambda: fold(1, 2).streams(column([1, 2]), column([1, 2]), column([2, 1])),
-        lambda: form.select_chunks(b"", 0, 64),
+        lambda: variant.select_chunks(b"", 0, 64),
     ):
         with pytest.raises(ValueError, match=r"\w"):
             attempt()  # type: ignore[no-untyped-call]

@@ -7,10 +7,10 @@ import random
 import re
 from itertools import count
 
-from rdc import limits
 from rdc.kernel import constants as k
 from rdc.kernel.cut import reference as pure
 from rdc.kernel.generate_tables import header_text
+from rdc.limits import chunks
 from rdc.rabin import Fingerprint, is_primitive, multiply, reflect
 from tests.support.project_paths import KERNEL
 
@@ -56,7 +56,7 @@ def test_every_table_in_the_header_is_a_multiple_of_a_power_of_x() -> None:
     assert numbers("rdc_trait_multiplier") == list(k.TRAIT_MULTIPLIERS)
 
 
-def test_ranks_of_the_pure_form_are_rabin_fingerprints() -> None:
+def test_ranks_of_the_pure_variant_are_rabin_fingerprints() -> None:
     data = random.Random(3).randbytes(200)
     seen: list[tuple[int, int]] = []
 
@@ -113,7 +113,7 @@ def test_bounds_in_the_binding_are_those_of_limits() -> None:
     for name in ("CHUNK_MIN_LIMIT", "CHUNK_RATIO_LIMIT", "CHUNK_MAX_LIMIT", "WINNOW_MAX_LIMIT"):
         match = re.search(rf"#define {name} (.*)\n", text)
         assert match
-        assert eval(match[1]) == getattr(limits, name)  # noqa: S307 - our own source
+        assert eval(match[1]) == getattr(chunks, name)  # noqa: S307 - our own source
 
 
 def test_doubling_tables_and_matrices_multiply_by_powers_of_x() -> None:

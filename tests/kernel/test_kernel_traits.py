@@ -83,8 +83,8 @@ def test_features_are_all_windows_below_the_threshold(length: int) -> None:
     assert len(features) == pytest.approx(length * bound / 256, rel=0.6)
     # Traits do not depend on the cuts: any sizes, any kernel.
     for sizes in ((64, 65), (8000, 32_000)):
-        for form in _kernel.usable():
-            assert run(_kernel.Cutter(*sizes, form=form), data)[1] == samples.traits()
+        for variant in _kernel.usable():
+            assert run(_kernel.Cutter(*sizes, variant=variant), data)[1] == samples.traits()
 
 
 def test_traits_of_edited_files_match_and_of_others_do_not() -> None:

@@ -43,5 +43,5 @@ def test_vectors(vector: dict[str, Any]) -> None:
     sizes = vector["min"], vector["max"]
     expected = vector["cuts"], bytes.fromhex(vector["traits"])
     assert run(pure.Cutter(*sizes), data) == expected
-    for form in _kernel.usable():
-        assert run(_kernel.Cutter(*sizes, form=form), data) == expected
+    for variant in _kernel.usable():
+        assert run(_kernel.Cutter(*sizes, variant=variant), data) == expected

@@ -35,7 +35,7 @@ def rows_told_apart(piece: bytes, offset: int, stride: int) -> bytes:
 
 
 @every_kernel
-def test_rows_are_told_by_what_they_add(module: Any) -> None:
+def test_rows_are_known_by_what_they_add(module: Any) -> None:
     table = struct.pack("<6I", 1000, 70, 1016, 70, 1040, 69)
     content = bytearray(b"xy" + table + b"z")
     where = array("Q", [2, 27])

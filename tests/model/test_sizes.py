@@ -16,7 +16,7 @@ from rdc.cli.options.sync_options import SYNC_OPTIONS, parse_sync, read_request
 from rdc.cli.options.table import parse_words
 from rdc.cli.verbs.dupes import OPTIONS as DUPES_OPTIONS
 from rdc.errors import UsageError
-from rdc.limits import SIZE_LIMIT
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.settings import read_settings
 from rdc.model.sizes import parse_size
 from rdc.report.sizes import size_text

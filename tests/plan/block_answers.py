@@ -8,7 +8,7 @@ from itertools import islice
 
 from rdc.kernel import block_fingerprints, match_blocks, match_runs
 from rdc.kernel.gap_search import search_gaps
-from rdc.kernel.search.gap_reference import Piece, Span, search_gap
+from rdc.kernel.search.gap_reference import Match, Span, search_gap
 from rdc.plan.block_search import NOWHERE, BlockSearch
 from rdc.plan.descent import (
     Part,
@@ -35,13 +35,13 @@ class Honest:
         smaller: int,
         gaps: array[int],
         ranges: array[int],
-        pieces: array[int],
+        matches: array[int],
         fingerprints: bytes,
     ) -> tuple[bytes, bytes, bytes]:
         data = self.bases[base]
         spans = [data[at : at + length] for at, length in zip(gaps[0::4], gaps[1::4], strict=True)]
         assert list(map(len, spans)) == list(gaps[1::4])
-        return search_gaps(KEY, b"".join(spans), size, width, smaller, gaps, ranges, pieces, fingerprints)
+        return search_gaps(KEY, b"".join(spans), size, width, smaller, gaps, ranges, matches, fingerprints)
 
     def find(self, window: Window, size: int, width: int, fingerprints: bytes) -> list[int]:
         base = self.bases[window.base]
@@ -50,7 +50,9 @@ class Honest:
         found.frombytes(
             match_blocks(KEY, base[window.offset : window.offset + window.length], size, width, fingerprints)
         )
-        return [place if place == NOWHERE else window.offset + place for place in found]
+        return [
+            base_offset if base_offset == NOWHERE else window.offset + base_offset for base_offset in found
+        ]
 
     def near(self, base: int, step: Step, width: int, runs: array[int], fingerprints: bytes) -> array[int]:
         found = array("Q")
@@ -60,9 +62,9 @@ class Honest:
         return found
 
     def run(self, search: BlockSearch) -> tuple[Part, ...]:
-        while asks := search.asks():
+        while questions := search.questions():
             self.rounds += 1
-            for row, ask in enumerate(asks):
+            for row, ask in enumerate(questions):
                 end = 0
                 for offset, length in ask.pairs:
                     assert offset >= end and length
@@ -72,7 +74,7 @@ class Honest:
                     for offset, length in ask.pairs
                 )
                 self.fingerprint_bytes += len(answer)
-                assert search.take(answer, self.search, self.find, self.near) == (row + 1 == len(asks))
+                assert search.take(answer, self.search, self.find, self.near) == (row + 1 == len(questions))
         return search.parts()
 
 
@@ -87,11 +89,11 @@ class Finding(Honest):
         smaller: int,
         gaps: array[int],
         ranges: array[int],
-        pieces: array[int],
+        matches: array[int],
         fingerprints: bytes,
     ) -> tuple[bytes, bytes, bytes]:
         spans = iter(map(Span, ranges[0::2], ranges[1::2]))
-        known = iter(map(Piece, pieces[0::3], pieces[1::3], pieces[2::3]))
+        known = iter(map(Match, matches[0::3], matches[1::3], matches[2::3]))
         prints = iter(fingerprints[at : at + width] for at in range(0, len(fingerprints), width))
         counts, found, left = array("Q"), array("Q"), array("Q")
         for start, length, some, held in zip(*[iter(gaps)] * 4, strict=True):
@@ -106,9 +108,9 @@ class Finding(Honest):
                 b"".join(islice(prints, sum(-(-span.length // size) for span in mine))),
                 lambda span, size, wanted: self.find(Window(base, *span), size, width, wanted),
             )
-            counts.extend((len(outcome.pieces), len(outcome.ranges)))
-            for piece in outcome.pieces:
-                found.extend(piece)
+            counts.extend((len(outcome.matches), len(outcome.ranges)))
+            for match in outcome.matches:
+                found.extend(match)
             for span in outcome.ranges:
                 left.extend(span)
         return counts.tobytes(), found.tobytes(), left.tobytes()

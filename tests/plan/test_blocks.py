@@ -53,18 +53,18 @@ def recipe(target: SignatureTree, bases: list[SignatureTree]) -> tuple[Part, ...
     return descent.recipe()
 
 
-def tiles(before: Iterable[Part], after: Iterable[Part]) -> None:
+def instructions(before: Iterable[Part], after: Iterable[Part]) -> None:
     """`after` differs from `before` in chunks to be put together, whose pieces fill them."""
     for one, other in zip(before, after, strict=True):
         if isinstance(other, Patch):
             assert isinstance(one, Fetch)
             assert (one.reference, one.length, one.count) == (other.reference, other.length, other.count)
-            assert sum(piece.length for piece in other.pieces) == other.length
-            assert all(piece.length > 0 for piece in other.pieces)
-            assert any(isinstance(piece, Copy) for piece in other.pieces)
+            assert sum(piece.length for piece in other.chunk_recipe) == other.length
+            assert all(piece.length > 0 for piece in other.chunk_recipe)
+            assert any(isinstance(piece, Copy) for piece in other.chunk_recipe)
         elif isinstance(other, Repeat):
             assert isinstance(one, Repeat) and (one.length, one.count) == (other.length, other.count)
-            tiles(one.parts, other.parts)
+            instructions(one.parts, other.parts)
         else:
             assert one == other
 
@@ -82,7 +82,7 @@ def rebuilt(parts: Iterable[Part], target: bytes, bases: list[bytes], trees: lis
         level = trees[base].levels[0]
         return sum(level.lengths[i] * level.counts[i] for i in range(row))
 
-    def pieces(found: Iterable[Part]) -> Iterator[bytes]:
+    def chunk_recipe(found: Iterable[Part]) -> Iterator[bytes]:
         for part in found:
             if isinstance(part, Fetch):
                 yield literal(part.length) * part.count
@@ -91,11 +91,11 @@ def rebuilt(parts: Iterable[Part], target: bytes, bases: list[bytes], trees: lis
                     bases[piece.base][piece.offset : piece.offset + piece.length]
                     if isinstance(piece, Copy)
                     else literal(piece.length)
-                    for piece in part.pieces
+                    for piece in part.chunk_recipe
                 ]
                 yield b"".join(chunk) * part.count
             elif isinstance(part, Repeat):
-                yield b"".join(pieces(part.parts)) * part.count
+                yield b"".join(chunk_recipe(part.parts)) * part.count
             elif isinstance(part, ReuseChunk):
                 at = offset(part.base, part.row)
                 yield bases[part.base][at : at + part.length] * part.count
@@ -104,7 +104,7 @@ def rebuilt(parts: Iterable[Part], target: bytes, bases: list[bytes], trees: lis
                 assert isinstance(part, Reuse)
                 yield bases[part.base][at : at + part.length] * part.count
 
-    made = b"".join(pieces(asked))
+    made = b"".join(chunk_recipe(asked))
     assert next(literals, None) is None
     return made
 
@@ -150,21 +150,21 @@ def test_what_is_found_puts_the_file_together(pair: tuple[bytes, list[bytes]], p
         # Short fingerprints deceive once in some thousand files, which their chunks' references notice.
         patch.setattr(questions, "LEAST_WIDTH", 8)
         after = ends.run(BlockSearch(before, trees))
-    tiles(before, after)
+    instructions(before, after)
     assert rebuilt(after, target, bases, trees) == target
     assert ends.rounds <= 3
 
 
 @settings(deadline=None)
 @given(versions(), parameters, st.integers(0, 1000))
-def test_whatever_is_found_the_pieces_tile_the_chunks(
+def test_whatever_is_found_the_instructions_fill_the_chunks(
     pair: tuple[bytes, list[bytes]], params: ChunkParams, seed: int
 ) -> None:
     target, bases = pair
     trees = [sign(base, params) for base in bases]
     before = recipe(sign(target, params), trees)
     after = Lying(target, bases, seed).run(BlockSearch(before, trees))
-    tiles(before, after)
+    instructions(before, after)
     assert len(rebuilt(after, target, bases, trees)) == len(target)
 
 
@@ -254,8 +254,8 @@ def test_the_windows_of_a_file_are_linear_in_its_size() -> None:
     rng = random.Random(9)
     base = rng.randbytes(1 << 20)
     # Pieces of the base, last first, with news between them.
-    pieces = [base[i : i + (60 << 10)] for i in range(0, len(base), 60 << 10)]
-    target = b"".join(piece + rng.randbytes(20_000) for piece in reversed(pieces))
+    chunk_recipe = [base[i : i + (60 << 10)] for i in range(0, len(base), 60 << 10)]
+    target = b"".join(piece + rng.randbytes(20_000) for piece in reversed(chunk_recipe))
     params = ChunkParams.for_mean(16384)
     trees = [sign(base, params)]
     looked_at = []
@@ -277,4 +277,4 @@ def test_references_of_chunks_are_not_touched() -> None:
     (part,) = Honest(target, [base]).run(BlockSearch(recipe(sign(target, params), trees), trees))
     assert isinstance(part, Patch)
     assert part.reference == short_references(KEY, bytes(sign(target, params).levels[0].digests), 32, WIDTH)
-    assert sum(piece.length for piece in part.pieces if isinstance(piece, Literal)) <= 64
+    assert sum(piece.length for piece in part.chunk_recipe if isinstance(piece, Literal)) <= 64

@@ -15,10 +15,15 @@ from rdc.chunking.params import SYNC_PARAMS
 from rdc.errors import ProtocolError
 from rdc.kernel import block_fingerprints
 from rdc.kernel.recipe_rows import LITERAL
-from rdc.limits import CELLS_PER_ANSWER, CELLS_PER_MESSAGE, RANGES_PER_MESSAGE, SIZE_LIMIT
+from rdc.limits.wire import (
+    CELLS_PER_ANSWER,
+    CELLS_PER_MESSAGE,
+    RANGES_PER_MESSAGE,
+    SIZE_LIMIT,
+)
 from rdc.plan.block_requests import fingerprint_width
-from rdc.plan.check_blocks import cell_digests, divided, doubtful
-from rdc.plan.descent import Copy, Fetch, Literal, Part, Patch, Pieces, Repeat, Reuse, literal_rows
+from rdc.plan.check_blocks import check_block_digests, divided, unverified_check_blocks
+from rdc.plan.descent import ChunkRecipe, Copy, Fetch, Literal, Part, Patch, Repeat, Reuse, literal_rows
 from rdc.protocol.messages.claims import CELL_BYTES, CELL_DIGEST_BYTES, Claims, rests
 from rdc.protocol.messages.registry import Correction, RangeRequest
 from rdc.session.delta.corrections import Corrections
@@ -41,7 +46,7 @@ def ranges(draw: st.DrawFn, longest: int = 9_000) -> tuple[list[tuple[int, int]]
 
 
 @given(ranges(), st.data())
-def test_rests_are_what_is_in_a_cell_and_in_no_range(
+def test_rests_are_what_is_in_a_check_block_and_in_no_range(
     drawn: tuple[list[tuple[int, int]], int], data: st.DataObject
 ) -> None:
     asked, size = drawn
@@ -49,17 +54,17 @@ def test_rests_are_what_is_in_a_cell_and_in_no_range(
     wanted = {at for offset, length in asked for at in range(offset, offset + length)}
     expected = [
         at
-        for cell in some
-        for at in range(cell * CELL_BYTES, min(size, (cell + 1) * CELL_BYTES))
+        for check_block in some
+        for at in range(check_block * CELL_BYTES, min(size, (check_block + 1) * CELL_BYTES))
         if at not in wanted
     ]
     found = list(rests(rows_of(asked), some, size))
     assert [at for _, offset, length in found for at in range(offset, offset + length)] == expected
-    assert all(cell == offset // CELL_BYTES and length > 0 for cell, offset, length in found)
+    assert all(check_block == offset // CELL_BYTES and length > 0 for check_block, offset, length in found)
 
 
 @given(ranges(), st.data())
-def test_requests_have_each_range_once_and_no_cell_in_two(
+def test_requests_have_each_range_once_and_no_check_block_in_two(
     drawn: tuple[list[tuple[int, int]], int], data: st.DataObject
 ) -> None:
     asked, size = drawn
@@ -75,7 +80,7 @@ def test_requests_of_many_short_ranges() -> None:
     some = range(asked[-1][0] // CELL_BYTES + 1)
     requests = requests_of(divided(rows_of(asked), some), some)
     check_requests(requests, asked, some)
-    assert [cell for _, cells in requests for cell in cells] == list(some)
+    assert [check_block for _, cells in requests for check_block in cells] == list(some)
     assert len(requests) == -(-len(asked) // RANGES_PER_MESSAGE)
     for found, cells in requests:
         gaps = RangeRequest.of(1, rows_of(found), claims=Claims(tuple(cells), bytes(2 * len(cells))))
@@ -104,7 +109,7 @@ def check_requests(
         else:
             joined.append((offset, length))
     assert joined == list(asked)
-    assert {cell for _, cells in requests for cell in cells} <= set(some)
+    assert {check_block for _, cells in requests for check_block in cells} <= set(some)
     for number, (found, cells) in enumerate(requests):
         assert found
         assert len(found) <= RANGES_PER_MESSAGE
@@ -143,31 +148,31 @@ def recipes(draw: st.DrawFn) -> tuple[list[Part], bytes]:
             parts.append(Reuse(0, first, first + 1, length, 1))
             made += BASE[start : start + length]
             continue
-        pieces: list[Copy | Literal] = []
+        instructions: list[Copy | Literal] = []
         content = b""
         for _ in range(draw(st.integers(1, 5))):
             length, offset = draw(st.integers(1, 6_000)), draw(st.integers(0, 190_000))
-            after_copy = bool(pieces) and isinstance(pieces[-1], Copy)
+            after_copy = bool(instructions) and isinstance(instructions[-1], Copy)
             literal = kind == "fetch" or (after_copy and draw(st.booleans()))
-            pieces.append(Literal(length) if literal else Copy(0, offset, length))
+            instructions.append(Literal(length) if literal else Copy(0, offset, length))
             content += rng.randbytes(length) if literal else BASE[offset : offset + length]
         if kind == "fetch":
             parts.append(Fetch(b"r", len(content), 1))
         elif kind == "patch" or draw(st.booleans()):
             count = 2 if kind == "repeat" else 1
-            parts.append(Patch(b"r", len(content), count, Pieces.of(*pieces)))
+            parts.append(Patch(b"r", len(content), count, ChunkRecipe.of(*instructions)))
             content *= count
         else:
-            inner = Patch(b"r", len(content), 1, Pieces.of(*pieces))
+            inner = Patch(b"r", len(content), 1, ChunkRecipe.of(*instructions))
             parts.append(Repeat((inner,), len(content), 2))
             content *= 2
         made += content
     return parts, made
 
 
-def put_together(tiles: bytes) -> bytes:
+def put_together(instructions: bytes) -> bytes:
     made = bytearray()
-    numbers = iter(array("Q", tiles))
+    numbers = iter(array("Q", instructions))
     for base, offset, length in zip(numbers, numbers, numbers, strict=True):
         assert base in (0, LITERAL)
         made += bytes(length) if base == LITERAL else BASE[offset : offset + length]
@@ -176,27 +181,31 @@ def put_together(tiles: bytes) -> bytes:
 
 @settings(deadline=None)
 @given(recipes(), st.data())
-def test_exactly_the_cells_that_are_wrong_are_corrected(
+def test_exactly_the_check_blocks_that_are_wrong_are_corrected(
     made: tuple[list[Part], bytes], data: st.DataObject
 ) -> None:
     """Bytes of the true file, other than the recipe has them, are those that come."""
     parts, content = made
     size, trees = len(content), [sign(BASE, SYNC_PARAMS)]
     asked = pairs_of(literal_rows(parts))
-    found = list(doubtful(parts, trees, size))
-    cells = tuple(cell for some, _ in found for cell in some)
+    found = list(unverified_check_blocks(parts, trees, size))
+    cells = tuple(check_block for some, _ in found for check_block in some)
     assert cells == tuple(sorted(set(cells)))
-    images = b"".join(put_together(tiles) for _, tiles in found)
+    images = b"".join(put_together(instructions) for _, instructions in found)
     true = bytearray(content)
     for offset, length in asked:
         true[offset : offset + length] = bytes(length)
-    assert images == b"".join(bytes(true[cell * CELL_BYTES : (cell + 1) * CELL_BYTES]) for cell in cells)
-    claims = Claims(cells, cell_digests(SECRET, images))
+    assert images == b"".join(
+        bytes(true[check_block * CELL_BYTES : (check_block + 1) * CELL_BYTES]) for check_block in cells
+    )
+    claims = Claims(cells, check_block_digests(SECRET, images))
     if not claims.cells:
         return
     true = bytearray(content)
     inside = [
-        at for cell in claims.cells for at in (cell * CELL_BYTES, min(size, (cell + 1) * CELL_BYTES) - 1)
+        at
+        for check_block in claims.cells
+        for at in (check_block * CELL_BYTES, min(size, (check_block + 1) * CELL_BYTES) - 1)
     ]
     for at in data.draw(st.lists(st.sampled_from(inside) | st.integers(0, size - 1), max_size=3)):
         true[at] ^= 1
@@ -207,7 +216,7 @@ def test_exactly_the_cells_that_are_wrong_are_corrected(
     request = RangeRequest.of(7, rows_of(asked), claims=claims)
     answers = list(answered(bytes(true), request))
     # Two bytes deceive once in 65,536 times; the examples are always the same ones.
-    assert [cell for answer in answers for cell in answer.cells] == sorted(wrong)
+    assert [check_block for answer in answers for check_block in answer.cells] == sorted(wrong)
     held = Corrections(size)
     held.ask(request)
     for answer in answers:
@@ -245,7 +254,7 @@ def answered(content: bytes, request: RangeRequest) -> list[Correction]:
     return list(corrections(Held(content), request, SECRET))  # type: ignore[arg-type]
 
 
-def test_corrections_of_many_cells_fit_messages() -> None:
+def test_corrections_of_many_check_blocks_fit_messages() -> None:
     cells = tuple(range(2 * CELLS_PER_ANSWER + 2))
     content = bytes(len(cells) * CELL_BYTES - 5_000)
     request = RangeRequest.of(1, array("Q", (100, 50)), claims=Claims(cells, b"??" * len(cells)))
@@ -255,7 +264,7 @@ def test_corrections_of_many_cells_fit_messages() -> None:
     assert all(answer.check() is None for answer in answers)
 
 
-def test_a_cell_that_is_wholly_asked_for_claims_nothing() -> None:
+def test_a_check_block_that_is_wholly_asked_for_claims_nothing() -> None:
     request = RangeRequest.of(1, array("Q", (0, 3 * CELL_BYTES)), claims=Claims((0, 2, 3), b"??????"))
     answers = answered(b"x" * (3 * CELL_BYTES + 1), request)
     assert [(answer.cells, bytes(answer.payload)) for answer in answers] == [((3,), b"x")]
@@ -269,7 +278,7 @@ def test_a_correction_of_another_length_is_refused(length: int) -> None:
         held.take(Correction(1, (0,), bytes(length)))
 
 
-def test_blocks_wait_for_the_verdict_on_their_cells_and_no_longer() -> None:
+def test_blocks_wait_for_the_verdict_on_their_check_blocks_and_no_longer() -> None:
     held = Corrections(100 * CELL_BYTES)
     assert held.settled == SIZE_LIMIT
     for first in (10, 40, 70):
@@ -306,7 +315,7 @@ def test_no_other_width_costs_less(candidates: int, cost: int, blocks: int) -> N
     assert CELL_DIGEST_BYTES == 2
 
 
-def test_a_block_taken_for_another_shows_where_it_ends_a_cell() -> None:
+def test_a_block_taken_for_another_shows_where_it_ends_a_check_block() -> None:
     """Its fingerprint is that of the other: so would the cell's be, were it made with the same key."""
     rng = random.Random(3)
     seen: dict[bytes, bytes] = {}
@@ -319,6 +328,6 @@ def test_a_block_taken_for_another_shows_where_it_ends_a_cell() -> None:
     else:
         raise AssertionError("no two blocks with one fingerprint")
     rest = rng.randbytes(CELL_BYTES - 64)
-    assert cell_digests(SECRET, rest + block) != cell_digests(SECRET, rest + other)
+    assert check_block_digests(SECRET, rest + block) != check_block_digests(SECRET, rest + other)
     # As it would be.
     assert len({block_fingerprints(SECRET, rest + end, CELL_BYTES, 2) for end in (block, other)}) == 1

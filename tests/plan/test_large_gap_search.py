@@ -36,12 +36,12 @@ def test_blocks_everywhere_are_looked_for_once_all_parts_came(monkeypatch: pytes
     search.large_gaps = [large_gap(*windows)]
     questions = list(search.questions())
     # Ten whole blocks of 512; what is behind them is too short for one.
-    assert [question.ask.pairs for question in questions] == [
+    assert [question.request.pairs for question in questions] == [
         [(1_000, 2_048)],
         [(3_048, 2_048)],
         [(5_096, 1_024)],
     ]
-    width = questions[0].ask.width
+    width = questions[0].request.width
     calls: list[tuple[Window, int, int, bytes]] = []
 
     def find(window: Window, size: int, given_width: int, fingerprints: bytes) -> Sequence[int]:
@@ -58,8 +58,8 @@ def test_blocks_everywhere_are_looked_for_once_all_parts_came(monkeypatch: pytes
         question.take(answer, find, no_near)
     # A window that is shorter than a block holds none.
     assert calls == [(window, 512, width, b"".join(answers)) for window in (windows[0], windows[2])]
-    pieces = search.large_gaps[0].matches
-    assert list(zip(pieces[0::3], pieces[1::3], pieces[2::3], strict=True)) == [
+    matches = search.large_gaps[0].matches
+    assert list(zip(matches[0::3], matches[1::3], matches[2::3], strict=True)) == [
         (1_000, 0, 1_024),
         (2_024, 51_024, 512),
     ]
@@ -70,18 +70,18 @@ def test_each_step_is_asked_once(rounds: int) -> None:
     search = LargeGapSearch(rounds)
     for step in ladder(rounds):
         search.large_gaps = [large_gap()]
-        assert {question.ask.size for question in search.questions()} == {step.size}
+        assert {question.request.size for question in search.questions()} == {step.size}
     assert list(search.questions()) == []
 
 
-def test_without_targets_one_step_follows_but_not_where_none_was_left() -> None:
+def test_with_masks_one_step_follows_but_not_where_none_was_left() -> None:
     search = LargeGapSearch(3)
     search.large_gaps = [large_gap()]
     list(search.questions())
-    search.leave_targets_out()
-    assert {question.ask.size for question in search.questions()} == {CODE_STEP.size}
+    search.mask_displacements()
+    assert {question.request.size for question in search.questions()} == {CODE_STEP.size}
     assert list(search.questions()) == []
-    search.leave_targets_out()
+    search.mask_displacements()
     assert list(search.questions()) == []
 
 
@@ -100,7 +100,7 @@ def test_runs_are_bounded_over_all_large_gaps(monkeypatch: pytest.MonkeyPatch) -
     list(search.questions())  # everywhere
     questions = list(search.questions())
     assert asked == [3, 1, 0, 0]
-    assert sum(len(question.ask.pairs) for question in questions) == 3
+    assert sum(len(question.request.pairs) for question in questions) == 3
 
 
 @given(st.lists(st.integers(1, 900), min_size=1, max_size=40), st.integers(1, 12), st.integers(1, 9))
@@ -118,7 +118,7 @@ def test_runs_are_shared_out_among_messages(lengths: list[int], blocks_most: int
             return array("Q")
 
         for question in module._nearby(large_gap(), runs, NEAR):
-            pairs = question.ask.pairs
+            pairs = question.request.pairs
             blocks = sum(-(-length // NEAR.size) for _, length in pairs)
             # A run that is longer than a message may say goes alone.
             assert len(pairs) == 1 or (blocks <= blocks_most and len(pairs) <= ranges_most)

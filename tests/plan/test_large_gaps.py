@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.chunking.params import SYNC_PARAMS
-from rdc.limits import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
+from rdc.limits.wire import BLOCKS_PER_MESSAGE, RANGES_PER_MESSAGE
 from rdc.plan import large_gaps
 from rdc.plan.block_requests import BlockQuestion
 from rdc.plan.block_search import BlockSearch
@@ -76,23 +76,23 @@ def test_the_steps_fit_the_round_trips(rounds: int) -> None:
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 3, 9])
-def test_without_targets_two_steps_are_enough(rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_masks_two_steps_are_enough(rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is known once the first questions are."""
     rng = random.Random(2)
     old = rng.randbytes(400_000)
     new = b"".join(old[at : at + 700] + b"?" for at in range(0, len(old), 700))
     search = BlockSearch((Fetch(b"1234", len(new), 1),), [sign(old, SYNC_PARAMS)], rounds)
     sizes: list[int] = []
-    asks = search.asks
+    questions = search.questions
 
     def told() -> list[BlockQuestion]:
-        found = asks()
+        found = questions()
         sizes.extend({ask.size for ask in found})
         if len(sizes) == 1:
-            search.leave_targets_out()
+            search.mask_displacements()
         return found
 
-    monkeypatch.setattr(search, "asks", told)
+    monkeypatch.setattr(search, "questions", told)
     ends = Honest(new, [old])
     ends.run(search)
     assert sizes == [512, CODE_STEP.size][: min(rounds, 2)]
@@ -125,7 +125,7 @@ def test_runs_are_bounded() -> None:
     assert 100 <= len(rows(large_gap.runs(STEP, 100), 4)) <= 101
 
 
-pieces_of = st.lists(
+match_lists = st.lists(
     st.tuples(st.integers(0, 300), st.integers(1, 200), st.one_of(st.integers(0, 5000))), max_size=20
 )
 steps = st.builds(Step, st.integers(1, 200), st.integers(0, 50), st.integers(1, 400))
@@ -133,13 +133,13 @@ unknown = st.one_of(st.integers(0, 9000), st.just(UNPLACED))
 
 
 @settings(deadline=None)
-@given(pieces_of, steps, unknown, unknown, st.integers(0, 500))
-def test_runs_lie_between_pieces_and_name_their_neighbours(
+@given(match_lists, steps, unknown, unknown, st.integers(0, 500))
+def test_runs_lie_between_matches_and_name_their_neighbours(
     drawn: list[tuple[int, int, int]], step: Step, before: int, behind: int, rest: int
 ) -> None:
     at, taken = 100, array("Q")
-    for gap, length, place in drawn:
-        taken.extend((at + gap, place, length))
+    for gap, length, base_offset in drawn:
+        taken.extend((at + gap, base_offset, length))
         at += gap + length
     large_gap = LargeGap(100, at - 100 + rest, WINDOW, before, behind)
     large_gap.add(taken)
@@ -157,8 +157,8 @@ def test_runs_lie_between_pieces_and_name_their_neighbours(
 
 
 @settings(deadline=None)
-@given(pieces_of)
-def test_pieces_that_go_on_are_one(drawn: list[tuple[int, int, int]]) -> None:
+@given(match_lists)
+def test_matches_that_go_on_are_one(drawn: list[tuple[int, int, int]]) -> None:
     large_gap = LargeGap(0, 1 << 20, WINDOW, 0, UNPLACED)
     found, at = array("Q"), 0
     for gap, length, _ in drawn:
@@ -171,9 +171,9 @@ def test_pieces_that_go_on_are_one(drawn: list[tuple[int, int, int]]) -> None:
     assert all(one[0] + one[2] < other[0] for one, other in pairwise(joined))
 
 
-def test_blocks_that_follow_each_other_are_one_piece() -> None:
+def test_blocks_that_follow_each_other_are_one_match() -> None:
     large_gap = LargeGap(10, 1 << 20, WINDOW, 0, UNPLACED)
-    large_gap.place(4, array("Q", [8, 12, UNPLACED, 16, 20, 100, UNPLACED]))
+    large_gap.take_offsets(4, array("Q", [8, 12, UNPLACED, 16, 20, 100, UNPLACED]))
     assert rows(large_gap.matches, 3) == [(10, 8, 8), (22, 16, 8), (30, 100, 4)]
 
 
@@ -182,7 +182,7 @@ def test_questions_about_a_long_region_stay_within_messages() -> None:
     size = (BLOCKS_PER_MESSAGE + 100) * 512
     base = sign(b"base" * 1000, SYNC_PARAMS)
     search = BlockSearch((Fetch(b"1234", size, 1),), [base], 3)
-    first = search.asks()
+    first = search.questions()
     assert [len(ask.pairs) for ask in first] == [1, 1]
     assert sum(length for ask in first for _, length in ask.pairs) == size
     for ask in first:
@@ -196,14 +196,14 @@ def test_questions_about_a_long_region_stay_within_messages() -> None:
             ],
             lambda *_: array("Q"),
         )
-    second = search.asks()
+    second = search.questions()
     assert len(second) > 1
     for ask in second:
         assert len(ask.pairs) <= RANGES_PER_MESSAGE
         assert sum(-(-length // ask.size) for _, length in ask.pairs) <= BLOCKS_PER_MESSAGE
 
 
-def test_a_long_gap_is_sliced_and_each_slice_looked_for_near_its_place(
+def test_a_long_gap_is_sliced_and_each_slice_searched_near_its_offset(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(large_gaps, "SLICE_BYTES", 300_000)

@@ -51,17 +51,19 @@ references = st.lists(st.tuples(st.sampled_from([b"aaaa", b"bbbb", b"cccc", b"dd
 
 
 @given(references, references)
-def test_chunks_that_the_base_has(wanted: list[tuple[bytes, int]], held: list[tuple[bytes, int]]) -> None:
+def test_chunks_that_the_base_has(
+    wanted: list[tuple[bytes, int]], signed_base: list[tuple[bytes, int]]
+) -> None:
     copies = chunk_copies(
         b"".join(name for name, _ in wanted),
         [length for _, length in wanted],
-        b"".join(name for name, _ in held),
-        [length for _, length in held],
+        b"".join(name for name, _ in signed_base),
+        [length for _, length in signed_base],
     )
     # The obvious way: each chunk by itself, from where the base has its reference first.
-    starts = list(accumulate((length for _, length in held), initial=0))
+    starts = list(accumulate((length for _, length in signed_base), initial=0))
     first: dict[bytes, tuple[int, int]] = {}
-    for row, (name, length) in enumerate(held):
+    for row, (name, length) in enumerate(signed_base):
         first.setdefault(name, (starts[row], length))
     expected: dict[int, int] = {}
     at = 0
@@ -72,11 +74,11 @@ def test_chunks_that_the_base_has(wanted: list[tuple[bytes, int]], held: list[tu
     found: dict[int, int] = {}
     end = 0
     for row in range(0, len(copies), 4):
-        offset, base, place, length = copies[row : row + 4]
+        offset, base, base_offset, length = copies[row : row + 4]
         assert base == 0
         assert offset >= end
         end = offset + length
-        found.update({offset + byte: place + byte for byte in range(length)})
+        found.update({offset + byte: base_offset + byte for byte in range(length)})
     assert found == expected
 
 
@@ -98,9 +100,9 @@ class Ends:
         """All copies, in no order."""
         layout = self.layout
         new = self.signed(self.target, layout.sizes[: layout.chunked])
-        held = self.signed(self.base, list(map(len, self.old[: layout.chunked])))
-        names = [short_references(KEY, one.digests, 32, 8) for one in (new, held)]
-        chunks = chunk_copies(names[0], new.lengths, names[1], held.lengths)
+        signed_base = self.signed(self.base, list(map(len, self.old[: layout.chunked])))
+        names = [short_references(KEY, one.digests, 32, 8) for one in (new, signed_base)]
+        chunks = chunk_copies(names[0], new.lengths, names[1], signed_base.lengths)
         search = BundleSearch(layout, list(map(len, self.old)), chunks, BLOCK, WIDTH, rounds)
         for first, stop, size in (
             (layout.chunked, layout.shorter, BLOCK),
@@ -111,9 +113,9 @@ class Ends:
                 prints = block_fingerprints(KEY, some, size, WIDTH, layout.sizes[first:stop])
                 search.take(prints, self.search, self.find, self.near)
         trips = 0
-        while asks := search.asks():
+        while questions := search.questions():
             trips += 1
-            for ask in asks:
+            for ask in questions:
                 self.asked += ask.pairs
                 prints = b"".join(
                     block_fingerprints(KEY, self.target[offset : offset + length], ask.size, ask.width)
@@ -138,7 +140,7 @@ class Ends:
         smaller: int,
         gaps: array[int],
         ranges: array[int],
-        pieces: array[int],
+        matches: array[int],
         prints: bytes,
     ) -> tuple[bytes, bytes, bytes]:
         assert base == 0
@@ -146,13 +148,16 @@ class Ends:
         for offset, length in spans:
             self.inside(offset, length)
         windows = b"".join(self.base[at : at + length] for at, length in spans)
-        return search_gaps(KEY, windows, size, width, smaller, gaps, ranges, pieces, prints)
+        return search_gaps(KEY, windows, size, width, smaller, gaps, ranges, matches, prints)
 
     def find(self, window: Window, size: int, width: int, prints: bytes) -> Sequence[int]:
         self.inside(window.offset, window.length)
         part = self.base[window.offset : window.offset + window.length]
-        places = array("Q", match_blocks(KEY, part, size, width, prints))
-        return [place if place == blocks.NOWHERE else window.offset + place for place in places]
+        base_offsets = array("Q", match_blocks(KEY, part, size, width, prints))
+        return [
+            base_offset if base_offset == blocks.NOWHERE else window.offset + base_offset
+            for base_offset in base_offsets
+        ]
 
     def near(self, base: int, step: Step, width: int, runs: array[int], prints: bytes) -> array[int]:
         raise AssertionError("a bundle has no regions")
@@ -187,11 +192,11 @@ def test_what_is_found_is_true(pair: tuple[list[bytes], list[bytes]], rounds: in
         copies = ends.run(rounds)
     rows = sorted(tuple(copies[at : at + 4]) for at in range(0, len(copies), 4))
     end = 0
-    for offset, base, place, length in rows:
+    for offset, base, base_offset, length in rows:
         assert (base, offset >= end) == (0, True)
         end = offset + length
         # Fingerprints of eight bytes do not deceive.
-        assert ends.target[offset:end] == ends.base[place : place + length]
+        assert ends.target[offset:end] == ends.base[base_offset : base_offset + length]
     assert end <= len(ends.target)
     for offset, length in ends.asked:
         assert offset >= 0

@@ -26,33 +26,33 @@ def directories(draw: st.DrawFn) -> tuple[list[Entry], list[Entry]]:
     rng = draw(randoms)
     names = [b"%02d" % i for i in range(draw(st.sampled_from((0, 1, 5, 40))))]
     wanted = {name: some_entry(rng, name) for name in names}
-    held = dict(wanted)
+    existing = dict(wanted)
     for name in names:
         match rng.randrange(draw(st.sampled_from((5, 6, 40)))):
             case 0 | 1:
-                held[name] = touched(rng, wanted[name])
+                existing[name] = touched(rng, wanted[name])
             case 2:
-                held[name] = some_entry(rng, name)
+                existing[name] = some_entry(rng, name)
             case 3:
-                held[name] = replace(wanted[name], target=b"elsewhere")
+                existing[name] = replace(wanted[name], target=b"elsewhere")
             case 4 if draw(st.booleans()):
-                del (held if rng.random() < 0.5 else wanted)[name]
-    return [wanted[name] for name in sorted(wanted)], [held[name] for name in sorted(held)]
+                del (existing if rng.random() < 0.5 else wanted)[name]
+    return [wanted[name] for name in sorted(wanted)], [existing[name] for name in sorted(existing)]
 
 
-def by_rule(wanted: list[Entry], held: list[Entry], owner: bool, checksum: bool) -> Comparison:
+def by_rule(wanted: list[Entry], existing: list[Entry], owner: bool, checksum: bool) -> Comparison:
     """Entry by entry."""
-    decisions, touched_, checked, places = [], [], [], {e.path: (row, e) for row, e in enumerate(held)}
+    decisions, touched_, checked, places = [], [], [], {e.path: (row, e) for row, e in enumerate(existing)}
     for row, new in enumerate(wanted):
-        held_row, old = places.pop(new.path, (-1, None))
+        existing_row, old = places.pop(new.path, (-1, None))
         if new.kind == Kind.SPECIAL:
             continue
         if old is None:
             decisions.append(Decision(Change.CREATE, row, -1, Difference.NONE))
         elif old.kind != new.kind:
-            decisions.append(Decision(Change.REPLACE, row, held_row, Difference.NONE))
+            decisions.append(Decision(Change.REPLACE, row, existing_row, Difference.NONE))
         else:
-            found = difference(new.kind, new.metadata, old.metadata, kept=Preserved(owner))
+            found = difference(new.kind, new.metadata, old.metadata, preserved=Preserved(owner))
             if new.size != old.size:
                 found |= Difference.SIZE
             change = Change.METADATA
@@ -69,7 +69,7 @@ def by_rule(wanted: list[Entry], held: list[Entry], owner: bool, checksum: bool)
             elif change is Change.CHECK and not found:
                 checked.append(row)
             elif found or change is not Change.METADATA:
-                decisions.append(Decision(change, row, held_row, found))
+                decisions.append(Decision(change, row, existing_row, found))
     extra = tuple(sorted(row for row, _ in places.values()))
     return Comparison(tuple(decisions), extra, tuple(touched_), tuple(checked))
 
@@ -79,38 +79,38 @@ def by_rule(wanted: list[Entry], held: list[Entry], owner: bool, checksum: bool)
 def test_a_directory_is_compared_entry_by_entry(
     pair: tuple[list[Entry], list[Entry]], owner: bool, checksum: bool
 ) -> None:
-    wanted, held = pair
-    found = compare(listing(wanted), listing(held), kept=Preserved(owner), checksum=checksum)
-    assert found == by_rule(wanted, held, owner, checksum)
+    wanted, existing = pair
+    found = compare(listing(wanted), listing(existing), preserved=Preserved(owner), checksum=checksum)
+    assert found == by_rule(wanted, existing, owner, checksum)
 
 
 @SLOW
 @given(directories())
 def test_equal_directories_need_nothing(pair: tuple[list[Entry], list[Entry]]) -> None:
     columns = listing(pair[0])
-    assert compare(columns, columns, kept=Preserved(True), checksum=False) == Comparison((), ())
+    assert compare(columns, columns, preserved=Preserved(True), checksum=False) == Comparison((), ())
 
 
 @SLOW
 @given(directories())
 def test_a_run_leaves_what_is_wanted_and_what_is_extra(pair: tuple[list[Entry], list[Entry]]) -> None:
-    wanted, held = map(listing, pair)
-    left = expected_directory(wanted.packed(), held.packed()).unpacked()
+    wanted, existing = map(listing, pair)
+    left = expected_directory(wanted.packed(), existing.packed()).unpacked()
     assert list(left.names) == sorted(set(left.names))
-    before, after = (compare(wanted, ours, kept=EVERYTHING, checksum=False) for ours in (held, left))
+    before, after = (compare(wanted, ours, preserved=EVERYTHING, checksum=False) for ours in (existing, left))
     assert not after
-    assert [left.names[row] for row in after.extra] == [held.names[row] for row in before.extra]
+    assert [left.names[row] for row in after.extra] == [existing.names[row] for row in before.extra]
     stay = {entry.path: entry for entry in pair[1]}
-    theirs = {entry.path: entry for entry in pair[0] if entry.kind != Kind.SPECIAL}
-    assert left == listing([{**stay, **theirs}[name] for name in left.names])
-    assert set(left.names) == stay.keys() | theirs.keys()
+    announced = {entry.path: entry for entry in pair[0] if entry.kind != Kind.SPECIAL}
+    assert left == listing([{**stay, **announced}[name] for name in left.names])
+    assert set(left.names) == stay.keys() | announced.keys()
 
 
 @SLOW
 @given(directories())
 def test_a_directory_that_is_not_there_is_made_of_new_entries(pair: tuple[list[Entry], list[Entry]]) -> None:
-    found = compare(listing(pair[0]), None, kept=Preserved(True), checksum=False)
-    assert [(d.change, d.row, d.held_row) for d in found.decisions] == [
+    found = compare(listing(pair[0]), None, preserved=Preserved(True), checksum=False)
+    assert [(d.change, d.row, d.existing_row) for d in found.decisions] == [
         (Change.CREATE, row, -1) for row, e in enumerate(pair[0]) if e.kind != Kind.SPECIAL
     ]
 
@@ -119,8 +119,8 @@ def test_many_links_in_one_directory_are_no_square() -> None:
     """Each target is found once, not by counting the links before it."""
     rng = random.Random(1)
     wanted = [entry(b"%06d" % i, Kind.SYMLINK, target=b"%d" % rng.randrange(9)) for i in range(3_000)]
-    held = [replace(e, target=b"5") for e in wanted]
-    a, b = listing(wanted), listing(held)
+    existing = [replace(e, target=b"5") for e in wanted]
+    a, b = listing(wanted), listing(existing)
     calls = 0
     target = Listing.target
 
@@ -131,7 +131,7 @@ def test_many_links_in_one_directory_are_no_square() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Listing, "target", counted)
-        found = compare(a, b, kept=Preserved(True), checksum=False)
+        found = compare(a, b, preserved=Preserved(True), checksum=False)
     assert calls == 0
     assert len(found.decisions) == sum(e.target != b"5" for e in wanted)
     assert a.links() == {row: e.target for row, e in enumerate(wanted)}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.limits import TIER_NODES, TOP_NODES
+from rdc.limits.wire import TIER_NODES, TOP_NODES
 from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
 from rdc.plan.manifest_descent import first_tier
@@ -26,10 +26,10 @@ SLOW = settings(deadline=None)
 """A thousand entries an example, on machines of any load."""
 
 
-def discover(wanted: AnyRows, held: AnyRows, *, owner: bool = True, part: int = 4096) -> Driven:
+def discover(wanted: AnyRows, existing: AnyRows, *, owner: bool = True, part: int = 4096) -> Driven:
     """Descends, and holds the result to be the source's manifest."""
     source = SourceModel(build(wanted), owner=owner, part=part)
-    descent = start(held, len(wanted), owner=owner)
+    descent = start(existing, len(wanted), owner=owner)
     done = descend(descent, source)
     assert not descent.collided
     assert columns(found(descent), owner=owner) == columns(source.manifest, owner=owner)
@@ -41,10 +41,10 @@ def discover(wanted: AnyRows, held: AnyRows, *, owner: bool = True, part: int = 
 def test_the_source_s_manifest_is_found_from_any_other(
     pair: tuple[Rows, Rows], owner: bool, part: int
 ) -> None:
-    wanted, held = pair
+    wanted, existing = pair
     if not wanted:
         return
-    done = discover(wanted, held, owner=owner, part=part)
+    done = discover(wanted, existing, owner=owner, part=part)
     assert done.rows <= len(wanted)
     # No node is asked about twice, and none below nodes that are the same.
     assert done.asked is not None
@@ -56,11 +56,11 @@ def test_the_source_s_manifest_is_found_from_any_other(
 @SLOW
 @given(pairs(), st.booleans())
 def test_the_top_that_comes_with_a_manifest_leads_to_the_same(pair: tuple[Rows, Rows], owner: bool) -> None:
-    wanted, held = pair
+    wanted, existing = pair
     if not wanted:
         return
     source = SourceModel(build(wanted), owner=owner)
-    descent = start(held, len(wanted), owner=owner)
+    descent = start(existing, len(wanted), owner=owner)
     tiers = source.fold.tiers
     level = next(level for level, tier in enumerate(tiers) if len(tier) <= TOP_NODES)
     top = tiers[level].references(Group.WHOLE, KEY, range(len(tiers[level])))
@@ -70,7 +70,7 @@ def test_the_top_that_comes_with_a_manifest_leads_to_the_same(pair: tuple[Rows, 
     assert columns(found(descent), owner=owner) == columns(source.manifest, owner=owner)
     equal = start(wanted, len(wanted), owner=owner)
     equal.take_top(level, top)
-    assert not equal.asks()
+    assert not equal.questions()
     assert columns(found(equal), owner=owner) == columns(source.manifest, owner=owner)
 
 
@@ -87,11 +87,11 @@ def test_equal_manifests_cost_one_look(pair: tuple[Rows, Rows], owner: bool) -> 
 @given(pairs(), randoms)
 def test_only_the_columns_that_differ_travel(pair: tuple[Rows, Rows], rng: random.Random) -> None:
     wanted, _ = pair
-    held = wanted
+    existing = wanted
     for path in rng.sample(sorted(wanted), min(9, len(wanted))):
-        held = with_mtime(held, path, rng.randrange(9))
+        existing = with_mtime(existing, path, rng.randrange(9))
     if wanted:
-        assert discover(wanted, held).groups in (Group.MTIMES, 0)
+        assert discover(wanted, existing).groups in (Group.MTIMES, 0)
         sizes = {path: replace(e, size=e.size + (e.kind == Kind.FILE)) for path, e in wanted.items()}
         assert discover(wanted, sizes).groups in (Group.ATTRIBUTES, 0)
         # Without owners those of others are not looked at.
@@ -103,22 +103,22 @@ def test_only_the_columns_that_differ_travel(pair: tuple[Rows, Rows], rng: rando
 @pytest.mark.parametrize("mtime", [0, 1], ids=["the same", "touched"])
 def test_what_only_we_have_is_not_taken_with_what_surrounds_it(mtime: int) -> None:
     """Nodes of ours on both sides of some are the source's, or differ from them in their mtimes."""
-    held = Rows({b"%03d" % row: entry(b"%03d" % row, mtime_ns=NOW - mtime) for row in range(600)})
-    fold = Fold(build(held), Preserved(True))
+    existing = Rows({b"%03d" % row: entry(b"%03d" % row, mtime_ns=NOW - mtime) for row in range(600)})
+    fold = Fold(build(existing), Preserved(True))
     for number in range(1, len(fold.tiers[0]) - 2):
         ours = fold.tiers[0].span(number)
-        wanted = {path: entry(path) for row, path in enumerate(sorted(held)) if row not in ours}
-        discover(wanted, held)
+        wanted = {path: entry(path) for row, path in enumerate(sorted(existing)) if row not in ours}
+        discover(wanted, existing)
 
 
 @SLOW
 @given(pairs(), st.binary(min_size=16, max_size=16))
 def test_a_prepared_descent_is_the_same(pair: tuple[Rows, Rows], key: bytes) -> None:
-    wanted, held = pair
+    wanted, existing = pair
     if not wanted:
         return
     source = SourceModel(build(wanted), owner=True, key=key)
-    descents = [start(held, len(wanted), key=key) for _ in range(2)]
+    descents = [start(existing, len(wanted), key=key) for _ in range(2)]
     descents[0].prepare()
     first, second = (descend(descent, source) for descent in descents)
     assert first == second
@@ -137,8 +137,8 @@ def with_mtime(rows: Rows, path: bytes, mtime: int) -> Rows:
 
 
 def test_one_changed_mtime_in_a_large_tree_costs_little() -> None:
-    held = with_mtime(LARGE, b"directory-02000/file-00007.txt", 5)
-    done = discover(LARGE, held)
+    existing = with_mtime(LARGE, b"directory-02000/file-00007.txt", 5)
+    done = discover(LARGE, existing)
     assert done.groups == Group.MTIMES
     assert done.rows <= 26
     assert done.exchanges <= 5
@@ -146,19 +146,19 @@ def test_one_changed_mtime_in_a_large_tree_costs_little() -> None:
 
 
 def test_one_changed_file_and_its_directory_cost_little() -> None:
-    held = with_mtime(LARGE, b"directory-02000/file-00007.txt", 5)
+    existing = with_mtime(LARGE, b"directory-02000/file-00007.txt", 5)
     path = b"directory-02000/file-00007.txt"
-    held = with_mtime(held | {path: replace(held[path], size=99)}, b"directory-02000", 6)
-    done = discover(LARGE, held)
+    existing = with_mtime(existing | {path: replace(existing[path], size=99)}, b"directory-02000", 6)
+    done = discover(LARGE, existing)
     assert done.rows <= 52
     assert done.exchanges <= 5
     assert done.bytes <= 3500
 
 
 def test_one_new_file_in_a_large_tree_costs_little() -> None:
-    held = Rows(LARGE)
-    del held[b"directory-02000/file-00007.txt"]
-    done = discover(LARGE, held)
+    existing = Rows(LARGE)
+    del existing[b"directory-02000/file-00007.txt"]
+    done = discover(LARGE, existing)
     assert done.rows <= 80
     assert done.exchanges <= 5
     assert done.bytes <= 6000
@@ -166,11 +166,11 @@ def test_one_new_file_in_a_large_tree_costs_little() -> None:
 
 def test_all_mtimes_changed_cost_their_own_width() -> None:
     rng = random.Random(3)
-    held = {
+    existing = {
         path: replace(e, metadata=replace(e.metadata, mtime_ns=rng.randrange(1 << 60)))
         for path, e in LARGE.items()
     }
-    done = discover(LARGE, held)
+    done = discover(LARGE, existing)
     assert done.groups == Group.MTIMES
     assert done.exchanges <= 5
     assert done.bytes <= 12 * len(LARGE)
@@ -187,17 +187,17 @@ def test_a_tree_of_which_nothing_is_known_costs_little_more_than_its_rows() -> N
 
 def test_a_changed_entry_in_every_hundred_costs_no_listing() -> None:
     rng = random.Random(4)
-    held = Rows(LARGE)
-    for path in rng.sample(sorted(held), len(held) // 100):
-        held[path] = touched(rng, held[path])
-    done = discover(LARGE, held)
+    existing = Rows(LARGE)
+    for path in rng.sample(sorted(existing), len(existing) // 100):
+        existing[path] = touched(rng, existing[path])
+    done = discover(LARGE, existing)
     assert done.rows < len(LARGE) // 4
     assert done.exchanges <= 5
 
 
 def test_a_large_directory_is_no_different() -> None:
-    held = with_mtime(HUGE_DIRECTORY, b"012345", 5)
-    done = discover(HUGE_DIRECTORY, held)
+    existing = with_mtime(HUGE_DIRECTORY, b"012345", 5)
+    done = discover(HUGE_DIRECTORY, existing)
     assert done.rows <= 26
     assert done.bytes <= 2500
 
@@ -224,12 +224,12 @@ def test_where_a_descent_starts(entries: int, tier: int) -> None:
 
 def test_requests_are_as_long_as_one_message_takes() -> None:
     descent = start({b"a": entry(b"a")}, 400_000)
-    descent.asks()
+    descent.questions()
     nodes = 1100
     feed(descent, TierAnswer(2, (0,), (nodes,), random.Random(1).randbytes(11 * nodes)))
-    asks = descent.asks()
-    assert [len(ask.nodes) for ask in asks] == [TIER_NODES, nodes - TIER_NODES]
-    assert [node for ask in asks for node in ask.nodes] == list(range(nodes))
+    questions = descent.questions()
+    assert [len(ask.nodes) for ask in questions] == [TIER_NODES, nodes - TIER_NODES]
+    assert [node for ask in questions for node in ask.nodes] == list(range(nodes))
 
 
 # Collisions of short references
@@ -241,7 +241,7 @@ def test_requests_are_as_long_as_one_message_takes() -> None:
 def test_a_collision_shows(width: int, pair: tuple[Rows, Rows]) -> None:
     """With references that short nearly every tree has collisions: the descent says so, or its result is not
     the source's manifest, or it is; and it never takes a source for a liar."""
-    wanted, held = pair
+    wanted, existing = pair
     if not wanted:
         return
     with pytest.MonkeyPatch.context() as patch:
@@ -250,7 +250,7 @@ def test_a_collision_shows(width: int, pair: tuple[Rows, Rows]) -> None:
         patch.setattr(
             "tests.support.trees.manifest_source.short_references", lambda *a: shortened(*a, used=width)
         )
-        descent = start(held, len(wanted))
+        descent = start(existing, len(wanted))
         descend(descent, source)
     if not descent.collided:
         own = found(descent)
@@ -271,23 +271,23 @@ def test_some_of_these_collisions_are_noticed_on_the_way() -> None:
         for module in ("rdc.tree.fold", "tests.support.trees.manifest_source"):
             patch.setattr(f"{module}.short_references", lambda *a: shortened(*a, used=1))
         for _ in range(20):
-            wanted, held = (flat_tree(rng.randrange(20, 40), rng.randrange(30, 60)) for _ in range(2))
-            descent = start(held, len(wanted))
+            wanted, existing = (flat_tree(rng.randrange(20, 40), rng.randrange(30, 60)) for _ in range(2))
+            descent = start(existing, len(wanted))
             descend(descent, SourceModel(build(wanted), owner=True))
             noticed += descent.collided
     assert noticed > 3
 
 
 def test_after_a_collision_nothing_more_is_asked_and_what_was_asked_still_comes() -> None:
-    wanted, held = flat_tree(30, 50), flat_tree(31, 44)
+    wanted, existing = flat_tree(30, 50), flat_tree(31, 44)
     with pytest.MonkeyPatch.context() as patch:
         for module in ("rdc.tree.fold", "tests.support.trees.manifest_source"):
             patch.setattr(f"{module}.short_references", lambda *a: shortened(*a, used=0))
-        source, descent = SourceModel(build(wanted), owner=True), start(held, len(wanted))
+        source, descent = SourceModel(build(wanted), owner=True), start(existing, len(wanted))
         after = 0
-        while asks := descent.asks():
+        while questions := descent.questions():
             assert not descent.collided
-            for ask in asks:
+            for ask in questions:
                 for answer in source.answers(request(ask)):
                     after += descent.collided
                     feed(descent, answer)
@@ -297,15 +297,15 @@ def test_after_a_collision_nothing_more_is_asked_and_what_was_asked_still_comes(
 
 def test_attributes_of_a_file_do_not_land_on_a_directory() -> None:
     """Names that collide, where the source's node holds files and ours directories."""
-    held = {b"d%02d" % i: entry(b"d%02d" % i, Kind.DIRECTORY) for i in range(10)}
-    descent = start(held, 10)
-    descent.asks()
-    own = Fold(build(held), Preserved(True)).tiers[0]
+    existing = {b"d%02d" % i: entry(b"d%02d" % i, Kind.DIRECTORY) for i in range(10)}
+    descent = start(existing, 10)
+    descent.questions()
+    own = Fold(build(existing), Preserved(True)).tiers[0]
     names = own.references(Group.NAMES, KEY, range(1))
     feed(descent, TierAnswer(0, (0,), (1,), names + b"\0" * 6))
-    asks = descent.asks()
-    assert [(ask.rows, ask.groups) for ask in asks] == [(True, Group.ATTRIBUTES | Group.MTIMES)]
+    questions = descent.questions()
+    assert [(ask.rows, ask.groups) for ask in questions] == [(True, Group.ATTRIBUTES | Group.MTIMES)]
     files = SourceModel(build({b"f%02d" % i: entry(b"f%02d" % i, size=7) for i in range(10)}), owner=True)
-    feed(descent, RowsPart((10,), True, files.rows([range(10)], asks[0].groups)))
+    feed(descent, RowsPart((10,), True, files.rows([range(10)], questions[0].groups)))
     assert descent.collided
     assert descent.complete

@@ -25,27 +25,27 @@ def differing() -> tuple[Rows, Rows]:
     """Trees of three tiers that need all kinds of requests."""
     rng = random.Random(11)
     wanted = flat_tree(60, 80)
-    held = Rows(wanted)
-    for path in rng.sample(sorted(held), 40):
-        held[path] = touched(rng, held[path])
+    existing = Rows(wanted)
+    for path in rng.sample(sorted(existing), 40):
+        existing[path] = touched(rng, existing[path])
     for i in range(5):
-        del held[b"directory-%05d/file-00010.txt" % (10 * i)]
-    return wanted, held
+        del existing[b"directory-%05d/file-00010.txt" % (10 * i)]
+    return wanted, existing
 
 
-WANTED, HELD = differing()
+WANTED, EXISTING = differing()
 
 
 def transcript() -> list[Answer]:
     """What an honest source answers, one by one."""
-    source, descent = SourceModel(build(WANTED), owner=True, part=9), start(HELD, len(WANTED))
-    told: list[Answer] = []
-    while asks := descent.asks():
-        for ask in asks:
+    source, descent = SourceModel(build(WANTED), owner=True, part=9), start(EXISTING, len(WANTED))
+    announced: list[Answer] = []
+    while questions := descent.questions():
+        for ask in questions:
             for answer in source.answers(request(ask)):
-                told.append(answer)
+                announced.append(answer)
                 feed(descent, answer)
-    return told
+    return announced
 
 
 HONEST = transcript()
@@ -117,7 +117,7 @@ def test_the_transcript_has_everything_to_lie_about() -> None:
 @pytest.mark.parametrize("at", range(0, len(HONEST), max(1, len(HONEST) // 60)))
 def test_a_lie_is_a_protocol_error(at: int) -> None:
     for lie in lies(HONEST[at]):
-        descent = start(HELD, len(WANTED))
+        descent = start(EXISTING, len(WANTED))
         for answer in HONEST[:at]:
             feed(descent, answer)
         with pytest.raises(ProtocolError):
@@ -125,7 +125,7 @@ def test_a_lie_is_a_protocol_error(at: int) -> None:
 
 
 def test_answers_nobody_asked_for_are_refused() -> None:
-    descent = start(HELD, len(WANTED))
+    descent = start(EXISTING, len(WANTED))
     with pytest.raises(ProtocolError, match="not asked for"):
         feed(descent, RowsPart((HONEST_ROWS.count,), True, HONEST_ROWS))
     for answer in HONEST:
@@ -140,11 +140,11 @@ def test_answers_nobody_asked_for_are_refused() -> None:
 @given(randoms)
 def test_any_answers_of_the_right_shape_end(rng: random.Random) -> None:
     """References drawn at random, node numbers in order but made up: an error, or an end within bounds."""
-    descent = start(HELD, len(WANTED))
+    descent = start(EXISTING, len(WANTED))
     taken = 0
     try:
-        while asks := descent.asks():
-            for ask in asks:
+        while questions := descent.questions():
+            for ask in questions:
                 if ask.rows:
                     spans = [range(node % 100, node % 100 + rng.randint(1, 26)) for node in ask.nodes]
                     taken += len(spans)
@@ -172,8 +172,8 @@ def test_a_flood_of_nodes_ends_within_what_the_offer_can_hold() -> None:
     descent = start({b"a": entry(b"a")}, entries)
     nodes = 0
     with pytest.raises(ProtocolError, match=r"more nodes|out of order or past"):
-        while asks := descent.asks():
-            for ask in asks:
+        while questions := descent.questions():
+            for ask in questions:
                 counts = [26] * len(ask.nodes) or [entries // 7**3]
                 firsts = [26 * i for i in range(len(counts))]
                 nodes += sum(counts)
@@ -185,8 +185,8 @@ def test_a_flood_of_nodes_ends_within_what_the_offer_can_hold() -> None:
 
 
 def test_a_flood_of_rows_ends_within_what_the_offer_can_hold() -> None:
-    descent = start(HELD, len(WANTED))
-    told = 0
+    descent = start(EXISTING, len(WANTED))
+    announced = 0
     for answer in HONEST:
         if isinstance(answer, RowsPart):
             break
@@ -196,13 +196,13 @@ def test_a_flood_of_rows_ends_within_what_the_offer_can_hold() -> None:
     with pytest.raises(ProtocolError, match="more rows"):
         while True:
             feed(descent, replace(first, last=False))
-            told += first.rows.count
-    assert told <= len(WANTED)
+            announced += first.rows.count
+    assert announced <= len(WANTED)
 
 
 def test_tier_requests_are_what_the_protocol_knows() -> None:
     assert manifest_descent.FIRST_NODES_MAX * 11 < 1 << 20
-    ask = start(HELD, len(WANTED)).asks()[0]
+    ask = start(EXISTING, len(WANTED)).questions()[0]
     assert request(ask) == TierRequest(1, (), 7)
     assert [e.path for e in in_order({b"a": entry(b"a")})] == [b"a"]
 
@@ -210,4 +210,4 @@ def test_tier_requests_are_what_the_protocol_knows() -> None:
 def test_a_top_of_more_nodes_than_the_offer_can_hold_is_refused() -> None:
     for level, nodes in ((0, 3), (1, 2), (24, 2)):
         with pytest.raises(ProtocolError, match="manifest nodes in tier"):
-            start(HELD, 14).take_top(level, bytes(4 * nodes))
+            start(EXISTING, 14).take_top(level, bytes(4 * nodes))

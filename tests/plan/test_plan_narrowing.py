@@ -38,7 +38,9 @@ def steps(found: Comparison, *, checksum: bool) -> dict[int, Step]:
     return all_ | columns
 
 
-def by_rule(step: Step, new: Entry, old: Entry | None, options: SyncOptions, kept: Preserved) -> Step | None:
+def by_rule(
+    step: Step, new: Entry, old: Entry | None, options: SyncOptions, preserved: Preserved
+) -> Step | None:
     """None: it stays as it is. The rules are those of rsync's manual."""
     same_kind = old is not None and old.kind == new.kind
     if options.existing and old is None:
@@ -46,13 +48,13 @@ def by_rule(step: Step, new: Entry, old: Entry | None, options: SyncOptions, kep
     if options.ignore_existing and old is not None and not (same_kind and new.kind == Kind.DIRECTORY):
         return None
     if options.update and same_kind and old is not None and new.kind == Kind.FILE:
-        mine, theirs = (kept.mtime(found.metadata.mtime_ns) for found in (old, new))
-        if mine > theirs:
+        mine, source_mtime = (preserved.mtime(found.metadata.mtime_ns) for found in (old, new))
+        if mine > source_mtime:
             return None
     if new.kind == Kind.FILE and not options.min_size <= new.size <= (options.max_size or new.size):
         return None
-    settled = options.size_only and not options.checksum and new.kind == Kind.FILE
-    if settled and step.change is Change.CONTENT and not step.difference & Difference.SIZE:
+    unchanged = options.size_only and not options.checksum and new.kind == Kind.FILE
+    if unchanged and step.change is Change.CONTENT and not step.difference & Difference.SIZE:
         return Step(Change.METADATA, step.difference)
     return step
 
@@ -76,17 +78,17 @@ def narrowing(draw: st.DrawFn) -> SyncOptions:
 def test_each_entry_by_the_rules(
     pair: tuple[list[Entry], list[Entry]], options: SyncOptions, granularity: int
 ) -> None:
-    wanted, held = pair
-    kept = Preserved(True, granularity)
-    columns, ours = listing(wanted), listing(held)
-    before = compare(columns, ours, kept=kept, checksum=options.checksum)
-    found = narrow(before, columns, ours, options=options, kept=kept)
-    old = {entry.path: entry for entry in held}
+    wanted, existing = pair
+    preserved = Preserved(True, granularity)
+    columns, ours = listing(wanted), listing(existing)
+    before = compare(columns, ours, preserved=preserved, checksum=options.checksum)
+    found = narrow(before, columns, ours, options=options, preserved=preserved)
+    old = {entry.path: entry for entry in existing}
     asked = steps(before, checksum=options.checksum)
     left = {
         row: step
         for row, found_ in asked.items()
-        if (step := by_rule(found_, wanted[row], old.get(wanted[row].path), options, kept)) is not None
+        if (step := by_rule(found_, wanted[row], old.get(wanted[row].path), options, preserved)) is not None
     }
     assert steps(found.comparison, checksum=options.checksum) == left
     assert found.comparison.extra == before.extra
@@ -96,9 +98,9 @@ def test_each_entry_by_the_rules(
     unfit = {
         row for row, new in enumerate(wanted) if new.kind == Kind.FILE and options.is_left_for_size(new.size)
     }
-    settled = {row for row, new in enumerate(wanted) if row not in asked and options.ignore_existing
+    unchanged = {row for row, new in enumerate(wanted) if row not in asked and options.ignore_existing
                and new.kind != Kind.DIRECTORY}  # fmt: skip
     differing = asked.keys() - left.keys() - set(() if options.ignore_existing else before.checked)
-    assert sorted(found.left) == sorted(differing | settled | unfit)
+    assert sorted(found.left) == sorted(differing | unchanged | unfit)
     # What only would have been looked into does not differ, as far as is known.
     assert found.skipped == bool(asked.keys() - left.keys() - set(before.checked))

@@ -11,8 +11,22 @@ from pathlib import Path
 import pytest
 
 import rdc.protocol
-from rdc import limits
 from rdc.errors import ExitCode
+from rdc.limits.paths import (
+    PATH_DEPTH,
+)
+from rdc.limits.sessions import (
+    BUNDLE_CHUNKS,
+)
+from rdc.limits.wire import (
+    DATA_BYTES,
+    FILES_PER_MESSAGE,
+    ITEMS_PER_MESSAGE,
+    PACKED_BYTES,
+    RULES_BYTES,
+    TIER_NODES,
+    TOP_NODES,
+)
 from rdc.model.attributes import pack_attributes
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.preserved import EVERYTHING
@@ -91,10 +105,10 @@ MOST = 64
 FIXED = 16 << 10
 """Bytes that any message may take: its record, the columns' heads, msgpack's own."""
 
-N = limits.FILES_PER_MESSAGE
+N = FILES_PER_MESSAGE
 FILES = tuple(range(255, 255 + N))
 """A byte each on the wire, and an integer object of its own each once decoded: small ones are shared."""
-NODES = tuple(range(255, 255 + limits.TIER_NODES))
+NODES = tuple(range(255, 255 + TIER_NODES))
 WIDE = (300,) * N
 """Two bytes each on the wire, an object each once decoded."""
 DIGEST = bytes(32)
@@ -130,7 +144,7 @@ def rows(count: int, paths: int) -> Rows:
     return Rows(count, segments, kinds, b"\0\0" * count, bytes(8) * count, b"", b"", bytes(8) * count)
 
 
-DEEP = b"/".join([b"ab"] * limits.PATH_DEPTH)
+DEEP = b"/".join([b"ab"] * PATH_DEPTH)
 """As many components as a path may have, an object each once split."""
 
 WORST: dict[type[Message], Callable[[], Message]] = {
@@ -139,7 +153,7 @@ WORST: dict[type[Message], Callable[[], Message]] = {
         Role.SOURCE,
         b"x" * 16_384,
         DIGEST[:16],
-        SyncOptions(rules=(FilterRule(RuleAction.EXCLUDE, b"a"),) * (limits.RULES_BYTES // 3)),
+        SyncOptions(rules=(FilterRule(RuleAction.EXCLUDE, b"a"),) * (RULES_BYTES // 3)),
     ),
     Opened: Opened,
     Refused: lambda: Refused(ExitCode.STREAM, "\u00e9" * 2048),
@@ -149,14 +163,14 @@ WORST: dict[type[Message], Callable[[], Message]] = {
     ListingPart: lambda: ListingPart(1, DEEP, 0, True, listing(18_000)),
     ListingEnd: lambda: ListingEnd(1, 1, 1, 1, 1),
     Manifest: lambda: Manifest(DIGEST, 1, 1, 1, 1, EVERYTHING),
-    MountPoints: lambda: MountPoints(short_names(limits.ITEMS_PER_MESSAGE)),
+    MountPoints: lambda: MountPoints(short_names(ITEMS_PER_MESSAGE)),
     HardLinks: lambda: HardLinks(tuple(range(255, 255 + N)), (1,) * N),
     EntryAttributes: lambda: EntryAttributes(
         FILES, WIDE, tuple(pack_attributes(((b"%x" % i, b""),)) for i in range(N))
     ),
-    TopTier: lambda: TopTier(1, bytes(4 * limits.TOP_NODES)),
+    TopTier: lambda: TopTier(1, bytes(4 * TOP_NODES)),
     TierRequest: lambda: TierRequest(1, NODES, 7),
-    TierAnswer: lambda: TierAnswer(1, (300,) * limits.TIER_NODES, (300,) * limits.TIER_NODES, b"x"),
+    TierAnswer: lambda: TierAnswer(1, (300,) * TIER_NODES, (300,) * TIER_NODES, b"x"),
     RowsRequest: lambda: RowsRequest(1, NODES, 7),
     RowsPart: lambda: RowsPart((4,) * 1024, True, rows(4096, 1024)),
     RootRequest: lambda: RootRequest(FILES),
@@ -166,19 +180,19 @@ WORST: dict[type[Message], Callable[[], Message]] = {
     NodeRequest: lambda: NodeRequest(1, 1, FILES, 4),
     NodeAnswer: lambda: NodeAnswer(1, 1, FILES, (b"ab",) * N),
     BundleRequest: lambda: BundleRequest(N, FILES[:256], 4, 256),
-    BundleAnswer: lambda: BundleAnswer(1, tuple(range(256)), DIGEST, (300,) * limits.BUNDLE_CHUNKS, b"", b""),
+    BundleAnswer: lambda: BundleAnswer(1, tuple(range(256)), DIGEST, (300,) * BUNDLE_CHUNKS, b"", b""),
     BlockRequest: lambda: BlockRequest(1, WIDE, WIDE, 65_536, 4),
     BlockAnswer: lambda: BlockAnswer(1, bytes(1 << 19)),
     RangeRequest: lambda: RangeRequest(
         1, WIDE, WIDE, claims=Claims(tuple(range(255, 255 + 1024)), bytes(2048))
     ),
     FileRequest: lambda: FileRequest(FILES),
-    Data: lambda: Data(1, bytes(limits.DATA_BYTES)),
-    Code: lambda: Code(1, bytes(limits.DATA_BYTES)),
-    Table: lambda: Table(1, 4, bytes(limits.DATA_BYTES)),
+    Data: lambda: Data(1, bytes(DATA_BYTES)),
+    Code: lambda: Code(1, bytes(DATA_BYTES)),
+    Table: lambda: Table(1, 4, bytes(DATA_BYTES)),
     Correction: lambda: Correction(1, tuple(range(300, 364)), bytes(8192)),
     Targets: lambda: Targets(1, bytes(8192)),
-    Literals: lambda: Literals(1, bytes(2 * limits.PACKED_BYTES)),
+    Literals: lambda: Literals(1, bytes(2 * PACKED_BYTES)),
     FileBatch: lambda: FileBatch(FILES, (0,) * N, DIGEST, b""),
     FileEnd: lambda: FileEnd(1, 1, DIGEST),
     Resized: lambda: Resized(1, 1 << 62),

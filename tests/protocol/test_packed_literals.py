@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 import rdc.session.source.range_answers
 from rdc.chunking.params import ChunkParams
-from rdc.limits import BUNDLE_FILES_LEAST, PACKED_BYTES, PACKED_CONTEXT_BYTES
+from rdc.limits.sessions import BUNDLE_FILES_LEAST
+from rdc.limits.wire import PACKED_BYTES, PACKED_CONTEXT_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.plan.block_search import BlockSearch
-from rdc.plan.descent import Copy, Descent, Fetch, Literal, Patch, Pieces, Repeat, literal_rows
-from rdc.plan.known_context import context_rows, known_pieces
+from rdc.plan.descent import ChunkRecipe, Copy, Descent, Fetch, Literal, Patch, Repeat, literal_rows
+from rdc.plan.known_context import context_rows, known_matches
 from rdc.protocol.messages.registry import Literals
 from rdc.protocol.wire.context_compression import pack, unpack
 from rdc.signature.build import sign
@@ -138,7 +139,7 @@ def test_both_sides_find_the_same_context(seed: int, edits: list[int]) -> None:
     if not fetched:
         return
     context = context_rows(fetched, len(new))
-    pieces = known_pieces(parts, [held], context)
+    pieces = known_matches(parts, [held], context)
     if pieces is None:
         return
     assert b"".join(old[at : at + length] for _, _, at, length in pieces) == b"".join(
@@ -149,11 +150,11 @@ def test_both_sides_find_the_same_context(seed: int, edits: list[int]) -> None:
 
 def test_pieces_of_chunks_are_context_and_runs_are_not_simple() -> None:
     tree_ = sign(b"abcdefgh" * 10, PARAMS)
-    patch = Patch(b"r", 30, 1, Pieces.of(Copy(0, 5, 10), Literal(10), Copy(0, 40, 10)))
+    patch = Patch(b"r", 30, 1, ChunkRecipe.of(Copy(0, 5, 10), Literal(10), Copy(0, 40, 10)))
     wanted = context_rows(rows_of([(10, 10)]), 30)
-    assert list(known_pieces([patch], [tree_], wanted) or ()) == [(0, 0, 5, 10), (20, 0, 40, 10)]
-    assert known_pieces([Repeat((Fetch(b"r", 3, 1),), 3, 2)], [tree_], wanted) is None
-    assert known_pieces([Fetch(b"r", 3, 2)], [tree_], wanted) is None
+    assert list(known_matches([patch], [tree_], wanted) or ()) == [(0, 0, 5, 10), (20, 0, 40, 10)]
+    assert known_matches([Repeat((Fetch(b"r", 3, 1),), 3, 2)], [tree_], wanted) is None
+    assert known_matches([Fetch(b"r", 3, 2)], [tree_], wanted) is None
 
 
 OLD = words(5, 20_000)

@@ -9,7 +9,8 @@ import msgpack
 import pytest
 
 from rdc.errors import ProtocolError
-from rdc.limits import DATA_BYTES, MESSAGE_BYTES, PATH_BYTES
+from rdc.limits.paths import PATH_BYTES
+from rdc.limits.wire import DATA_BYTES, MESSAGE_BYTES
 from rdc.protocol.messages.registry import (
     BlockRequest,
     BundleAnswer,

@@ -13,7 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, ProtocolError
-from rdc.limits import DATA_BYTES, FRAME_BYTES, MESSAGE_BYTES, PATH_BYTES
+from rdc.limits.paths import PATH_BYTES
+from rdc.limits.wire import DATA_BYTES, FRAME_BYTES, MESSAGE_BYTES
 from rdc.model.entries import Kind, Listing
 from rdc.protocol.messages import field_types
 from rdc.protocol.messages.listings import slice_listing

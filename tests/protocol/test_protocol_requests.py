@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rdc.errors import ExitCode, ProtocolError
-from rdc.limits import OUTSTANDING_REQUESTS
+from rdc.limits.wire import OUTSTANDING_REQUESTS
 from rdc.protocol.messages.claims import CELL_BYTES
 from rdc.protocol.messages.registry import (
     BlockAnswer,

@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.errors import ProtocolError
-from rdc.limits import BLOCK_BYTES, FRAME_BYTES, PIECE_BYTES, RAW_BLOCK_BYTES, ROUND_LIMIT, WINDOW_LOG
+from rdc.limits.wire import (
+    BLOCK_BYTES,
+    FRAME_BYTES,
+    PIECE_BYTES,
+    RAW_BLOCK_BYTES,
+    ROUND_LIMIT,
+    WINDOW_LOG,
+)
 from rdc.protocol.wire.compression_level import HARD, MAX_LEVEL, PLAIN, QUICK, QUICKEST, RAW, CompressionLevel
 from rdc.protocol.wire.frames import Frame, FrameReader, frame_head
 from rdc.protocol.wire.stream_blocks import BlockReader, BlockWriter

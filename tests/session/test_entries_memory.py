@@ -16,7 +16,9 @@ import pytest
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ExitCode, RdcError
 from rdc.files.base.directory_descriptors import Directory, DirectoryCache
-from rdc.limits import CHANGED_PATHS_BYTES, HEARD_NUMBERS, PATH_BYTES, PATH_DEPTH, PROBLEMS_WAITING
+from rdc.limits.paths import PATH_BYTES, PATH_DEPTH
+from rdc.limits.sessions import CHANGED_PATHS_BYTES, PROBLEMS_WAITING
+from rdc.limits.wire import HEARD_NUMBERS
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions

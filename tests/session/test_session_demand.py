@@ -12,7 +12,12 @@ import pytest
 
 from rdc.catalog.signer import FileSigner
 from rdc.errors import ProtocolError
-from rdc.limits import ASKED_FILE_BYTES, COMPARED_TIMES, SENT_TIMES, TOLD_TIMES
+from rdc.limits.wire import (
+    ASKED_FILE_BYTES,
+    COMPARED_TIMES,
+    SENT_TIMES,
+    TOLD_TIMES,
+)
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.claims import Claims

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
 from rdc.kernel import short_references
-from rdc.limits import ROWS_TEXT_BYTES, SMALL_MANIFEST
+from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits.wire import ROWS_TEXT_BYTES
 from rdc.model.preserved import Preserved
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.protocol.messages.registry import Role

@@ -36,7 +36,7 @@ def opened(top: Path) -> Iterator[tuple[Root, InSyncTree]]:
     root = Root.open(os.fsencode(top))
     try:
         start = Start(b"", Kind.DIRECTORY, Metadata(0o755, 0, 0, 0))
-        yield root, InSyncTree(root, start, SyncOptions(delete=True), FILTERS, kept=EVERYTHING)
+        yield root, InSyncTree(root, start, SyncOptions(delete=True), FILTERS, preserved=EVERYTHING)
     finally:
         root.close()
 
@@ -173,7 +173,7 @@ def test_what_a_run_without_deletions_did_is_known_without_a_look(
     with tempfile.TemporaryDirectory() as place:
         root = Root.open(os.fsencode(place))
         start = Start(b"", Kind.DIRECTORY, Metadata(0o755, 0, 0, 0))
-        tree = InSyncTree(root, start, SyncOptions(), FILTERS, kept=EVERYTHING)
+        tree = InSyncTree(root, start, SyncOptions(), FILTERS, preserved=EVERYTHING)
         found = tree._amended_tree(wanted, before, changed)
         root.close()
     expected = settled_by_rule(wanted, before, changed)
@@ -198,7 +198,7 @@ def test_what_is_only_here_stays_between_what_was_changed() -> None:
     with tempfile.TemporaryDirectory() as place:
         root = Root.open(os.fsencode(place))
         start = Start(b"", Kind.DIRECTORY, Metadata(0o755, 0, 0, 0))
-        tree = InSyncTree(root, start, SyncOptions(), FILTERS, kept=EVERYTHING)
+        tree = InSyncTree(root, start, SyncOptions(), FILTERS, preserved=EVERYTHING)
         found = tree._amended_tree(wanted, before, {b"", b"a", b"y"})
         root.close()
     assert found is not None

@@ -13,7 +13,7 @@ from blake3 import blake3
 
 from rdc.errors import ExitCode, FileError, OutOfSpaceError, ProtocolError
 from rdc.files.replace.replacement import Replacement
-from rdc.limits import DATA_BYTES
+from rdc.limits.wire import DATA_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.registry import (
     Data,

@@ -111,12 +111,12 @@ def test_names_of_parts(lengths: list[int], key: bytes | None) -> None:
     parts = [data[start : start + size] for start, size in zip(starts, lengths, strict=False)]
     named = [blake3(part) if key is None else blake3(part, key=key) for part in parts]
     expected = b"".join([one.digest() for one in named])
-    for form in (*_names.usable(), None):
+    for variant in (*_names.usable(), None):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(naming, "_form", form)
+            patch.setattr(naming, "_variant", variant)
             assert naming.name_parts(data, sizes, key) == expected
             with pytest.raises(ValueError, match="add up"):
                 naming.name_parts(data + b"x", sizes, key)
-    for form in _names.usable():
+    for variant in _names.usable():
         with pytest.raises(ValueError, match="key of 32"):
-            _names.name_parts(data, sizes, b"short", form)
+            _names.name_parts(data, sizes, b"short", variant)

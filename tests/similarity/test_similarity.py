@@ -15,7 +15,8 @@ import rdc
 from rdc.chunking.params import SYNC_PARAMS
 from rdc.kernel import _kernel
 from rdc.kernel.constants import FEW_FEATURES_BELOW
-from rdc.limits import SIMILAR_BATCH, SIMILAR_FILES, SIZE_LIMIT
+from rdc.limits.similarity import SIMILAR_BATCH, SIMILAR_FILES
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.protocol.messages.origins import COARSE_BELOW
 from rdc.signature.build import sign
 from rdc.similarity.coarse import coarse_traits

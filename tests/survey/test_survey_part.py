@@ -14,7 +14,7 @@ import zstandard
 from blake3 import blake3
 
 from rdc.errors import ExitCode, UsageError
-from rdc.limits import PART_SECTION_BYTES
+from rdc.limits.survey import PART_SECTION_BYTES
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions, ScanReport
 from rdc.survey.parts import merge as merging
 from rdc.survey.parts import part_file as part_module

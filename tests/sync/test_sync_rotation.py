@@ -106,7 +106,7 @@ def test_what_was_moved_here_is_still_renamed(tmp_path: Path) -> None:
 
 def bases(wanted: list[Entry], held: list[Entry]) -> dict[bytes, tuple[bytes, ...]]:
     new, old = listing(wanted), listing(held)
-    found = rotated(new, old, compare(new, old, kept=Preserved(True), checksum=False), Preserved(True))
+    found = rotated(new, old, compare(new, old, preserved=Preserved(True), checksum=False), Preserved(True))
     return {new.names[row]: names for row, names in found.items()}
 
 

@@ -14,7 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import UsageError
-from rdc.limits import FILTER_BYTES, FILTER_PATTERN_BYTES, FILTER_RULES, FILTER_WILD_RULES
+from rdc.limits.paths import (
+    FILTER_BYTES,
+    FILTER_PATTERN_BYTES,
+    FILTER_RULES,
+    FILTER_WILD_RULES,
+)
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.tree.filters import FilterList
 from rdc.tree.rule_text import RuleListBuilder

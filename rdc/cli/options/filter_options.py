@@ -8,7 +8,7 @@ from collections.abc import Callable
 from rdc.cli.environment import Environment
 from rdc.cli.options.table import Option, OptionGroup, Words
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.limits import FILTER_BYTES
+from rdc.limits.paths import FILTER_BYTES
 from rdc.model.sync import FilterRule, RuleAction
 
 __all__ = ["FILTER_GROUP", "ReadRuleFile", "read_rule_file", "read_rules"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rdc.cli.options.table import Option, Words
 from rdc.errors import UsageError
-from rdc.limits import ENTRIES_MEMORY_LEAST
+from rdc.limits.sessions import ENTRIES_MEMORY_LEAST
 
 __all__ = ["MAX_MEMORY", "read_max_memory"]
 

@@ -11,7 +11,8 @@ from rdc.cli.options.filter_options import FILTER_GROUP, ReadRuleFile, read_rule
 from rdc.cli.options.sizes import read_size
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.errors import UsageError
-from rdc.limits import SCAN_MEMORY_LEAST, SIZE_LIMIT
+from rdc.limits.survey import SCAN_MEMORY_LEAST
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.scan import DEFAULT_MEMORY, FIXED_LEVELS, ScanOptions
 from rdc.records import dataclass
 from rdc.report.scan.csv_tables import TABLES

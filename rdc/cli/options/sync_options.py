@@ -8,7 +8,8 @@ from rdc.cli.options.max_memory import MAX_MEMORY, read_max_memory
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.table import Option, OptionGroup, Words, parse_words
 from rdc.errors import UsageError
-from rdc.limits import BANDWIDTH_LEAST, SIZE_LIMIT, TIMEOUT_SECONDS
+from rdc.limits.sessions import BANDWIDTH_LEAST, TIMEOUT_SECONDS
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.location import Location, RemoteShell, parse_location
 from rdc.model.sync import SyncOptions
 from rdc.records import dataclass

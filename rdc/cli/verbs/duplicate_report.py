@@ -17,7 +17,9 @@ from rdc.errors import FileError, RdcError, UsageError, printable
 from rdc.files.base.relative_path import check_path
 from rdc.files.own.append_log import read_log
 from rdc.instances.tree import is_below
-from rdc.limits import PATH_BYTES, REPORT_BYTES, SIZE_LIMIT
+from rdc.limits.paths import PATH_BYTES
+from rdc.limits.survey import REPORT_BYTES
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.instances import IdenticalFiles
 
 TYPE_CHECKING = False

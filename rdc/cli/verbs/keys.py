@@ -9,7 +9,7 @@ from pathlib import Path
 from rdc.cli.environment import Environment
 from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
 from rdc.errors import ExitCode, RdcError, TrustError, UsageError, printable
-from rdc.limits import KEY_FILE_BYTES
+from rdc.limits.daemon import KEY_FILE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

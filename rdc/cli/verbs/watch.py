@@ -12,7 +12,7 @@ from rdc.cli.options.sync_options import SYNC_OPTIONS, SyncRequest, read_request
 from rdc.cli.options.table import Option, OptionGroup, Words, options_help, parse_words
 from rdc.cli.reporting_frame import reporting
 from rdc.errors import ExitCode, RdcError, UsageError
-from rdc.limits import RESCAN_SECONDS
+from rdc.limits.watch import RESCAN_SECONDS
 from rdc.model.location import Location, RemoteShell
 from rdc.model.watch import UNWATCHED, WatchEvent, WatchOptions, WatchReport
 from rdc.progress import Event

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.files.base.descriptor_limit import share_of_descriptors
-from rdc.limits import OPENED_FILES
+from rdc.limits.sessions import OPENED_FILES
 from rdc.model.entries import Identity
 from rdc.typed import Protocol
 

@@ -13,7 +13,7 @@ from rdc.files.base.metadata import set_on_descriptor
 from rdc.files.base.syscalls import fallocate_keep_size
 from rdc.files.base.temporary_names import make_aside
 from rdc.files.root.source_file import identity_of
-from rdc.limits import RESERVED_AHEAD_BYTES
+from rdc.limits.sessions import RESERVED_AHEAD_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

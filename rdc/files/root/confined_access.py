@@ -9,7 +9,7 @@ from rdc.errors import FileError, RdcError
 from rdc.files.base.directory_descriptors import Directory, DirectoryCache
 from rdc.files.base.os_errors import failure, refused
 from rdc.files.base.relative_path import check_name, check_path
-from rdc.limits import PATH_BYTES
+from rdc.limits.paths import PATH_BYTES
 from rdc.typed import TypeVar
 
 __all__ = ["ConfinedAccess", "stat_entry"]

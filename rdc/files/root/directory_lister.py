@@ -10,7 +10,12 @@ from rdc.errors import RdcError
 from rdc.files.base.relative_path import check_path
 from rdc.files.root.confined_access import ConfinedAccess
 from rdc.files.root.packed_listing import list_beneath, open_directory, read_packed, read_packed_inodes
-from rdc.limits import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES, PATH_DEPTH
+from rdc.limits.paths import (
+    DIRECTORY_BYTES,
+    NAME_BYTES,
+    PATH_BYTES,
+    PATH_DEPTH,
+)
 from rdc.model.entries import Listing, PackedInodes, PackedListing
 from rdc.typed import TypeVar
 

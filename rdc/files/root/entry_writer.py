@@ -14,7 +14,7 @@ from rdc.files.base.syscalls import rename_no_replace
 from rdc.files.base.temporary_names import make_aside
 from rdc.files.root.confined_access import stat_entry
 from rdc.files.root.write_permission import WritePermission
-from rdc.limits import PATH_BYTES
+from rdc.limits.paths import PATH_BYTES
 from rdc.model.entries import Kind, Metadata
 
 __all__ = ["EntryWriter"]

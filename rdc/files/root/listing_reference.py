@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from rdc.files.base.metadata import KIND_OF_FORMAT
 from rdc.files.base.temporary_names import reserved_rows
-from rdc.limits import DIRECTORY_BYTES, NAME_BYTES
+from rdc.limits.paths import DIRECTORY_BYTES, NAME_BYTES
 from rdc.model.entries import Kind, Listing, PackedInodes
 
 __all__ = ["read_directory", "read_with_inodes"]

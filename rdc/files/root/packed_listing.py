@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 
 from rdc.files.root.listing_reference import read_directory, read_with_inodes
-from rdc.limits import DIRECTORY_BYTES
+from rdc.limits.paths import DIRECTORY_BYTES
 from rdc.model.entries import PackedInodes, PackedListing, strings
 
 TYPE_CHECKING = False

@@ -46,13 +46,13 @@ static int find_head(const rdc_named_rows *c, size_t directory, rdc_node *node)
     return 0;
 }
 
-int rdc_find_nodes(const rdc_named_rows *c, const uint64_t *ends, size_t count, rdc_row_place *place, rdc_node *nodes)
+int rdc_find_nodes(const rdc_named_rows *c, const uint64_t *ends, size_t count, rdc_row_position *position, rdc_node *nodes)
 {
-    uint64_t row = place->row, text = place->text, target = place->target;
+    uint64_t row = position->row, text = position->text, link = position->link;
 
     if (!count)
         return 0;
-    if (!c->directories || c->firsts[0] || row >= c->rows || target > c->targets_size)
+    if (!c->directories || c->firsts[0] || row >= c->rows || link > c->links_size)
         return -1;
     for (size_t i = 0; i < count; i++) {
         rdc_node *node = nodes + i;
@@ -66,13 +66,13 @@ int rdc_find_nodes(const rdc_named_rows *c, const uint64_t *ends, size_t count, 
             return -1;
         node->row = row;
         node->text = text;
-        node->target = target;
+        node->link = link;
         for (; row < ends[i]; row++) {
             if (directory + 1 < c->directories && c->firsts[directory + 1] == row)
                 text = c->texts[++directory];
             if (!(text = past_string(c->text, text, c->text_size)))
                 return -1;
-            if (c->kinds[row] == SYMLINK && !(target = past_string(c->targets, target, c->targets_size)))
+            if (c->kinds[row] == SYMLINK && !(link = past_string(c->links, link, c->links_size)))
                 return -1;
         }
         /* Columns that lie could lead backwards. */
@@ -80,16 +80,16 @@ int rdc_find_nodes(const rdc_named_rows *c, const uint64_t *ends, size_t count, 
             return -1;
         node->row_end = row;
         node->text_end = text;
-        node->target_end = target;
+        node->link_end = link;
     }
-    *place = (rdc_row_place){row, text, target};
+    *position = (rdc_row_position){row, text, link};
     return 0;
 }
 
 size_t rdc_node_size(const rdc_node *n)
 {
     return (size_t)(4 + (n->head_end - n->head) + (n->text_end - n->text) + 1 + (n->row_end - n->row) +
-                    (n->target_end - n->target));
+                    (n->link_end - n->link));
 }
 
 static uint8_t *put(uint8_t *out, const uint8_t *column, uint64_t from, uint64_t to)
@@ -108,5 +108,5 @@ uint8_t *rdc_put_node(const rdc_named_rows *c, const rdc_node *n, uint8_t *out)
     out = put(out, c->text, n->text, n->text_end);
     *out++ = 0;
     out = put(out, c->kinds, n->row, n->row_end);
-    return put(out, c->targets, n->target, n->target_end);
+    return put(out, c->links, n->link, n->link_end);
 }

@@ -13,24 +13,24 @@ typedef struct {
     size_t directories;
     const uint8_t *kinds;
     size_t rows;
-    const uint8_t *targets;
-    size_t targets_size;
+    const uint8_t *links;
+    size_t links_size;
 } rdc_named_rows;
 
 /* A row, and the offsets of its name and of the next link target. */
 typedef struct {
-    uint64_t row, text, target;
-} rdc_row_place;
+    uint64_t row, text, link;
+} rdc_row_position;
 
 /* One node. Its head is the directory of its first row in `text`, NULs included. */
 typedef struct {
-    uint64_t head, head_end, text, text_end, row, row_end, target, target_end;
+    uint64_t head, head_end, text, text_end, row, row_end, link, link_end;
 } rdc_node;
 
-/* Finds `count` nodes. The first begins at *place, and node i ends before row ends[i]. *place becomes the
- * start of the next node. Returns 0, or -1 if columns, ends and place do not fit together. Nothing is read
+/* Finds `count` nodes. The first begins at *position, and node i ends before row ends[i]. *position becomes the
+ * start of the next node. Returns 0, or -1 if columns, ends and position do not fit together. Nothing is read
  * beyond any of them. */
-int rdc_find_nodes(const rdc_named_rows *columns, const uint64_t *ends, size_t count, rdc_row_place *place,
+int rdc_find_nodes(const rdc_named_rows *columns, const uint64_t *ends, size_t count, rdc_row_position *position,
                    rdc_node *nodes);
 
 /* Bytes that a node's names digest is over. */

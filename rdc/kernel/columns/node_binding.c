@@ -9,7 +9,7 @@
 
 static PyObject *misfit(void)
 {
-    PyErr_SetString(PyExc_ValueError, "nodes of a manifest: columns, ends and place do not fit together");
+    PyErr_SetString(PyExc_ValueError, "nodes of a manifest: columns, ends and position do not fit together");
     return NULL;
 }
 
@@ -42,30 +42,30 @@ static PyObject *put_nodes(const rdc_named_rows *columns, const rdc_node *nodes,
 
 static PyObject *node_names(PyObject *module, PyObject *args)
 {
-    Py_buffer text, texts, firsts, kinds, targets, ends;
-    unsigned long long row, text_at, target;
+    Py_buffer text, texts, firsts, kinds, links, ends;
+    unsigned long long row, text_at, link;
     rdc_node *nodes = NULL;
     PyObject *found = NULL, *result = NULL;
     int failed;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*(KKK):node_names", &text, &texts, &firsts, &kinds, &targets, &ends, &row,
-                          &text_at, &target))
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*y*(KKK):node_names", &text, &texts, &firsts, &kinds, &links, &ends, &row,
+                          &text_at, &link))
         return NULL;
-    rdc_row_place place = {row, text_at, target};
+    rdc_row_position position = {row, text_at, link};
     const size_t count = (size_t)ends.len / 8;
     if (!is_column(&texts) || !is_column(&firsts) || !is_column(&ends) || texts.len != firsts.len) {
         misfit();
         goto done;
     }
     const rdc_named_rows columns = {text.buf,  (size_t)text.len,  texts.buf,   firsts.buf,          (size_t)firsts.len / 8,
-                                    kinds.buf, (size_t)kinds.len, targets.buf, (size_t)targets.len};
+                                    kinds.buf, (size_t)kinds.len, links.buf, (size_t)links.len};
     nodes = PyMem_Malloc(count * sizeof *nodes + 1);
     if (!nodes) {
         PyErr_NoMemory();
         goto done;
     }
     Py_BEGIN_ALLOW_THREADS
-    failed = rdc_find_nodes(&columns, ends.buf, count, &place, nodes);
+    failed = rdc_find_nodes(&columns, ends.buf, count, &position, nodes);
     Py_END_ALLOW_THREADS
     if (failed) {
         misfit();
@@ -74,8 +74,8 @@ static PyObject *node_names(PyObject *module, PyObject *args)
     found = put_nodes(&columns, nodes, count);
     if (found)
         result = Py_BuildValue("OO(KKK)", PyTuple_GET_ITEM(found, 0), PyTuple_GET_ITEM(found, 1),
-                               (unsigned long long)place.row, (unsigned long long)place.text,
-                               (unsigned long long)place.target);
+                               (unsigned long long)position.row, (unsigned long long)position.text,
+                               (unsigned long long)position.link);
 done:
     PyMem_Free(nodes);
     Py_XDECREF(found);
@@ -83,7 +83,7 @@ done:
     PyBuffer_Release(&texts);
     PyBuffer_Release(&firsts);
     PyBuffer_Release(&kinds);
-    PyBuffer_Release(&targets);
+    PyBuffer_Release(&links);
     PyBuffer_Release(&ends);
     return result;
 }
@@ -112,27 +112,27 @@ static PyObject *node_columns(PyObject *module, PyObject *args)
     size_t widths[COLUMNS_MOST], width = 0;
     unsigned long long first;
     PyObject *pairs, *result = NULL;
-    Py_ssize_t held = 0;
+    Py_ssize_t acquired = 0;
     (void)module;
     if (!PyArg_ParseTuple(args, "y*KO!:node_columns", &ends, &first, &PyTuple_Type, &pairs))
         return NULL;
-    for (; held < PyTuple_GET_SIZE(pairs); held++) {
+    for (; acquired < PyTuple_GET_SIZE(pairs); acquired++) {
         Py_ssize_t wide;
-        if (held == COLUMNS_MOST) {
+        if (acquired == COLUMNS_MOST) {
             misfit();
             goto done;
         }
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(pairs, held), "y*n", columns + held, &wide))
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(pairs, acquired), "y*n", columns + acquired, &wide))
             goto done;
-        widths[held] = (size_t)wide;
+        widths[acquired] = (size_t)wide;
         width += (size_t)wide;
         if (wide < 1 || wide > 8) {
-            held++;
+            acquired++;
             misfit();
             goto done;
         }
     }
-    if (!check_columns(columns, widths, held, &ends, first)) {
+    if (!check_columns(columns, widths, acquired, &ends, first)) {
         misfit();
         goto done;
     }
@@ -145,14 +145,14 @@ static PyObject *node_columns(PyObject *module, PyObject *args)
     char *out = PyBytes_AS_STRING(result);
     uint64_t row = first;
     for (size_t i = 0; i < count; row = numbers[i++])
-        for (Py_ssize_t k = 0; k < held; k++) {
+        for (Py_ssize_t k = 0; k < acquired; k++) {
             const size_t size = (size_t)(numbers[i] - row) * widths[k];
             memcpy(out, (const char *)columns[k].buf + row * widths[k], size);
             out += size;
         }
 done:
-    while (held-- > 0)
-        PyBuffer_Release(columns + held);
+    while (acquired-- > 0)
+        PyBuffer_Release(columns + acquired);
     PyBuffer_Release(&ends);
     return result;
 }

@@ -21,32 +21,31 @@ def node_names(
     texts: ReadableBuffer,
     firsts: ReadableBuffer,
     kinds: ReadableBuffer,
-    targets: ReadableBuffer,
+    links: ReadableBuffer,
     ends: ReadableBuffer,
-    place: tuple[int, int, int],
+    position: tuple[int, int, int],
     /,
 ) -> tuple[bytes, bytes, tuple[int, int, int]]:
     """Returns the input of the names digests of some nodes one after another, the bytes of each (native u64),
-    and the place of the next node.
+    and the position of the next node.
 
-    Columns are those of rdc.tree.manifest. `ends`: native u64, the row after each node's last. `place`: the
-    first row of the first node, the offset of its name in `text` (ignored if a directory begins there), and
-    the offset of the next link target in `targets`. ValueError if these do not fit together.
+    Columns are those of rdc.tree.manifest. `ends`: native u64, the row after each node's last. `links`: link
+    targets. `position`: the first row of the first node, the offset of its name in `text` (ignored if a
+    directory begins there), and the offset of the next link target in `links`. ValueError if
+    these do not fit together.
     """
-    text, kinds, targets = bytes(text), bytes(kinds), bytes(targets)
+    text, kinds, links = bytes(text), bytes(kinds), bytes(links)
     starts, rows = array("Q", bytes(texts)), array("Q", bytes(firsts))
-    row, at, target = place
+    row, at, link = position
     nodes, sizes = [], array("Q")
     stops = array("Q", bytes(ends))
-    if stops and (
-        not rows or rows[0] or len(rows) != len(starts) or row >= len(kinds) or target > len(targets)
-    ):
+    if stops and (not rows or rows[0] or len(rows) != len(starts) or row >= len(kinds) or link > len(links)):
         raise _misfit()
     for end in stops:
         if not row < end <= len(kinds):
             raise _misfit()
         directory = bisect_right(rows, row) - 1
-        first, begin = row, target
+        first, begin = row, link
         if rows[directory] == row:
             at = starts[directory]
         start, above = at, starts[directory]
@@ -59,14 +58,14 @@ def node_names(
                 at = starts[directory]
             at = _past_string(text, at)
             if kinds[row] == SYMLINK:
-                target = _past_string(targets, target)
+                link = _past_string(links, link)
             row += 1
         if at < start:
             raise _misfit()
-        names = (text[head:above], text[start:at], b"\0", kinds[first:end], targets[begin:target])
+        names = (text[head:above], text[start:at], b"\0", kinds[first:end], links[begin:link])
         nodes.append((end - first).to_bytes(4, "little") + b"".join(names))
         sizes.append(len(nodes[-1]))
-    return b"".join(nodes), sizes.tobytes(), (row, at, target)
+    return b"".join(nodes), sizes.tobytes(), (row, at, link)
 
 
 def node_columns(
@@ -101,4 +100,4 @@ def _past_string(text: bytes, at: int) -> int:
 
 
 def _misfit() -> ValueError:
-    return ValueError("nodes of a manifest: columns, ends and place do not fit together")
+    return ValueError("nodes of a manifest: columns, ends and position do not fit together")

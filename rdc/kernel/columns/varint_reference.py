@@ -46,7 +46,7 @@ def unpack_varints(data: ReadableBuffer, start: int, count: int, /) -> tuple[byt
         while end < len(packed) and packed[end] & 0x80:
             end += 1
         groups = packed[at : end + 1]
-        value = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(groups))
+        value = sum((byte & 0x7F) << 7 * position for position, byte in enumerate(groups))
         if end == len(packed) or value > _LIMIT or len(groups) > 9 or (not groups[-1] and len(groups) > 1):
             raise ValueError("varints: cut short, past 2^63 - 1, or with needless bytes")
         numbers.append(value)

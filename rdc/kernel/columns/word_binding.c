@@ -4,7 +4,7 @@
 #include "ranges.h"
 #include "columns/word_differences.h"
 
-typedef void rewriting(uint8_t *piece, size_t size, uint64_t offset, size_t stride);
+typedef void rewriting(uint8_t *part, size_t size, uint64_t offset, size_t stride);
 
 static PyObject *rewrite(PyObject *args, const char *format, rewriting *each)
 {
@@ -18,15 +18,15 @@ static PyObject *rewrite(PyObject *args, const char *format, rewriting *each)
         PyErr_Format(PyExc_ValueError, "word differences: a stride of %zd bytes", stride);
     } else if (!rdc_ranges_fill(packed, (size_t)ranges.len, (size_t)content.len)) {
         PyErr_Format(PyExc_ValueError,
-                     "word differences: an offset and a length for each piece, of %zd bytes in all (%zd bytes)",
+                     "word differences: an offset and a length for each part, of %zd bytes in all (%zd bytes)",
                      content.len, ranges.len);
     } else {
-        uint8_t *piece = content.buf;
+        uint8_t *part = content.buf;
         Py_BEGIN_ALLOW_THREADS
         for (size_t i = 0; i < (size_t)ranges.len / sizeof(rdc_range); i++) {
             const rdc_range range = rdc_range_of(packed, i);
-            each(piece, (size_t)range.length, range.offset, (size_t)stride);
-            piece += range.length;
+            each(part, (size_t)range.length, range.offset, (size_t)stride);
+            part += range.length;
         }
         Py_END_ALLOW_THREADS
         result = Py_NewRef(Py_None);

@@ -27,22 +27,22 @@ static size_t numbers(size_t size, uint64_t offset, size_t stride, size_t *first
     return (size - *first) / WORD;
 }
 
-void rdc_difference_words(uint8_t *piece, size_t size, uint64_t offset, size_t stride)
+void rdc_difference_words(uint8_t *part, size_t size, uint64_t offset, size_t stride)
 {
     size_t first;
     /* From the last number on: each predecessor is still unchanged. */
     for (size_t left = numbers(size, offset, stride, &first); left--;) {
-        uint8_t *at = piece + first + WORD * left;
+        uint8_t *at = part + first + WORD * left;
         store(at, load(at) - load(at - stride));
     }
 }
 
-void rdc_sum_words(uint8_t *piece, size_t size, uint64_t offset, size_t stride)
+void rdc_sum_words(uint8_t *part, size_t size, uint64_t offset, size_t stride)
 {
     size_t first;
     const size_t count = numbers(size, offset, stride, &first);
     for (size_t i = 0; i < count; i++) {
-        uint8_t *at = piece + first + WORD * i;
+        uint8_t *at = part + first + WORD * i;
         store(at, load(at) + load(at - stride));
     }
 }

@@ -19,24 +19,24 @@ __all__ = ["difference_words", "nonzero_bytes", "sum_words"]
 WORD = 4
 
 
-def difference_words(content: WriteableBuffer, places: ReadableBuffer, stride: int, /) -> None:
+def difference_words(content: WriteableBuffer, ranges: ReadableBuffer, stride: int, /) -> None:
     """Replaces the numbers in `content` by differences, in place.
 
-    `content` is several parts of a file one after another. `places` has two native 64-bit numbers per part:
+    `content` is several parts of a file one after another. `ranges` has two native 64-bit numbers per part:
     its offset in the file and its length in bytes. Each four bytes of a part at a multiple of 4 in the file
     are a little-endian number. The number `stride` bytes before it is subtracted modulo 2^32, if that lies in
-    the part. ValueError if places do not add up, or for a stride that is no positive multiple of 4.
+    the part. ValueError if ranges do not add up, or for a stride that is no positive multiple of 4.
     """
     with memoryview(content).cast("B") as view:
-        for start, stop in _pieces(places, len(view), stride):
+        for start, stop in _parts(ranges, len(view), stride):
             for at in reversed(range(start + stride, stop - WORD + 1, WORD)):
                 _add(view, at, -_word(view, at - stride))
 
 
-def sum_words(content: WriteableBuffer, places: ReadableBuffer, stride: int, /) -> None:
-    """Undoes difference_words() with the same places and stride, for any content."""
+def sum_words(content: WriteableBuffer, ranges: ReadableBuffer, stride: int, /) -> None:
+    """Undoes difference_words() with the same ranges and stride, for any content."""
     with memoryview(content).cast("B") as view:
-        for start, stop in _pieces(places, len(view), stride):
+        for start, stop in _parts(ranges, len(view), stride):
             for at in range(start + stride, stop - WORD + 1, WORD):
                 _add(view, at, _word(view, at - stride))
 
@@ -47,17 +47,17 @@ def nonzero_bytes(content: ReadableBuffer, /) -> int:
     return len(plain) - plain.count(0)
 
 
-def _pieces(places: ReadableBuffer, size: int, stride: int) -> Iterator[tuple[int, int]]:
+def _parts(ranges: ReadableBuffer, size: int, stride: int) -> Iterator[tuple[int, int]]:
     """Yields for each part where in the content its first number begins and where the part ends."""
     if stride < WORD or stride % WORD:
         raise ValueError(f"word differences: a stride of {stride} bytes")
     numbers = array("Q")
-    with memoryview(places) as packed:
+    with memoryview(ranges) as packed:
         if packed.nbytes % 16 == 0:
             numbers.frombytes(packed.cast("B"))
         if packed.nbytes % 16 or sum(numbers[1::2]) != size:
             raise ValueError(
-                f"word differences: an offset and a length for each piece, of {size} bytes in all "
+                f"word differences: an offset and a length for each part, of {size} bytes in all "
                 f"({packed.nbytes} bytes)"
             )
     start = 0

@@ -41,7 +41,7 @@ static int sampled_out(const rdc_table *t, uint64_t key)
 }
 
 /* Returns the first slot at or behind the key's home that is empty or has no smaller key. */
-static size_t place(const rdc_table *t, uint64_t key)
+static size_t slot_of(const rdc_table *t, uint64_t key)
 {
     size_t at = home(t, key, t->homes);
     while (at < t->length && t->slot[at].count && t->slot[at].key < key)
@@ -167,7 +167,7 @@ int rdc_table_add(rdc_table *t, uint64_t key, uint64_t size, uint64_t count)
     t->bytes += count * size;
     if (sampled_out(t, key))
         return 0;
-    size_t at = t->homes ? place(t, key) : 0;
+    size_t at = t->homes ? slot_of(t, key) : 0;
     if (at < t->length && t->slot[at].count && t->slot[at].key == key)
         return count_again(t, t->slot + at, count);
     if ((double)(t->used + 1) > LOAD_MOST * (double)t->homes) {
@@ -175,7 +175,7 @@ int rdc_table_add(rdc_table *t, uint64_t key, uint64_t size, uint64_t count)
             return -1;
         if (sampled_out(t, key))
             return 0;
-        at = place(t, key);
+        at = slot_of(t, key);
     }
     size_t empty = at;
     while (empty < t->length && t->slot[empty].count)
@@ -215,7 +215,7 @@ int rdc_table_sample(rdc_table *t, unsigned shift)
 
 uint64_t rdc_table_find(const rdc_table *t, uint64_t key, uint64_t *size)
 {
-    const size_t at = t->homes && !sampled_out(t, key) ? place(t, key) : t->length;
+    const size_t at = t->homes && !sampled_out(t, key) ? slot_of(t, key) : t->length;
     if (at >= t->length || !t->slot[at].count || t->slot[at].key != key)
         return 0;
     const rdc_slot slot = t->slot[at];

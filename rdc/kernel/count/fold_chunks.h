@@ -14,7 +14,7 @@ typedef struct {
 } rdc_folder;
 
 /* Takes the next `count` items and writes the groups they complete to out_key and out_size, which have
- * room for (held + count) / (min + 1) groups. Returns the number of groups. */
+ * room for (waiting + count) / (min + 1) groups. Returns the number of groups. */
 size_t rdc_folder_feed(rdc_folder *f, const uint64_t *key, const uint64_t *size, size_t count, uint64_t *out_key,
                        uint64_t *out_size);
 

@@ -158,21 +158,21 @@ class Folder:
             raise ValueError(f"groups of {min_items} to {max_items}: need 1 <= min < max <= {FOLD_MAX}")
         self._min = min_items
         self._max = max_items
-        self._held: list[tuple[int, int]] = []
+        self._waiting: list[tuple[int, int]] = []
 
     def feed(self, keys: ReadableBuffer, sizes: ReadableBuffer) -> tuple[bytes, bytes]:
         """Takes the next chunks of a stream. Returns keys and sizes of the groups they complete."""
         groups: list[tuple[int, int]] = []
         for item in zip(_numbers(keys), _numbers(sizes), strict=True):
-            if len(self._held) == self._max:
+            if len(self._waiting) == self._max:
                 window = range(self._min, self._max)
-                groups.append(self._group(min(window, key=lambda i: (self._held[i][0], -i)) + 1))
-            self._held.append(item)
+                groups.append(self._group(min(window, key=lambda i: (self._waiting[i][0], -i)) + 1))
+            self._waiting.append(item)
         return _column([key for key, _ in groups]), _column([size for _, size in groups])
 
     def finish(self) -> tuple[bytes, bytes]:
         """Ends the stream and returns its rest, at most one group. The next chunk begins another stream."""
-        groups = [self._group(len(self._held))] if self._held else []
+        groups = [self._group(len(self._waiting))] if self._waiting else []
         return _column([key for key, _ in groups]), _column([size for _, size in groups])
 
     def streams(
@@ -181,7 +181,7 @@ class Folder:
         """Folds whole streams that lie one after another; `ends` has the number of chunks up to the end of
         each. Returns keys, sizes and ends of their groups. ValueError if a stream is unfinished or the ends
         do not fit."""
-        if self._held:
+        if self._waiting:
             raise ValueError("a stream is not finished")
         column, lengths, stops = _numbers(keys), _numbers(sizes), _numbers(ends).tolist()
         if [0, *stops] != sorted([0, *stops]) or (stops[-1] if stops else 0) != len(column):
@@ -196,7 +196,7 @@ class Folder:
         return folded, sized, _column(marks)
 
     def _group(self, count: int) -> tuple[int, int]:
-        group, self._held = self._held[:count], self._held[count:]
+        group, self._waiting = self._waiting[:count], self._waiting[count:]
         name = b"".join(key.to_bytes(8, "little") for key, _ in group)
         return siphash(_GROUP_KEY, name), sum(size for _, size in group)
 

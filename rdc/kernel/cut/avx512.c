@@ -77,8 +77,8 @@ MODERN static inline uint16_t *gfni_compress(uint16_t *at, size_t base, uint64_t
     for (int half = 0; half < 64; half += 32) {
         __mmask32 chosen = (__mmask32)(bits >> half);
         unsigned count = (unsigned)__builtin_popcount(chosen);
-        __mmask32 places = (__mmask32)((UINT64_C(1) << count) - 1);
-        _mm512_mask_storeu_epi16(at, places, _mm512_maskz_compress_epi16(chosen, first));
+        __mmask32 selected = (__mmask32)((UINT64_C(1) << count) - 1);
+        _mm512_mask_storeu_epi16(at, selected, _mm512_maskz_compress_epi16(chosen, first));
         first = _mm512_add_epi16(first, _mm512_set1_epi16(32));
         at += count;
     }

@@ -77,22 +77,22 @@ static int offer_all(rdc_cutter *c, uint64_t from, const uint16_t *at, const uin
 {
     uint16_t keep[RDC_BLOCK];
     const uint64_t after = c->cut + c->min;
-    size_t kept = rdc_suffix_minima(lead, low, n, keep);
+    size_t listed = rdc_suffix_minima(lead, low, n, keep);
 
     /* Positions that no later window contains. */
-    while (kept > 0 && from + (at ? at[keep[kept - 1]] : keep[kept - 1] + 1u) <= after)
-        kept--;
-    if (kept == 0)
+    while (listed > 0 && from + (at ? at[keep[listed - 1]] : keep[listed - 1] + 1u) <= after)
+        listed--;
+    if (listed == 0)
         return 0;
     /* The first is the smallest. Each further one is larger than the one before it and is appended. */
     if (c->minima.back > c->minima.front)
-        rdc_minima_drop(&c->minima, lead[keep[kept - 1]], low[keep[kept - 1]]);
-    if (rdc_minima_reserve(&c->minima, kept))
+        rdc_minima_drop(&c->minima, lead[keep[listed - 1]], low[keep[listed - 1]]);
+    if (rdc_minima_reserve(&c->minima, listed))
         return -1;
     rdc_candidate *entry = c->minima.entry + c->minima.back;
-    c->minima.back += kept;
-    while (kept > 0) {
-        const size_t k = keep[--kept];
+    c->minima.back += listed;
+    while (listed > 0) {
+        const size_t k = keep[--listed];
         *entry++ = (rdc_candidate){from + (at ? at[k] : k + 1), low[k], lead[k]};
     }
     return 0;

@@ -30,7 +30,7 @@ static int check_sizes(long long min, long long max)
 
 static PyObject *cutter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"min_size", "max_size", "form", NULL};
+    static char *names[] = {"min_size", "max_size", "variant", NULL};
     long long min, max;
     const char *name = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "LL|$z:Cutter", names, &min, &max, &name))

@@ -68,17 +68,17 @@ static inline uint64_t zero_bytes(uint64_t x)
     return (~(((x & low) + low) | x | low) >> 7) * UINT64_C(0x0102040810204080) >> 56;
 }
 
-/* Append to the `count` places in at[] base + 1 + j for the bits j. Up to eight places past the new end are written. Hostile
+/* Append to the `count` positions in at[] base + 1 + j for the bits j. Up to eight positions past the new end are written. Hostile
  * leads are unpredictable: there is no branch on single ones. */
 static size_t list64(uint16_t *at, size_t count, size_t base, uint64_t bits)
 {
     for (; bits; bits >>= 8, base += 8) {
-        uint64_t places[2];
-        /* Four places are added to in one word: none overflows its 16 bits. */
-        memcpy(places, rdc_bit_positions[bits & 0xff], sizeof places);
-        places[0] += base * UINT64_C(0x0001000100010001);
-        places[1] += base * UINT64_C(0x0001000100010001);
-        memcpy(at + count, places, sizeof places);
+        uint64_t positions[2];
+        /* Four positions are added to in one word: none overflows its 16 bits. */
+        memcpy(positions, rdc_bit_positions[bits & 0xff], sizeof positions);
+        positions[0] += base * UINT64_C(0x0001000100010001);
+        positions[1] += base * UINT64_C(0x0001000100010001);
+        memcpy(at + count, positions, sizeof positions);
         count += (size_t)__builtin_popcount((unsigned)bits & 0xff);
     }
     return count;

@@ -74,7 +74,7 @@ static inline uint64_t rdc_rank_low(rdc_rank a)
 /* Where a list of minima stands. */
 typedef struct rdc_descent {
     rdc_rank best; /* the smallest so far */
-    size_t kept;   /* how many are listed */
+    size_t listed;   /* how many are listed */
 } rdc_descent;
 
 /* Goes on with the rank of k, written behind the list and counted only if it belongs to it. */
@@ -82,8 +82,8 @@ static inline void rdc_descend(rdc_descent *d, uint16_t *keep, size_t k, unsigne
 {
     const rdc_rank rank = rdc_rank_of(lead, low);
     const int below = rdc_rank_below(rank, d->best);
-    keep[d->kept] = (uint16_t)k;
-    d->kept += (size_t)below;
+    keep[d->listed] = (uint16_t)k;
+    d->listed += (size_t)below;
     d->best = below ? rank : d->best;
 }
 
@@ -105,7 +105,7 @@ static inline size_t rdc_suffix_minima(const uint8_t *lead, const uint64_t *low,
 
     /* From here on the ranks from n on are done. */
     for (int chances = RDC_CHANCES; n > 0;) {
-        if (n >= 8 && second.kept > 0 && rdc_none_below(lead + n - 8, low + n - 8, second.best)) {
+        if (n >= 8 && second.listed > 0 && rdc_none_below(lead + n - 8, low + n - 8, second.best)) {
             n -= 8;
             continue;
         }
@@ -115,26 +115,26 @@ static inline size_t rdc_suffix_minima(const uint8_t *lead, const uint64_t *low,
             rdc_descend(&second, keep, n - 1, lead[n - 1], low[n - 1]);
     }
     /* Each comparison waits for the minimum before; two halves side by side wait half as long. */
-    const size_t half = n / 2, before = second.kept;
+    const size_t half = n / 2, before = second.listed;
     if (n % 2)
         rdc_descend(&second, keep, half, lead[n - 1], low[n - 1]);
     for (size_t k = half; k-- > 0;) {
         rdc_descend(&second, keep, k, lead[half + k], low[half + k]);
         rdc_descend(&first, keep_first, k, lead[k], low[k]);
     }
-    for (size_t k = before; k < second.kept; k++)
+    for (size_t k = before; k < second.listed; k++)
         keep[k] = (uint16_t)(keep[k] + half);
     /* Of those of the first half the last are the smallest. */
     size_t below = 0;
     for (size_t step = 8; step > 0; step = step == 8) /* eights, then ones */
-        while (first.kept - below >= step) {
-            const size_t k = keep_first[first.kept - below - step];
+        while (first.listed - below >= step) {
+            const size_t k = keep_first[first.listed - below - step];
             if (!rdc_rank_below(rdc_rank_of(lead[k], low[k]), second.best))
                 break;
             below += step;
         }
-    memcpy(keep + second.kept, keep_first + first.kept - below, below * sizeof *keep);
-    return second.kept + below;
+    memcpy(keep + second.listed, keep_first + first.listed - below, below * sizeof *keep);
+    return second.listed + below;
 }
 
 #endif

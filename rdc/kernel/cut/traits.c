@@ -4,7 +4,7 @@
  * PRF_t(x) = x * m[t / 4] XOR (t % 4) << 62. Four traits share a product y; trait t wants the y nearest, by XOR,
  * to the start of quarter t % 4. Once all four have a sample from their own quarter (the two highest bits of
  * PRF_t are 0), a y can only improve the trait whose quarter it lies in: three products and three comparisons a
- * feature instead of twelve of each. Samples only ever get smaller, so once settled is settled for good.
+ * feature instead of twelve of each. Samples only ever get smaller, so once in their quarters they stay there.
  */
 #include "cut/traits.h"
 
@@ -14,7 +14,7 @@ void rdc_samples_clear(rdc_samples *s)
 {
     for (int t = 0; t < RDC_TRAIT_COUNT; t++)
         s->smallest[t] = UINT64_MAX;
-    s->any = s->settled = 0;
+    s->any = s->in_quarters = 0;
     s->reach = UINT64_MAX;
     /* Odd. With randomized memory layout, the author of a stream cannot know it. */
     s->salt = (uint64_t)(uintptr_t)s * RDC_GOLDEN | 1;
@@ -42,8 +42,8 @@ static void look_again(rdc_samples *s)
     for (int t = 0; t < RDC_TRAIT_COUNT; t++)
         if (s->smallest[t] > largest)
             largest = s->smallest[t];
-    s->settled = !(largest >> QUARTER_SHIFT);
-    s->reach = s->settled ? largest << 2 | 3 : UINT64_MAX;
+    s->in_quarters = !(largest >> QUARTER_SHIFT);
+    s->reach = s->in_quarters ? largest << 2 | 3 : UINT64_MAX;
 }
 
 static void add_unsettled(rdc_samples *s, uint64_t feature)
@@ -62,7 +62,7 @@ static void add_unsettled(rdc_samples *s, uint64_t feature)
         look_again(s);
 }
 
-/* Adds a feature to settled samples: each product only concerns the trait of its quarter. */
+/* Adds a feature to samples in their quarters: each product only concerns the trait of its quarter. */
 static void improve(rdc_samples *s, uint64_t feature)
 {
     int improved = 0;
@@ -82,7 +82,7 @@ static inline void add_near(rdc_samples *s, uint64_t feature)
 {
     if (seen(s, feature))
         return;
-    if (s->settled)
+    if (s->in_quarters)
         improve(s, feature);
     else
         add_unsettled(s, feature);

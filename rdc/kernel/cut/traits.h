@@ -13,7 +13,7 @@ typedef struct rdc_samples {
     uint64_t smallest[RDC_TRAIT_COUNT]; /* of PRF_t over the features so far */
     uint64_t reach;                     /* 4 times the largest of them, and 3: no image from here on counts */
     int any;                            /* whether there was a feature */
-    int settled;                        /* whether each sample lies in its own quarter (see traits.c) */
+    int in_quarters;                        /* whether each sample lies in its own quarter (see traits.c) */
     uint64_t salt;                      /* which slot of `seen` a feature has is hard to foresee: see traits.c */
     uint64_t seen[RDC_SEEN];            /* features looked at closely */
 } rdc_samples;

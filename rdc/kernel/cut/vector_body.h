@@ -53,16 +53,16 @@ FN uint16_t *NAME(list)(uint16_t *at, size_t base, uint64_t bits)
 #endif
 }
 
-/* The same for many bits: eight places are written for each byte of them, so up to eight past the end. */
+/* The same for many bits: eight positions are written for each byte of them, so up to eight past the end. */
 FN uint16_t *NAME(list_many)(uint16_t *at, size_t base, uint64_t bits)
 {
 #ifdef LIST
     return LIST(at, base, bits);
 #else
     for (; bits; bits >>= 8, base += 8) {
-        const uint16_t *places = rdc_bit_positions[bits & 0xff];
+        const uint16_t *positions = rdc_bit_positions[bits & 0xff];
         for (int j = 0; j < 8; j++)
-            at[j] = (uint16_t)(base + places[j]);
+            at[j] = (uint16_t)(base + positions[j]);
         at += __builtin_popcount(bits & 0xff);
     }
     return at;

@@ -19,53 +19,53 @@ static const rdc_naming *find(const char *name)
     return NULL;
 }
 
-static PyObject *name_pieces(PyObject *module, PyObject *args)
+static PyObject *name_inputs(PyObject *module, PyObject *args)
 {
     const char *variant;
     PyObject *list, *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!s:name_pieces", &PyList_Type, &list, &variant))
+    if (!PyArg_ParseTuple(args, "O!s:name_inputs", &PyList_Type, &list, &variant))
         return NULL;
     const rdc_naming *naming = find(variant);
     if (!naming)
         return NULL;
     const Py_ssize_t count = PyList_GET_SIZE(list);
     Py_buffer *views = PyMem_Calloc((size_t)count + 1, sizeof *views);
-    rdc_match *pieces = PyMem_Calloc((size_t)count + 1, sizeof *pieces);
-    Py_ssize_t held = 0;
+    rdc_input *inputs = PyMem_Calloc((size_t)count + 1, sizeof *inputs);
+    Py_ssize_t acquired = 0;
     size_t total = 0;
     int failed;
-    if (!views || !pieces) {
+    if (!views || !inputs) {
         PyErr_NoMemory();
         goto done;
     }
-    /* Other threads may change the list meanwhile, but not the buffers that are held. */
-    for (; held < count && held < PyList_GET_SIZE(list); held++) {
-        if (PyObject_GetBuffer(PyList_GET_ITEM(list, held), views + held, PyBUF_SIMPLE))
+    /* Other threads may change the list meanwhile, but not the buffers that are acquired. */
+    for (; acquired < count && acquired < PyList_GET_SIZE(list); acquired++) {
+        if (PyObject_GetBuffer(PyList_GET_ITEM(list, acquired), views + acquired, PyBUF_SIMPLE))
             goto done;
-        pieces[held] = (rdc_match){views[held].buf, (size_t)views[held].len};
-        total += (size_t)views[held].len;
+        inputs[acquired] = (rdc_input){views[acquired].buf, (size_t)views[acquired].len};
+        total += (size_t)views[acquired].len;
     }
-    result = PyBytes_FromStringAndSize(NULL, held * RDC_NAME_BYTES);
+    result = PyBytes_FromStringAndSize(NULL, acquired * RDC_NAME_BYTES);
     if (!result)
         goto done;
     uint8_t *out = (uint8_t *)PyBytes_AS_STRING(result);
     if (total >= UNLOCK_FROM) {
         Py_BEGIN_ALLOW_THREADS
-        failed = rdc_name_pieces(naming, NULL, pieces, (size_t)held, out);
+        failed = rdc_name_inputs(naming, NULL, inputs, (size_t)acquired, out);
         Py_END_ALLOW_THREADS
     } else {
-        failed = rdc_name_pieces(naming, NULL, pieces, (size_t)held, out);
+        failed = rdc_name_inputs(naming, NULL, inputs, (size_t)acquired, out);
     }
     if (failed) {
         Py_CLEAR(result);
         PyErr_NoMemory();
     }
 done:
-    while (held-- > 0)
-        PyBuffer_Release(views + held);
+    while (acquired-- > 0)
+        PyBuffer_Release(views + acquired);
     PyMem_Free(views);
-    PyMem_Free(pieces);
+    PyMem_Free(inputs);
     return result;
 }
 
@@ -74,7 +74,7 @@ static PyObject *name_parts(PyObject *module, PyObject *args)
     const char *variant;
     Py_buffer data, sizes, key = {0};
     PyObject *result = NULL;
-    rdc_match *pieces = NULL;
+    rdc_input *inputs = NULL;
     int failed;
     (void)module;
     if (!PyArg_ParseTuple(args, "y*y*z*s:name_parts", &data, &sizes, &key, &variant))
@@ -88,9 +88,9 @@ static PyObject *name_parts(PyObject *module, PyObject *args)
         PyErr_Format(PyExc_ValueError, "a key of %d bytes is needed", RDC_NAME_BYTES);
         goto done;
     }
-    pieces = PyMem_Calloc(count + 1, sizeof *pieces);
+    inputs = PyMem_Calloc(count + 1, sizeof *inputs);
     result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * RDC_NAME_BYTES));
-    if (!pieces || !result) {
+    if (!inputs || !result) {
         Py_CLEAR(result);
         PyErr_NoMemory();
         goto done;
@@ -102,7 +102,7 @@ static PyObject *name_parts(PyObject *module, PyObject *args)
         memcpy(&size, (const char *)sizes.buf + 8 * found, 8);
         if (size > left)
             break;
-        pieces[found] = (rdc_match){at, (size_t)size};
+        inputs[found] = (rdc_input){at, (size_t)size};
         at += size;
         left -= size;
     }
@@ -112,14 +112,14 @@ static PyObject *name_parts(PyObject *module, PyObject *args)
         goto done;
     }
     Py_BEGIN_ALLOW_THREADS
-    failed = rdc_name_pieces(naming, key.buf, pieces, count, (uint8_t *)PyBytes_AS_STRING(result));
+    failed = rdc_name_inputs(naming, key.buf, inputs, count, (uint8_t *)PyBytes_AS_STRING(result));
     Py_END_ALLOW_THREADS
     if (failed) {
         Py_CLEAR(result);
         PyErr_NoMemory();
     }
 done:
-    PyMem_Free(pieces);
+    PyMem_Free(inputs);
     PyBuffer_Release(&data);
     PyBuffer_Release(&sizes);
     if (key.obj)
@@ -147,7 +147,7 @@ static PyObject *usable(PyObject *module, PyObject *ignored)
 
 static PyMethodDef functions[] = {
     {"name_parts", name_parts, METH_VARARGS, NULL},
-    {"name_pieces", name_pieces, METH_VARARGS, NULL},
+    {"name_inputs", name_inputs, METH_VARARGS, NULL},
     {"usable", usable, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -32,26 +32,26 @@ static size_t blocks_of(size_t size)
 }
 
 /* Chaining values are in `value`, 32 bytes each, those of one input one after another. */
-static void compress_chunks(const rdc_naming *naming, const rdc_name_key *key, const rdc_match *pieces, size_t count,
+static void compress_chunks(const rdc_naming *naming, const rdc_name_key *key, const rdc_input *inputs, size_t count,
                             rdc_stream *streams, uint8_t *value)
 {
     size_t whole = 0, start[CHUNK / BLOCK + 2] = {0};
 
     for (size_t i = 0; i < count; i++) {
-        const size_t chunks = chunks_of(pieces[i].size);
+        const size_t chunks = chunks_of(inputs[i].size);
         whole += chunks - 1;
-        start[blocks_of(pieces[i].size - (chunks - 1) * CHUNK) + 1]++;
+        start[blocks_of(inputs[i].size - (chunks - 1) * CHUNK) + 1]++;
     }
     start[0] = whole;
     for (size_t i = 1; i < sizeof start / sizeof *start; i++)
         start[i] += start[i - 1];
     size_t next = 0;
     for (size_t i = 0; i < count; i++) {
-        const size_t chunks = chunks_of(pieces[i].size);
+        const size_t chunks = chunks_of(inputs[i].size);
         for (size_t chunk = 0; chunk < chunks; chunk++, value += RDC_NAME_BYTES) {
-            const size_t left = pieces[i].size - chunk * CHUNK;
+            const size_t left = inputs[i].size - chunk * CHUNK;
             rdc_stream *s = streams + (chunk + 1 < chunks ? next++ : start[blocks_of(left)]++);
-            *s = (rdc_stream){pieces[i].data + chunk * CHUNK, value, chunk, left < CHUNK ? (uint32_t)left : CHUNK,
+            *s = (rdc_stream){inputs[i].data + chunk * CHUNK, value, chunk, left < CHUNK ? (uint32_t)left : CHUNK,
                               chunks == 1, 0};
         }
     }
@@ -69,12 +69,12 @@ static rdc_name_key key_of(const uint8_t *key)
     return words;
 }
 
-int rdc_name_pieces(const rdc_naming *naming, const uint8_t *key, const rdc_match *pieces, size_t count, uint8_t *out)
+int rdc_name_inputs(const rdc_naming *naming, const uint8_t *key, const rdc_input *inputs, size_t count, uint8_t *out)
 {
     const rdc_name_key words = key_of(key);
     size_t chunks = 0, most = 1;
     for (size_t i = 0; i < count; i++) {
-        const size_t own = chunks_of(pieces[i].size);
+        const size_t own = chunks_of(inputs[i].size);
         chunks += own;
         most = own > most ? own : most;
     }
@@ -90,29 +90,29 @@ int rdc_name_pieces(const rdc_naming *naming, const uint8_t *key, const rdc_matc
         return -1;
     }
     uint8_t *from = values, *to = values + chunks * RDC_NAME_BYTES;
-    compress_chunks(naming, &words, pieces, count, streams, from);
+    compress_chunks(naming, &words, inputs, count, streams, from);
     for (size_t i = 0; i < count; i++)
-        left[i] = chunks_of(pieces[i].size);
+        left[i] = chunks_of(inputs[i].size);
     /* Each level's values of an input begin where the values of its chunks began. */
     for (; most > 1; most = (most + 1) / 2) {
         size_t parents = 0, begin = 0;
         for (size_t i = 0; i < count; i++) {
             const uint8_t *source = from + begin * RDC_NAME_BYTES;
-            uint8_t *target = to + begin * RDC_NAME_BYTES;
+            uint8_t *destination = to + begin * RDC_NAME_BYTES;
             for (size_t pair = 0; pair < left[i] / 2; pair++)
-                streams[parents++] = (rdc_stream){source + 2 * pair * RDC_NAME_BYTES, target + pair * RDC_NAME_BYTES, 0,
+                streams[parents++] = (rdc_stream){source + 2 * pair * RDC_NAME_BYTES, destination + pair * RDC_NAME_BYTES, 0,
                                                   BLOCK, left[i] == 2, 1};
             if (left[i] % 2)
-                memcpy(target + left[i] / 2 * RDC_NAME_BYTES, source + (left[i] - 1) * RDC_NAME_BYTES, RDC_NAME_BYTES);
+                memcpy(destination + left[i] / 2 * RDC_NAME_BYTES, source + (left[i] - 1) * RDC_NAME_BYTES, RDC_NAME_BYTES);
             left[i] = (left[i] + 1) / 2;
-            begin += chunks_of(pieces[i].size);
+            begin += chunks_of(inputs[i].size);
         }
         naming->compress(&words, streams, parents);
         uint8_t *swapped = from;
         from = to;
         to = swapped;
     }
-    for (size_t i = 0, begin = 0; i < count; begin += chunks_of(pieces[i++].size))
+    for (size_t i = 0, begin = 0; i < count; begin += chunks_of(inputs[i++].size))
         memcpy(out + i * RDC_NAME_BYTES, from + begin * RDC_NAME_BYTES, RDC_NAME_BYTES);
     free(streams);
     free(values);

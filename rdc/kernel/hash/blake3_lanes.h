@@ -10,7 +10,7 @@
 typedef struct {
     const uint8_t *data;
     size_t size;
-} rdc_match;
+} rdc_input;
 
 /* One stream of blocks to compress: a chunk of BLAKE3 (at most 1024 bytes), or a parent (64 bytes of names). */
 typedef struct {
@@ -18,7 +18,7 @@ typedef struct {
     uint8_t *out;      /* 32 bytes */
     uint64_t counter;  /* number of the chunk in its input; 0 for a parent */
     uint32_t size;     /* bytes; 0 only for the one chunk of an empty input */
-    uint32_t is_root;  /* the name of the whole piece comes out */
+    uint32_t is_root;  /* the name of the whole input comes out */
     uint32_t is_parent;
 } rdc_stream;
 
@@ -43,6 +43,6 @@ extern const rdc_naming *const rdc_namings[];
 
 /* Writes the BLAKE3-256 of each input, RDC_NAME_BYTES each, keyed unless `key` (RDC_NAME_BYTES) is NULL.
  * Returns -1 without memory. */
-int rdc_name_pieces(const rdc_naming *naming, const uint8_t *key, const rdc_match *pieces, size_t count, uint8_t *out);
+int rdc_name_inputs(const rdc_naming *naming, const uint8_t *key, const rdc_input *inputs, size_t count, uint8_t *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* binding.c - rdc.kernel.recipe._pieces: rows of matches and copy instructions as a Python module.
+/* binding.c - rdc.kernel.recipe._recipe: rows of matches and copy instructions as a Python module.
  * rdc/kernel/recipe/reference.py documents each name.
  *
  * Rows are native 64-bit numbers. Calls keep the interpreter's lock: one takes microseconds, one for a
@@ -58,46 +58,46 @@ static PyObject *filled(PyObject *bytes, int64_t made, size_t width)
     return bytes;
 }
 
-static PyObject *fill_places(PyObject *module, PyObject *args)
+static PyObject *fill_offsets(PyObject *module, PyObject *args)
 {
     uint64_t shift;
     Py_buffer base_offsets, more;
     PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*O&:fill_places", &base_offsets, &more, number, &shift))
+    if (!PyArg_ParseTuple(args, "y*y*O&:fill_offsets", &base_offsets, &more, number, &shift))
         return NULL;
     const Py_ssize_t count = rows_of(&base_offsets, 8), others = count < 0 ? -1 : rows_of(&more, 8);
     if (others >= 0 && others != count)
-        PyErr_Format(PyExc_ValueError, "%zd places and %zd", count, others);
+        PyErr_Format(PyExc_ValueError, "%zd offsets and %zd", count, others);
     else if (others >= 0 && (result = room((uint64_t)count, 8)))
-        result = filled(result, rdc_fill_unplaced(base_offsets.buf, more.buf, (size_t)count, shift, inside(result)), 8);
+        result = filled(result, rdc_fill_offsets(base_offsets.buf, more.buf, (size_t)count, shift, inside(result)), 8);
     PyBuffer_Release(&base_offsets);
     PyBuffer_Release(&more);
     return result;
 }
 
-static PyObject *place_blocks(PyObject *module, PyObject *args)
+static PyObject *block_matches(PyObject *module, PyObject *args)
 {
     uint64_t offset, size;
     Py_buffer base_offsets;
     PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O&O&y*:place_blocks", number, &offset, number, &size, &base_offsets))
+    if (!PyArg_ParseTuple(args, "O&O&y*:block_matches", number, &offset, number, &size, &base_offsets))
         return NULL;
     const Py_ssize_t count = rows_of(&base_offsets, 8);
     if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_match))))
-        result = filled(result, rdc_place_blocks(offset, size, base_offsets.buf, (size_t)count, inside(result)),
+        result = filled(result, rdc_block_matches(offset, size, base_offsets.buf, (size_t)count, inside(result)),
                         sizeof(rdc_match));
     PyBuffer_Release(&base_offsets);
     return result;
 }
 
-static PyObject *join_pieces(PyObject *module, PyObject *args)
+static PyObject *join_matches(PyObject *module, PyObject *args)
 {
     Py_buffer first, second;
     PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*:join_pieces", &first, &second))
+    if (!PyArg_ParseTuple(args, "y*y*:join_matches", &first, &second))
         return NULL;
     const Py_ssize_t firsts = rows_of(&first, sizeof(rdc_match));
     const Py_ssize_t seconds = firsts < 0 ? -1 : rows_of(&second, sizeof(rdc_match));
@@ -110,16 +110,16 @@ static PyObject *join_pieces(PyObject *module, PyObject *args)
     return result;
 }
 
-static PyObject *open_runs(PyObject *module, PyObject *args)
+static PyObject *unmatched_runs(PyObject *module, PyObject *args)
 {
     Py_buffer matches;
     uint64_t start, end, before, behind, most;
-    rdc_opening opening;
+    rdc_run_limits limits;
     PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*O&O&O&O&O&O&O&O&O&:open_runs", &matches, number, &start, number, &end, number,
-                          &before, number, &behind, number, &opening.size, number, &opening.ends, number,
-                          &opening.far, number, &opening.tail, number, &most))
+    if (!PyArg_ParseTuple(args, "y*O&O&O&O&O&O&O&O&O&:unmatched_runs", &matches, number, &start, number, &end, number,
+                          &before, number, &behind, number, &limits.size, number, &limits.ends, number,
+                          &limits.far, number, &limits.tail, number, &most))
         return NULL;
     const Py_ssize_t count = rows_of(&matches, sizeof(rdc_match));
     if (count >= 0) {
@@ -128,7 +128,7 @@ static PyObject *open_runs(PyObject *module, PyObject *args)
     }
     if (result)
         result = filled(result,
-                        rdc_open_runs(matches.buf, (size_t)count, start, end, before, behind, &opening, most,
+                        rdc_unmatched_runs(matches.buf, (size_t)count, start, end, before, behind, &limits, most,
                                       inside(result)),
                         sizeof(rdc_run));
     PyBuffer_Release(&matches);
@@ -152,13 +152,13 @@ static PyObject *run_spans(PyObject *module, PyObject *args)
     return result;
 }
 
-static PyObject *tile_range(PyObject *module, PyObject *args)
+static PyObject *instructions_of_range(PyObject *module, PyObject *args)
 {
     Py_buffer copies;
     uint64_t offset, length;
     PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*O&O&:tile_range", &copies, number, &offset, number, &length))
+    if (!PyArg_ParseTuple(args, "y*O&O&:instructions_of_range", &copies, number, &offset, number, &length))
         return NULL;
     const Py_ssize_t count = rows_of(&copies, sizeof(rdc_copy));
     if (count >= 0) {
@@ -172,40 +172,40 @@ static PyObject *tile_range(PyObject *module, PyObject *args)
     return result;
 }
 
-static PyObject *tile_ranges(PyObject *module, PyObject *args)
+static PyObject *instructions_of_ranges(PyObject *module, PyObject *args)
 {
     Py_buffer copies, ranges;
-    PyObject *instructions = NULL, *tiled = NULL, *result = NULL;
+    PyObject *instructions = NULL, *totals = NULL, *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*:tile_ranges", &copies, &ranges))
+    if (!PyArg_ParseTuple(args, "y*y*:instructions_of_ranges", &copies, &ranges))
         return NULL;
     const Py_ssize_t count = rows_of(&copies, sizeof(rdc_copy));
     const Py_ssize_t number = count < 0 ? -1 : rows_of(&ranges, sizeof(rdc_range));
-    if (number < 0 || !(tiled = room((uint64_t)number, sizeof(rdc_tiled))))
+    if (number < 0 || !(totals = room((uint64_t)number, sizeof(rdc_instruction_totals))))
         goto done;
     const int64_t made = rdc_instructions_of_ranges(copies.buf, (size_t)count, ranges.buf, (size_t)number, NULL, NULL);
     if (!(instructions = room(made < 0 ? 0 : (uint64_t)made, sizeof(rdc_instruction))))
         goto done;
     if (made >= 0)
-        rdc_instructions_of_ranges(copies.buf, (size_t)count, ranges.buf, (size_t)number, inside(instructions), inside(tiled));
+        rdc_instructions_of_ranges(copies.buf, (size_t)count, ranges.buf, (size_t)number, inside(instructions), inside(totals));
     instructions = filled(instructions, made, sizeof(rdc_instruction));
     if (instructions)
-        result = PyTuple_Pack(2, instructions, tiled);
+        result = PyTuple_Pack(2, instructions, totals);
 done:
     Py_XDECREF(instructions);
-    Py_XDECREF(tiled);
+    Py_XDECREF(totals);
     PyBuffer_Release(&copies);
     PyBuffer_Release(&ranges);
     return result;
 }
 
-static PyObject *tiled_copies(PyObject *module, PyObject *args)
+static PyObject *copies_of_instructions(PyObject *module, PyObject *args)
 {
     Py_buffer instructions;
     uint64_t offset;
     PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*O&:tiled_copies", &instructions, number, &offset))
+    if (!PyArg_ParseTuple(args, "y*O&:copies_of_instructions", &instructions, number, &offset))
         return NULL;
     const Py_ssize_t count = rows_of(&instructions, sizeof(rdc_instruction));
     if (count >= 0 && (result = room((uint64_t)count, sizeof(rdc_copy))))
@@ -230,14 +230,14 @@ static PyObject *fetched_ranges(PyObject *module, PyObject *args)
     return result;
 }
 
-static PyObject *tile_reads(PyObject *module, PyObject *args)
+static PyObject *plan_reads(PyObject *module, PyObject *args)
 {
     Py_buffer instructions, sizes = {0};
     rdc_surroundings around = {0};
     uint64_t close, literals = 0;
     PyObject *reads = NULL, *sources = NULL, *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*O&|O&O&y*:tile_reads", &instructions, number, &close, number, &around.back, number,
+    if (!PyArg_ParseTuple(args, "y*O&|O&O&y*:plan_reads", &instructions, number, &close, number, &around.back, number,
                           &around.ahead, &sizes))
         return NULL;
     const Py_ssize_t count = rows_of(&instructions, sizeof(rdc_instruction)), bases = sizes.obj ? rows_of(&sizes, sizeof(uint64_t)) : 0;
@@ -262,52 +262,52 @@ done:
     return result;
 }
 
-static PyObject *put_tiles(PyObject *module, PyObject *args)
+static PyObject *assemble(PyObject *module, PyObject *args)
 {
-    Py_buffer sources, held, literals;
+    Py_buffer sources, copied, literals;
     PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*y*:put_tiles", &sources, &held, &literals))
+    if (!PyArg_ParseTuple(args, "y*y*y*:assemble", &sources, &copied, &literals))
         return NULL;
     const Py_ssize_t count = rows_of(&sources, sizeof(rdc_range));
     if (count >= 0) {
         const int64_t made =
-            rdc_tiled_bytes(sources.buf, (size_t)count, (uint64_t)held.len, (uint64_t)literals.len);
+            rdc_assembled_bytes(sources.buf, (size_t)count, (uint64_t)copied.len, (uint64_t)literals.len);
         if (made < 0)
-            PyErr_SetString(PyExc_ValueError, "tiles of bytes that are not there, or literals that are in none");
+            PyErr_SetString(PyExc_ValueError, "sources outside of the data read, or literals that are in none");
         else if ((result = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)made)))
-            rdc_execute(sources.buf, (size_t)count, held.buf, literals.buf, (uint8_t *)PyByteArray_AS_STRING(result));
+            rdc_assemble(sources.buf, (size_t)count, copied.buf, literals.buf, (uint8_t *)PyByteArray_AS_STRING(result));
     }
     PyBuffer_Release(&sources);
-    PyBuffer_Release(&held);
+    PyBuffer_Release(&copied);
     PyBuffer_Release(&literals);
     return result;
 }
 
-static PyObject *put_images(PyObject *module, PyObject *args)
+static PyObject *assemble_with_bits(PyObject *module, PyObject *args)
 {
-    Py_buffer sources, held, bits;
+    Py_buffer sources, copied, bits;
     PyObject *images = NULL, *row = NULL, *result = NULL;
     int64_t made = -1;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*y*:put_images", &sources, &held, &bits))
+    if (!PyArg_ParseTuple(args, "y*y*y*:assemble_with_bits", &sources, &copied, &bits))
         return NULL;
     const Py_ssize_t count = rows_of(&sources, sizeof(rdc_range));
-    if (count >= 0 && bits.len == held.len / 8 + (held.len % 8 != 0))
-        made = rdc_image_bytes(sources.buf, (size_t)count, (uint64_t)held.len);
+    if (count >= 0 && bits.len == copied.len / 8 + (copied.len % 8 != 0))
+        made = rdc_image_bytes(sources.buf, (size_t)count, (uint64_t)copied.len);
     if (count >= 0 && made < 0)
-        PyErr_SetString(PyExc_ValueError, "tiles of bytes that are not there, or not as many bits");
+        PyErr_SetString(PyExc_ValueError, "sources outside of the data read, or not as many bits");
     if (made >= 0 && (row = room((uint64_t)made / 8 + (made % 8 != 0), 1)))
         images = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)made);
     if (images) {
-        rdc_put_images(sources.buf, (size_t)count, held.buf, bits.buf, (size_t)held.len,
+        rdc_assemble_with_bits(sources.buf, (size_t)count, copied.buf, bits.buf, (size_t)copied.len,
                        (uint8_t *)PyByteArray_AS_STRING(images), inside(row));
         result = PyTuple_Pack(2, images, row);
     }
     Py_XDECREF(images);
     Py_XDECREF(row);
     PyBuffer_Release(&sources);
-    PyBuffer_Release(&held);
+    PyBuffer_Release(&copied);
     PyBuffer_Release(&bits);
     return result;
 }
@@ -365,26 +365,26 @@ static PyObject *take_ranges(PyObject *module, PyObject *args)
 static PyMethodDef functions[] = {
     {"around_ranges", around_ranges, METH_VARARGS, NULL},
     {"fetched_ranges", fetched_ranges, METH_VARARGS, NULL},
-    {"fill_places", fill_places, METH_VARARGS, NULL},
-    {"join_pieces", join_pieces, METH_VARARGS, NULL},
-    {"open_runs", open_runs, METH_VARARGS, NULL},
-    {"place_blocks", place_blocks, METH_VARARGS, NULL},
-    {"put_images", put_images, METH_VARARGS, NULL},
-    {"put_tiles", put_tiles, METH_VARARGS, NULL},
+    {"fill_offsets", fill_offsets, METH_VARARGS, NULL},
+    {"join_matches", join_matches, METH_VARARGS, NULL},
+    {"unmatched_runs", unmatched_runs, METH_VARARGS, NULL},
+    {"block_matches", block_matches, METH_VARARGS, NULL},
+    {"assemble_with_bits", assemble_with_bits, METH_VARARGS, NULL},
+    {"assemble", assemble, METH_VARARGS, NULL},
     {"range_reads", range_reads, METH_VARARGS, NULL},
     {"run_spans", run_spans, METH_VARARGS, NULL},
     {"take_ranges", take_ranges, METH_VARARGS, NULL},
-    {"tile_range", tile_range, METH_VARARGS, NULL},
-    {"tile_ranges", tile_ranges, METH_VARARGS, NULL},
-    {"tile_reads", tile_reads, METH_VARARGS, NULL},
-    {"tiled_copies", tiled_copies, METH_VARARGS, NULL},
+    {"instructions_of_range", instructions_of_range, METH_VARARGS, NULL},
+    {"instructions_of_ranges", instructions_of_ranges, METH_VARARGS, NULL},
+    {"plan_reads", plan_reads, METH_VARARGS, NULL},
+    {"copies_of_instructions", copies_of_instructions, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.recipe._pieces", NULL, -1, functions, NULL, NULL,
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdc.kernel.recipe._recipe", NULL, -1, functions, NULL, NULL,
                                         NULL, NULL};
 
-PyMODINIT_FUNC PyInit__pieces(void)
+PyMODINIT_FUNC PyInit__recipe(void)
 {
     return PyModule_Create(&definition);
 }

@@ -50,7 +50,7 @@ int64_t rdc_instructions_of_range(const rdc_copy *copies, size_t count, uint64_t
 }
 
 int64_t rdc_instructions_of_ranges(const rdc_copy *copies, size_t count, const rdc_range *ranges, size_t number, rdc_instruction *out,
-                        rdc_tiled *tiled)
+                        rdc_instruction_totals *totals)
 {
     size_t made = 0;
     for (size_t i = 0; i < number; i++) {
@@ -61,9 +61,9 @@ int64_t rdc_instructions_of_ranges(const rdc_copy *copies, size_t count, const r
         made += (size_t)instructions;
         if (!out)
             continue;
-        tiled[i] = (rdc_tiled){(uint64_t)instructions, 0};
+        totals[i] = (rdc_instruction_totals){(uint64_t)instructions, 0};
         for (int64_t j = 0; j < instructions; j++)
-            tiled[i].fetched += here[j].base == RDC_LITERAL ? here[j].length : 0;
+            totals[i].fetched += here[j].base == RDC_LITERAL ? here[j].length : 0;
     }
     return (int64_t)made;
 }
@@ -181,7 +181,7 @@ refused:
 }
 
 /* The same, and how many of them are literals. */
-static int64_t tiled(const rdc_range *sources, size_t count, uint64_t held, uint64_t *literals)
+static int64_t totals(const rdc_range *sources, size_t count, uint64_t copied, uint64_t *literals)
 {
     uint64_t made = 0;
     *literals = 0;
@@ -192,26 +192,26 @@ static int64_t tiled(const rdc_range *sources, size_t count, uint64_t held, uint
         made += length;
         if (sources[i].offset == RDC_LITERAL)
             *literals += length;
-        else if (sources[i].offset > held || length > held - sources[i].offset)
+        else if (sources[i].offset > copied || length > copied - sources[i].offset)
             return -1;
     }
     return (int64_t)made;
 }
 
-int64_t rdc_image_bytes(const rdc_range *sources, size_t count, uint64_t held)
+int64_t rdc_image_bytes(const rdc_range *sources, size_t count, uint64_t copied)
 {
     uint64_t literals;
-    return tiled(sources, count, held, &literals);
+    return totals(sources, count, copied, &literals);
 }
 
-int64_t rdc_tiled_bytes(const rdc_range *sources, size_t count, uint64_t held, uint64_t literals)
+int64_t rdc_assembled_bytes(const rdc_range *sources, size_t count, uint64_t copied, uint64_t literals)
 {
     uint64_t wanted;
-    const int64_t made = tiled(sources, count, held, &wanted);
+    const int64_t made = totals(sources, count, copied, &wanted);
     return wanted == literals ? made : -1;
 }
 
-void rdc_put_images(const rdc_range *sources, size_t count, const uint8_t *held, const uint8_t *bits, size_t size,
+void rdc_assemble_with_bits(const rdc_range *sources, size_t count, const uint8_t *copied, const uint8_t *bits, size_t size,
                     uint8_t *out, uint8_t *out_bits)
 {
     rdc_bits row = {out_bits, 0, 0};
@@ -223,7 +223,7 @@ void rdc_put_images(const rdc_range *sources, size_t count, const uint8_t *held,
         if (literal)
             memset(out, 0, length);
         else
-            memcpy(out, held + from, length);
+            memcpy(out, copied + from, length);
         out += length;
         for (size_t at = 0; at < length; at += RDC_BITS) {
             const uint64_t next = literal ? 0 : rdc_bits_at(bits, size, from + at);
@@ -236,7 +236,7 @@ void rdc_put_images(const rdc_range *sources, size_t count, const uint8_t *held,
     rdc_end_bits(&row);
 }
 
-void rdc_execute(const rdc_range *sources, size_t count, const uint8_t *held, const uint8_t *literals, uint8_t *out)
+void rdc_assemble(const rdc_range *sources, size_t count, const uint8_t *copied, const uint8_t *literals, uint8_t *out)
 {
     for (size_t i = 0; i < count; i++) {
         const size_t length = (size_t)sources[i].length;
@@ -246,7 +246,7 @@ void rdc_execute(const rdc_range *sources, size_t count, const uint8_t *held, co
             memcpy(out, literals, length);
             literals += length;
         } else
-            memcpy(out, held + sources[i].offset, length);
+            memcpy(out, copied + sources[i].offset, length);
         out += length;
     }
 }

@@ -23,7 +23,7 @@ static size_t append(rdc_match *out, size_t made, uint64_t offset, uint64_t base
     return made + 1;
 }
 
-int64_t rdc_fill_unplaced(const uint64_t *base_offsets, const uint64_t *more, size_t count, uint64_t shift, uint64_t *out)
+int64_t rdc_fill_offsets(const uint64_t *base_offsets, const uint64_t *more, size_t count, uint64_t shift, uint64_t *out)
 {
     for (size_t i = 0; i < count; i++) {
         out[i] = base_offsets[i];
@@ -36,7 +36,7 @@ int64_t rdc_fill_unplaced(const uint64_t *base_offsets, const uint64_t *more, si
     return (int64_t)count;
 }
 
-int64_t rdc_place_blocks(uint64_t offset, uint64_t size, const uint64_t *base_offsets, size_t count, rdc_match *out)
+int64_t rdc_block_matches(uint64_t offset, uint64_t size, const uint64_t *base_offsets, size_t count, rdc_match *out)
 {
     size_t made = 0;
     if (!size || !rdc_fits(offset, 0) || count > (RDC_END - offset) / size)
@@ -73,7 +73,7 @@ static uint64_t less(uint64_t base_offset, uint64_t length)
 }
 
 /* Writes the parts of one run that are worth asking about, at most 2. Returns their number. */
-static size_t open_run(uint64_t start, uint64_t end, uint64_t before, uint64_t behind, const rdc_opening *o,
+static size_t open_run(uint64_t start, uint64_t end, uint64_t before, uint64_t behind, const rdc_run_limits *o,
                        rdc_run *out)
 {
     const uint64_t length = end - start, ahead = before == RDC_UNPLACED ? RDC_UNPLACED : before + length;
@@ -104,22 +104,22 @@ static size_t open_run(uint64_t start, uint64_t end, uint64_t before, uint64_t b
     return made;
 }
 
-int64_t rdc_open_runs(const rdc_match *matches, size_t count, uint64_t start, uint64_t end, uint64_t before,
-                      uint64_t behind, const rdc_opening *opening, uint64_t most, rdc_run *out)
+int64_t rdc_unmatched_runs(const rdc_match *matches, size_t count, uint64_t start, uint64_t end, uint64_t before,
+                      uint64_t behind, const rdc_run_limits *limits, uint64_t most, rdc_run *out)
 {
     uint64_t at = start, base_offset = before;
     size_t made = 0;
-    if (!opening->size || opening->ends > RDC_END / 2 || end > RDC_END || !fits_offset(before) || !fits_offset(behind))
+    if (!limits->size || limits->ends > RDC_END / 2 || end > RDC_END || !fits_offset(before) || !fits_offset(behind))
         return -1;
     for (size_t i = 0; i <= count; i++) {
         const rdc_match match = i < count ? matches[i] : (rdc_match){end, behind, 0};
         if (match.offset < at || match.offset > end || match.length > end - match.offset ||
             (i < count && !rdc_fits(match.base_offset, match.length)))
             return -1;
-        if (match.offset - at >= opening->tail && match.offset > at) {
+        if (match.offset - at >= limits->tail && match.offset > at) {
             if (made >= most)
                 break;
-            made += open_run(at, match.offset, base_offset, match.base_offset, opening, out + made);
+            made += open_run(at, match.offset, base_offset, match.base_offset, limits, out + made);
         }
         at = match.offset + match.length;
         base_offset = match.base_offset + match.length;

@@ -13,7 +13,7 @@
 
 #define RDC_END (UINT64_MAX >> 1)
 
-/* In place of a base: the bytes are fetched. */
+/* Instead of a base: the bytes are fetched. */
 #define RDC_LITERAL UINT64_MAX
 
 /* The next `count` runs are searched in bytes start to stop of the base; they have `blocks` blocks. */
@@ -34,7 +34,7 @@ typedef struct {
 /* The limits that cut a run to what is asked about; see reference.py. */
 typedef struct {
     uint64_t size, ends, far, tail;
-} rdc_opening;
+} rdc_run_limits;
 
 /* The next `count` ranges are read at once: `length` bytes from `start` on. */
 typedef struct {
@@ -59,17 +59,17 @@ int64_t rdc_take_ranges(const rdc_range *ranges, size_t count, uint64_t start, c
 int64_t rdc_around_ranges(const rdc_range *ranges, size_t count, uint64_t reach, uint64_t size, rdc_range *out);
 
 /* Copies `base_offsets`; an unplaced entry gets that of `more` plus `shift`. `out` has room for `count`. */
-int64_t rdc_fill_unplaced(const uint64_t *base_offsets, const uint64_t *more, size_t count, uint64_t shift, uint64_t *out);
+int64_t rdc_fill_offsets(const uint64_t *base_offsets, const uint64_t *more, size_t count, uint64_t shift, uint64_t *out);
 
 /* `out` has room for `count` matches. */
-int64_t rdc_place_blocks(uint64_t offset, uint64_t size, const uint64_t *base_offsets, size_t count, rdc_match *out);
+int64_t rdc_block_matches(uint64_t offset, uint64_t size, const uint64_t *base_offsets, size_t count, rdc_match *out);
 
 /* `out` has room for both. */
 int64_t rdc_join_matches(const rdc_match *first, size_t firsts, const rdc_match *second, size_t seconds, rdc_match *out);
 
 /* `out` has room for 2 (count + 1) runs or for most + 1, whichever is less. */
-int64_t rdc_open_runs(const rdc_match *matches, size_t count, uint64_t start, uint64_t end, uint64_t before,
-                      uint64_t behind, const rdc_opening *opening, uint64_t most, rdc_run *out);
+int64_t rdc_unmatched_runs(const rdc_match *matches, size_t count, uint64_t start, uint64_t end, uint64_t before,
+                      uint64_t behind, const rdc_run_limits *limits, uint64_t most, rdc_run *out);
 
 /* `out` has room for `count` spans. */
 int64_t rdc_run_spans(const rdc_run *runs, size_t count, uint64_t size, uint64_t reach, uint64_t close, uint64_t most,
@@ -81,12 +81,12 @@ int64_t rdc_instructions_of_range(const rdc_copy *copies, size_t count, uint64_t
 /* Number of copy instructions of a range, and their bytes to fetch. */
 typedef struct {
     uint64_t instructions, fetched;
-} rdc_tiled;
+} rdc_instruction_totals;
 
-/* Like rdc_instructions_of_range, for ranges one after another. `tiled` has room for each range; it is
+/* Like rdc_instructions_of_range, for ranges one after another. `totals` has room for each range; it is
  * NULL if `out` is. */
 int64_t rdc_instructions_of_ranges(const rdc_copy *copies, size_t count, const rdc_range *ranges, size_t number, rdc_instruction *out,
-                        rdc_tiled *tiled);
+                        rdc_instruction_totals *totals);
 
 /* `out` has room for `count` copies, or ranges. */
 int64_t rdc_copies_of(const rdc_instruction *instructions, size_t count, uint64_t offset, rdc_copy *out);
@@ -106,17 +106,17 @@ typedef struct {
 int64_t rdc_plan_reads(const rdc_instruction *instructions, size_t count, uint64_t close, const rdc_surroundings *around,
                        rdc_instruction *reads, rdc_range *sources, uint64_t *literals);
 
-/* Returns how many bytes `sources` make of `held` bytes and exactly `literals` bytes, or -1. */
-int64_t rdc_tiled_bytes(const rdc_range *sources, size_t count, uint64_t held, uint64_t literals);
+/* Returns how many bytes `sources` make of `copied` bytes and exactly `literals` bytes, or -1. */
+int64_t rdc_assembled_bytes(const rdc_range *sources, size_t count, uint64_t copied, uint64_t literals);
 
 /* Builds the bytes. The caller gives `out` the room that rdc_tiled_bytes returned. */
-void rdc_execute(const rdc_range *sources, size_t count, const uint8_t *held, const uint8_t *literals, uint8_t *out);
+void rdc_assemble(const rdc_range *sources, size_t count, const uint8_t *copied, const uint8_t *literals, uint8_t *out);
 
 /* Returns how many bytes `sources` make with zeros for literals, or -1. */
-int64_t rdc_image_bytes(const rdc_range *sources, size_t count, uint64_t held);
+int64_t rdc_image_bytes(const rdc_range *sources, size_t count, uint64_t copied);
 
-/* Builds these bytes, and one bit for each from the bits of the bytes held. */
-void rdc_put_images(const rdc_range *sources, size_t count, const uint8_t *held, const uint8_t *bits, size_t size,
+/* Builds these bytes, and one bit for each from the bits of the bytes copied. */
+void rdc_assemble_with_bits(const rdc_range *sources, size_t count, const uint8_t *copied, const uint8_t *bits, size_t size,
                     uint8_t *out, uint8_t *out_bits);
 
 #endif

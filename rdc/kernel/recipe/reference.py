@@ -3,12 +3,13 @@ equals it.
 
 Rows are buffers of native 64-bit numbers, such as array('Q'):
 
-    match             offset, place, length   bytes of the file that a base has at offset `place`
+    match             offset, base_offset, length   bytes of the file that a base has at `base_offset`
     unmatched run     offset, length, before, behind
                       The content before it continues in the base at `before`, the content after it begins
                       there at `behind`. Either may be UNPLACED.
-    copy              offset, base, place, length   a match with the number of its base
-    copy instruction  base, place, length   the next bytes of a chunk; for base LITERAL they are fetched
+    copy              offset, base, base_offset, length   a match with the number of its base
+    copy instruction  base, base_offset, length   the next bytes of a chunk; for base LITERAL they are
+                      fetched
     range             offset, length
     source            offset, length   the next bytes of a chunk in the data read; at LITERAL they are fetched
 
@@ -28,72 +29,72 @@ if TYPE_CHECKING:
 
 __all__ = [
     "around_ranges",
+    "assemble",
+    "assemble_with_bits",
+    "block_matches",
+    "copies_of_instructions",
     "fetched_ranges",
-    "fill_places",
-    "join_pieces",
-    "open_runs",
-    "place_blocks",
-    "put_images",
-    "put_tiles",
+    "fill_offsets",
+    "instructions_of_range",
+    "instructions_of_ranges",
+    "join_matches",
+    "plan_reads",
     "range_reads",
     "run_spans",
     "take_ranges",
-    "tile_range",
-    "tile_ranges",
-    "tile_reads",
-    "tiled_copies",
+    "unmatched_runs",
 ]
 
 _UNPLACED = _LITERAL = (1 << 64) - 1
 _END = (1 << 63) - 1
 
 
-def fill_places(places: ReadableBuffer, more: ReadableBuffer, shift: int) -> bytes:
-    """Returns `places` with each UNPLACED entry replaced by the entry of `more` plus `shift`."""
+def fill_offsets(base_offsets: ReadableBuffer, more: ReadableBuffer, shift: int) -> bytes:
+    """Returns `base_offsets` with each UNPLACED entry replaced by the entry of `more` plus `shift`."""
     _numbers(shift)
-    first, second = _column(places), _column(more)
+    first, second = _column(base_offsets), _column(more)
     _check(len(first) == len(second))
     filled: list[int] = []
-    for place, other in zip(first, second, strict=True):
-        if place != _UNPLACED or other == _UNPLACED:
-            filled.append(place)
+    for base_offset, other in zip(first, second, strict=True):
+        if base_offset != _UNPLACED or other == _UNPLACED:
+            filled.append(base_offset)
         else:
             _check(other + shift <= _END)
             filled.append(other + shift)
     return _packed(filled)
 
 
-def place_blocks(offset: int, size: int, places: ReadableBuffer) -> bytes:
-    """Returns the matches of blocks of `size` bytes from `offset` on, each at its place or UNPLACED.
-    Neighbours that continue in the base too become one match."""
+def block_matches(offset: int, size: int, base_offsets: ReadableBuffer) -> bytes:
+    """Returns the matches of blocks of `size` bytes from `offset` on. `base_offsets`: where the
+    base has each block, or UNPLACED. Neighbours that continue in the base too become one match."""
     _numbers(offset, size)
-    numbers = _column(places)
+    numbers = _column(base_offsets)
     _check(size > 0 and offset + size * len(numbers) <= _END)
-    pieces: list[int] = []
-    for row, place in enumerate(numbers):
-        if place != _UNPLACED:
-            _check(place + size <= _END)
-            _append(pieces, offset + row * size, place, size)
-    return _packed(pieces)
+    matches: list[int] = []
+    for row, base_offset in enumerate(numbers):
+        if base_offset != _UNPLACED:
+            _check(base_offset + size <= _END)
+            _append(matches, offset + row * size, base_offset, size)
+    return _packed(matches)
 
 
-def join_pieces(first: ReadableBuffer, second: ReadableBuffer) -> bytes:
+def join_matches(first: ReadableBuffer, second: ReadableBuffer) -> bytes:
     """Merges two ordered rows of matches, which must not overlap. Neighbours that continue become one
     match."""
-    pieces: list[int] = []
+    matches: list[int] = []
     end = 0
-    for offset, place, length in sorted([*_rows(first, 3), *_rows(second, 3)], key=lambda row: row[0]):
-        _check(end <= offset and offset + length <= _END and place + length <= _END)
+    for offset, base_offset, length in sorted([*_rows(first, 3), *_rows(second, 3)], key=lambda row: row[0]):
+        _check(end <= offset and offset + length <= _END and base_offset + length <= _END)
         end = offset + length
-        _append(pieces, offset, place, length)
+        _append(matches, offset, base_offset, length)
     for rows in (first, second):
         offsets = [row[0] for row in _rows(rows, 3)]
         _check(offsets == sorted(offsets))
-    return _packed(pieces)
+    return _packed(matches)
 
 
-def open_runs(
-    pieces: ReadableBuffer,
+def unmatched_runs(
+    matches: ReadableBuffer,
     start: int,
     end: int,
     before: int,
@@ -113,22 +114,22 @@ def open_runs(
     """
     _numbers(start, end, before, behind, size, ends, far, tail, most)
     _check(size > 0 and ends <= _END // 2 and end <= _END)
-    _check(all(place == _UNPLACED or place <= _END for place in (before, behind)))
+    _check(all(base_offset == _UNPLACED or base_offset <= _END for base_offset in (before, behind)))
     rows: list[tuple[int, ...]] = []
-    at, place = start, before
-    for offset, begin, length in (*_rows(pieces, 3), (end, behind, 0)):
+    at, base_offset = start, before
+    for offset, begin, length in (*_rows(matches, 3), (end, behind, 0)):
         _check(at <= offset <= offset + length <= end)
         _check((offset, length) == (end, 0) or begin + length <= _END)
         if offset > at and offset - at >= tail:
             if len(rows) >= most:
                 break
-            for run in _parts(at, offset - at, place, begin, ends, far):
+            for run in _parts(at, offset - at, base_offset, begin, ends, far):
                 rest = run[1] % size
                 cut = rest if rest < tail else 0
                 row = (run[0], run[1] - cut, run[2], _less(run[3], cut))
                 if row[1] and row[2:] != (_UNPLACED, _UNPLACED):
                     rows.append(row)
-        at, place = offset + length, begin + length
+        at, base_offset = offset + length, begin + length
     return _packed([number for row in rows for number in row])
 
 
@@ -199,8 +200,8 @@ def run_spans(runs: ReadableBuffer, size: int, reach: int, close: int, most: int
     _check(0 < size <= _END // 4 and reach <= _END // 4 and close <= _END)
     spans: list[list[int]] = []
     for _, length, before, behind in _rows(runs, 4):
-        places = [place for place in (before, behind) if place != _UNPLACED]
-        _check(bool(places) and max(length, *places) <= _END // 4)
+        base_offsets = [base_offset for base_offset in (before, behind) if base_offset != _UNPLACED]
+        _check(bool(base_offsets) and max(length, *base_offsets) <= _END // 4)
         low = min(before, max(0, behind - length) if behind != _UNPLACED else before)
         high = max(before + length if before != _UNPLACED else 0, behind if behind != _UNPLACED else 0)
         low, high = max(0, low - reach), high + reach + size
@@ -215,61 +216,61 @@ def run_spans(runs: ReadableBuffer, size: int, reach: int, close: int, most: int
     return _packed([number for span in spans for number in span])
 
 
-def tile_range(copies: ReadableBuffer, offset: int, length: int) -> bytes:
+def instructions_of_range(copies: ReadableBuffer, offset: int, length: int) -> bytes:
     """Returns the copy instructions for bytes offset to offset + length of a file. `copies` are ordered by
     offset; of two that overlap the earlier one wins."""
     _numbers(offset, length)
     _check(offset + length <= _END)
     rows = list(_rows(copies, 4))
-    tiles: list[int] = []
+    instructions: list[int] = []
     at, end = offset, offset + length
-    for begin, base, place, size in rows[max(0, bisect_right([row[0] for row in rows], offset) - 1) :]:
+    for begin, base, base_offset, size in rows[max(0, bisect_right([row[0] for row in rows], offset) - 1) :]:
         if at >= end or begin >= end:
             break
-        _check(base != _LITERAL and begin + size <= _END and place + size <= _END)
+        _check(base != _LITERAL and begin + size <= _END and base_offset + size <= _END)
         if begin > at:
-            tiles += (_LITERAL, 0, begin - at)
+            instructions += (_LITERAL, 0, begin - at)
             at = begin
         stop = min(end, begin + size)
         if stop > at:
-            tiles += (base, place + at - begin, stop - at)
+            instructions += (base, base_offset + at - begin, stop - at)
             at = stop
     if at < end:
-        tiles += (_LITERAL, 0, end - at)
-    return _packed(tiles)
+        instructions += (_LITERAL, 0, end - at)
+    return _packed(instructions)
 
 
-def tile_ranges(copies: ReadableBuffer, ranges: ReadableBuffer) -> tuple[bytes, bytes]:
+def instructions_of_ranges(copies: ReadableBuffer, ranges: ReadableBuffer) -> tuple[bytes, bytes]:
     """Returns the copy instructions for these ranges one after another, and a row (number of instructions,
     bytes to fetch) per range."""
-    made, tiled = [], array("Q")
+    made, totals = [], array("Q")
     _rows(copies, 4)  # incomplete rows are refused even without a range
     for offset, length in _rows(ranges, 2):
-        tiles = tile_range(copies, offset, length)
-        rows = list(_rows(tiles, 3))
-        made.append(tiles)
-        tiled.extend((len(rows), sum(size for base, _, size in rows if base == _LITERAL)))
-    return b"".join(made), tiled.tobytes()
+        instructions = instructions_of_range(copies, offset, length)
+        rows = list(_rows(instructions, 3))
+        made.append(instructions)
+        totals.extend((len(rows), sum(size for base, _, size in rows if base == _LITERAL)))
+    return b"".join(made), totals.tobytes()
 
 
-def tiled_copies(tiles: ReadableBuffer, offset: int) -> bytes:
+def copies_of_instructions(instructions: ReadableBuffer, offset: int) -> bytes:
     """Returns the rows of copies for these copy instructions, which describe a file from `offset` on."""
     _numbers(offset)
     copies: list[int] = []
-    for base, place, length in _rows(tiles, 3):
+    for base, base_offset, length in _rows(instructions, 3):
         _check(offset + length <= _END)
         if base != _LITERAL:
-            copies += (offset, base, place, length)
+            copies += (offset, base, base_offset, length)
         offset += length
     return _packed(copies)
 
 
-def fetched_ranges(tiles: ReadableBuffer, offset: int) -> bytes:
+def fetched_ranges(instructions: ReadableBuffer, offset: int) -> bytes:
     """Returns the ranges of the file to fetch for these copy instructions from `offset` on. Adjacent ranges
     are joined."""
     _numbers(offset)
     ranges: list[int] = []
-    for base, _, length in _rows(tiles, 3):
+    for base, _, length in _rows(instructions, 3):
         _check(offset + length <= _END)
         if base == _LITERAL:
             if ranges and ranges[-2] + ranges[-1] == offset:
@@ -280,8 +281,8 @@ def fetched_ranges(tiles: ReadableBuffer, offset: int) -> bytes:
     return _packed(ranges)
 
 
-def tile_reads(
-    tiles: ReadableBuffer, close: int, back: int = 0, ahead: int = 0, sizes: ReadableBuffer = b""
+def plan_reads(
+    instructions: ReadableBuffer, close: int, back: int = 0, ahead: int = 0, sizes: ReadableBuffer = b""
 ) -> tuple[int, bytes, bytes]:
     """Plans the reads of the bases for the copy instructions of a chunk.
 
@@ -293,39 +294,39 @@ def tile_reads(
     _numbers(close, back, ahead)
     ends = [size for (size,) in _rows(sizes, 1)]
     _check(max(close, back, ahead, *ends) <= _END)
-    rows = list(_rows(tiles, 3))
+    rows = list(_rows(instructions, 3))
     literals = sum(length for base, _, length in rows if base == _LITERAL)
     _check(literals <= _END)
     reads: list[list[int]] = []
     at = [_LITERAL] * len(rows)
     read = 0
 
-    def surrounded(base: int, place: int, length: int) -> list[int]:
-        before, end = min(back, place), place + length
+    def surrounded(base: int, base_offset: int, length: int) -> list[int]:
+        before, end = min(back, base_offset), base_offset + length
         behind = max(0, min(ahead, ends[base] - end)) if base < len(ends) else 0
-        return [base, place - before, before + length + behind]
+        return [base, base_offset - before, before + length + behind]
 
-    for base, place, length, row in sorted((*tile, row) for row, tile in enumerate(rows)):
+    for base, base_offset, length, row in sorted((*instruction, row) for row, instruction in enumerate(rows)):
         if base == _LITERAL:
             break
-        _check(place + length <= _END)
-        if reads and reads[-1][0] == base and place <= reads[-1][1] + reads[-1][2] + close:
-            reads[-1][2] = max(reads[-1][2], place + length - reads[-1][1])
+        _check(base_offset + length <= _END)
+        if reads and reads[-1][0] == base and base_offset <= reads[-1][1] + reads[-1][2] + close:
+            reads[-1][2] = max(reads[-1][2], base_offset + length - reads[-1][1])
         else:
             read += surrounded(*reads[-1])[2] if reads else 0
-            reads.append([base, place, length])
+            reads.append([base, base_offset, length])
         whole = surrounded(*reads[-1])
         _check(read + whole[2] <= _END)
-        at[row] = read + place - whole[1]
+        at[row] = read + base_offset - whole[1]
     sources = [number for start, row in zip(at, rows, strict=True) for number in (start, row[2])]
     return literals, _packed([number for row in reads for number in surrounded(*row)]), _packed(sources)
 
 
-def put_tiles(sources: ReadableBuffer, held: ReadableBuffer, literals: ReadableBuffer) -> bytearray:
+def assemble(sources: ReadableBuffer, copied: ReadableBuffer, literals: ReadableBuffer) -> bytearray:
     """Builds a chunk from the data that was read and exactly the literals. ValueError if they do not add
     up."""
     made = bytearray()
-    with memoryview(held).cast("B") as read, memoryview(literals).cast("B") as fetched:
+    with memoryview(copied).cast("B") as read, memoryview(literals).cast("B") as fetched:
         at = 0
         for offset, length in _rows(sources, 2):
             if offset == _LITERAL:
@@ -339,18 +340,18 @@ def put_tiles(sources: ReadableBuffer, held: ReadableBuffer, literals: ReadableB
     return made
 
 
-def put_images(
-    sources: ReadableBuffer, held: ReadableBuffer, bits: ReadableBuffer
+def assemble_with_bits(
+    sources: ReadableBuffer, copied: ReadableBuffer, bits: ReadableBuffer
 ) -> tuple[bytearray, bytes]:
     """Builds a chunk with zeros for literals, and one bit per byte of it, the lowest bit of a byte first.
     `bits` has the bits of the data that was read. ValueError if they do not add up."""
-    read, packed = bytes(held), bytes(bits)
+    read, packed = bytes(copied), bytes(bits)
     _check(len(packed) == -(-len(read) // 8))
-    seen = bytes(packed[place // 8] >> place % 8 & 1 for place in range(len(read)))
+    seen = bytes(packed[byte // 8] >> byte % 8 & 1 for byte in range(len(read)))
     literals = bytes(sum(length for offset, length in _rows(sources, 2) if offset == _LITERAL))
-    marks = put_tiles(sources, seen, literals)
-    number = sum(mark << place for place, mark in enumerate(marks))
-    return put_tiles(sources, read, literals), number.to_bytes(-(-len(marks) // 8), "little")
+    marks = assemble(sources, seen, literals)
+    number = sum(mark << byte for byte, mark in enumerate(marks))
+    return assemble(sources, read, literals), number.to_bytes(-(-len(marks) // 8), "little")
 
 
 def _parts(
@@ -372,16 +373,16 @@ def _parts(
         yield start + length - half, half, _UNPLACED, behind
 
 
-def _less(place: int, length: int) -> int:
-    """Returns the offset `length` bytes before `place`, or UNPLACED if that is before the base."""
-    return place - length if _UNPLACED != place >= length else _UNPLACED
+def _less(base_offset: int, length: int) -> int:
+    """Returns the offset `length` bytes before `base_offset`, or UNPLACED if that is before the base."""
+    return base_offset - length if _UNPLACED != base_offset >= length else _UNPLACED
 
 
-def _append(pieces: list[int], offset: int, place: int, length: int) -> None:
-    if pieces and pieces[-3] + pieces[-1] == offset and pieces[-2] + pieces[-1] == place:
-        pieces[-1] += length
+def _append(matches: list[int], offset: int, base_offset: int, length: int) -> None:
+    if matches and matches[-3] + matches[-1] == offset and matches[-2] + matches[-1] == base_offset:
+        matches[-1] += length
     else:
-        pieces += (offset, place, length)
+        matches += (offset, base_offset, length)
 
 
 def _check(right: bool) -> None:

@@ -21,10 +21,10 @@ def equal_rows(column: ReadableBuffer, width: int, /) -> tuple[bytes, bytes]:
         raise ValueError(
             f"equal rows: a column of at most 2^32 - 1 rows of {width} bytes (found {len(packed)} bytes)"
         )
-    places: dict[bytes, list[int]] = {}
+    rows_by_value: dict[bytes, list[int]] = {}
     for row in range(len(packed) // width):
-        places.setdefault(packed[row * width : row * width + width], []).append(row)
-    groups = [rows for _, rows in sorted(places.items()) if len(rows) > 1]
+        rows_by_value.setdefault(packed[row * width : row * width + width], []).append(row)
+    groups = [rows for _, rows in sorted(rows_by_value.items()) if len(rows) > 1]
     return (
         b"".join(row.to_bytes(4, "little") for rows in groups for row in rows),
         b"".join(len(rows).to_bytes(4, "little") for rows in groups),

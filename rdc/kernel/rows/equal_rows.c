@@ -13,7 +13,7 @@
 typedef struct {
     uint64_t head; /* the value's first 8 bytes, big-endian; zeros fill a shorter one */
     uint32_t row;
-} place;
+} entry;
 
 typedef struct {
     const uint8_t *column;
@@ -28,7 +28,7 @@ static uint64_t head_of(const uint8_t *value, size_t width)
     return head;
 }
 
-static int compare(const values *v, const place *a, const place *b)
+static int compare(const values *v, const entry *a, const entry *b)
 {
     if (a->head != b->head)
         return a->head < b->head ? -1 : 1;
@@ -37,19 +37,19 @@ static int compare(const values *v, const place *a, const place *b)
     return memcmp(v->column + a->row * v->width + 8, v->column + b->row * v->width + 8, v->width - 8);
 }
 
-static void insert_run(const values *v, place *places, size_t count)
+static void insert_run(const values *v, entry *entries, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
-        const place one = places[i];
+        const entry one = entries[i];
         size_t at = i;
-        for (; at && compare(v, places + at - 1, &one) > 0; at--)
-            places[at] = places[at - 1];
-        places[at] = one;
+        for (; at && compare(v, entries + at - 1, &one) > 0; at--)
+            entries[at] = entries[at - 1];
+        entries[at] = one;
     }
 }
 
 /* Returns the one of both arrays that holds the sorted rows. */
-static place *sorted(const values *v, place *from, place *to, size_t count)
+static entry *sorted(const values *v, entry *from, entry *to, size_t count)
 {
     for (size_t start = 0; start < count; start += RUN)
         insert_run(v, from + start, count - start < RUN ? count - start : RUN);
@@ -63,7 +63,7 @@ static place *sorted(const values *v, place *from, place *to, size_t count)
             memcpy(to + out, from + a, (middle - a) * sizeof *to);
             memcpy(to + out + (middle - a), from + b, (end - b) * sizeof *to);
         }
-        place *swapped = from;
+        entry *swapped = from;
         from = to;
         to = swapped;
     }
@@ -74,14 +74,14 @@ int rdc_equal_rows(const uint8_t *column, size_t count, size_t width, uint32_t *
                    size_t *groups)
 {
     const values v = {column, width};
-    place *places = malloc((2 * count + 1) * sizeof *places);
+    entry *entries = malloc((2 * count + 1) * sizeof *entries);
 
     *found = *groups = 0;
-    if (!places)
+    if (!entries)
         return -1;
     for (size_t i = 0; i < count; i++)
-        places[i] = (place){head_of(column + i * width, width), (uint32_t)i};
-    const place *order = sorted(&v, places, places + count, count);
+        entries[i] = (entry){head_of(column + i * width, width), (uint32_t)i};
+    const entry *order = sorted(&v, entries, entries + count, count);
     for (size_t start = 0, end; start < count; start = end) {
         for (end = start + 1; end < count && !compare(&v, order + start, order + end);)
             end++;
@@ -91,6 +91,6 @@ int rdc_equal_rows(const uint8_t *column, size_t count, size_t width, uint32_t *
             rows[(*found)++] = order[i].row;
         sizes[(*groups)++] = (uint32_t)(end - start);
     }
-    free(places);
+    free(entries);
     return 0;
 }

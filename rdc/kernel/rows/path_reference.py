@@ -35,7 +35,7 @@ def row_paths(
     if len(starts) != len(begins) or (wanted and (not begins or begins[0])):
         raise _misfit()
     paths = []
-    before, last, place = -1, -1, reached
+    before, last, cursor = -1, -1, reached
     for row in wanted:
         directory = bisect_right(begins, row) - 1
         at = starts[directory]
@@ -45,8 +45,8 @@ def row_paths(
         first = begins[directory]
         if directory == last:
             first, at = reached
-        elif first < place[0] <= row and at < place[1] <= len(packed):
-            first, at = place
+        elif first < cursor[0] <= row and at < cursor[1] <= len(packed):
+            first, at = cursor
         for _ in range(first, row):
             at = packed.find(b"\0", at) + 1
             if not at:

@@ -43,7 +43,7 @@ static int find_above(const rdc_path_columns *c, size_t directory, rdc_row_path 
     return 0;
 }
 
-int rdc_find_paths(const rdc_path_columns *c, const uint64_t *rows, size_t count, rdc_reached_row *place,
+int rdc_find_paths(const rdc_path_columns *c, const uint64_t *rows, size_t count, rdc_reached_row *cursor,
                    rdc_row_path *paths)
 {
     const uint8_t *const end = c->text + c->text_size, *at = c->text;
@@ -62,10 +62,10 @@ int rdc_find_paths(const rdc_path_columns *c, const uint64_t *rows, size_t count
             directory = own;
             reached = c->firsts[own];
             at = c->text + c->texts[own];
-            if (place->row > reached && place->row <= rows[i] && place->text > c->texts[own] &&
-                place->text <= c->text_size) {
-                reached = place->row;
-                at = c->text + place->text;
+            if (cursor->row > reached && cursor->row <= rows[i] && cursor->text > c->texts[own] &&
+                cursor->text <= c->text_size) {
+                reached = cursor->row;
+                at = c->text + cursor->text;
             }
         } else {
             paths[i] = paths[i - 1];
@@ -85,7 +85,7 @@ int rdc_find_paths(const rdc_path_columns *c, const uint64_t *rows, size_t count
         reached++;
     }
     if (count)
-        *place = (rdc_reached_row){reached, (uint64_t)(at - c->text)};
+        *cursor = (rdc_reached_row){reached, (uint64_t)(at - c->text)};
     return 0;
 }
 

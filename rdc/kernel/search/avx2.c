@@ -34,7 +34,7 @@
 #define MIN(a, b) _mm256_min_epu8(a, b)
 #define HALVED(v) _mm256_srli_epi16(v, 4)
 #define NIBBLE(table, v) _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(HALF(table)), AND(v, _mm256_set1_epi8(15)))
-#define PLACE(v, mask) _mm256_and_si256(_mm256_srli_epi32(v, 6), _mm256_set1_epi32((int)(mask)))
+#define POSITION(v, mask) _mm256_and_si256(_mm256_srli_epi32(v, 6), _mm256_set1_epi32((int)(mask)))
 #define OR(a, b) _mm256_or_si256(a, b)
 #define EIGHTHS(v) _mm256_srli_epi16(v, 3)
 #define HAS(all, some) (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(AND(all, some), some))

@@ -43,7 +43,7 @@
 #define MIN(a, b) _mm512_min_epu8(a, b)
 #define HALVED(v) _mm512_srli_epi16(v, 4)
 #define NIBBLE(table, v) _mm512_shuffle_epi8(_mm512_broadcast_i32x4(QUARTER(table)), AND(v, _mm512_set1_epi8(15)))
-#define PLACE(v, mask) _mm512_and_si512(_mm512_srli_epi32(v, 6), _mm512_set1_epi32((int)(mask)))
+#define POSITION(v, mask) _mm512_and_si512(_mm512_srli_epi32(v, 6), _mm512_set1_epi32((int)(mask)))
 #define OR(a, b) _mm512_or_si512(a, b)
 #define EIGHTHS(v) _mm512_srli_epi16(v, 3)
 #define HAS(all, some) (uint64_t) _mm512_cmpeq_epi8_mask(AND(all, some), some)
@@ -87,16 +87,16 @@ const rdc_block_variant rdc_blocks_avx512 = {"avx512", usable, 128, avx512_value
 #undef NAME
 #define FN __attribute__((target("avx512f,avx512bw,avx512vbmi2,gfni,bmi,pclmul,popcnt"))) static inline
 #define NAME(f) gathering_##f
-#define GATHER(bits, place) gathered(bits, place)
+#define GATHER(bits, position) gathered(bits, position)
 #define LIST(mask, first, to) listed(mask, first, to)
 #undef LOOK_AGAIN
-#define LOOK_AGAIN(tile, filter, number, count) looked_at_again((tile)->low[0], filter, number, count)
+#define LOOK_AGAIN(batch, filter, number, count) looked_at_again((batch)->low[0], filter, number, count)
 
-FN V gathered(const uint8_t *bits, const V place[4])
+FN V gathered(const uint8_t *bits, const V position[4])
 {
     V byte[4];
     for (int m = 0; m < 4; m++)
-        byte[m] = AND(_mm512_i32gather_epi32(place[m], (const void *)bits, 1), _mm512_set1_epi32(255));
+        byte[m] = AND(_mm512_i32gather_epi32(position[m], (const void *)bits, 1), _mm512_set1_epi32(255));
     return _mm512_packus_epi16(_mm512_packus_epi32(byte[0], byte[1]), _mm512_packus_epi32(byte[2], byte[3]));
 }
 

@@ -143,7 +143,7 @@ static rdc_run *read_runs(const Py_buffer *packed, Py_ssize_t size, size_t *bloc
         if (field[0] > OFFSET_HIGHEST || field[1] > RUN_LONGEST ||
             (field[2] > OFFSET_HIGHEST && field[2] != RDC_UNPLACED) ||
             (field[3] > OFFSET_HIGHEST && field[3] != RDC_UNPLACED)) {
-            PyErr_SetString(PyExc_ValueError, "runs: of at most 2^32 bytes, at places up to 2^63");
+            PyErr_SetString(PyExc_ValueError, "runs: of at most 2^32 bytes, at offsets up to 2^63");
             free(runs);
             return NULL;
         }

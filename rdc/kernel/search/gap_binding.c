@@ -87,7 +87,7 @@ static int check_order(const rdc_gap *gap)
         const rdc_match *match = &gap->matches[i];
         if (match->offset < end || match->offset > OFFSET_HIGHEST || !match->length || match->length > gap->length ||
             match->base_offset < gap->start || match->base_offset - gap->start > gap->length - match->length)
-            return refuse("gaps: pieces in order, at offsets up to 2^63, within the window");
+            return refuse("gaps: matches in order, at offsets up to 2^63, within the window");
         end = match->offset + match->length;
     }
     return 0;
@@ -111,7 +111,7 @@ static int read_gaps(const Py_buffer *packed, const Py_buffer *windows, const Py
         if (start > OFFSET_HIGHEST || length > data_left)
             return refuse("gaps: a window outside of the data");
         if (ranges > ranges_left || matches > matches_left)
-            return refuse("gaps: more ranges or pieces than there are");
+            return refuse("gaps: more ranges or matches than there are");
         size_t blocks = 0;
         for (size_t j = 0; j < ranges && blocks <= prints_left; j++)
             blocks += range[j].length / size + (range[j].length % size != 0);
@@ -131,7 +131,7 @@ static int read_gaps(const Py_buffer *packed, const Py_buffer *windows, const Py
         fingerprint += blocks * width, prints_left -= blocks;
     }
     if (data_left || ranges_left || matches_left || prints_left)
-        return refuse("gaps: windows, ranges, pieces or fingerprints that belong to none");
+        return refuse("gaps: windows, ranges, matches or fingerprints that belong to none");
     return 0;
 }
 

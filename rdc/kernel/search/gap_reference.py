@@ -32,8 +32,8 @@ __all__ = [
     "STRAY_LOOK",
     "TAIL_BYTES",
     "Find",
+    "Match",
     "Outcome",
-    "Piece",
     "Span",
     "search_gap",
     "search_gaps",
@@ -56,7 +56,7 @@ STRAY_LOOK = 4 << 10
 """Cost of one search call, counted in searched bytes. Blocks out of order may cost at most as much as the
 search of their windows did, whatever fingerprints arrive."""
 
-PLACE_HIGHEST = 1 << 63
+OFFSET_HIGHEST = 1 << 63
 RANGE_LONGEST = 1 << 32
 
 
@@ -67,22 +67,24 @@ class Span(NamedTuple):
     length: int
 
 
-class Piece(NamedTuple):
-    """A match: `length` bytes at `offset` of a file that a base seems to have at `place`."""
+class Match(NamedTuple):
+    """A match: `length` bytes at `offset` of a file that a base seems to have at `base_offset`."""
 
     offset: int
-    place: int
+    base_offset: int
     length: int
 
-    def precedes(self, other: Piece) -> bool:
+    def precedes(self, other: Match) -> bool:
         """Returns whether `other` continues where this match ends, in the file and in the base."""
-        return self.offset + self.length == other.offset and self.place + self.length == other.place
+        return (
+            self.offset + self.length == other.offset and self.base_offset + self.length == other.base_offset
+        )
 
 
 class Outcome(NamedTuple):
     """The matches of a gap after a search, and the ranges to ask about next; both in order."""
 
-    pieces: list[Piece]
+    matches: list[Match]
     ranges: list[Span]
 
 
@@ -98,7 +100,7 @@ def search_gaps(
     smaller: int,
     gaps: ReadableBuffer,
     ranges: ReadableBuffer,
-    pieces: ReadableBuffer,
+    matches: ReadableBuffer,
     fingerprints: ReadableBuffer,
     /,
 ) -> tuple[bytes, bytes, bytes]:
@@ -106,7 +108,7 @@ def search_gaps(
 
     `windows`: the bytes of all windows one after another. `gaps`, four numbers each: offset of its window in
     the base, length of the window, number of ranges, number of matches. `ranges`, two each: offset in the
-    file, length. `pieces` (matches), three each: offset in the file, offset in the base, length.
+    file, length. `matches`, three each: offset in the file, offset in the base, length.
     `fingerprints`: of the blocks of `size` bytes of each range; the last block may be shorter. `smaller`:
     bytes of the next smaller block, 0 for none.
 
@@ -121,20 +123,20 @@ def search_gaps(
         raise ValueError(
             "blocks: a key of 16 bytes, a size of >= 1, a width of 1 to 8, fingerprints without a rest"
         )
-    packed = bytes(gaps), bytes(ranges), bytes(pieces)
+    packed = bytes(gaps), bytes(ranges), bytes(matches)
     if smaller < 0 or any(len(rows) % (8 * fields) for rows, fields in zip(packed, (4, 2, 3), strict=True)):
         raise ValueError("gaps: rows of 32, 16 and 24 bytes, smaller blocks of >= 0 bytes")
     spans = [Span(*row) for row in struct.iter_unpack("<2Q", packed[1])]
-    held = [Piece(*row) for row in struct.iter_unpack("<3Q", packed[2])]
-    at = at_span = at_piece = at_print = 0
+    earlier = [Match(*row) for row in struct.iter_unpack("<3Q", packed[2])]
+    at = at_span = at_match = at_print = 0
     counts, found, left = array("Q"), array("Q"), array("Q")
-    for start, length, more_spans, more_pieces in struct.iter_unpack("<4Q", packed[0]):
+    for start, length, more_spans, more_matches in struct.iter_unpack("<4Q", packed[0]):
         some = spans[at_span : at_span + more_spans]
-        known = held[at_piece : at_piece + more_pieces]
-        if start > PLACE_HIGHEST or length > len(data) - at:
+        known = earlier[at_match : at_match + more_matches]
+        if start > OFFSET_HIGHEST or length > len(data) - at:
             raise ValueError("gaps: a window outside of the data")
-        if (len(some), len(known)) != (more_spans, more_pieces):
-            raise ValueError("gaps: more ranges or pieces than there are")
+        if (len(some), len(known)) != (more_spans, more_matches):
+            raise ValueError("gaps: more ranges or matches than there are")
         _check_order(some, known, Span(start, length))
         blocks = sum(-(-span.length // size) for span in some)
         if blocks * width > len(prints) - at_print:
@@ -145,22 +147,25 @@ def search_gaps(
             inside: Span, size: int, wanted: bytes, window: bytes = window, start: int = start
         ) -> list[int]:
             base = window[inside.start - start :][: inside.length]
-            places = array("Q", match_blocks(key, base, size, width, wanted))
-            return [place if place == NOWHERE else place + inside.start for place in places]
+            base_offsets = array("Q", match_blocks(key, base, size, width, wanted))
+            return [
+                base_offset if base_offset == NOWHERE else base_offset + inside.start
+                for base_offset in base_offsets
+            ]
 
         mine = prints[at_print : at_print + blocks * width]
         outcome = search_gap([Span(start, length)], size, width, smaller, some, known, mine, find)
-        counts.extend((len(outcome.pieces), len(outcome.ranges)))
-        for piece in outcome.pieces:
-            found.extend(piece)
+        counts.extend((len(outcome.matches), len(outcome.ranges)))
+        for match in outcome.matches:
+            found.extend(match)
         for span in outcome.ranges:
             left.extend(span)
         at += length
         at_span += more_spans
-        at_piece += more_pieces
+        at_match += more_matches
         at_print += blocks * width
-    if (at, at_span, at_piece, at_print) != (len(data), len(spans), len(held), len(prints)):
-        raise ValueError("gaps: windows, ranges, pieces or fingerprints that belong to none")
+    if (at, at_span, at_match, at_print) != (len(data), len(spans), len(earlier), len(prints)):
+        raise ValueError("gaps: windows, ranges, matches or fingerprints that belong to none")
     return _packed(counts), _packed(found), _packed(left)
 
 
@@ -168,33 +173,33 @@ def _packed(rows: array[int]) -> bytes:
     return struct.pack(f"<{len(rows)}Q", *rows)
 
 
-def _check_order(ranges: list[Span], pieces: list[Piece], window: Span) -> None:
+def _check_order(ranges: list[Span], matches: list[Match], window: Span) -> None:
     end = 0
     for start, length in ranges:
-        if not (end <= start <= PLACE_HIGHEST and 1 <= length <= RANGE_LONGEST):
+        if not (end <= start <= OFFSET_HIGHEST and 1 <= length <= RANGE_LONGEST):
             raise ValueError("gaps: ranges of 1 to 2^32 bytes, in order, at offsets up to 2^63")
         end = start + length
     end = 0
-    for offset, place, length in pieces:
-        if not (end <= offset <= PLACE_HIGHEST and 1 <= length <= window.length) or not (
-            window.start <= place <= window.start + window.length - length
+    for offset, base_offset, length in matches:
+        if not (end <= offset <= OFFSET_HIGHEST and 1 <= length <= window.length) or not (
+            window.start <= base_offset <= window.start + window.length - length
         ):
-            raise ValueError("gaps: pieces in order, at offsets up to 2^63, within the window")
+            raise ValueError("gaps: matches in order, at offsets up to 2^63, within the window")
         end = offset + length
 
 
 class _Block:
-    __slots__ = ("fingerprint", "length", "offset", "place")
+    __slots__ = ("base_offset", "fingerprint", "length", "offset")
 
-    def __init__(self, offset: int, length: int, fingerprint: bytes, place: int) -> None:
+    def __init__(self, offset: int, length: int, fingerprint: bytes, base_offset: int) -> None:
         self.offset = offset
         self.length = length
         self.fingerprint = fingerprint
-        self.place = place
+        self.base_offset = base_offset
 
     @property
-    def found(self) -> Piece | None:
-        return None if self.place == NOWHERE else Piece(self.offset, self.place, self.length)
+    def found(self) -> Match | None:
+        return None if self.base_offset == NOWHERE else Match(self.offset, self.base_offset, self.length)
 
 
 def search_gap(
@@ -203,7 +208,7 @@ def search_gap(
     width: int,
     smaller: int,
     ranges: Sequence[Span],
-    pieces: Sequence[Piece],
+    matches: Sequence[Match],
     fingerprints: bytes,
     find: Find,
 ) -> Outcome:
@@ -218,7 +223,7 @@ def search_gap(
     for span in ranges:
         whole += fingerprints[at : at + span.length // size * width]
         at += -(-span.length // size) * width
-    places = iter(_search(windows, size, width, whole, find))
+    base_offsets = iter(_search(windows, size, width, whole, find))
     blocks: list[list[_Block]] = []
     at = 0
     for span in ranges:
@@ -226,28 +231,28 @@ def search_gap(
         for offset in range(0, span.length, size):
             length, fingerprint = min(size, span.length - offset), fingerprints[at : at + width]
             if length == size:
-                place = next(places)
+                base_offset = next(base_offsets)
             else:
                 ends = [_near_end(window, length) for window in windows]
-                (place,) = _search(ends, length, width, fingerprint, find)
-            some.append(_Block(span.start + offset, length, fingerprint, place))
+                (base_offset,) = _search(ends, length, width, fingerprint, find)
+            some.append(_Block(span.start + offset, length, fingerprint, base_offset))
             at += width
         blocks.append(some)
-    _put_in_order([block for some in blocks for block in some], windows, pieces, find)
+    _put_in_order([block for some in blocks for block in some], windows, matches, find)
     found = [block.found for some in blocks for block in some]
     left = [span for some in blocks for span in _unfound(some, smaller)]
-    return Outcome(_joined([*pieces, *(piece for piece in found if piece is not None)]), left)
+    return Outcome(_joined([*matches, *(match for match in found if match is not None)]), left)
 
 
 def _search(windows: Sequence[Span], size: int, width: int, fingerprints: bytes, find: Find) -> list[int]:
     """Searches all windows. The first window that has a block wins."""
-    places = [NOWHERE] * (len(fingerprints) // width)
+    base_offsets = [NOWHERE] * (len(fingerprints) // width)
     for window in windows:
-        if window.length >= size and NOWHERE in places:
-            for row, place in enumerate(find(window, size, fingerprints)):
-                if places[row] == NOWHERE:
-                    places[row] = place
-    return places
+        if window.length >= size and NOWHERE in base_offsets:
+            for row, base_offset in enumerate(find(window, size, fingerprints)):
+                if base_offsets[row] == NOWHERE:
+                    base_offsets[row] = base_offset
+    return base_offsets
 
 
 def _near_end(window: Span, length: int) -> Span:
@@ -256,18 +261,18 @@ def _near_end(window: Span, length: int) -> Span:
 
 
 def _put_in_order(
-    blocks: Sequence[_Block], windows: Sequence[Span], pieces: Sequence[Piece], find: Find
+    blocks: Sequence[_Block], windows: Sequence[Span], matches: Sequence[Match], find: Find
 ) -> None:
     """Searches single blocks that are out of order between their neighbours instead.
 
     Repeated content is found at its first offset in a base, which may be the wrong one. A false match is not
     found again.
     """
-    if all(block.place == NOWHERE for block in blocks):
+    if all(block.base_offset == NOWHERE for block in blocks):
         return
     # Equal offsets occur only in forged matches; the earlier match then comes first.
-    anchors = sorted((*pieces, *_runs(blocks)), key=lambda piece: piece.offset)
-    offsets = [piece.offset for piece in anchors]
+    anchors = sorted((*matches, *_runs(blocks)), key=lambda match: match.offset)
+    offsets = [match.offset for match in anchors]
     left = sum(window.length for window in windows)
     for block in blocks:
         found = block.found
@@ -279,38 +284,38 @@ def _put_in_order(
             continue
         if before is not None and (before.offset + before.length > found.offset or before.precedes(found)):
             continue  # part of a run of blocks, or the continuation of the match before
-        first = before.place + before.length if before else min(window.start for window in windows)
-        last = after.place if after else max(window.start + window.length for window in windows)
-        if first <= found.place <= last - found.length:
+        first = before.base_offset + before.length if before else min(window.start for window in windows)
+        last = after.base_offset if after else max(window.start + window.length for window in windows)
+        if first <= found.base_offset <= last - found.length:
             continue
-        block.place = NOWHERE
+        block.base_offset = NOWHERE
         if found.length <= last - first <= left - STRAY_LOOK:
             left -= last - first + STRAY_LOOK
-            (block.place,) = find(Span(first, last - first), found.length, block.fingerprint)
+            (block.base_offset,) = find(Span(first, last - first), found.length, block.fingerprint)
 
 
-def _runs(blocks: Sequence[_Block]) -> Iterator[Piece]:
+def _runs(blocks: Sequence[_Block]) -> Iterator[Match]:
     """Yields runs of two or more consecutive blocks found at consecutive offsets, each as one match."""
-    held: Piece | None = None
-    blocks_held = 0
+    earlier: Match | None = None
+    earlier_blocks = 0
     for block in (*(block.found for block in blocks), None):
-        if held is not None and block is not None and held.precedes(block):
-            held = Piece(held.offset, held.place, held.length + block.length)
-            blocks_held += 1
+        if earlier is not None and block is not None and earlier.precedes(block):
+            earlier = Match(earlier.offset, earlier.base_offset, earlier.length + block.length)
+            earlier_blocks += 1
             continue
-        if held is not None and blocks_held > 1:
-            yield held
-        held, blocks_held = block, 1
+        if earlier is not None and earlier_blocks > 1:
+            yield earlier
+        earlier, earlier_blocks = block, 1
 
 
-def _joined(pieces: list[Piece]) -> list[Piece]:
+def _joined(matches: list[Match]) -> list[Match]:
     """Returns the matches in file order. Neighbours that continue in both become one."""
-    joined: list[Piece] = []
-    for piece in sorted(pieces, key=lambda piece: piece.offset):
-        if joined and joined[-1].precedes(piece):
-            joined[-1] = joined[-1]._replace(length=joined[-1].length + piece.length)
+    joined: list[Match] = []
+    for match in sorted(matches, key=lambda match: match.offset):
+        if joined and joined[-1].precedes(match):
+            joined[-1] = joined[-1]._replace(length=joined[-1].length + match.length)
         else:
-            joined.append(piece)
+            joined.append(match)
     return joined
 
 
@@ -320,7 +325,7 @@ def _unfound(blocks: Sequence[_Block], smaller: int) -> Iterator[Span]:
         return
     run: list[_Block] = []
     for block in (*blocks, None):
-        if block is not None and block.place == NOWHERE:
+        if block is not None and block.base_offset == NOWHERE:
             run.append(block)
             continue
         if len(run) > RUN_BLOCKS:

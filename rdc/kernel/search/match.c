@@ -35,18 +35,18 @@ void rdc_block_fingerprints(const uint8_t *key, const uint8_t *data, size_t leng
 typedef struct {
     uint64_t value;
     uint64_t first; /* offset, or RDC_NOWHERE */
-} target;
+} wanted_value;
 
 /* The wanted values are distributed to buckets, about one each, and sorted within a bucket. A peer that
  * knows the key can put all of its fingerprints into one bucket; binary search then finds them. */
 typedef struct {
     uint64_t mask; /* of a fingerprint's bits */
     block_filter filter;
-    target *targets; /* bucket by bucket, each value once in its own */
+    wanted_value *wanted_values; /* bucket by bucket, each value once in its own */
     size_t *start;   /* of each bucket, and behind the last */
     unsigned shift;  /* leaves the bits that choose a bucket */
     uint64_t last_value; /* the value looked up last and its result: in constant runs, all offsets pass */
-    target *last;
+    wanted_value *last;
 } search;
 
 /* Bytes of the filter's first look: up to the size of most second-level caches. */
@@ -72,7 +72,7 @@ static unsigned planes_for(size_t count, unsigned width)
 
 static int by_value(const void *left, const void *right)
 {
-    const uint64_t u = ((const target *)left)->value, v = ((const target *)right)->value;
+    const uint64_t u = ((const wanted_value *)left)->value, v = ((const wanted_value *)right)->value;
     return (u > v) - (u < v);
 }
 
@@ -89,29 +89,29 @@ static size_t bucket_of(const search *s, uint64_t value)
 }
 
 /* A bucket with few values, the common case, is searched without a branch that depends on the values. */
-static target *find(const search *s, uint64_t value)
+static wanted_value *find(const search *s, uint64_t value)
 {
     const size_t bucket = bucket_of(s, value);
     const size_t end = s->start[bucket + 1];
     size_t low = s->start[bucket], high = end;
     while (high - low > 2) {
         const size_t middle = low + (high - low) / 2;
-        if (s->targets[middle].value < value)
+        if (s->wanted_values[middle].value < value)
             low = middle + 1;
         else
             high = middle;
     }
     /* One more than there are can be read. */
-    low += (size_t)((low < high) & (s->targets[low].value < value));
-    low += (size_t)((low < high) & (s->targets[low].value < value));
-    return (low < end) & (s->targets[low].value == value) ? &s->targets[low] : NULL;
+    low += (size_t)((low < high) & (s->wanted_values[low].value < value));
+    low += (size_t)((low < high) & (s->wanted_values[low].value < value));
+    return (low < end) & (s->wanted_values[low].value == value) ? &s->wanted_values[low] : NULL;
 }
 
 static void note(void *context, const block_hit *hits, size_t count)
 {
     search *s = context;
     uint64_t last_value = s->last_value;
-    target *last = s->last;
+    wanted_value *last = s->last;
     for (size_t i = 0; i < count; i++) {
         const uint64_t value = hits[i].value & s->mask;
         if (value != last_value) {
@@ -125,18 +125,18 @@ static void note(void *context, const block_hit *hits, size_t count)
     s->last = last;
 }
 
-static void sort(target *targets, size_t count)
+static void sort(wanted_value *wanted_values, size_t count)
 {
     if (count > SORTED_BY_HAND) {
-        qsort(targets, count, sizeof *targets, by_value);
+        qsort(wanted_values, count, sizeof *wanted_values, by_value);
         return;
     }
     for (size_t i = 1; i < count; i++) {
-        const target moved = targets[i];
+        const wanted_value moved = wanted_values[i];
         size_t to = i;
-        for (; to && targets[to - 1].value > moved.value; to--)
-            targets[to] = targets[to - 1];
-        targets[to] = moved;
+        for (; to && wanted_values[to - 1].value > moved.value; to--)
+            wanted_values[to] = wanted_values[to - 1];
+        wanted_values[to] = moved;
     }
 }
 
@@ -150,20 +150,20 @@ static void deal(search *s, const uint8_t *fingerprints, size_t count, unsigned 
     /* Each bucket is filled from its start; its start then is the next bucket's start. */
     for (size_t i = 0; i < count; i++) {
         const uint64_t value = wanted(s, fingerprints, count, width, i);
-        s->targets[s->start[bucket_of(s, value)]++] = (target){value, RDC_NOWHERE};
+        s->wanted_values[s->start[bucket_of(s, value)]++] = (wanted_value){value, RDC_NOWHERE};
         filter_add(&s->filter, value);
     }
-    size_t kept = 0, begin = 0;
+    size_t unique = 0, begin = 0;
     for (size_t i = 0; i < buckets; i++) {
-        const size_t end = s->start[i], bucket = kept;
-        sort(s->targets + begin, end - begin);
-        s->start[i] = kept;
+        const size_t end = s->start[i], bucket = unique;
+        sort(s->wanted_values + begin, end - begin);
+        s->start[i] = unique;
         for (; begin < end; begin++)
-            if (kept == bucket || s->targets[kept - 1].value != s->targets[begin].value)
-                s->targets[kept++] = s->targets[begin];
+            if (unique == bucket || s->wanted_values[unique - 1].value != s->wanted_values[begin].value)
+                s->wanted_values[unique++] = s->wanted_values[begin];
     }
-    s->start[buckets] = kept;
-    s->targets[kept] = (target){0, RDC_NOWHERE};
+    s->start[buckets] = unique;
+    s->wanted_values[unique] = (wanted_value){0, RDC_NOWHERE};
 }
 
 /* One allocation holds everything; it begins with the filter's bits. */
@@ -182,7 +182,7 @@ static int search_start(search *s, const uint8_t *fingerprints, size_t count, un
     const size_t again = sizeof *s->filter.again << again_bits;
     /* The data behind the filter's bits makes reading past their end safe. */
     const size_t cleared = bytes + again + (buckets + 1) * sizeof *s->start;
-    uint8_t *const memory = malloc(cleared + (count + 1) * sizeof *s->targets);
+    uint8_t *const memory = malloc(cleared + (count + 1) * sizeof *s->wanted_values);
     if (!memory)
         return -1;
     memset(memory, 0, cleared);
@@ -195,7 +195,7 @@ static int search_start(search *s, const uint8_t *fingerprints, size_t count, un
                                planes_for(count, width),
                                {{0}}};
     s->start = (size_t *)(void *)(memory + bytes + again);
-    s->targets = (target *)(void *)(s->start + buckets + 1);
+    s->wanted_values = (wanted_value *)(void *)(s->start + buckets + 1);
     deal(s, fingerprints, count, width, buckets);
     s->last_value = 0;
     s->last = find(s, 0);

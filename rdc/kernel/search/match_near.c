@@ -12,7 +12,7 @@ typedef struct {
     uint64_t origin, length; /* the base's bytes origin to origin + length */
     size_t size, reach;
     uint64_t mask;
-} sought;
+} searched_base;
 
 /* Low halves of the values of all whole blocks of the base from `first` on. */
 typedef struct {
@@ -22,12 +22,12 @@ typedef struct {
     int filled;
 } window;
 
-static int fits(const sought *s, uint64_t base_offset, uint64_t length)
+static int fits(const searched_base *s, uint64_t base_offset, uint64_t length)
 {
     return base_offset >= s->origin && base_offset - s->origin <= s->length && length <= s->length - (base_offset - s->origin);
 }
 
-static int matches(const sought *s, uint64_t base_offset, size_t length, uint64_t value)
+static int matches(const searched_base *s, uint64_t base_offset, size_t length, uint64_t value)
 {
     return fits(s, base_offset, length) &&
            (rdc_blocks->value(s->hash.key, s->base + (base_offset - s->origin), length) & s->mask) == value;
@@ -35,7 +35,7 @@ static int matches(const sought *s, uint64_t base_offset, size_t length, uint64_
 
 /* Fills the window with the values of blocks that begin at `start` - reach to `last` + reach, within the
  * base. */
-static int fill(const sought *s, window *w, uint64_t start, uint64_t last)
+static int fill(const searched_base *s, window *w, uint64_t start, uint64_t last)
 {
     uint64_t first = start > s->reach ? start - s->reach : 0;
     if (first < s->origin)
@@ -62,7 +62,7 @@ static int fill(const sought *s, window *w, uint64_t start, uint64_t last)
 }
 
 /* Returns the first matching offset in the window between `from` and `to`. */
-static uint64_t first_between(const sought *s, const window *w, uint64_t from, uint64_t to, uint64_t value)
+static uint64_t first_between(const searched_base *s, const window *w, uint64_t from, uint64_t to, uint64_t value)
 {
     if (!w->count || to < w->first || to < from || from >= w->first + w->count)
         return RDC_UNPLACED;
@@ -102,7 +102,7 @@ static uint64_t less(uint64_t base_offset, uint64_t by)
 /* Searches a whole block, which lies `left` bytes before the end of a run, within reach of the offsets its
  * neighbours predict. If both predict about the same offset, one window serves both, and no offset is
  * examined twice. Returns 0, or -1 without memory. */
-static int find_near(const sought *s, const rdc_run *run, uint64_t left, uint64_t value, window *before, window *behind,
+static int find_near(const searched_base *s, const rdc_run *run, uint64_t left, uint64_t value, window *before, window *behind,
                      uint64_t *base_offset)
 {
     const int ahead = run->before != RDC_UNPLACED, back = run->behind != RDC_UNPLACED && run->behind >= left;
@@ -140,7 +140,7 @@ static int find_near(const sought *s, const rdc_run *run, uint64_t left, uint64_
 }
 
 /* Searches all blocks of one run. Returns -1 without memory. */
-static int match_run(const sought *s, const rdc_run *run, const uint8_t *fingerprints, unsigned width, window *before,
+static int match_run(const searched_base *s, const rdc_run *run, const uint8_t *fingerprints, unsigned width, window *before,
                      window *behind, match_list *found)
 {
     uint64_t shift = run->before; /* of the match found last: offset in the base - (its distance from the run's start), mod 2^64 */
@@ -170,7 +170,7 @@ int64_t rdc_match_runs(const uint8_t *key, const uint8_t *base, size_t base_leng
                        unsigned width, size_t reach, const rdc_run *runs, size_t count, const uint8_t *fingerprints,
                        rdc_match *out)
 {
-    sought s = {.base = base,
+    searched_base s = {.base = base,
                 .origin = origin,
                 .length = base_length,
                 .size = size,

@@ -30,7 +30,7 @@
 #define HALVED(v) vshrq_n_u8(v, 4)
 #define NIBBLE(table, v) vqtbl1q_u8(LOAD(table), AND(v, vdupq_n_u8(15)))
 #define BIT_OF(v) vshlq_u8(vdupq_n_u8(1), vreinterpretq_s8_u8(AND(v, vdupq_n_u8(7))))
-#define PLACE(v, mask) \
+#define POSITION(v, mask) \
     vreinterpretq_u8_u32(vandq_u32(vshrq_n_u32(vreinterpretq_u32_u8(v), 6), vdupq_n_u32(mask)))
 #define OR(a, b) vorrq_u8(a, b)
 #define EIGHTHS(v) vshrq_n_u8(v, 3)

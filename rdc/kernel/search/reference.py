@@ -193,10 +193,12 @@ def match_runs(
     rows = list(struct.iter_unpack("<4Q", packed))
     parts = _windows(bytes(windows), len(rows), data)
     if any(
-        offset > 1 << 63 or length > 1 << 32 or any(1 << 63 < place != NOWHERE for place in places)
-        for offset, length, *places in rows
+        offset > 1 << 63
+        or length > 1 << 32
+        or any(1 << 63 < base_offset != NOWHERE for base_offset in predicted)
+        for offset, length, *predicted in rows
     ):
-        raise ValueError("runs: of at most 2^32 bytes, at places up to 2^63")
+        raise ValueError("runs: of at most 2^32 bytes, at offsets up to 2^63")
     blocks = sum(-(-length // size) for _, length, _, _ in rows)
     if blocks != len(prints) // width:
         raise ValueError(f"runs of {blocks} blocks, {len(prints) // width} fingerprints")
@@ -233,8 +235,8 @@ def _match_runs(
 ) -> bytes:
     """Does the work of match_runs for one part of the base: `data`, which begins at offset `origin`."""
 
-    def fits(place: int, length: int, value: int) -> bool:
-        start = place - origin
+    def fits(base_offset: int, length: int, value: int) -> bool:
+        start = base_offset - origin
         block = data[start : start + length] if start >= 0 else b""
         return len(block) == length and hashed.fingerprint(hashed.values(block, length)[0], width) == value
 
@@ -248,18 +250,22 @@ def _match_runs(
             left, take = length - at, min(size, length - at)
             ahead = None if before == NOWHERE else before + at
             back = None if behind == NOWHERE or behind < left else behind - left
-            tried = [place for place in (None if shift is None else shift + at, back) if place is not None]
+            tried = [
+                base_offset
+                for base_offset in (None if shift is None else shift + at, back)
+                if base_offset is not None
+            ]
             if take == size and reach:
-                for place in (ahead, back):
-                    if place is not None:
-                        tried += range(max(0, place - reach), place + reach + 1)
-            place = next((place for place in tried if fits(place, take, value)), None)
-            if place is None:
+                for base_offset in (ahead, back):
+                    if base_offset is not None:
+                        tried += range(max(0, base_offset - reach), base_offset + reach + 1)
+            base_offset = next((base_offset for base_offset in tried if fits(base_offset, take, value)), None)
+            if base_offset is None:
                 continue
-            shift = place - at
+            shift = base_offset - at
             last = found[-1] if found else [0, 0, 0]
-            if found and last[0] + last[2] == offset + at and last[1] + last[2] == place:
+            if found and last[0] + last[2] == offset + at and last[1] + last[2] == base_offset:
                 last[2] += take
             else:
-                found.append([offset + at, place, take])
-    return b"".join(struct.pack("<3Q", *piece) for piece in found)
+                found.append([offset + at, base_offset, take])
+    return b"".join(struct.pack("<3Q", *match) for match in found)

@@ -16,11 +16,11 @@
 /* A set of fingerprints with false positives. All offsets are examined at once, so the filter should fit
  * into the first-level cache. Values that pass are examined again by independent bits. */
 typedef struct {
-    unsigned kept;       /* bytes of a value that are passed on: those of a fingerprint, at least four */
+    unsigned value_bytes;       /* bytes of a value that are passed on: those of a fingerprint, at least four */
     /* Each fingerprint sets two bits of one byte. The lowest three bits of a value select the first, the
      * next three the second, and those above the byte. RDC_BEYOND bytes behind the last byte are readable. */
     uint8_t *bits;
-    uint64_t places; /* bytes, a power of two, less one */
+    uint64_t position_mask; /* bytes, a power of two, less one */
     /* Each fingerprint sets one bit of one word. The lowest five bits of a value select the bit; the upper
      * bits of a mix of its masked low half select the word. */
     uint32_t *again;
@@ -41,7 +41,7 @@ static inline uint32_t filter_mixed(const block_filter *filter, uint32_t low)
 
 static inline void filter_add(block_filter *filter, uint64_t value)
 {
-    filter->bits[value >> 6 & filter->places] |= (uint8_t)(1 << (value & 7) | 1 << (value >> 3 & 7));
+    filter->bits[value >> 6 & filter->position_mask] |= (uint8_t)(1 << (value & 7) | 1 << (value >> 3 & 7));
     filter->again[filter_mixed(filter, (uint32_t)value)] |= UINT32_C(1) << (value & 31);
     for (unsigned k = 0; k < RDC_PLANES && k < filter->planes; k++)
         filter->sieve[k][value >> 8 * k & 15] |= (uint8_t)(1 << (value >> (8 * k + 4) & 7));
@@ -50,12 +50,12 @@ static inline void filter_add(block_filter *filter, uint64_t value)
 /* The lowest bit: whether the first bit is set, and whether both are. */
 static inline unsigned filter_look(const block_filter *filter, uint64_t value)
 {
-    return filter->bits[value >> 6 & filter->places] >> (value & 7);
+    return filter->bits[value >> 6 & filter->position_mask] >> (value & 7);
 }
 
 static inline unsigned filter_look_twice(const block_filter *filter, uint64_t value)
 {
-    const unsigned byte = filter->bits[value >> 6 & filter->places];
+    const unsigned byte = filter->bits[value >> 6 & filter->position_mask];
     return byte >> (value & 7) & byte >> (value >> 3 & 7);
 }
 
@@ -65,7 +65,7 @@ static inline unsigned filter_again(const block_filter *filter, uint32_t low)
 }
 
 typedef struct {
-    uint64_t value; /* its low `kept` bytes at least */
+    uint64_t value; /* its low `value_bytes` bytes at least */
     uint64_t offset;
 } block_hit;
 

@@ -16,7 +16,7 @@ const rdc_block_variant *const rdc_block_variants[] = {
 
 const rdc_block_variant *rdc_blocks = &rdc_blocks_plain;
 
-/* Bytes and block size of the comparison: enough for every variant to use its vectors, in several tiles
+/* Bytes and block size of the comparison: enough for every variant to use its vectors, in several batches
  * with a rest. */
 #define CHECKED 1701
 #define CHECKED_SIZE 21
@@ -78,8 +78,8 @@ int rdc_choose_blocks(const char *kernel)
     while (first < count && strcmp(order[first], kernel))
         first++;
     for (const rdc_block_variant *const *variant = rdc_block_variants; *variant; variant++)
-        for (size_t place = first; place < count; place++)
-            if (!strcmp(order[place], (*variant)->name) && (*variant)->usable()) {
+        for (size_t row = first; row < count; row++)
+            if (!strcmp(order[row], (*variant)->name) && (*variant)->usable()) {
                 rdc_blocks = *variant;
                 return agrees(*variant);
             }

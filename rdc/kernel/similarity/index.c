@@ -37,50 +37,50 @@ static rdc_group *group_of(const rdc_index *index, size_t slot)
 /* Keys may come from a hostile file. Without the seed, nobody can choose colliding ones. */
 static size_t home(const rdc_index *index, uint64_t key)
 {
-    return (size_t)rdc_mix(key ^ index->seed) & (index->places - 1);
+    return (size_t)rdc_mix(key ^ index->seed) & (index->buckets - 1);
 }
 
 /* Returns the slot of the key, or the empty slot where it would be. Needs an empty slot. */
-static size_t place_of(const rdc_index *index, uint64_t key)
+static size_t bucket_of(const rdc_index *index, uint64_t key)
 {
-    size_t place = home(index, key);
-    while (index->slot[place]) {
-        size_t slot = index->slot[place] - 1;
+    size_t bucket = home(index, key);
+    while (index->slot[bucket]) {
+        size_t slot = index->slot[bucket] - 1;
         if (group_of(index, slot)->key[slot % RDC_GROUP_FILES] == key)
             break;
-        place = (place + 1) & (index->places - 1);
+        bucket = (bucket + 1) & (index->buckets - 1);
     }
-    return place;
+    return bucket;
 }
 
 /* Keeps the table at most three quarters full. */
-static int reserve_place(rdc_index *index)
+static int reserve_bucket(rdc_index *index)
 {
-    if (index->count < index->places / 4 * 3)
+    if (index->count < index->buckets / 4 * 3)
         return 0;
-    size_t places = index->places ? 2 * index->places : 64;
-    uint32_t *slot = calloc(places, sizeof *slot);
+    size_t buckets = index->buckets ? 2 * index->buckets : 64;
+    uint32_t *slot = calloc(buckets, sizeof *slot);
     if (!slot)
         return -1;
     free(index->slot);
     index->slot = slot;
-    index->places = places;
+    index->buckets = buckets;
     for (size_t i = 0; i < index->count; i++)
-        slot[place_of(index, group_of(index, i)->key[i % RDC_GROUP_FILES])] = (uint32_t)i + 1;
+        slot[bucket_of(index, group_of(index, i)->key[i % RDC_GROUP_FILES])] = (uint32_t)i + 1;
     return 0;
 }
 
 /* Empties a slot. Entries that were pushed past it move back, so that no search ends too early. */
-static void empty_place(rdc_index *index, size_t hole)
+static void empty_bucket(rdc_index *index, size_t hole)
 {
-    const size_t mask = index->places - 1;
-    for (size_t place = (hole + 1) & mask; index->slot[place]; place = (place + 1) & mask) {
-        size_t slot = index->slot[place] - 1;
+    const size_t mask = index->buckets - 1;
+    for (size_t bucket = (hole + 1) & mask; index->slot[bucket]; bucket = (bucket + 1) & mask) {
+        size_t slot = index->slot[bucket] - 1;
         size_t wanted = home(index, group_of(index, slot)->key[slot % RDC_GROUP_FILES]);
         /* The entry may move unless its home lies behind the hole, cyclically. */
-        if (((place - wanted) & mask) >= ((place - hole) & mask)) {
-            index->slot[hole] = index->slot[place];
-            hole = place;
+        if (((bucket - wanted) & mask) >= ((bucket - hole) & mask)) {
+            index->slot[hole] = index->slot[bucket];
+            hole = bucket;
         }
     }
     index->slot[hole] = 0;
@@ -128,42 +128,42 @@ void rdc_index_row(const rdc_index *index, size_t slot, rdc_row *row)
 
 int rdc_index_put(rdc_index *index, const rdc_row *row)
 {
-    if (index->places) {
-        size_t place = place_of(index, row->key);
-        if (index->slot[place]) {
-            write_slot(index, index->slot[place] - 1, row);
+    if (index->buckets) {
+        size_t bucket = bucket_of(index, row->key);
+        if (index->slot[bucket]) {
+            write_slot(index, index->slot[bucket] - 1, row);
             return 0;
         }
     }
     if (index->count >= RDC_INDEX_FILES)
         return -2;
-    if (reserve_slot(index) || reserve_place(index))
+    if (reserve_slot(index) || reserve_bucket(index))
         return -1;
     write_slot(index, index->count, row);
-    index->slot[place_of(index, row->key)] = (uint32_t)++index->count;
+    index->slot[bucket_of(index, row->key)] = (uint32_t)++index->count;
     return 0;
 }
 
 int rdc_index_get(const rdc_index *index, uint64_t key, rdc_row *row)
 {
-    size_t place = index->places ? place_of(index, key) : 0;
-    if (!index->places || !index->slot[place])
+    size_t bucket = index->buckets ? bucket_of(index, key) : 0;
+    if (!index->buckets || !index->slot[bucket])
         return 0;
-    rdc_index_row(index, index->slot[place] - 1, row);
+    rdc_index_row(index, index->slot[bucket] - 1, row);
     return 1;
 }
 
 int rdc_index_remove(rdc_index *index, uint64_t key)
 {
-    size_t place = index->places ? place_of(index, key) : 0;
-    if (!index->places || !index->slot[place])
+    size_t bucket = index->buckets ? bucket_of(index, key) : 0;
+    if (!index->buckets || !index->slot[bucket])
         return 0;
-    size_t hole = index->slot[place] - 1, last = index->count - 1;
-    empty_place(index, place);
+    size_t hole = index->slot[bucket] - 1, last = index->count - 1;
+    empty_bucket(index, bucket);
     if (hole != last) {
         rdc_row row;
         rdc_index_row(index, last, &row);
-        size_t moved = place_of(index, row.key);
+        size_t moved = bucket_of(index, row.key);
         write_slot(index, hole, &row);
         index->slot[moved] = (uint32_t)hole + 1;
     }
@@ -185,12 +185,12 @@ void rdc_index_end(rdc_index *index)
 
 size_t rdc_index_memory(const rdc_index *index)
 {
-    return index->groups * sizeof(rdc_group) + index->room * sizeof *index->group + index->places * sizeof *index->slot;
+    return index->groups * sizeof(rdc_group) + index->room * sizeof *index->group + index->buckets * sizeof *index->slot;
 }
 
 /* ---- queries ---- */
 
-static int better(const rdc_match *a, const rdc_match *b)
+static int better(const rdc_similar *a, const rdc_similar *b)
 {
     if (a->rank != b->rank)
         return a->rank < b->rank;
@@ -198,9 +198,9 @@ static int better(const rdc_match *a, const rdc_match *b)
 }
 
 /* Sinks the entry at `at` until no entry below it is worse. */
-static void sink(rdc_match *heap, size_t count, size_t at)
+static void sink(rdc_similar *heap, size_t count, size_t at)
 {
-    rdc_match moving = heap[at];
+    rdc_similar moving = heap[at];
     for (;;) {
         size_t child = 2 * at + 1;
         if (child >= count)
@@ -215,7 +215,7 @@ static void sink(rdc_match *heap, size_t count, size_t at)
     heap[at] = moving;
 }
 
-static void take(rdc_query *query, const rdc_match *match)
+static void take(rdc_query *query, const rdc_similar *match)
 {
     if (query->count < query->limit) {
         query->match[query->count++] = *match;
@@ -242,7 +242,7 @@ static void consider(rdc_query *query, const rdc_group *group, unsigned lane, un
     const int full = query->count == query->limit;
     if (full && rank > query->match[0].rank)
         return;
-    const rdc_match match = {group->key[lane], apart(group->key[lane], query->row.key), rank};
+    const rdc_similar match = {group->key[lane], apart(group->key[lane], query->row.key), rank};
     if (!full || better(&match, &query->match[0]))
         take(query, &match);
 }
@@ -251,7 +251,7 @@ static void consider(rdc_query *query, const rdc_group *group, unsigned lane, un
  * traits. */
 static int may_displace(const rdc_query *query, const rdc_group *group, unsigned first)
 {
-    const rdc_match *worst = &query->match[0];
+    const rdc_similar *worst = &query->match[0];
     const uint16_t *size = group->size + first, wanted = query->row.size;
     uint16_t nearest = UINT16_MAX;
     for (unsigned i = 0; i < 64; i++) {
@@ -308,7 +308,7 @@ static size_t stride_of(size_t runs)
     }
 }
 
-void rdc_query_start(rdc_query *query, const rdc_row *row, rdc_match *match, size_t limit, unsigned least)
+void rdc_query_start(rdc_query *query, const rdc_row *row, rdc_similar *match, size_t limit, unsigned least)
 {
     query->row = *row;
     rdc_want(query->wanted, row->traits);
@@ -333,13 +333,13 @@ void rdc_index_query(const rdc_index *index, rdc_query *query, size_t queries)
         }
     }
     for (size_t q = 0; q < queries; q++) {
-        rdc_match *match = query[q].match;
+        rdc_similar *match = query[q].match;
         size_t count = query[q].count;
         /* Heap sort. A heap that was not filled has to be built first. */
         for (size_t at = count / 2; at-- > 0;)
             sink(match, count, at);
         while (count > 1) {
-            rdc_match worst = match[0];
+            rdc_similar worst = match[0];
             match[0] = match[--count];
             match[count] = worst;
             sink(match, count, 0);

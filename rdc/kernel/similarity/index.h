@@ -31,20 +31,20 @@ typedef struct rdc_index {
     size_t groups;  /* allocated */
     size_t room;    /* of group[] */
     uint32_t *slot; /* hash table: slot + 1, or 0 */
-    size_t places;  /* of the table: 0 or a power of two */
+    size_t buckets;  /* of the table: 0 or a power of two */
     uint64_t seed;  /* of the hash */
 } rdc_index;
 
-typedef struct rdc_match {
+typedef struct rdc_similar {
     uint64_t key, distance; /* |key - the key asked with| */
     uint32_t rank;          /* (12 - matches) << 16 | |size code - the size code asked with|; smaller is better */
-} rdc_match;
+} rdc_similar;
 
 /* One query and its best matches so far; `match` has room for `limit`. */
 typedef struct rdc_query {
     rdc_row row;
     rdc_wanted wanted;
-    rdc_match *match;
+    rdc_similar *match;
     size_t count, limit;
     unsigned least; /* matches from which on a file may still count */
 } rdc_query;
@@ -67,6 +67,6 @@ void rdc_index_row(const rdc_index *index, size_t slot, rdc_row *row);
 /* Answers several queries in one pass over the index. Afterwards each has its matches, the best first. */
 void rdc_index_query(const rdc_index *index, rdc_query *query, size_t queries);
 
-void rdc_query_start(rdc_query *query, const rdc_row *row, rdc_match *match, size_t limit, unsigned least);
+void rdc_query_start(rdc_query *query, const rdc_row *row, rdc_similar *match, size_t limit, unsigned least);
 
 #endif

@@ -169,7 +169,7 @@ static PyObject *list_of(const rdc_query *query)
 {
     PyObject *list = PyList_New((Py_ssize_t)query->count);
     for (size_t i = 0; list && i < query->count; i++) {
-        const rdc_match *match = &query->match[i];
+        const rdc_similar *match = &query->match[i];
         PyObject *pair = Py_BuildValue("(Ki)", (unsigned long long)match->key,
                                        (int)(RDC_TRAIT_COUNT - (match->rank >> 16)));
         if (pair)
@@ -194,7 +194,7 @@ static PyObject *index_query(PyObject *object, PyObject *args)
         return NULL;
     const size_t queries = (size_t)(view.len / RDC_ROW_BYTES);
     rdc_query *query = malloc((queries + !queries) * sizeof *query);
-    rdc_match *match = malloc((queries + !queries) * (size_t)limit * sizeof *match);
+    rdc_similar *match = malloc((queries + !queries) * (size_t)limit * sizeof *match);
     if (!query || !match) {
         PyErr_NoMemory();
         goto done;

@@ -149,7 +149,7 @@ static void add_pair(rdc_pairs *p, uint64_t a, uint64_t b, unsigned matches)
 }
 
 /* Files of a class that are paired with those of other classes. */
-static uint32_t standing(const rdc_class *class)
+static uint32_t paired_files(const rdc_class *class)
 {
     return class->files > RDC_CLASS_FILES ? 1 : class->files;
 }
@@ -288,7 +288,7 @@ static int pair_classes(rdc_pairs *p, const rdc_class *a, const rdc_class *b, un
         add_pair(p, p->key[a->first], p->key[b->first], matches);
         return 0;
     }
-    const uint32_t of_a = standing(a), of_b = standing(b);
+    const uint32_t of_a = paired_files(a), of_b = paired_files(b);
     if (!found_first(p, a, b))
         return 0;
     if (reserve_pairs(p, (size_t)of_a * of_b))

@@ -132,7 +132,7 @@ static PyGetSetDef pairs_properties[] = {
 };
 
 static PyType_Slot pairs_slots[] = {
-    {Py_tp_doc, "All pairs of similar files in an index, a bounded piece at a time."},
+    {Py_tp_doc, "All pairs of similar files in an index, a bounded part at a time."},
     {Py_tp_new, pairs_new},
     {Py_tp_dealloc, pairs_dealloc},
     {Py_tp_methods, pairs_methods},

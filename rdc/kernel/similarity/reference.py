@@ -11,7 +11,7 @@ import struct
 from array import array
 
 from rdc.kernel.constants import TRAIT_COUNT
-from rdc.limits import SIMILAR_FILES, SIMILAR_MATCHES
+from rdc.limits.similarity import SIMILAR_FILES, SIMILAR_MATCHES
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -155,7 +155,7 @@ class _Class:
     """Ascending."""
 
     @property
-    def standing(self) -> tuple[int, ...]:
+    def paired_keys(self) -> tuple[int, ...]:
         """Keys that are paired with files of other classes."""
         return self.keys if len(self.keys) <= CLASS_FILES else self.keys[:1]
 
@@ -246,8 +246,8 @@ class TraitPairs:
         alike = [x == y for x, y in zip(a.samples, b.samples, strict=True)]
         if sum(alike) < min_matches or any(alike[t] and alike[u] for t, u in seen):
             return
-        for x in a.standing:
-            for y in b.standing:
+        for x in a.paired_keys:
+            for y in b.paired_keys:
                 yield min(x, y), max(x, y), sum(alike)
 
 

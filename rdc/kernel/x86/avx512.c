@@ -56,6 +56,6 @@ static int usable(void)
            __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
 }
 
-const rdc_code_variant rdc_code_avx512 = {"avx512", usable, avx512_bits, avx512_mask_fields, avx512_hide, avx512_count, avx512_list};
+const rdc_code_variant rdc_code_avx512 = {"avx512", usable, avx512_bits, avx512_mask_fields, avx512_overwrite_marked, avx512_count, avx512_list};
 
 #endif

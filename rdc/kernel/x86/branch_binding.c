@@ -15,7 +15,7 @@ static PyObject *move_displacements(PyObject *args, const char *format, rdc_dire
     const uint8_t *packed = ranges.buf;
     if (!rdc_ranges_fill(packed, (size_t)ranges.len, (size_t)content.len)) {
         PyErr_Format(PyExc_ValueError,
-                     "code targets: an offset and a length for each piece, of %zd bytes in all (%zd bytes)", content.len,
+                     "displacements: an offset and a length for each part, of %zd bytes in all (%zd bytes)", content.len,
                      ranges.len);
         goto done;
     }
@@ -34,21 +34,21 @@ done:
     return result;
 }
 
-static PyObject *absolute_targets(PyObject *module, PyObject *args)
+static PyObject *absolute_displacements(PyObject *module, PyObject *args)
 {
     (void)module;
-    return move_displacements(args, "w*y*:absolute_targets", RDC_ABSOLUTE);
+    return move_displacements(args, "w*y*:absolute_displacements", RDC_ABSOLUTE);
 }
 
-static PyObject *relative_targets(PyObject *module, PyObject *args)
+static PyObject *relative_displacements(PyObject *module, PyObject *args)
 {
     (void)module;
-    return move_displacements(args, "w*y*:relative_targets", RDC_RELATIVE);
+    return move_displacements(args, "w*y*:relative_displacements", RDC_RELATIVE);
 }
 
 static PyMethodDef functions[] = {
-    {"absolute_targets", absolute_targets, METH_VARARGS, NULL},
-    {"relative_targets", relative_targets, METH_VARARGS, NULL},
+    {"absolute_displacements", absolute_displacements, METH_VARARGS, NULL},
+    {"relative_displacements", relative_displacements, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

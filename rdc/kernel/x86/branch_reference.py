@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-__all__ = ["absolute_targets", "relative_targets"]
+__all__ = ["absolute_displacements", "relative_displacements"]
 
 REACH = 1 << 26
 """Largest displacement in bytes that is rewritten, in both directions: 64 MiB. A lower limit misses many in
@@ -40,10 +40,10 @@ _FIELD = re.compile(
 operand."""
 
 
-def absolute_targets(content: WriteableBuffer, places: ReadableBuffer, /) -> int:
+def absolute_displacements(content: WriteableBuffer, ranges: ReadableBuffer, /) -> int:
     """Rewrites displacements of x86 code in `content` in place and returns the number of changed fields.
 
-    `content` is several parts of a file one after another. `places` has two native 64-bit numbers per part:
+    `content` is several parts of a file one after another. `ranges` has two native 64-bit numbers per part:
     its offset in the file and its length in bytes. ValueError if they do not add up.
 
     A field is four bytes within a part, a signed little-endian number. It follows a byte E8 that does not
@@ -52,33 +52,33 @@ def absolute_targets(content: WriteableBuffer, places: ReadableBuffer, /) -> int
     modulo 2 REACH, so the result stays within these bounds. The scan continues behind the field: an
     overlapping field could change the bytes that decide about it.
     """
-    return _move(content, places, 1)
+    return _move(content, ranges, 1)
 
 
-def relative_targets(content: WriteableBuffer, places: ReadableBuffer, /) -> int:
-    """Undoes absolute_targets() with the same places, for any content. Returns the number of changed
+def relative_displacements(content: WriteableBuffer, ranges: ReadableBuffer, /) -> int:
+    """Undoes absolute_displacements() with the same ranges, for any content. Returns the number of changed
     fields."""
-    return _move(content, places, -1)
+    return _move(content, ranges, -1)
 
 
-def _move(content: WriteableBuffer, places: ReadableBuffer, sign: int) -> int:
+def _move(content: WriteableBuffer, ranges: ReadableBuffer, sign: int) -> int:
     numbers = array("Q")
-    with memoryview(places) as packed, memoryview(content).cast("B") as view:
+    with memoryview(ranges) as packed, memoryview(content).cast("B") as view:
         if packed.nbytes % 16 == 0:
             numbers.frombytes(packed.cast("B"))
         if packed.nbytes % 16 or sum(numbers[1::2]) != len(view):
             raise ValueError(
-                f"code targets: an offset and a length for each piece, of {len(view)} bytes in all "
+                f"displacements: an offset and a length for each part, of {len(view)} bytes in all "
                 f"({packed.nbytes} bytes)"
             )
         moved = start = 0
         for offset, length in zip(numbers[::2], numbers[1::2], strict=True):
-            moved += _move_piece(view[start : start + length], offset, sign)
+            moved += _move_part(view[start : start + length], offset, sign)
             start += length
     return moved
 
 
-def _move_piece(code: memoryview, offset: int, sign: int) -> int:
+def _move_part(code: memoryview, offset: int, sign: int) -> int:
     moved = at = 0
     while (found := _FIELD.search(code, at)) is not None and found.end() + 4 <= len(code):
         at = found.end() + 4

@@ -45,7 +45,7 @@ size_t rdc_move_displacements(uint8_t *code, size_t size, uint64_t offset, rdc_d
 
     if (size < 1 + FIELD)
         return 0;
-    const size_t last = size - FIELD; /* of the places where a field may begin */
+    const size_t last = size - FIELD; /* of the offsets where a field may begin */
     for (size_t i = 0; i < last;) {
         size_t field;
         if (i + sizeof(uint64_t) < size) {

@@ -1,6 +1,6 @@
 /* branches.h - makes the displacements of x86 code absolute, and relative again. */
-#ifndef RDC_CODE_TARGETS_H
-#define RDC_CODE_TARGETS_H
+#ifndef RDC_X86_BRANCHES_H
+#define RDC_X86_BRANCHES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -20,8 +20,8 @@ static int agrees(const rdc_code_variant *variant)
     variant->bits(code[0], CHECKED, &here);
     rdc_code_plain.bits(code[0], CHECKED, &plain);
     const size_t set = rdc_code_plain.count(bits[1], CHECKED);
-    rdc_code_plain.hide(code[0], bits[1], CHECKED, 0xff);
-    variant->hide(code[1], bits[1], CHECKED, 0xff);
+    rdc_code_plain.overwrite_marked(code[0], bits[1], CHECKED, 0xff);
+    variant->overwrite_marked(code[1], bits[1], CHECKED, 0xff);
     return set && variant->mask_fields(code[2], CHECKED, 0xff) * FIELD == set && variant->count(bits[1], CHECKED) == set &&
            !memcmp(bits[0], bits[1], CHECKED / 8) && !memcmp(code[0], code[1], CHECKED) &&
            !memcmp(code[0], code[2], CHECKED);
@@ -42,7 +42,7 @@ int rdc_choose_code(const char *kernel)
     return agrees(variant);
 }
 
-void rdc_target_bits(const uint8_t *code, size_t size, rdc_bits *bits)
+void rdc_displacement_bits(const uint8_t *code, size_t size, rdc_bits *bits)
 {
     variant->bits(code, size, bits);
 }
@@ -52,9 +52,9 @@ size_t rdc_mask_displacements(uint8_t *code, size_t size, uint8_t filler)
     return variant->mask_fields(code, size, filler);
 }
 
-void rdc_hide(uint8_t *content, const uint8_t *bits, size_t size, uint8_t filler)
+void rdc_overwrite_marked(uint8_t *content, const uint8_t *bits, size_t size, uint8_t filler)
 {
-    variant->hide(content, bits, size, filler);
+    variant->overwrite_marked(content, bits, size, filler);
 }
 
 size_t rdc_count_bits(const uint8_t *bits, size_t size)
@@ -84,14 +84,14 @@ static size_t next_run(rdc_runs *r, size_t *start)
 }
 
 /* Converts between the displacement in a field at `at` of a file and the absolute offset it refers to. */
-static inline uint32_t place_of(uint32_t distance, uint64_t at)
+static inline uint32_t absolute_of(uint32_t distance, uint64_t at)
 {
     return distance + (uint32_t)(at + FIELD);
 }
 
-static inline uint32_t distance_of(uint32_t place, uint64_t at)
+static inline uint32_t distance_of(uint32_t absolute, uint64_t at)
 {
-    return place - (uint32_t)(at + FIELD);
+    return absolute - (uint32_t)(at + FIELD);
 }
 
 size_t rdc_take_displacements(uint8_t *code, const uint8_t *bits, size_t size, uint64_t offset, uint8_t filler, uint8_t *taken)
@@ -104,7 +104,7 @@ size_t rdc_take_displacements(uint8_t *code, const uint8_t *bits, size_t size, u
         const size_t count = variant->list(&r, starts);
         for (size_t j = 0; j < count; j++, taken += FIELD) {
             const size_t i = starts[j];
-            store(taken, place_of(load(code + i), offset + i));
+            store(taken, absolute_of(load(code + i), offset + i));
             store(code + i, fillers);
         }
         /* The next word may hold anything; lists continue behind it. */
@@ -117,10 +117,10 @@ size_t rdc_take_displacements(uint8_t *code, const uint8_t *bits, size_t size, u
             memcpy(taken, code + i, length);
             memset(code + i, filler, length);
             if (length == FIELD)
-                store(taken, place_of(load(taken), offset + i));
+                store(taken, absolute_of(load(taken), offset + i));
             if (length == 2 * FIELD) {
                 store(taken, (uint32_t)(offset + i) - load(taken));
-                store(taken + FIELD, place_of(load(taken + FIELD), offset + i + FIELD));
+                store(taken + FIELD, absolute_of(load(taken + FIELD), offset + i + FIELD));
             }
             taken += length;
         } while (r.at < behind);

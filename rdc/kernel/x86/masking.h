@@ -1,6 +1,6 @@
 /* masking.h - masks the displacements of x86 code, and takes them out or puts them back. */
-#ifndef RDC_CODE_BLANKS_H
-#define RDC_CODE_BLANKS_H
+#ifndef RDC_X86_MASKING_H
+#define RDC_X86_MASKING_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 int rdc_choose_code(const char *kernel);
 
 /* Appends one bit per byte of code, set for bytes of fields. */
-void rdc_target_bits(const uint8_t *code, size_t size, rdc_bits *bits);
+void rdc_displacement_bits(const uint8_t *code, size_t size, rdc_bits *bits);
 
 /* Overwrites the fields with `filler`. Returns the number of fields. */
 size_t rdc_mask_displacements(uint8_t *code, size_t size, uint8_t filler);
@@ -38,6 +38,6 @@ size_t rdc_put_displacements(const uint8_t *bits, size_t size, uint64_t offset, 
                        rdc_content *content);
 
 /* Overwrites the bytes that the bits select with `filler`. */
-void rdc_hide(uint8_t *content, const uint8_t *bits, size_t size, uint8_t filler);
+void rdc_overwrite_marked(uint8_t *content, const uint8_t *bits, size_t size, uint8_t filler);
 
 #endif

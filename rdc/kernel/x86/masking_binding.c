@@ -29,7 +29,7 @@ static int make_up(parts *p, Py_ssize_t size)
     }
     if (!p->count && !left && p->lengths.len == 0)
         return 1;
-    PyErr_Format(PyExc_ValueError, "code blanks: lengths, 8 bytes each, that add up to %zd bytes", size);
+    PyErr_Format(PyExc_ValueError, "masking: lengths, 8 bytes each, that add up to %zd bytes", size);
     return 0;
 }
 
@@ -44,13 +44,13 @@ static Py_ssize_t bit_bytes(Py_ssize_t size)
     return size / 8 + (size % 8 != 0);
 }
 
-static PyObject *target_bits(PyObject *module, PyObject *args)
+static PyObject *displacement_bits(PyObject *module, PyObject *args)
 {
     Py_buffer content;
     parts p = {0};
     PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*|y*:target_bits", &content, &p.lengths))
+    if (!PyArg_ParseTuple(args, "y*|y*:displacement_bits", &content, &p.lengths))
         return NULL;
     if (make_up(&p, content.len))
         result = PyBytes_FromStringAndSize(NULL, bit_bytes(content.len));
@@ -60,7 +60,7 @@ static PyObject *target_bits(PyObject *module, PyObject *args)
         Py_BEGIN_ALLOW_THREADS
         for (size_t row = 0; row < p.count; row++) {
             const size_t length = part_length(&p, row);
-            rdc_target_bits(from, length, &bits);
+            rdc_displacement_bits(from, length, &bits);
             from += length;
         }
         rdc_end_bits(&bits);
@@ -80,7 +80,7 @@ static PyObject *bit_counts(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "y*n:bit_counts", &bits, &size))
         return NULL;
     if (size <= 0)
-        PyErr_Format(PyExc_ValueError, "code blanks: pieces of %zd bytes", size);
+        PyErr_Format(PyExc_ValueError, "masking: parts of %zd bytes", size);
     else
         counts = PyBytes_FromStringAndSize(NULL, 8 * (bits.len / size + (bits.len % size != 0)));
     if (counts) {
@@ -97,17 +97,17 @@ static PyObject *bit_counts(PyObject *module, PyObject *args)
     return counts;
 }
 
-static PyObject *blank_targets(PyObject *module, PyObject *args)
+static PyObject *mask_displacements(PyObject *module, PyObject *args)
 {
     Py_buffer content;
     long filler;
     parts p = {0};
     PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "w*l|y*:blank_targets", &content, &filler, &p.lengths))
+    if (!PyArg_ParseTuple(args, "w*l|y*:mask_displacements", &content, &filler, &p.lengths))
         return NULL;
     if (filler < 0 || filler > UINT8_MAX) {
-        PyErr_Format(PyExc_ValueError, "code blanks: %ld is no byte", filler);
+        PyErr_Format(PyExc_ValueError, "masking: %ld is no byte", filler);
     } else if (make_up(&p, content.len)) {
         uint8_t *code = content.buf;
         size_t count = 0;
@@ -128,24 +128,24 @@ static PyObject *blank_targets(PyObject *module, PyObject *args)
 typedef struct {
     Py_buffer offsets;
     size_t total, size, count;
-} pieces;
+} equal_parts;
 
 /* Returns whether `size` and `offsets` fit this many bytes; otherwise an exception is set. */
-static int fit(const pieces *p, Py_ssize_t size)
+static int fit(const equal_parts *p, Py_ssize_t size)
 {
     if (size > 0 && p->offsets.len % 8 == 0 && p->count == (p->total + (size_t)size - 1) / (size_t)size)
         return 1;
-    PyErr_Format(PyExc_ValueError, "code blanks: %zu pieces of %zd bytes for %zu", p->count, size, p->total);
+    PyErr_Format(PyExc_ValueError, "masking: %zu parts of %zd bytes for %zu", p->count, size, p->total);
     return 0;
 }
 
-static size_t piece_length(const pieces *p, size_t row)
+static size_t equal_part_length(const equal_parts *p, size_t row)
 {
     const size_t left = p->total - row * p->size;
     return left < p->size ? left : p->size;
 }
 
-static uint64_t piece_offset(const pieces *p, size_t row)
+static uint64_t equal_part_offset(const equal_parts *p, size_t row)
 {
     uint64_t offset;
     memcpy(&offset, (const uint8_t *)p->offsets.buf + 8 * row, 8);
@@ -153,27 +153,27 @@ static uint64_t piece_offset(const pieces *p, size_t row)
 }
 
 /* Returns whether there is one bit per byte and `filler` is a byte; otherwise an exception is set. */
-static int hidable(const Py_buffer *content, const Py_buffer *bits, long filler)
+static int maskable(const Py_buffer *content, const Py_buffer *bits, long filler)
 {
     if (filler < 0 || filler > UINT8_MAX)
-        PyErr_Format(PyExc_ValueError, "code blanks: %ld is no byte", filler);
+        PyErr_Format(PyExc_ValueError, "masking: %ld is no byte", filler);
     else if (bits->len != bit_bytes(content->len))
-        PyErr_Format(PyExc_ValueError, "code blanks: %zd bytes of bits for %zd bytes", bits->len, content->len);
+        PyErr_Format(PyExc_ValueError, "masking: %zd bytes of bits for %zd bytes", bits->len, content->len);
     else
         return 1;
     return 0;
 }
 
-static PyObject *hide(PyObject *module, PyObject *args)
+static PyObject *overwrite_marked(PyObject *module, PyObject *args)
 {
     Py_buffer content, bits;
     long filler;
     PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "w*y*l:hide", &content, &bits, &filler))
+    if (!PyArg_ParseTuple(args, "w*y*l:overwrite_marked", &content, &bits, &filler))
         return NULL;
-    if (hidable(&content, &bits, filler)) {
-        rdc_hide(content.buf, bits.buf, (size_t)content.len, (uint8_t)filler);
+    if (maskable(&content, &bits, filler)) {
+        rdc_overwrite_marked(content.buf, bits.buf, (size_t)content.len, (uint8_t)filler);
         result = Py_NewRef(Py_None);
     }
     PyBuffer_Release(&content);
@@ -181,20 +181,20 @@ static PyObject *hide(PyObject *module, PyObject *args)
     return result;
 }
 
-static PyObject *take_targets(PyObject *module, PyObject *args)
+static PyObject *take_displacements(PyObject *module, PyObject *args)
 {
     Py_buffer content, bits;
     Py_ssize_t size;
     long filler;
-    pieces p;
+    equal_parts p;
     PyObject *taken = NULL, *counts = NULL, *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "w*y*ny*l:take_targets", &content, &bits, &size, &p.offsets, &filler))
+    if (!PyArg_ParseTuple(args, "w*y*ny*l:take_displacements", &content, &bits, &size, &p.offsets, &filler))
         return NULL;
     p.total = (size_t)content.len, p.size = (size_t)size, p.count = (size_t)p.offsets.len / 8;
     if (size % 8)
-        PyErr_Format(PyExc_ValueError, "code blanks: pieces of %zd bytes, not of eights", size);
-    else if (hidable(&content, &bits, filler) && fit(&p, size) &&
+        PyErr_Format(PyExc_ValueError, "masking: parts of %zd bytes, not of eights", size);
+    else if (maskable(&content, &bits, filler) && fit(&p, size) &&
              (counts = PyBytes_FromStringAndSize(NULL, p.offsets.len)))
         taken = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)rdc_count_bits(bits.buf, p.total));
     if (taken) {
@@ -203,7 +203,7 @@ static PyObject *take_targets(PyObject *module, PyObject *args)
         for (size_t row = 0; row < p.count; row++) {
             const size_t at = row * p.size;
             const uint64_t count = rdc_take_displacements((uint8_t *)content.buf + at, (const uint8_t *)bits.buf + at / 8,
-                                                    piece_length(&p, row), piece_offset(&p, row), (uint8_t)filler, to);
+                                                    equal_part_length(&p, row), equal_part_offset(&p, row), (uint8_t)filler, to);
             memcpy(PyBytes_AS_STRING(counts) + 8 * row, &count, 8);
             to += count;
         }
@@ -218,29 +218,29 @@ static PyObject *take_targets(PyObject *module, PyObject *args)
     return result;
 }
 
-static PyObject *put_targets(PyObject *module, PyObject *args)
+static PyObject *put_displacements(PyObject *module, PyObject *args)
 {
     Py_buffer content, bits, displacements;
     long long start;
     Py_ssize_t size;
-    pieces p;
+    equal_parts p;
     PyObject *result = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "w*Ly*y*ny*:put_targets", &content, &start, &bits, &displacements, &size, &p.offsets))
+    if (!PyArg_ParseTuple(args, "w*Ly*y*ny*:put_displacements", &content, &start, &bits, &displacements, &size, &p.offsets))
         return NULL;
     p.total = (size_t)bits.len, p.size = (size_t)size / 8, p.count = (size_t)p.offsets.len / 8;
     if (size % 8)
-        PyErr_Format(PyExc_ValueError, "code blanks: pieces of %zd bytes, not of eights", size);
+        PyErr_Format(PyExc_ValueError, "masking: parts of %zd bytes, not of eights", size);
     else if (start < 0 || start > INT64_MAX - content.len)
-        PyErr_Format(PyExc_ValueError, "code blanks: content at %lld, which does not end at 0 to 2^63 - 1", start);
+        PyErr_Format(PyExc_ValueError, "masking: content at %lld, which does not end at 0 to 2^63 - 1", start);
     else if (fit(&p, size / 8)) {
         rdc_content here = {content.buf, (uint64_t)start, (size_t)content.len, 0};
         const uint8_t *from = displacements.buf;
         size_t left = (size_t)displacements.len;
         int fits = 1;
         for (size_t row = 0; fits && row < p.count; row++) {
-            const uint64_t offset = piece_offset(&p, row);
-            const size_t length = piece_length(&p, row);
+            const uint64_t offset = equal_part_offset(&p, row);
+            const size_t length = equal_part_length(&p, row);
             size_t taken = SIZE_MAX;
             if (offset <= INT64_MAX - 8 * (uint64_t)length)
                 taken = rdc_put_displacements((const uint8_t *)bits.buf + row * p.size, 8 * length, offset, from, left, &here);
@@ -250,7 +250,7 @@ static PyObject *put_targets(PyObject *module, PyObject *args)
         if (fits && !left)
             result = PyLong_FromSize_t(here.put);
         else
-            PyErr_SetString(PyExc_ValueError, "code blanks: more or fewer targets than places, or places past 2^63 - 1");
+            PyErr_SetString(PyExc_ValueError, "masking: more or fewer displacement bytes than set bits, or offsets past 2^63 - 1");
     }
     PyBuffer_Release(&content);
     PyBuffer_Release(&bits);
@@ -261,11 +261,11 @@ static PyObject *put_targets(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {
     {"bit_counts", bit_counts, METH_VARARGS, NULL},
-    {"blank_targets", blank_targets, METH_VARARGS, NULL},
-    {"hide", hide, METH_VARARGS, NULL},
-    {"put_targets", put_targets, METH_VARARGS, NULL},
-    {"take_targets", take_targets, METH_VARARGS, NULL},
-    {"target_bits", target_bits, METH_VARARGS, NULL},
+    {"mask_displacements", mask_displacements, METH_VARARGS, NULL},
+    {"overwrite_marked", overwrite_marked, METH_VARARGS, NULL},
+    {"put_displacements", put_displacements, METH_VARARGS, NULL},
+    {"take_displacements", take_displacements, METH_VARARGS, NULL},
+    {"displacement_bits", displacement_bits, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

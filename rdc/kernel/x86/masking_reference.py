@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bit_counts",
-    "blank_targets",
-    "hide",
-    "put_targets",
-    "take_targets",
-    "target_bits",
+    "displacement_bits",
+    "mask_displacements",
+    "overwrite_marked",
+    "put_displacements",
+    "take_displacements",
 ]
 
 FIELD = 4
@@ -88,7 +88,7 @@ def _fields_of_parts(content: bytes, lengths: ReadableBuffer | None) -> list[int
     packed = bytes(lengths)
     sizes = array("Q", packed) if len(packed) % 8 == 0 else array("Q", [1])
     if sum(sizes) != len(content) or len(packed) % 8:
-        raise ValueError(f"code blanks: lengths, 8 bytes each, that add up to {len(content)} bytes")
+        raise ValueError(f"masking: lengths, 8 bytes each, that add up to {len(content)} bytes")
     starts = accumulate(sizes, initial=0)
     return [
         start + field
@@ -97,7 +97,7 @@ def _fields_of_parts(content: bytes, lengths: ReadableBuffer | None) -> list[int
     ]
 
 
-def target_bits(content: ReadableBuffer, lengths: ReadableBuffer | None = None, /) -> bytes:
+def displacement_bits(content: ReadableBuffer, lengths: ReadableBuffer | None = None, /) -> bytes:
     """Returns one bit per byte of `content`, lowest bit of a byte first: set for bytes of a field.
 
     `lengths` (native 64 bits) divides `content` into parts that are scanned separately. ValueError if they do
@@ -108,15 +108,17 @@ def target_bits(content: ReadableBuffer, lengths: ReadableBuffer | None = None, 
     return set_bits.to_bytes(-(-len(plain) // 8), "little")
 
 
-def blank_targets(content: WriteableBuffer, blank: int, lengths: ReadableBuffer | None = None, /) -> int:
-    """Overwrites every byte of a field with `blank` and returns the number of fields. `lengths` as for
-    `target_bits`. ValueError also if `blank` is no byte."""
-    if not 0 <= blank <= 255:
-        raise ValueError(f"code blanks: {blank} is no byte")
+def mask_displacements(
+    content: WriteableBuffer, filler: int, lengths: ReadableBuffer | None = None, /
+) -> int:
+    """Overwrites every byte of a field with `filler` and returns the number of fields. `lengths` as for
+    `displacement_bits`. ValueError also if `filler` is no byte."""
+    if not 0 <= filler <= 255:
+        raise ValueError(f"masking: {filler} is no byte")
     with memoryview(content).cast("B") as view:
         fields = _fields_of_parts(bytes(view), lengths)
         for field in fields:
-            view[field : field + FIELD] = bytes([blank]) * FIELD
+            view[field : field + FIELD] = bytes([filler]) * FIELD
     return len(fields)
 
 
@@ -125,73 +127,74 @@ def bit_counts(bits: ReadableBuffer, size: int, /) -> bytes:
     may be shorter. ValueError for a size below 1."""
     packed = bytes(bits)
     if size < 1:
-        raise ValueError(f"code blanks: pieces of {size} bytes")
-    pieces = (packed[at : at + size] for at in range(0, len(packed), size))
-    return array("Q", (int.from_bytes(piece, "little").bit_count() for piece in pieces)).tobytes()
+        raise ValueError(f"masking: parts of {size} bytes")
+    parts = (packed[at : at + size] for at in range(0, len(packed), size))
+    return array("Q", (int.from_bytes(part, "little").bit_count() for part in parts)).tobytes()
 
 
-def take_targets(
-    content: WriteableBuffer, bits: ReadableBuffer, size: int, offsets: ReadableBuffer, blank: int, /
+def take_displacements(
+    content: WriteableBuffer, bits: ReadableBuffer, size: int, offsets: ReadableBuffer, filler: int, /
 ) -> tuple[bytes, bytes]:
     """Extracts the masked bytes: returns the bytes of `content` whose bit is set, one after another, and
-    their number per part (native 64 bits). Then overwrites them with `blank`.
+    their number per part (native 64 bits). Then overwrites them with `filler`.
 
     `content` has parts of `size` bytes, a multiple of 8; the last may be shorter. `offsets` has the file
     offset of each part (native 64 bits). Exactly four adjacent bytes in a part are a displacement, lowest
     byte first. They are returned as an absolute offset: the file offset of their end is added modulo 2^32.
     Eight adjacent bytes are two numbers; the first points back and is subtracted from the file offset of its
-    start. ValueError as for hide(), or if there are more or fewer offsets than parts.
+    start. ValueError as for overwrite_marked(), or if there are more or fewer offsets than parts.
     """
     with memoryview(content).cast("B") as view:
         plain = bytes(view)
     if size % 8:
-        raise ValueError(f"code blanks: pieces of {size} bytes, not of eights")
+        raise ValueError(f"masking: parts of {size} bytes, not of eights")
     mask = _mask(bits, len(plain))
     taken, counts = bytearray(), array("Q")
-    for at, offset in _pieces(len(plain), size, offsets):
-        piece = _converted(plain[at : at + size], mask[at : at + size], offset, 1)
-        taken += piece
-        counts.append(len(piece))
-    hide(content, bits, blank)
+    for at, offset in _equal_parts(len(plain), size, offsets):
+        part = _converted(plain[at : at + size], mask[at : at + size], offset, 1)
+        taken += part
+        counts.append(len(part))
+    overwrite_marked(content, bits, filler)
     return bytes(taken), counts.tobytes()
 
 
-def put_targets(
+def put_displacements(
     content: WriteableBuffer,
     start: int,
     bits: ReadableBuffer,
-    targets: ReadableBuffer,
+    displacements: ReadableBuffer,
     size: int,
     offsets: ReadableBuffer,
     /,
 ) -> int:
-    """Puts the bytes extracted by take_targets() back into `content`, which is a file's bytes from `start`
-    on. Returns the number of bytes written.
+    """Puts the bytes extracted by take_displacements() back into `content`, which is a file's bytes
+    from `start` on. Returns the number of bytes written.
 
-    `targets` are the extracted bytes, and `bits` mark their positions in parts of `size` bytes, a multiple of
-    8, at `offsets`. Bytes outside of `content` are skipped. ValueError if the number of targets and of set
-    bits differ, as for take_targets(), and for positions past 2^63 - 1. Some bytes may be written by then.
+    `displacements` are the extracted bytes, and `bits` mark their positions in parts of `size` bytes, a
+    multiple of 8, at `offsets`. Bytes outside of `content` are skipped. ValueError if the numbers of these
+    bytes and of set bits differ, as for take_displacements(), and for positions past
+    2^63 - 1. Some bytes may be written by then.
     """
-    packed, taken = bytes(bits), bytes(targets)
+    packed, taken = bytes(bits), bytes(displacements)
     if size % 8:
-        raise ValueError(f"code blanks: pieces of {size} bytes, not of eights")
+        raise ValueError(f"masking: parts of {size} bytes, not of eights")
     mask = _mask(packed, 8 * len(packed))
-    pieces = list(_pieces(len(mask), size, offsets))
+    parts = list(_equal_parts(len(mask), size, offsets))
     if len(taken) != sum(mask):
-        raise ValueError(f"code blanks: {len(taken)} bytes of targets for {sum(mask)} places")
+        raise ValueError(f"masking: {len(taken)} bytes of displacements for {sum(mask)} set bits")
     count = at = 0
     with memoryview(content).cast("B") as view:
-        ends = [start + len(view), *(offset + len(mask[first : first + size]) for first, offset in pieces)]
+        ends = [start + len(view), *(offset + len(mask[first : first + size]) for first, offset in parts)]
         if start < 0 or max(ends) >= 1 << 63:
-            raise ValueError(f"code blanks: content at {start}, or pieces, that do not end at 0 to 2^63 - 1")
-        for first, offset in pieces:
+            raise ValueError(f"masking: content at {start}, or parts, that do not end at 0 to 2^63 - 1")
+        for first, offset in parts:
             shown = mask[first : first + size]
             placed = _put(shown, taken[at : at + sum(shown)])
             at += sum(shown)
-            places = (place for place, selected in enumerate(shown, offset - start) if selected)
-            for place, byte in zip(places, _converted(placed, shown, offset, -1), strict=True):
-                if 0 <= place < len(view):
-                    view[place] = byte
+            positions = (position for position, selected in enumerate(shown, offset - start) if selected)
+            for position, byte in zip(positions, _converted(placed, shown, offset, -1), strict=True):
+                if 0 <= position < len(view):
+                    view[position] = byte
                     count += 1
     return count
 
@@ -206,33 +209,33 @@ def _put(mask: bytes, taken: bytes) -> bytes:
     return bytes(placed)
 
 
-def _pieces(total: int, size: int, offsets: ReadableBuffer) -> Iterator[tuple[int, int]]:
+def _equal_parts(total: int, size: int, offsets: ReadableBuffer) -> Iterator[tuple[int, int]]:
     """Yields for each part its start in the content and its offset in the file."""
     packed = bytes(offsets)
     if size <= 0 or len(packed) != 8 * -(-total // size):
-        raise ValueError(f"code blanks: {len(packed) // 8} pieces of {size} bytes for {total}")
+        raise ValueError(f"masking: {len(packed) // 8} parts of {size} bytes for {total}")
     return zip(range(0, total, size), array("Q", packed), strict=True)
 
 
-def hide(content: WriteableBuffer, bits: ReadableBuffer, blank: int, /) -> None:
-    """Overwrites the bytes whose bit is set with `blank`.
+def overwrite_marked(content: WriteableBuffer, bits: ReadableBuffer, filler: int, /) -> None:
+    """Overwrites the bytes whose bit is set with `filler`.
 
-    ValueError if `bits` has not one bit per byte of the content, rounded up to whole bytes, or if `blank` is
+    ValueError if `bits` has not one bit per byte of the content, rounded up to whole bytes, or if `filler` is
     no byte.
     """
-    if not 0 <= blank <= 255:
-        raise ValueError(f"code blanks: {blank} is no byte")
+    if not 0 <= filler <= 255:
+        raise ValueError(f"masking: {filler} is no byte")
     with memoryview(content).cast("B") as view:
         mask = _mask(bits, len(view))
-        view[:] = bytes(blank if hidden else byte for hidden, byte in zip(mask, view, strict=True))
+        view[:] = bytes(filler if hidden else byte for hidden, byte in zip(mask, view, strict=True))
 
 
 def _mask(bits: ReadableBuffer, size: int) -> bytes:
     """Returns 01 for each of `size` bytes whose bit is set, 00 for all others."""
     packed = bytes(bits)
     if len(packed) != -(-size // 8):
-        raise ValueError(f"code blanks: {len(packed)} bytes of bits for {size} bytes")
-    return bytes(packed[place // 8] >> place % 8 & 1 for place in range(size))
+        raise ValueError(f"masking: {len(packed)} bytes of bits for {size} bytes")
+    return bytes(packed[position // 8] >> position % 8 & 1 for position in range(size))
 
 
 _RUN = re.compile(rb"[^\x00]+")

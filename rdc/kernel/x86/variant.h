@@ -102,7 +102,7 @@ typedef struct {
     int (*usable)(void);
     void (*bits)(const uint8_t *code, size_t size, rdc_bits *bits);
     size_t (*mask_fields)(uint8_t *code, size_t size, uint8_t filler);
-    void (*hide)(uint8_t *content, const uint8_t *bits, size_t size, uint8_t filler);
+    void (*overwrite_marked)(uint8_t *content, const uint8_t *bits, size_t size, uint8_t filler);
     size_t (*count)(const uint8_t *bits, size_t size);
 
     /* Lists the starts of the next runs while each has the length of a field and 64 bits are left, up to

@@ -85,7 +85,7 @@ FN size_t NAME(mask_fields)(uint8_t *code, size_t size, uint8_t filler)
     return NAME(cover)(code, size, code, filler, NULL) / FIELD;
 }
 
-FN void NAME(hide)(uint8_t *content, const uint8_t *bits, size_t size, uint8_t filler)
+FN void NAME(overwrite_marked)(uint8_t *content, const uint8_t *bits, size_t size, uint8_t filler)
 {
     size_t at = 0;
     for (; size - at >= STEP; at += STEP) {

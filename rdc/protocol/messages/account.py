@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.limits import ITEMS_BYTES, ITEMS_PER_MESSAGE
+from rdc.limits.wire import ITEMS_BYTES, ITEMS_PER_MESSAGE
 from rdc.protocol.messages.field_types import Code, Count, Line, Size
 from rdc.protocol.wire.codec import WireMessage, wire
 from rdc.protocol.wire.column_fields import Strings

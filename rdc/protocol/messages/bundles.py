@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from rdc.limits import (
-    BLOCK_SIZE_MAX,
-    BUNDLE_BYTES,
-    BUNDLE_CHUNKS,
-    BUNDLE_FILES,
-    FRAME_BYTES,
-    ORDINAL_LIMIT,
-)
+from rdc.limits.chunks import BLOCK_SIZE_MAX
+from rdc.limits.sessions import BUNDLE_BYTES, BUNDLE_CHUNKS, BUNDLE_FILES
+from rdc.limits.wire import FRAME_BYTES, ORDINAL_LIMIT
 from rdc.protocol.messages.comparison import LEAF_WIDTH, SHORTEN
 from rdc.protocol.messages.field_types import Digest, Ordinal
 from rdc.protocol.wire.codec import WireMessage, wire

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from rdc.limits import CELLS_PER_MESSAGE, SIZE_LIMIT
+from rdc.limits.wire import CELLS_PER_MESSAGE, SIZE_LIMIT
 from rdc.protocol.wire.columns import pack_gaps, unpack_gaps
 from rdc.records import dataclass
 

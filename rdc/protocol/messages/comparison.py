@@ -5,9 +5,8 @@ from __future__ import annotations
 from array import array
 from itertools import chain
 
-from rdc.limits import (
-    BLOCK_SIZE_MAX,
-    BLOCK_SIZE_MIN,
+from rdc.limits.chunks import BLOCK_SIZE_MAX, BLOCK_SIZE_MIN
+from rdc.limits.wire import (
     BLOCKS_PER_MESSAGE,
     FILES_PER_GROUP,
     FILES_PER_MESSAGE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.limits import (
+from rdc.limits.wire import (
     CELLS_PER_ANSWER,
     DATA_BYTES,
     FILES_PER_MESSAGE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from operator import le
 
-from rdc.limits import (
+from rdc.limits.wire import (
     ATTRIBUTE_MESSAGE_BYTES,
     ATTRIBUTE_SET_BYTES,
     FILES_PER_MESSAGE,

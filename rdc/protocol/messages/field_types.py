@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode
-from rdc.limits import (
+from rdc.limits.chunks import TREE_HEIGHT
+from rdc.limits.wire import (
     FILES_PER_MESSAGE,
     FURTHER_BYTES,
     MESSAGE_BYTES,
@@ -11,7 +12,6 @@ from rdc.limits import (
     ORDINAL_LIMIT,
     SIZE_LIMIT,
     TIER_NODES,
-    TREE_HEIGHT,
 )
 from rdc.protocol.messages.rows import ALL_GROUPS
 from rdc.protocol.wire.column_fields import Gaps

@@ -6,7 +6,8 @@ from array import array
 from collections.abc import Iterator
 from itertools import compress, pairwise
 
-from rdc.limits import FRAME_BYTES, NAME_BYTES, PATH_BYTES, SIZE_LIMIT
+from rdc.limits.paths import NAME_BYTES, PATH_BYTES
+from rdc.limits.wire import FRAME_BYTES, SIZE_LIMIT
 from rdc.model.entries import Kind, Listing
 from rdc.protocol.wire.columns import decode_fixed, encode_fixed, increasing
 from rdc.protocol.wire.fields import of_items

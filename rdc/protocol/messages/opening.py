@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from rdc.limits import SOFTWARE_BYTES
+from rdc.limits.wire import SOFTWARE_BYTES
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.field_types import Failure, Line

@@ -3,7 +3,7 @@ files."""
 
 from __future__ import annotations
 
-from rdc.limits import FILES_PER_MESSAGE
+from rdc.limits.wire import FILES_PER_MESSAGE
 from rdc.protocol.messages.field_types import Files, Root
 from rdc.protocol.wire.codec import WireMessage, wire
 from rdc.protocol.wire.column_fields import Column

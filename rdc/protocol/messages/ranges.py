@@ -6,7 +6,7 @@ from array import array
 from itertools import accumulate, chain
 from operator import add, sub
 
-from rdc.limits import SIZE_LIMIT
+from rdc.limits.wire import SIZE_LIMIT
 
 __all__ = ["Ranged", "columns_of"]
 

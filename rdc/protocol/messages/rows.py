@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, compress
 
-from rdc.limits import NAME_BYTES, PATH_BYTES, ROWS_PER_PART, SIZE_LIMIT
+from rdc.limits.paths import NAME_BYTES, PATH_BYTES
+from rdc.limits.wire import ROWS_PER_PART, SIZE_LIMIT
 from rdc.model.entries import Kind, PackedListing
 from rdc.protocol.messages.listings import KINDS, MODE_LIMIT
 from rdc.protocol.wire.columns import decode_fixed, increasing

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from rdc.limits import GONE_BYTES, NAME_BYTES, ORDINAL_LIMIT, RESCAN_SECONDS
+from rdc.limits.paths import NAME_BYTES
+from rdc.limits.watch import RESCAN_SECONDS
+from rdc.limits.wire import GONE_BYTES, ORDINAL_LIMIT
 from rdc.model.entries import Kind, Listing, Metadata, strings
 from rdc.protocol.messages.field_types import Count, Line, Ordinal, Size
 from rdc.protocol.messages.listings import ListingColumns

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgpack
 
 from rdc.errors import ExitCode, IncompatiblePeerError, ProtocolError, RdcError, StreamError, printable
-from rdc.limits import ROUND_LIMIT, SIZE_LIMIT
+from rdc.limits.wire import ROUND_LIMIT, SIZE_LIMIT
 from rdc.model.sync import MessageCost
 from rdc.protocol.messages.registry import (
     PROTOCOL_VERSION,

@@ -7,7 +7,7 @@ tests/session/test_entries_memory.py measures them.
 from __future__ import annotations
 
 from rdc.errors import ExitCode, RdcError
-from rdc.limits import SIZE_LIMIT
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.entries import Kind
 from rdc.protocol.messages.registry import (
     Changed,

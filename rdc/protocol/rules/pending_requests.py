@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import deque
 from functools import partial
 
-from rdc.limits import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
+from rdc.limits.wire import OUTSTANDING_ORDINALS, OUTSTANDING_REQUESTS
 from rdc.protocol.messages.claims import CELL_BYTES
 from rdc.protocol.messages.registry import (
     BlockAnswer,

@@ -4,7 +4,8 @@ S is the source and D the destination."""
 
 from __future__ import annotations
 
-from rdc.limits import FILES_PER_MESSAGE, MOUNT_POINTS
+from rdc.limits.sessions import MOUNT_POINTS
+from rdc.limits.wire import FILES_PER_MESSAGE
 from rdc.model.entries import Kind
 from rdc.model.preserved import EVERYTHING
 from rdc.protocol.messages.registry import (

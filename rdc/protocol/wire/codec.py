@@ -11,7 +11,7 @@ import msgpack
 
 from rdc import records
 from rdc.errors import ProtocolError
-from rdc.limits import FRAME_BYTES, MESSAGE_BYTES
+from rdc.limits.wire import FRAME_BYTES, MESSAGE_BYTES
 from rdc.protocol.wire.fields import Codec, Content, Flag, Integer, Path, Word, of_type
 from rdc.protocol.wire.varint import decode_varint, encode_varint
 from rdc.typed import TypeVar

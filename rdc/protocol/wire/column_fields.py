@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rdc.limits import PATH_BYTES, SIZE_LIMIT
+from rdc.limits.paths import PATH_BYTES
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.protocol.wire.columns import pack_column, pack_gaps, unpack_column, unpack_gaps
 from rdc.protocol.wire.fields import of_items, of_type
 from rdc.records import dataclass

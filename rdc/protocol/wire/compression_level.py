@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.limits import WINDOW_LOG
+from rdc.limits.wire import WINDOW_LOG
 from rdc.records import dataclass
 
 TYPE_CHECKING = False

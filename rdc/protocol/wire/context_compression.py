@@ -6,7 +6,7 @@ requested length, and checks each resulting chunk against its digest.
 
 from __future__ import annotations
 
-from rdc.limits import PACKED_BYTES, PACKED_CONTEXT_BYTES
+from rdc.limits.wire import PACKED_BYTES, PACKED_CONTEXT_BYTES
 
 __all__ = ["pack", "unpack"]
 

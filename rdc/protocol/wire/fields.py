@@ -9,7 +9,8 @@ from __future__ import annotations
 from enum import IntEnum
 
 from rdc.errors import one_line, printable
-from rdc.limits import PATH_BYTES, PATH_DEPTH, SIZE_LIMIT
+from rdc.limits.paths import PATH_BYTES, PATH_DEPTH
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.records import dataclass
 from rdc.typed import Generic, Protocol, TypeVar
 

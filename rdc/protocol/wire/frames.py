@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.limits import FRAME_BYTES, ROUND_LIMIT
+from rdc.limits.wire import FRAME_BYTES, ROUND_LIMIT
 from rdc.protocol.wire.byte_queue import ByteQueue
 from rdc.protocol.wire.varint import decode_varint, encode_varint
 from rdc.records import dataclass

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rdc.errors import printable
-from rdc.limits import RULES_BYTES, SIZE_LIMIT, TIMEOUT_SECONDS
+from rdc.limits.sessions import TIMEOUT_SECONDS
+from rdc.limits.wire import RULES_BYTES, SIZE_LIMIT
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Metadata
 from rdc.model.preserved import GRANULARITIES, Preserved

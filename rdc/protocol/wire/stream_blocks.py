@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from rdc.errors import ProtocolError
-from rdc.limits import BLOCK_BYTES, PIECE_BYTES, RAW_BLOCK_BYTES, WINDOW_LOG
+from rdc.limits.wire import (
+    BLOCK_BYTES,
+    PIECE_BYTES,
+    RAW_BLOCK_BYTES,
+    WINDOW_LOG,
+)
 from rdc.protocol.wire.byte_queue import ByteQueue
 from rdc.protocol.wire.varint import decode_varint, encode_varint
 

@@ -89,7 +89,11 @@ class AllowedChanges:
         from rdc.plan.skip_options import narrow
 
         narrowed = narrow(
-            comparison, directory.listing, directory.existing, options=self._options, kept=self._preserved
+            comparison,
+            directory.listing,
+            directory.existing,
+            options=self._options,
+            preserved=self._preserved,
         )
         if narrowed.skipped:
             self._extraneous.note_difference()

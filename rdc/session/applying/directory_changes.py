@@ -30,7 +30,7 @@ from rdc.tree.walk import join
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Set
+    from collections.abc import Collection, Mapping, Sequence, Set
 
     from rdc.files.root.root import Root
     from rdc.model.entries import Listing, Metadata
@@ -159,13 +159,25 @@ class DirectoryChanges:
         if announced.lost or existing is None:
             self._skip_directory(path, first, listing, announced)
             return
-        directory = ComparedDirectory(path, first, listing, existing)
+        self._compare_listings(ComparedDirectory(path, first, listing, existing), announced, check)
+
+    def _compare_listings(
+        self, directory: ComparedDirectory, announced: AnnouncedDirectory, check: Collection[int]
+    ) -> None:
+        """Compares a directory that both sides have, and starts all changes in it."""
+        path, existing = directory.path, directory.existing
         comparison = compare(
-            listing, existing, kept=self._preserved, checksum=self._options.checksum, doubtful=check
+            directory.listing,
+            existing,
+            preserved=self._preserved,
+            checksum=self._options.checksum,
+            unverified=check,
         )
         comparison, lost = self._allowed.narrow(directory, comparison)
-        borrowed = self._borrow_permissions(path, comparison)
-        self._note_for_xattrs(first, comparison)
+        changes = bool(comparison) or (self._options.delete and bool(comparison.extra))
+        borrowed = changes and not self._options.dry_run and borrow_permissions(self._root, path)
+        if self._xattrs is not None:
+            _note_for_xattrs(self._xattrs, directory.first, comparison)
         changed = self._change_entries(directory, comparison, lost)
         touched = announced.touched or borrowed or changed
         if comparison.extra and not (path == b"" and self._start.only):
@@ -196,21 +208,6 @@ class DirectoryChanges:
 
     # What is done in a directory
 
-    def _borrow_permissions(self, path: bytes, comparison: Comparison) -> bool:
-        """Gives the owner access to a directory that is about to change; True if that changed its mode."""
-        changes = comparison or (self._options.delete and comparison.extra)
-        return bool(changes) and not self._options.dry_run and borrow_permissions(self._root, path)
-
-    def _note_for_xattrs(self, first: int, comparison: Comparison) -> None:
-        """Notes which entries the run reports anyway, so that their extended attributes need no report."""
-        if self._xattrs is None:
-            return
-        self._xattrs.note_told([first + row for row in comparison.touched])
-        for decision in comparison.decisions:
-            new = decision.change in (Change.CREATE, Change.REPLACE)
-            if decision.change is not Change.CHECK or decision.difference:
-                self._xattrs.note_told((first + decision.row,), new=new)
-
     def _change_entries(self, directory: ComparedDirectory, comparison: Comparison, lost: Set[int]) -> bool:
         """Starts all changes of a directory's entries. Returns True if they touch the directory itself.
 
@@ -225,7 +222,7 @@ class DirectoryChanges:
             time = Difference.TIME
             decisions.update({row: Decision(Change.CONTENT, row, -1, time) for row in comparison.touched})
         targets = listing.links() if decisions else {}
-        moved = {} if self._options.dry_run else rotated(listing, existing, comparison, self._preserved)
+        moved = self._moved(directory, comparison) if decisions else {}
         touched = False
         # Most entries of most directories need nothing and get no step.
         for row in sorted(decisions.keys() | set(listing.rows_of(Kind.DIRECTORY))):
@@ -241,6 +238,12 @@ class DirectoryChanges:
                 )
         self._entries.start_many(first, listing, () if one_by_one else comparison.touched, comparison.checked)
         return touched or bool(comparison.touched or comparison.checked)
+
+    def _moved(self, directory: ComparedDirectory, comparison: Comparison) -> Mapping[int, Sequence[bytes]]:
+        """By row: names of local files that may have the new content of that row's file."""
+        if self._options.dry_run:
+            return {}
+        return rotated(directory.listing, directory.existing, comparison, self._preserved)
 
     def _change_directory(self, row: int, path: bytes, metadata: Metadata, decision: Decision | None) -> bool:
         """Makes or keeps a subdirectory and announces it. Returns True if that touches its parent."""
@@ -295,7 +298,7 @@ class DirectoryChanges:
             decision = Decision(Change.CREATE, -1, -1, Difference.NONE)
         else:
             existing = self._root.metadata(b"")
-            differing = difference(Kind.DIRECTORY, announced.metadata, existing, kept=self._preserved)
+            differing = difference(Kind.DIRECTORY, announced.metadata, existing, preserved=self._preserved)
             if self._root.append_only:
                 if differing not in (Difference.NONE, Difference.TIME):
                     self._allowed.refuse(b"")
@@ -358,3 +361,12 @@ class DirectoryChanges:
             self._touched.set_metadata(
                 self._root, self._events, owner=self._preserved.owner, with_root=not self._start.only
             )
+
+
+def _note_for_xattrs(xattrs: WantedXattrs, first: int, comparison: Comparison) -> None:
+    """Notes which entries the run reports anyway, so that their extended attributes need no report."""
+    xattrs.note_told([first + row for row in comparison.touched])
+    for decision in comparison.decisions:
+        new = decision.change in (Change.CREATE, Change.REPLACE)
+        if decision.change is not Change.CHECK or decision.difference:
+            xattrs.note_told((first + decision.row,), new=new)

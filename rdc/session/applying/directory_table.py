@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rdc.limits.sessions import SHORT_PATH
 from rdc.tree.walk import join
 from rdc.typed import Generic, TypeVar
 
@@ -12,10 +13,6 @@ if TYPE_CHECKING:
 __all__ = ["DirectoryTable"]
 
 V = TypeVar("V")
-
-SHORT_PATH = 96
-"""Longest path, in bytes, that is stored whole. Most paths are no longer, and one look-up finds them. A peer
-announces an entry in at least eight bytes, so storing its path costs at most twelve times as much."""
 
 
 class DirectoryTable(Generic[V]):

@@ -108,15 +108,18 @@ class EntryChanges:
         `first`: row of the directory's first entry in the manifest. `touched_rows`: files that differ only in
         their mtimes. `checked_rows`: files whose contents are compared although nothing differs.
         """
-        touched, checked = ([first + row for row in rows] for rows in (touched_rows, checked_rows))
-        if self._options.checksum:
-            self._landing.decide_many(touched, Change.CHECK, Difference.TIME)
-            self._router.check(touched)
-        elif touched:
-            self._landing.decide_many(touched, Change.CONTENT, Difference.TIME)
-            self._router.touch(touched, sum([listing.sizes[row] for row in touched_rows]))
-        self._landing.decide_many(checked, Change.CHECK, Difference.NONE)
-        self._router.check(checked)
+        if touched_rows:
+            touched = [first + row for row in touched_rows]
+            if self._options.checksum:
+                self._landing.decide_many(touched, Change.CHECK, Difference.TIME)
+                self._router.check(touched)
+            else:
+                self._landing.decide_many(touched, Change.CONTENT, Difference.TIME)
+                self._router.touch(touched, sum([listing.sizes[row] for row in touched_rows]))
+        if checked_rows:
+            checked = [first + row for row in checked_rows]
+            self._landing.decide_many(checked, Change.CHECK, Difference.NONE)
+            self._router.check(checked)
 
     def _change_symlink(self, path: bytes, target: bytes, metadata: Metadata, decision: Decision) -> bool:
         """Replaces a symlink or sets its metadata. Returns True if that touches its directory."""
@@ -134,7 +137,10 @@ class EntryChanges:
         new = decision.change in (Change.CREATE, Change.REPLACE)
         if replaced and not new:
             decision = Decision(
-                decision.change, decision.row, decision.held_row, decision.difference | Difference.CHECKSUM
+                decision.change,
+                decision.row,
+                decision.existing_row,
+                decision.difference | Difference.CHECKSUM,
             )
         code = itemize(Kind.SYMLINK, decision, transferred=replaced, new=new)
         self._landing.report(ItemChanged(code, path, target))

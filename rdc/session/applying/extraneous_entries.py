@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.errors import ExitCode, FileError
-from rdc.limits import VANISHED_FILES
+from rdc.limits.sessions import VANISHED_FILES
 from rdc.model.entries import Kind
 from rdc.progress import Problem
 from rdc.tree.walk import join

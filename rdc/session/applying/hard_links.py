@@ -140,7 +140,7 @@ class HardLinks:
         """How the file that has this name differs from the wanted file."""
         if held is None:
             return Difference.NONE
-        found = difference(Kind.FILE, entry.metadata, self._root.metadata(entry.path), kept=self._kept)
+        found = difference(Kind.FILE, entry.metadata, self._root.metadata(entry.path), preserved=self._kept)
         return found if held.size == entry.size else found | Difference.SIZE
 
     def _made_way(self, path: bytes, read_errors: int) -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from rdc.errors import FileError
-from rdc.limits import CHANGED_PATHS_BYTES
+from rdc.limits.sessions import CHANGED_PATHS_BYTES, SHORT_PATH
 from rdc.model.entries import Kind
 from rdc.progress import Problem
 from rdc.records import dataclass
-from rdc.session.applying.directory_table import SHORT_PATH
 from rdc.session.applying.writing_code import writing_code
 from rdc.tree.walk import join
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.kernel import absolute_targets, relative_targets
+from rdc.kernel import absolute_displacements, relative_displacements
 from rdc.session.binaries.range_offsets import SAMPLED_BYTES, sample_of
 
 TYPE_CHECKING = False
@@ -28,16 +28,16 @@ def encode_branches(content: bytearray, offsets: array[int]) -> bool:
     """
     if len(content) >= SAMPLED_BYTES:
         sample, rows = sample_of(content, offsets)
-        if absolute_targets(sample, rows) * BYTES_PER_BRANCH * SAMPLE_MARGIN < len(sample):
+        if absolute_displacements(sample, rows) * BYTES_PER_BRANCH * SAMPLE_MARGIN < len(sample):
             return False
-    if absolute_targets(content, offsets) * BYTES_PER_BRANCH >= len(content):
+    if absolute_displacements(content, offsets) * BYTES_PER_BRANCH >= len(content):
         return True
-    relative_targets(content, offsets)
+    relative_displacements(content, offsets)
     return False
 
 
 def decode_branches(payload: bytes | bytearray | memoryview, offsets: array[int]) -> bytearray:
     """Reverses `encode_branches`; `offsets` as there."""
     content = bytearray(payload)
-    relative_targets(content, offsets)
+    relative_displacements(content, offsets)
     return content

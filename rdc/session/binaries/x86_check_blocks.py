@@ -9,8 +9,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 
-from rdc.kernel import bit_counts, hide, put_targets, take_targets, target_bits
-from rdc.kernel.recipe_rows import put_images
+from rdc.kernel import bit_counts, displacement_bits, overwrite_marked, put_displacements, take_displacements
+from rdc.kernel.recipe_rows import assemble_with_bits
 from rdc.protocol.messages.claims import CELL_BYTES
 from rdc.session.binaries.x86_masking import CHECK_FILLER
 
@@ -27,11 +27,11 @@ MASK_BYTES = CELL_BYTES // 8
 def masked_blocks(sources: bytes, content: bytes, lengths: array[int]) -> tuple[bytes | bytearray, bytes]:
     """Returns check blocks with masked displacements, and the mask.
 
-    `sources`: what the blocks consist of, in rows of tile_reads(). `content`: the reads that it returned,
+    `sources`: what the blocks consist of, in rows of plan_reads(). `content`: the reads that it returned,
     with these `lengths` in bytes.
     """
-    blocks, bits = put_images(sources, content, target_bits(content, lengths))
-    hide(blocks, bits, CHECK_FILLER)
+    blocks, bits = assemble_with_bits(sources, content, displacement_bits(content, lengths))
+    overwrite_marked(blocks, bits, CHECK_FILLER)
     return blocks, bits
 
 
@@ -43,9 +43,9 @@ def cut_displacements(
     Returns the masked blocks, the bytes of their displacements, and 64-bit counts of these bytes per block.
     `numbers`: of the check blocks in the file.
     """
-    blocks, bits = put_images(sources, content, target_bits(content, lengths))
+    blocks, bits = assemble_with_bits(sources, content, displacement_bits(content, lengths))
     offsets = array("Q", [number * CELL_BYTES for number in numbers])
-    displacements, counts = take_targets(blocks, bits, CELL_BYTES, offsets, CHECK_FILLER)
+    displacements, counts = take_displacements(blocks, bits, CELL_BYTES, offsets, CHECK_FILLER)
     return blocks, displacements, counts
 
 
@@ -74,7 +74,7 @@ class Displacements:
         """Writes displacements into `content`, which begins at offset `start`. Returns the bytes written."""
         first = bisect_right(self._offsets, start - CELL_BYTES)
         last = bisect_left(self._offsets, start + len(content))
-        return put_targets(
+        return put_displacements(
             content,
             start,
             self._bits[first * MASK_BYTES : last * MASK_BYTES],

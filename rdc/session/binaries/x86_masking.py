@@ -6,8 +6,8 @@ from array import array
 from itertools import accumulate
 from operator import add, sub
 
-from rdc.kernel import blank_targets, nonzero_bytes
-from rdc.kernel.recipe_rows import put_tiles, tile_reads
+from rdc.kernel import mask_displacements, nonzero_bytes
+from rdc.kernel.recipe_rows import assemble, plan_reads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,14 +63,14 @@ def looks_like(source: SourceFile) -> bool:
             continue  # text
         sample = bytearray(content)
         masked_bytes += nonzero_bytes(sample)
-        blank_targets(sample, 0)
+        mask_displacements(sample, 0)
         masked_bytes -= nonzero_bytes(sample)
     return masked_bytes * BYTES_PER_DISPLACEMENT >= len(offsets) * SAMPLE_BYTES * DISPLACEMENT_BYTES
 
 
 def mask(content: bytearray) -> None:
     """Masks a whole file in memory for the block search."""
-    blank_targets(content, SEARCH_FILLER)
+    mask_displacements(content, SEARCH_FILLER)
 
 
 def masked_reader(source: SourceFile) -> Callable[[int, int], memoryview]:
@@ -87,7 +87,7 @@ def masked_reader(source: SourceFile) -> Callable[[int, int], memoryview]:
         if len(buffer) < size:
             buffer = memoryview(bytearray(size))
         source.read_into(buffer[:size], start)
-        blank_targets(buffer[:size], SEARCH_FILLER)
+        mask_displacements(buffer[:size], SEARCH_FILLER)
         return buffer[offset - start : offset - start + length]
 
     return read
@@ -100,13 +100,13 @@ def mask_ranges(source: SourceFile, ranges: array[int]) -> bytearray:
     """
     copies = array("Q", bytes(12 * len(ranges)))
     copies[1::3], copies[2::3] = ranges[0::2], ranges[1::2]
-    _, reads, sources = tile_reads(copies, CLOSE_BYTES, LOOK_BACK, LOOK_AHEAD, array("Q", (source.size,)))
+    _, reads, sources = plan_reads(copies, CLOSE_BYTES, LOOK_BACK, LOOK_AHEAD, array("Q", (source.size,)))
     wider = array("Q", reads)
     del wider[0::3]  # the number of the base, which is always 0
     content = bytearray(sum(wider[1::2]))
     source.read_ranges_into(memoryview(content), wider)
-    blank_targets(content, SEARCH_FILLER, wider[1::2])
-    return put_tiles(sources, content, b"")
+    mask_displacements(content, SEARCH_FILLER, wider[1::2])
+    return assemble(sources, content, b"")
 
 
 def mask_ranges_into(buffer: memoryview, source: SourceFile, ranges: array[int]) -> array[int]:
@@ -117,7 +117,7 @@ def mask_ranges_into(buffer: memoryview, source: SourceFile, ranges: array[int])
     reads, starts, sizes = _widened(source, ranges)
     content = buffer[: sum(sizes)]
     source.read_ranges_into(content, reads)
-    blank_targets(content, SEARCH_FILLER, sizes)
+    mask_displacements(content, SEARCH_FILLER, sizes)
     return starts
 
 

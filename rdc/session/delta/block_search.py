@@ -11,8 +11,8 @@ from operator import sub
 from rdc.errors import FileError
 from rdc.kernel import match_blocks, match_runs
 from rdc.kernel.gap_search import search_gaps
-from rdc.kernel.recipe_rows import fill_places, run_spans
-from rdc.limits import BLOCK_SIZE_MAX
+from rdc.kernel.recipe_rows import fill_offsets, run_spans
+from rdc.limits.chunks import BLOCK_SIZE_MAX
 from rdc.plan.block_search import NOWHERE, BlockSearch
 from rdc.protocol.messages.comparison import LEAF_WIDTH
 from rdc.protocol.messages.registry import BlockRequest
@@ -71,16 +71,16 @@ class Gaps:
 
     def ask(self, round_: int) -> Conversation[int]:
         """Sends the next requests and returns their number. After 0, `parts` has all that can be found."""
-        asks = self._search.asks()
-        if asks and not self._asked:
+        questions = self._search.questions()
+        if questions and not self._asked:
             self.masked = self._search.unknown >= MASKING_BYTES and self._is_x86()
             if self.masked:
-                self._search.leave_targets_out()
+                self._search.mask_displacements()
         self._asked = True
-        for ask in asks:
+        for ask in questions:
             request = BlockRequest.of(self._file, ask.pairs, ask.size, ask.width, blank=self.masked)
             yield Send(request, round_)
-        return len(asks)
+        return len(questions)
 
     def take(self, fingerprints: bytes) -> None:
         """Searches for the fingerprints that answer the oldest request, or came with the tree.
@@ -144,7 +144,7 @@ class Gaps:
         for at in range(window.offset, end - size + 1, SEARCH_BYTES):
             with self._window(source, at, min(SEARCH_BYTES + size - 1, end - at)) as data:
                 offsets = match_blocks(self._secret, data, size, width, wanted)
-            found = array("Q", fill_places(found, offsets, at))
+            found = array("Q", fill_offsets(found, offsets, at))
         return found
 
     def _window(self, source: SourceFile, at: int, length: int) -> memoryview:

@@ -12,7 +12,7 @@ from collections import deque
 from itertools import accumulate, chain
 
 from rdc.errors import ProtocolError
-from rdc.limits import SIZE_LIMIT
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.protocol.messages.claims import CELL_BYTES, rests
 from rdc.session.binaries.filters import MASK_BYTES, Displacements, displacement_counts
 

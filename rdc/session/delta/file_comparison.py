@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 from rdc.errors import ProtocolError
-from rdc.limits import NODES_PER_MESSAGE
+from rdc.limits.wire import NODES_PER_MESSAGE
 from rdc.plan.descent import Descent, Fetch, literal_rows
 from rdc.protocol.messages.comparison import LEAF_WIDTH
 from rdc.protocol.messages.registry import NodeRequest, TreeRequest

@@ -8,7 +8,7 @@ from rdc.files.own.spool import Spool
 from rdc.files.replace.replace import Replacement
 from rdc.files.root.memory_file import MemoryFile
 from rdc.kernel import short_references
-from rdc.limits import HELD_FILE_BYTES
+from rdc.limits.sessions import HELD_FILE_BYTES
 from rdc.plan.descent import literal_rows
 from rdc.session.binaries.filters import RangeOffsets, decode
 from rdc.session.delta.open_base import OpenBase

@@ -6,12 +6,12 @@ from array import array
 from itertools import islice
 
 from rdc.errors import printable
-from rdc.kernel.recipe_rows import put_tiles, tile_reads
-from rdc.limits import CELLS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
+from rdc.kernel.recipe_rows import assemble, plan_reads
+from rdc.limits.wire import CELLS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE
 from rdc.plan.base_reads import by_base
-from rdc.plan.check_blocks import cell_digests, divided, divided_wholly, doubtful
+from rdc.plan.check_blocks import check_block_digests, divided, divided_wholly, unverified_check_blocks
 from rdc.plan.descent import literal_rows
-from rdc.plan.known_context import context_rows, known_pieces
+from rdc.plan.known_context import context_rows, known_matches
 from rdc.protocol.messages.claims import Claims
 from rdc.protocol.messages.registry import RangeRequest
 from rdc.protocol.wire.context_compression import unpack
@@ -119,7 +119,7 @@ def _claims_and_masks(recipe: Recipe, context: TransferContext, room: int) -> tu
             else:
                 room = 0
             claimed += numbers
-            digests.append(cell_digests(context.secret, blocks))
+            digests.append(check_block_digests(context.secret, blocks))
     finally:
         for base in opened.values():
             base.close()
@@ -135,7 +135,7 @@ def _masks(recipe: Recipe, kept: Sequence[_Mask], open_base: Callable[[int], Sou
 
 def _unverified(recipe: Recipe) -> Iterator[tuple[tuple[int, ...], bytes]]:
     """Yields numbers of check blocks with matched blocks in them, and their copy instructions."""
-    return doubtful(recipe.parts, recipe.trees, recipe.size)
+    return unverified_check_blocks(recipe.parts, recipe.trees, recipe.size)
 
 
 def _assembled(
@@ -144,11 +144,11 @@ def _assembled(
     """Returns what copy instructions make, with zeros for literals, and its mask if the recipe is masked."""
     sizes = array("Q", [base.tree.size for base in recipe.bases])
     around = (LOOK_BACK, LOOK_AHEAD, sizes) if recipe.masked else ()
-    literal_bytes, packed, sources = tile_reads(copies, CLOSE_BYTES, *around)
+    literal_bytes, packed, sources = plan_reads(copies, CLOSE_BYTES, *around)
     reads = array("Q", packed)
     content = b"".join([open_base(base).read_ranges(rows) for base, rows in by_base(reads)])
     if not recipe.masked:
-        return put_tiles(sources, content, bytes(literal_bytes)), b""
+        return assemble(sources, content, bytes(literal_bytes)), b""
     return masked_blocks(sources, content, reads[2::3])
 
 
@@ -166,7 +166,7 @@ def _worth_packing_with(recipe: Recipe, ranges: array[int], claimed: int) -> arr
     known = context_rows(ranges, recipe.size)
     if sum(known[1::2]) < KNOWN_PER_PACKED * unknown:
         return none
-    return known if known_pieces(recipe.parts, recipe.trees, known) is not None else none
+    return known if known_matches(recipe.parts, recipe.trees, known) is not None else none
 
 
 def unpacked(
@@ -181,7 +181,7 @@ def unpacked(
     Raises MismatchError if they cannot be unpacked: a matched block is wrong. Raises FileError if a base
     cannot be read.
     """
-    pieces = known_pieces(recipe.parts, recipe.trees, known) or ()
+    pieces = known_matches(recipe.parts, recipe.trees, known) or ()
     context = b"".join(
         _amended(corrections, at, open_base(base).pread(offset, length))
         for at, base, offset, length in pieces

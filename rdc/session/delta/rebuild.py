@@ -8,8 +8,8 @@ from blake3 import blake3
 
 from rdc.errors import printable
 from rdc.kernel.blake3_many import name_parts
-from rdc.kernel.recipe_rows import LITERAL, put_tiles, tile_reads
-from rdc.limits import SIZE_LIMIT
+from rdc.kernel.recipe_rows import LITERAL, assemble, plan_reads
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.plan.base_reads import by_base
 from rdc.plan.descent import Fetch, Patch, Repeat, Reuse, ReuseChunk
 from rdc.session.delta.chunk_repair import ChunkRepair
@@ -171,7 +171,7 @@ class Rebuild:
             part = parts[row]
             end += part.length
             if isinstance(part, Patch):
-                wanted += part.pieces.fetched
+                wanted += part.chunk_recipe.fetched
                 if end > corrected:
                     break
             elif isinstance(part, Fetch):
@@ -190,12 +190,12 @@ class Rebuild:
     def _assemble(self, chunks: Sequence[Fetch | Patch]) -> None:
         """Assembles chunks from bases and literals, verifies and writes them. A single chunk may repeat."""
         at, count = self.temporary.size, chunks[0].count
-        wanted, reads, sources = tile_reads(b"".join(map(_copies, chunks)), CLOSE_BYTES)
+        wanted, reads, sources = plan_reads(b"".join(map(_copies, chunks)), CLOSE_BYTES)
         bases = by_base(array("Q", reads))
         copied = b"".join([self._bases[base].source.read_ranges(rows) for base, rows in bases])
         content: bytes | bytearray
         with memoryview(self._inbox) as inbox, inbox[:wanted] as literals:
-            content = put_tiles(sources, copied, literals)
+            content = assemble(sources, copied, literals)
         del self._inbox[:wanted]
         self.reused_bytes += (len(content) - wanted) * count
         if self._corrections is not None:
@@ -290,7 +290,7 @@ class Rebuild:
 def _copies(chunk: Fetch | Patch) -> bytes:
     """Returns the copy instructions that make a chunk, in the kernel's form."""
     if isinstance(chunk, Patch):
-        return chunk.pieces.tiles
+        return chunk.chunk_recipe.instructions
     return array("Q", (LITERAL, 0, chunk.length)).tobytes()
 
 

@@ -8,7 +8,8 @@ the directories that differ. From there on both ways are one.
 from __future__ import annotations
 
 from rdc.errors import ExitCode, ProtocolError
-from rdc.limits import FURTHER_BYTES, SMALL_MANIFEST
+from rdc.limits.sessions import SMALL_MANIFEST
+from rdc.limits.wire import FURTHER_BYTES
 from rdc.model.attributes import AttributeKinds
 from rdc.model.entries import Kind
 from rdc.progress import PlanKnown, Problem

@@ -92,13 +92,13 @@ class InSyncPair:
         from rdc.plan.compare import difference
         from rdc.session.destination.in_sync_tree import InSyncTree
 
-        tree = InSyncTree(self._root, self._start, self._options, self._filters, kept=self._kept)
+        tree = InSyncTree(self._root, self._start, self._options, self._filters, preserved=self._kept)
         own = tree.read(wanted, before, changed)
         if own is None:
             return
         top = None if self._start.only else self._root.metadata(b"")
         theirs = None if self._start.only else self._start.metadata
-        if top is not None and difference(Kind.DIRECTORY, self._start.metadata, top, kept=self._kept):
+        if top is not None and difference(Kind.DIRECTORY, self._start.metadata, top, preserved=self._kept):
             return
         source_root = wanted.root(theirs, self._kept)
         own_root = own.root(top, self._kept)

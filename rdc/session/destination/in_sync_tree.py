@@ -36,13 +36,13 @@ class InSyncTree:
     """The destination's tree after a run."""
 
     def __init__(
-        self, root: Root, start: Start, options: SyncOptions, filters: FilterList, *, kept: Preserved
+        self, root: Root, start: Start, options: SyncOptions, filters: FilterList, *, preserved: Preserved
     ) -> None:
         self._root = root
         self._start = start
         self._options = options
         self._filters = filters
-        self._kept = kept
+        self._kept = preserved
 
     def read(self, wanted: Manifest, before: Manifest | None, changed: AbstractSet[bytes]) -> Manifest | None:
         """The manifest of the tree; None if something is left to do or cannot be read. Arguments as in
@@ -149,12 +149,12 @@ class InSyncTree:
             raise _DiffersError
 
     def _differs(self, wanted: Listing, existing: Listing) -> bool:
-        comparison = compare(wanted, existing, kept=self._kept, checksum=False)
+        comparison = compare(wanted, existing, preserved=self._kept, checksum=False)
         if self._options.narrows:
             from rdc.plan.skip_options import narrow
 
             comparison = narrow(
-                comparison, wanted, existing, options=self._options, kept=self._kept
+                comparison, wanted, existing, options=self._options, preserved=self._kept
             ).comparison
         # An entry that appeared after its directory was compared is still to be deleted.
         return bool(comparison) or (self._options.delete and bool(comparison.extra))

@@ -101,7 +101,7 @@ def discover(
             raise ProtocolError(f"expected the top of the manifest, found {type(first).__name__}")
         descent.take_top(first.level, first.references)
     while True:
-        for ask in descent.asks():
+        for ask in descent.questions():
             kind = RowsRequest if ask.rows else TierRequest
             yield Send(kind(ask.level, ask.nodes, int(ask.groups)), round_)
         if descent.complete:

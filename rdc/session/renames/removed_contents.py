@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import FileError
-from rdc.limits import SIGNED_KIN
+from rdc.limits.sessions import SIGNED_KIN
 from rdc.records import dataclass
 from rdc.session.trees.signed_file import SignedFile
 from rdc.signature.records import SHORT_REFERENCE_BYTES, root_reference

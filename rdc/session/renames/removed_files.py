@@ -11,7 +11,7 @@ from bisect import bisect_left
 from zlib import crc32
 
 from rdc.errors import FileError
-from rdc.limits import VANISHED_FILES
+from rdc.limits.sessions import VANISHED_FILES
 from rdc.model.entries import Kind, strings
 from rdc.progress import silent
 from rdc.tree.manifest import Manifest

@@ -7,7 +7,7 @@ import os
 from rdc.catalog.similar import SoughtFile
 from rdc.errors import FileError
 from rdc.files.facts.filesystem_id import path_of
-from rdc.limits import BASES_PER_FILE
+from rdc.limits.sessions import BASES_PER_FILE
 from rdc.protocol.messages.origins import COARSE_BELOW, COARSE_FROM
 from rdc.similarity.coarse import coarse_traits
 from rdc.similarity.index import SimilarityIndex

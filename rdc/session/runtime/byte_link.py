@@ -9,7 +9,7 @@ from collections import deque
 from itertools import groupby
 
 from rdc.errors import ExitCode, RdcError, StreamError
-from rdc.limits import INBOUND_BYTES
+from rdc.limits.wire import INBOUND_BYTES
 from rdc.protocol.messages.registry import Refused
 from rdc.transport.base import Exchange, timed_out, waitable
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rdc.limits import ENTRIES_MEMORY_DEFAULT, ENTRIES_MEMORY_SHARE
+from rdc.limits.sessions import ENTRIES_MEMORY_DEFAULT, ENTRIES_MEMORY_SHARE
 
 __all__ = ["entries_memory"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 from rdc.errors import ExitCode, one_line
-from rdc.limits import ITEMS_BYTES, ITEMS_PER_MESSAGE, MESSAGE_BYTES, PROBLEMS_WAITING
+from rdc.limits.sessions import PROBLEMS_WAITING, SHORT_PATH
+from rdc.limits.wire import ITEMS_BYTES, ITEMS_PER_MESSAGE, MESSAGE_BYTES
 from rdc.progress import ItemChanged, PlanKnown, Problem, Progressed
 from rdc.protocol.messages.registry import Items, Notice, Plan, Progress
 from rdc.records import dataclass
@@ -27,12 +28,12 @@ PROGRESS_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class _Item:
-    """An ItemChanged that waits to be sent."""
+class _LongItem:
+    """An ItemChanged with a long path that waits to be sent."""
 
     change: str
     directory: bytes
-    """The directory's path with its slash."""
+    """The directory's path with its slash; consecutive items share it."""
     name: bytes
     target: bytes | None
 
@@ -41,7 +42,7 @@ class _Item:
         return self.directory + self.name
 
 
-_Waiting: TypeAlias = "_Item | Progressed | PlanKnown | Problem"
+_Waiting: TypeAlias = "ItemChanged | _LongItem | Progressed | PlanKnown | Problem"
 
 
 class EventRelay:
@@ -66,7 +67,7 @@ class EventRelay:
         self._shown: dict[str, float] = {}
         self._waiting: list[_Waiting] = []
         self._directory = b""
-        """Directory of the last waiting item, with its slash."""
+        """Directory of the last waiting item with a long path, with its slash."""
         self._problems = 0
         """Number of waiting problems."""
         self._untold: dict[ExitCode, int] = {}
@@ -89,16 +90,10 @@ class EventRelay:
     def _wait(self, event: Event) -> None:
         """Stores an event until `tell`.
 
-        Consecutive entries share their directory's path. A peer with many changed entries below one long path
-        therefore cannot fill this side's memory.
+        A peer with many changed entries below one long path cannot fill this side's memory: they share it.
         """
         if isinstance(event, ItemChanged):
-            at = event.path.rstrip(b"/").rfind(b"/") + 1
-            directory = event.path[:at]
-            if directory == self._directory:
-                directory = self._directory
-            self._directory = directory
-            self._waiting.append(_Item(event.change, directory, event.path[at:], event.target))
+            self._waiting.append(event if len(event.path) <= SHORT_PATH else self._long_item(event))
         elif not isinstance(event, Problem):
             self._waiting.append(event)
         elif self._problems < PROBLEMS_WAITING:
@@ -107,6 +102,13 @@ class EventRelay:
             self._waiting.append(Problem(event.code, event.path, event.message[:MESSAGE_BYTES]))
         else:
             self._untold[event.code] = self._untold.get(event.code, 0) + 1
+
+    def _long_item(self, event: ItemChanged) -> _LongItem:
+        at = event.path.rstrip(b"/").rfind(b"/") + 1
+        directory = event.path[:at]
+        if directory != self._directory:
+            self._directory = directory
+        return _LongItem(event.change, self._directory, event.path[at:], event.target)
 
     @property
     def shown(self) -> bool:
@@ -164,11 +166,11 @@ class EventRelay:
 
 def _messages(events: list[_Waiting]) -> Iterator[Message]:
     """The messages for these events, in order. Consecutive items share messages."""
-    items: list[_Item] = []
+    items: list[ItemChanged | _LongItem] = []
     size = 0
     for event in events:
-        if isinstance(event, _Item):
-            length = len(event.directory) + len(event.name) + len(event.target or b"") + 2
+        if isinstance(event, (ItemChanged, _LongItem)):
+            length = len(event.path) + len(event.target or b"") + 2
             if items and (len(items) == ITEMS_PER_MESSAGE or size + length > ITEMS_BYTES):
                 yield _joined(items)
                 items, size = [], 0
@@ -188,7 +190,7 @@ def _messages(events: list[_Waiting]) -> Iterator[Message]:
         yield _joined(items)
 
 
-def _joined(items: list[_Item]) -> Items:
+def _joined(items: list[ItemChanged | _LongItem]) -> Items:
     linked = any(item.target for item in items)
     return Items(
         "".join([item.change for item in items]),

@@ -16,7 +16,7 @@ import threading
 from collections import deque
 
 from rdc.errors import RdcError, StreamError
-from rdc.limits import INBOUND_BYTES
+from rdc.limits.wire import INBOUND_BYTES
 from rdc.protocol.messages.registry import Data, FileBatch, decode, encode
 from rdc.protocol.rules.connection import Received
 from rdc.protocol.wire.costs import cost_of, dearest_first

@@ -6,7 +6,7 @@ from blake3 import blake3
 
 from rdc.errors import FileChangedError, FileError, ProtocolError, printable
 from rdc.kernel import block_fingerprints
-from rdc.limits import NODES_PER_ANSWER
+from rdc.limits.wire import NODES_PER_ANSWER
 from rdc.protocol.messages.comparison import LEAF_WIDTH
 from rdc.protocol.messages.origins import COARSE_BELOW, COARSE_FROM
 from rdc.protocol.messages.registry import (

@@ -9,7 +9,12 @@ from blake3 import blake3
 from rdc.errors import FileChangedError, FileError, ProtocolError
 from rdc.files.bulk.snapshot import Snapshot, SnapshotContent, look
 from rdc.kernel import block_fingerprints, short_references
-from rdc.limits import BUNDLE_BYTES, BUNDLED_FILE_BYTES, BUNDLES_HELD_BYTES, BUNDLES_IN_FLIGHT
+from rdc.limits.sessions import (
+    BUNDLE_BYTES,
+    BUNDLED_FILE_BYTES,
+    BUNDLES_HELD_BYTES,
+    BUNDLES_IN_FLIGHT,
+)
 from rdc.model.entries import Kind
 from rdc.plan.bundle import BundleLayout
 from rdc.protocol.messages.comparison import LEAF_WIDTH, SHORTEN

@@ -6,9 +6,9 @@ from array import array
 from itertools import accumulate
 from operator import add
 
-from rdc.kernel.recipe_rows import put_tiles, tile_range, tile_reads
-from rdc.limits import CELLS_PER_ANSWER
-from rdc.plan.check_blocks import cell_digests, stretches
+from rdc.kernel.recipe_rows import assemble, instructions_of_range, plan_reads
+from rdc.limits.wire import CELLS_PER_ANSWER
+from rdc.plan.check_blocks import check_block_digests, check_block_ranges
 from rdc.protocol.messages.claims import CELL_BYTES, CELL_DIGEST_BYTES, rests
 from rdc.protocol.messages.registry import Correction, Targets
 from rdc.records import dataclass
@@ -56,7 +56,7 @@ def corrections(source: SourceFile, message: RangeRequest, secret: bytes) -> Ite
     """
     claims, at = message.claims, 0
     for blocks in _claimed_blocks(source, message):
-        digests = cell_digests(secret, blocks.content)
+        digests = check_block_digests(secret, blocks.content)
         claimed = claims.digests[at : at + len(digests)]
         at += len(digests)
         wrong = []
@@ -82,16 +82,17 @@ def _claimed_blocks(source: SourceFile, message: RangeRequest) -> Iterator[_Chec
     for first in range(0, len(message.claims.cells), CELLS_PER_ANSWER):
         numbers = message.claims.cells[first : first + CELLS_PER_ANSWER]
         copies = b"".join(
-            tile_range(known, start, min(stop, source.size) - start) for start, stop in stretches(numbers)
+            instructions_of_range(known, start, min(stop, source.size) - start)
+            for start, stop in check_block_ranges(numbers)
         )
-        requested, reads, sources = tile_reads(copies, CELL_BYTES, *around)
+        requested, reads, sources = plan_reads(copies, CELL_BYTES, *around)
         rows = array("Q", reads)
         del rows[0::3]  # the number of the base, which is always the file itself
         content = source.read_ranges(rows)
         if message.blank:
             yield _CheckBlocks(numbers, *cut_displacements(sources, content, rows[1::2], numbers))
         else:
-            yield _CheckBlocks(numbers, put_tiles(sources, content, bytes(requested)))
+            yield _CheckBlocks(numbers, assemble(sources, content, bytes(requested)))
 
 
 def _correction(source: SourceFile, message: RangeRequest, wrong: list[int]) -> Iterator[Correction]:

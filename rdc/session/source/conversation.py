@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from rdc.errors import ProtocolError
-from rdc.limits import HEARD_NUMBERS
+from rdc.limits.wire import HEARD_NUMBERS
 from rdc.model.attributes import AttributeKinds
 from rdc.model.preserved import Preserved
 from rdc.protocol.messages.registry import (

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from rdc.errors import ProtocolError
-from rdc.limits import (
+from rdc.limits.sessions import BUNDLES_IN_FLIGHT
+from rdc.limits.wire import (
     ASKED_FILE_BYTES,
     ASKED_FREELY_BYTES,
     ASKED_NODE_BYTES,
-    BUNDLES_IN_FLIGHT,
     COMPARED_TIMES,
     PACKED_CONTEXT_BYTES,
     SENT_TIMES,

@@ -7,7 +7,7 @@ from array import array
 from rdc.errors import FileError
 from rdc.files.bulk.open_many import most_opened
 from rdc.kernel import take_rows
-from rdc.limits import OPENED_FILES_LEAST, ROOTS_REMEMBERED
+from rdc.limits.sessions import OPENED_FILES_LEAST, ROOTS_REMEMBERED
 from rdc.model.entries import Kind
 from rdc.protocol.messages.registry import FileFailed
 from rdc.records import dataclass

@@ -6,7 +6,8 @@ from blake3 import blake3
 
 from rdc.errors import FileError
 from rdc.files.bulk.small_files import read_small
-from rdc.limits import DATA_BYTES, FILES_PER_BATCH, SMALL_FILE_BYTES
+from rdc.limits.sessions import SMALL_FILE_BYTES
+from rdc.limits.wire import DATA_BYTES, FILES_PER_BATCH
 from rdc.model.entries import Kind
 from rdc.protocol.messages.registry import Data, FileBatch, FileEnd, FileFailed, Resized
 from rdc.session.runtime.commands import Press, Send

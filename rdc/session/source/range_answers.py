@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from rdc.kernel import block_fingerprints
 from rdc.kernel.recipe_rows import range_reads, take_ranges
-from rdc.limits import DATA_BYTES
+from rdc.limits.wire import DATA_BYTES
 from rdc.plan.known_context import context_rows
 from rdc.protocol.messages.claims import CELL_BYTES
 from rdc.protocol.messages.registry import Data, FileEnd, Literals, RangeRequest

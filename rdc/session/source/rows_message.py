@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.limits import ROWS_PER_PART, ROWS_TEXT_BYTES, TIER_NODES
+from rdc.limits.wire import ROWS_PER_PART, ROWS_TEXT_BYTES, TIER_NODES
 from rdc.protocol.messages.registry import RowsPart
 from rdc.protocol.messages.rows import Rows
 from rdc.tree.fold import Group

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blake3 import blake3
 
-from rdc.limits import EQUAL_FILES
+from rdc.limits.sessions import EQUAL_FILES
 from rdc.records import dataclass
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from rdc.errors import FileChangedError, printable
 from rdc.files.root.memory_file import MemoryFile
-from rdc.limits import HELD_CONTENT_BYTES, HELD_FILE_BYTES, SOURCE_TREES_BYTES
+from rdc.limits.sessions import HELD_CONTENT_BYTES, HELD_FILE_BYTES, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
 from rdc.records import dataclass
 from rdc.session.source.tree_description import no_file

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import deque
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
-from rdc.limits import (
+from rdc.limits.sessions import MOUNT_POINTS, SMALL_MANIFEST
+from rdc.limits.wire import (
     ATTRIBUTE_MESSAGE_BYTES,
     FILES_PER_MESSAGE,
     FURTHER_BYTES,
     ITEMS_BYTES,
     ITEMS_PER_MESSAGE,
-    MOUNT_POINTS,
     ROWS_PER_PART,
     ROWS_TEXT_BYTES,
-    SMALL_MANIFEST,
     TIER_NODES_WHOLE,
     TOLD_FREELY,
     TOLD_TIMES,

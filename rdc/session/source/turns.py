@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.limits import GONE_BYTES
+from rdc.limits.wire import GONE_BYTES
 from rdc.model.entries import EMPTY_LISTING
 from rdc.protocol.messages.listings import slice_listing
 from rdc.protocol.messages.registry import Changed, Done, Renamed, Turn, TurnEnd, Watch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rdc.errors import FileError
 from rdc.files.base.descriptor_limit import share_of_descriptors
-from rdc.limits import HELD_CONTENT_BYTES, HELD_FILE_BYTES, KEPT_BASES
+from rdc.limits.sessions import HELD_CONTENT_BYTES, HELD_FILE_BYTES, KEPT_BASES
 from rdc.session.trees.signed_file import SignedFile
 
 TYPE_CHECKING = False

@@ -10,10 +10,10 @@ from blake3 import blake3
 from rdc.errors import ProtocolError
 from rdc.files.bulk.snapshot import SnapshotContent
 from rdc.kernel import short_references
-from rdc.kernel.recipe_rows import LITERAL, fetched_ranges, put_tiles, take_ranges, tile_range
-from rdc.limits import PACKED_BYTES
+from rdc.kernel.recipe_rows import LITERAL, assemble, fetched_ranges, instructions_of_range, take_ranges
+from rdc.limits.wire import PACKED_BYTES
 from rdc.plan.bundle import BundleLayout, BundleSearch, chunk_copies
-from rdc.plan.check_blocks import cell_digests, stretches
+from rdc.plan.check_blocks import check_block_digests, check_block_ranges
 from rdc.plan.known_context import context_rows
 from rdc.protocol.messages.claims import CELL_BYTES, Claims
 from rdc.protocol.messages.comparison import LEAF_WIDTH, SHORTEN
@@ -88,7 +88,7 @@ class Bundle:
         self._context = array("Q")
         """The known ranges around the requested ones, as rows (offset, length)."""
         self._sources = array("Q")
-        """What the content is assembled from, as rows of put_tiles(), once literals are requested."""
+        """What the content is assembled from, as rows of assemble(), once literals are requested."""
         self._literals = bytearray()
 
     def take(self, message: BundleAnswer, rounds: int) -> None:
@@ -172,10 +172,10 @@ class Bundle:
         found = self._search.copies()
         size = self.layout.size
         copies = _joined(self._copies, found)
-        tiles = tile_range(copies, 0, size)
-        self._ranges = array("Q", fetched_ranges(tiles, 0))
+        instructions = instructions_of_range(copies, 0, size)
+        self._ranges = array("Q", fetched_ranges(instructions, 0))
         wanted = sum(self._ranges[1::2])
-        self._sources = _sources(tiles)
+        self._sources = _sources(instructions)
         self._search = self._gaps = None
         self._copies = array("Q")
         self._offsets = RangeOffsets(self._ranges)
@@ -199,13 +199,16 @@ class Bundle:
         if not numbers:
             return b""
         size = self.layout.size
-        tiles = [tile_range(copies, start, min(stop, size) - start) for start, stop in stretches(numbers)]
-        sources = _sources(b"".join(tiles))
+        instructions = [
+            instructions_of_range(copies, start, min(stop, size) - start)
+            for start, stop in check_block_ranges(numbers)
+        ]
+        sources = _sources(b"".join(instructions))
         missing = sum(
             [length for at, length in zip(sources[0::2], sources[1::2], strict=True) if at == LITERAL]
         )
-        content = put_tiles(sources, self._content(), bytes(missing))
-        return cell_digests(self._secret, content)
+        content = assemble(sources, self._content(), bytes(missing))
+        return check_block_digests(self._secret, content)
 
     def take_correction(self, message: Correction) -> None:
         if self._corrections is None:
@@ -236,7 +239,7 @@ class Bundle:
 
     def _assemble(self, literals: bytes) -> tuple[bytes | bytearray, int]:
         """Returns the content, and how many bytes of it were corrected."""
-        content = put_tiles(self._sources, self._content(), literals)
+        content = assemble(self._sources, self._content(), literals)
         return (content, 0) if self._corrections is None else self._corrections.amend(0, content)
 
 
@@ -248,10 +251,10 @@ def _joined(first: array[int], second: array[int]) -> array[int]:
     return array("Q", [number for row in sorted(rows) for number in row])
 
 
-def _sources(tiles: bytes) -> array[int]:
-    """Turns copy instructions into rows of put_tiles(): (offset, length) in the only base, in memory."""
-    numbers = array("Q", tiles)
-    sources = array("Q", bytes(len(tiles) // 3 * 2))
+def _sources(instructions: bytes) -> array[int]:
+    """Turns copy instructions into rows of assemble(): (offset, length) in the only base, in memory."""
+    numbers = array("Q", instructions)
+    sources = array("Q", bytes(len(instructions) // 3 * 2))
     # The number of the only base is 0, and LITERAL has all bits set: `or` keeps offsets and marks literals.
     sources[0::2] = array("Q", map(or_, numbers[0::3], numbers[1::3]))
     sources[1::2] = numbers[2::3]

@@ -11,7 +11,7 @@ from itertools import accumulate
 from rdc.errors import FileError, ProtocolError
 from rdc.files.bulk.snapshot import Snapshot, SnapshotContent, identities_of, look
 from rdc.files.replace.replacement import Replacement
-from rdc.limits import (
+from rdc.limits.sessions import (
     BUNDLE_BYTES,
     BUNDLE_FILES,
     BUNDLE_FILES_LEAST,

@@ -10,7 +10,8 @@ from math import isqrt
 from rdc.errors import FileError
 from rdc.files.bulk.open_many import most_opened
 from rdc.kernel import put_rows, take_rows
-from rdc.limits import FILES_PER_GROUP, FILES_PER_MESSAGE, OPENED_FILES_LEAST
+from rdc.limits.sessions import OPENED_FILES_LEAST
+from rdc.limits.wire import FILES_PER_GROUP, FILES_PER_MESSAGE
 from rdc.protocol.messages.registry import RootRequest
 from rdc.session.runtime.commands import Send
 from rdc.session.transfer.file_queue import FileQueue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from rdc.limits import FILES_PER_MESSAGE
+from rdc.limits.wire import FILES_PER_MESSAGE
 from rdc.protocol.messages.registry import TreeRequest
 from rdc.session.delta.file_comparison import LEAF_BLOCK
 from rdc.session.runtime.commands import Flush, Send

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import FileError
-from rdc.limits import EQUAL_ROOTS
+from rdc.limits.sessions import EQUAL_ROOTS
 from rdc.records import dataclass
 from rdc.session.trees.signed_file import SignedFile
 

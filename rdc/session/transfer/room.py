@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.limits import TREES_IN_FLIGHT, TREES_IN_FLIGHT_BYTES
+from rdc.limits.sessions import TREES_IN_FLIGHT, TREES_IN_FLIGHT_BYTES
 
 __all__ = ["Room"]
 

@@ -9,7 +9,8 @@ from blake3 import blake3
 
 from rdc.errors import FileError, ProtocolError, printable
 from rdc.files.replace.replace import Replacement
-from rdc.limits import DATA_BYTES, EQUAL_FILES, FILES_PER_BATCH, FILES_PER_MESSAGE
+from rdc.limits.sessions import EQUAL_FILES
+from rdc.limits.wire import DATA_BYTES, FILES_PER_BATCH, FILES_PER_MESSAGE
 from rdc.protocol.messages.registry import FileRequest
 from rdc.session.runtime.commands import Send
 from rdc.session.transfer.file_queue import FileQueue

@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
-from rdc.limits import ATTRIBUTES_HELD_BYTES
+from rdc.limits.wire import ATTRIBUTES_HELD_BYTES
 from rdc.model.attributes import (
     ACCESS_ACL,
     UNREADABLE,

@@ -7,7 +7,7 @@ from array import array
 from itertools import pairwise
 
 from rdc.errors import ExitCode, UsageError, one_line
-from rdc.limits import SCAN_PROBLEMS
+from rdc.limits.survey import SCAN_PROBLEMS
 from rdc.model.scan import FIXED_LEVELS, ScanOptions, ScanProblem
 from rdc.records import dataclass
 from rdc.signature.trait_column import TRAITS_BYTES, traits_at

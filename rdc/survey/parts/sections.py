@@ -9,7 +9,8 @@ import zstandard
 from blake3 import blake3
 
 from rdc.errors import ExitCode, RdcError
-from rdc.limits import PART_SECTION_BYTES, SIZE_LIMIT
+from rdc.limits.survey import PART_SECTION_BYTES
+from rdc.limits.wire import SIZE_LIMIT
 from rdc.model.entries import little_endian, little_endian_integers
 
 TYPE_CHECKING = False

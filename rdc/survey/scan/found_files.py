@@ -166,6 +166,11 @@ class Found:
         self.files += len(directory.sizes)
         self.bytes += sum(directory.sizes)
 
+    def release(self) -> None:
+        """Closes the descriptors of all roots. No file can be opened from then on."""
+        for root in {id(directory.root): directory.root for directory in self._directories}.values():
+            root.release()
+
     def in_order(self) -> Iterator[Run]:
         for directory in self._directories:
             names = strings(directory.names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import ExitCode, worse
-from rdc.limits import SCAN_PROBLEMS
+from rdc.limits.survey import SCAN_PROBLEMS
 from rdc.model.scan import ScanProblem
 from rdc.survey.count.counters import Counters
 

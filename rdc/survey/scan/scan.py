@@ -7,7 +7,7 @@ import time
 
 from rdc.catalog.location import USER_CATALOG, opened_catalog
 from rdc.errors import UsageError
-from rdc.limits import CATALOG_BYTES
+from rdc.limits.catalog import CATALOG_BYTES
 from rdc.model.scan import ScanOptions
 from rdc.progress import silent
 from rdc.survey.read.capped_store import CappedStore

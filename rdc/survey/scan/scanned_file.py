@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from rdc.files.facts.extents import holes, shared_bytes
-from rdc.limits import SCAN_HOLES
+from rdc.limits.survey import SCAN_HOLES
 from rdc.survey.count.holes import NO_HOLES, Holes
 
 TYPE_CHECKING = False

@@ -91,7 +91,14 @@ class Scanner:
 
     def run(self, paths: list[bytes]) -> Outcome:
         """Finds, reads and counts. Failures of single files are in the outcome and raise nothing."""
-        outcome, found, budget = self.outcome, Found(), self._budget
+        found = Found()
+        try:
+            return self._run(paths, found)
+        finally:
+            found.release()
+
+    def _run(self, paths: list[bytes], found: Found) -> Outcome:
+        outcome, budget = self.outcome, self._budget
         outcome.paths = list(paths)
         explorer = Explorer(self._options, found, outcome.places, self._report, budget.stopped)
         for path in paths:

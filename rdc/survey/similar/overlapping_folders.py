@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 
-from rdc.limits import FOLDER_PAIRS
+from rdc.limits.similarity import FOLDER_PAIRS
 from rdc.model.similar import SimilarFolders
 from rdc.records import dataclass
 

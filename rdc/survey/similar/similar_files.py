@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.kernel.constants import TRAIT_COUNT
-from rdc.limits import SIMILAR_PAIRS
+from rdc.limits.similarity import SIMILAR_PAIRS
 from rdc.model.entries import Kind
 from rdc.model.similar import SimilarFile, SimilarGroup, SimilarOptions, SimilarSummary
 from rdc.progress import silent

@@ -16,7 +16,7 @@ from rdc.files.replace.replace import (
     Replacement,
 )
 from rdc.files.root.root import Root
-from rdc.limits import RESERVED_AHEAD_BYTES
+from rdc.limits.sessions import RESERVED_AHEAD_BYTES
 from tests.files.replace.written_files import PLAIN, commit, read, temporaries
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rdc.files.replace.replace import ANYTHING, CommitGroup, Replacement, is_temporary
 from rdc.files.root.root import Root
-from rdc.limits import NAME_BYTES
+from rdc.limits.paths import NAME_BYTES
 from rdc.model.entries import Kind, Metadata
 
 PLAIN = Metadata(0o644, 1_600_000_000_123_456_789, 0, 0)

@@ -20,7 +20,7 @@ from rdc.errors import ExitCode, FileChangedError, FileError, RdcError
 from rdc.files.base import directory_descriptors as directory_module
 from rdc.files.replace.replace import ANYTHING, CommitGroup, Replacement
 from rdc.files.root.root import Root
-from rdc.limits import NAME_BYTES, PATH_BYTES
+from rdc.limits.paths import NAME_BYTES, PATH_BYTES
 from rdc.model.entries import Kind, Metadata
 from tests.files.root.root_entries import OPERATIONS, PLAIN, get, names, put
 from tests.support.trees.descriptors import open_descriptors

@@ -19,7 +19,7 @@ from rdc.files.base.temporary_names import temporary_name
 from rdc.files.root import _walk
 from rdc.files.root import packed_listing as packed
 from rdc.files.root.root import Root
-from rdc.limits import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES
+from rdc.limits.paths import DIRECTORY_BYTES, NAME_BYTES, PATH_BYTES
 from rdc.model.entries import Kind, PackedListing
 from tests.files.root.listings import in_c, in_python, make, opened
 from tests.support.project_paths import NATIVE, TOP

@@ -19,7 +19,7 @@ from rdc.files.base.temporary_names import is_reserved
 from rdc.files.root import _walk
 from rdc.files.root import listing_reference as listing
 from rdc.files.root import packed_listing as packed
-from rdc.limits import DIRECTORY_BYTES
+from rdc.limits.paths import DIRECTORY_BYTES
 from rdc.model.entries import Kind, PackedListing, strings
 from tests.files.root.listings import in_c, in_python, make, names, opened
 from tests.files.root.root_entries import as_nobody

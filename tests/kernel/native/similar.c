@@ -45,7 +45,7 @@ static int fail(const char *what, uint64_t seed)
 /* Nobody who is left out may be better than somebody who is in, and all must be in order. */
 static int check_query(const rdc_index *index, generator *g, unsigned kinds)
 {
-    rdc_match found[40];
+    rdc_similar found[40];
     rdc_query query;
     const rdc_row row = random_row(g, kinds);
     const size_t limit = 1 + below(g, 40);

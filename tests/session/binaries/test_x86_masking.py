@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from rdc import kernel
 from rdc.files.root.source_file import SourceFile
-from rdc.kernel import block_fingerprints, hide, target_bits
-from rdc.kernel.recipe_rows import put_images, tile_reads
-from rdc.limits import RANGES_PER_MESSAGE
+from rdc.kernel import block_fingerprints, displacement_bits, overwrite_marked
+from rdc.kernel.recipe_rows import assemble_with_bits, plan_reads
+from rdc.limits.wire import RANGES_PER_MESSAGE
 from rdc.plan import check_blocks as cells_module
 from rdc.plan.block_search import BlockSearch
 from rdc.plan.check_blocks import divided_wholly
@@ -34,7 +34,7 @@ from rdc.session.delta.corrections import Corrections
 from rdc.session.source import range_answers as range_answers_module
 from rdc.session.source.check_block_answers import corrections
 from rdc.session.source.range_answers import held_fingerprints, read_fingerprints
-from tests.kernel.test_kernel_blanks import bits_of, codes, fields_in, hidden
+from tests.kernel.test_kernel_masking import bits_of, codes, fields_in, hidden
 from tests.support.kernel.range_rows import pairs_of, rows_of
 from tests.support.running.programs import functions, linked
 
@@ -79,13 +79,13 @@ def held(content: bytes) -> SourceFile:
 
 def seen(code: bytes, rows: array[int]) -> tuple[bytes, bytes]:
     """Ranges of the code and a bit for each byte, as both sides of a claim come to see them."""
-    tiles = array("Q", [number for at, length in pairs_of(rows) for number in (0, at, length)])
+    instructions = array("Q", [number for at, length in pairs_of(rows) for number in (0, at, length)])
     sizes = array("Q", (len(code),))
-    _, reads, sources = tile_reads(tiles, 0, LOOK_BACK, LOOK_AHEAD, sizes)
+    _, reads, sources = plan_reads(instructions, 0, LOOK_BACK, LOOK_AHEAD, sizes)
     wider = array("Q", reads)
     del wider[0::3]
     content = held(code).read_ranges(wider)
-    images, bits = put_images(sources, content, target_bits(content, wider[1::2]))
+    images, bits = assemble_with_bits(sources, content, displacement_bits(content, wider[1::2]))
     return bytes(images), bits
 
 
@@ -101,7 +101,7 @@ def test_a_part_is_masked_as_the_whole_is(code: bytes, data: st.DataObject) -> N
     bits = bits_of(fields_in(kernel, code)[offset : offset + length])
     part = bytearray(code[offset : offset + length])
     assert seen(code, array("Q", (offset, length))) == (bytes(part), bits)
-    hide(part, bits, SEARCH_FILLER)
+    overwrite_marked(part, bits, SEARCH_FILLER)
     assert part == whole[offset : offset + length]
 
 
@@ -167,7 +167,7 @@ def test_what_is_told_makes_the_file(offset: int, length: int, wrong: int) -> No
     cells = range(5)
     parts = [slice(cell * CELL_BYTES, (cell + 1) * CELL_BYTES) for cell in cells]
     images = [bytes(told[part]) for part in parts]
-    digests = cells_module.cell_digests(SECRET, b"".join(images))
+    digests = cells_module.check_block_digests(SECRET, b"".join(images))
     request = RangeRequest.of(1, rows_of(ranges), claims=Claims(tuple(cells), digests), blank=True)
     taken = Corrections(
         len(true),

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rdc.limits import DATA_BYTES
+from rdc.limits.wire import DATA_BYTES
 from rdc.protocol.messages.registry import Data
 from rdc.protocol.rules.connection import Connection
 from rdc.protocol.wire.compression_level import HARD, PLAIN, QUICK, QUICKEST, CompressionLevel

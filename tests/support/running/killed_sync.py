@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import resource
@@ -170,12 +171,20 @@ class Tally:
         self.ways[name] = self.ways.get(name, 0) + 1
 
 
-def _forked(work: Callable[[], None], said: Path) -> int:
-    """Pid of a process that does `work`, and writes to `said` what it has to say."""
+def _forked(work: Callable[[], None], said: Path, *, kept_open: int | None = None) -> int:
+    """Pid of a process that does `work`, and writes to `said` what it has to say.
+
+    It has the standard descriptors and `kept_open`, not those of the tests that ran before in this process.
+    """
+    gc.collect()  # in the child, a garbage object would close a descriptor that is another file's by then
     child = os.fork()
     if child:
         return child
     try:
+        for number in map(int, os.listdir("/proc/self/fd")):
+            if number > 2 and number != kept_open:
+                with suppress(OSError):  # the listing's own is closed already
+                    os.close(number)
         resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
         os.dup2(os.open(os.devnull, os.O_RDWR), 1)
         os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
@@ -238,7 +247,7 @@ def steps_of(scene: Scene, *, fsync: bool, stop_at: int | None = None) -> int:
                 setattr(module, name, counted(getattr(module, name)))
         scene.sync(fsync=fsync)
 
-    child = _forked(work, scene.said)
+    child = _forked(work, scene.said, kept_open=write_end)
     os.close(write_end)
     with open(read_end, "rb") as pipe:
         made = len(pipe.read())

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from rdc.kernel import short_references
-from rdc.limits import TIER_NODES, TREE_HEIGHT
+from rdc.limits.chunks import TREE_HEIGHT
+from rdc.limits.wire import TIER_NODES
 from rdc.model.entries import Kind
 from rdc.model.preserved import Preserved
 from rdc.plan.manifest_descent import Ask, ManifestDescent
@@ -154,10 +155,10 @@ def descend(descent: ManifestDescent, source: SourceModel) -> Driven:
     """Drives it to its end, everything through the wire's codecs."""
     done = Driven(asked=[])
     assert done.asked is not None
-    while asks := descent.asks():
+    while questions := descent.questions():
         done.exchanges += 1
-        done.asked += asks
-        for ask in asks:
+        done.asked += questions
+        for ask in questions:
             message, size = travelled(request(ask))
             done.bytes += size
             for sent in source.answers(message):

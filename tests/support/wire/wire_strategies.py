@@ -7,7 +7,13 @@ from array import array
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode
-from rdc.limits import DATA_BYTES, ORDINAL_LIMIT, PACKED_BYTES, RESCAN_SECONDS, SIZE_LIMIT
+from rdc.limits.watch import RESCAN_SECONDS
+from rdc.limits.wire import (
+    DATA_BYTES,
+    ORDINAL_LIMIT,
+    PACKED_BYTES,
+    SIZE_LIMIT,
+)
 from rdc.model.attributes import UNREADABLE, pack_attributes
 from rdc.model.entries import Kind, Listing, Metadata
 from rdc.model.preserved import GRANULARITIES, Preserved

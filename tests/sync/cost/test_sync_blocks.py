@@ -200,7 +200,7 @@ def blind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Digests of cells that say nothing, so that what is wrong slips through."""
     for module in (literal_requests_module, cell_checks_module):
         monkeypatch.setattr(
-            module, "cell_digests", lambda secret, images: bytes(2 * -(-len(images) // CELL_BYTES))
+            module, "check_block_digests", lambda secret, images: bytes(2 * -(-len(images) // CELL_BYTES))
         )
 
 

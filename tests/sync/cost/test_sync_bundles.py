@@ -16,7 +16,7 @@ from rdc.files.bulk import small_files as small_module
 from rdc.files.bulk import snapshot as snapshot_module
 from rdc.files.bulk.snapshot import Look
 from rdc.files.root.root import Root
-from rdc.limits import BUNDLE_BYTES, BUNDLED_FILE_BYTES
+from rdc.limits.sessions import BUNDLE_BYTES, BUNDLED_FILE_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.claims import CELL_BYTES
 from rdc.protocol.messages.registry import BundleRequest, Message

@@ -80,7 +80,9 @@ def test_a_source_that_lies_about_a_region(lie: str, tmp_path: Path, monkeypatch
 def test_a_source_that_says_all_is_wrong(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its cells come, and are what they are."""
     monkeypatch.setattr(
-        cell_checks_module, "cell_digests", lambda secret, images: b"??" * -(-len(images) // CELL_BYTES)
+        cell_checks_module,
+        "check_block_digests",
+        lambda secret, images: b"??" * -(-len(images) // CELL_BYTES),
     )
     source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
     run = synced(source, destination)
@@ -102,7 +104,9 @@ def test_corrections_that_do_not_fit_end_the_session(
             yield Correction(found.file, found.cells, changed)
 
     monkeypatch.setattr(
-        cell_checks_module, "cell_digests", lambda secret, images: b"??" * -(-len(images) // CELL_BYTES)
+        cell_checks_module,
+        "check_block_digests",
+        lambda secret, images: b"??" * -(-len(images) // CELL_BYTES),
     )
     monkeypatch.setattr(range_answers_module, "corrections", fits_not)
     source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})
@@ -123,7 +127,9 @@ def test_corrections_that_lie_reach_no_file(
             yield Correction(found.file, found.cells, bytes(len(found.payload)))
 
     monkeypatch.setattr(
-        cell_checks_module, "cell_digests", lambda secret, images: b"??" * -(-len(images) // CELL_BYTES)
+        cell_checks_module,
+        "check_block_digests",
+        lambda secret, images: b"??" * -(-len(images) // CELL_BYTES),
     )
     monkeypatch.setattr(range_answers_module, "corrections", lies)
     source, destination = places(tmp_path, {"f": OLD[name]}, {"f": NEW[name]})

@@ -24,7 +24,7 @@ from rdc.session.delta.range_requests import AskedRanges, literal_requests
 from rdc.session.source import check_block_answers as cell_checks_module
 from rdc.session.source import range_answers as range_answers_module
 from rdc.session.source.check_block_answers import corrections
-from tests.kernel.test_kernel_blanks import fields_in, hidden
+from tests.kernel.test_kernel_masking import fields_in, hidden
 from tests.session.binaries.test_x86_masking import held
 from tests.support.running.paired_sync import kinds, sync_in_turns
 from tests.support.running.programs import functions, linked
@@ -172,14 +172,14 @@ def test_bytes_that_look_like_blanks_are_corrected(tmp_path: Path) -> None:
 
 def test_cells_that_are_wrong_have_no_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Digests that hardly say anything: one cell in four seems to be wrong that is not."""
-    made = cells_module.cell_digests
+    made = cells_module.check_block_digests
 
     def digests(secret: bytes, images: bytes) -> bytes:
         found = bytearray(made(secret, images))
         found[::8] = bytes(byte ^ 1 for byte in found[::8])
         return bytes(found)
 
-    monkeypatch.setattr(cell_checks_module, "cell_digests", digests)
+    monkeypatch.setattr(cell_checks_module, "check_block_digests", digests)
     run = synced(*places(tmp_path))
     assert {"Targets", "Correction"} <= kinds(run)
     assert counts(run)["FileEnd"] == counts(run)["RangeRequest"] == 1

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rdc.kernel import absolute_targets
+from rdc.kernel import absolute_displacements
 from rdc.kernel.search import gap_reference as pure_gaps
 from rdc.kernel.search import reference as search_reference
-from rdc.limits import DATA_BYTES
+from rdc.limits.wire import DATA_BYTES
 from rdc.model.sync import SyncOptions
 from rdc.protocol.messages.claims import CELL_BYTES
 from rdc.protocol.messages.registry import Code, Data, Role
@@ -173,7 +173,7 @@ def test_code_that_is_none_is_noticed_and_fetched_again(
             return Code(file, bytes(content))
         if lie == "with other places":
             where[0] += 1
-        absolute_targets(content, where)
+        absolute_displacements(content, where)
         return (Data if lie == "as data" else Code)(file, bytes(content))
 
     monkeypatch.setattr(range_answers_module, "_data", data)
@@ -191,7 +191,7 @@ def test_chunks_that_were_wrong_are_mended_with_code(tmp_path: Path, monkeypatch
 
     for module in (literal_requests_module, cell_checks_module):
         monkeypatch.setattr(
-            module, "cell_digests", lambda secret, images: bytes(2 * -(-len(images) // CELL_BYTES))
+            module, "check_block_digests", lambda secret, images: bytes(2 * -(-len(images) // CELL_BYTES))
         )
     monkeypatch.setattr(search_reference, "match_blocks", found)
     monkeypatch.setattr(gaps_module, "match_blocks", found)

@@ -16,7 +16,7 @@ from rdc.errors import ProtocolError, RdcError
 from rdc.files.facts.apply_xattrs import write_entry_attributes
 from rdc.files.facts.directory_xattrs import read_entry_attributes
 from rdc.files.root.root import Root
-from rdc.limits import ATTRIBUTE_SET_BYTES, FILES_PER_MESSAGE
+from rdc.limits.wire import ATTRIBUTE_SET_BYTES, FILES_PER_MESSAGE
 from rdc.model.attributes import (
     ACCESS_ACL,
     UNREADABLE,

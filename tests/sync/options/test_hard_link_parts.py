@@ -14,7 +14,7 @@ from rdc.errors import FileError
 from rdc.files.names.link_in_place import Linked, link_file
 from rdc.files.replace.replace import CommitGroup, Replacement
 from rdc.files.root.root import Root
-from rdc.limits import FILES_PER_MESSAGE
+from rdc.limits.wire import FILES_PER_MESSAGE
 from rdc.model.entries import Kind, Metadata, PackedInodes
 from rdc.model.preserved import EVERYTHING
 from rdc.protocol.messages.registry import Describe, HardLinks, Start, encode

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, ProtocolError
-from rdc.limits import SMALL_MANIFEST
+from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.attributes import (
     ACCESS_ACL,
     DEFAULT_ACL,

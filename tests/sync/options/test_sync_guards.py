@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, RdcError
-from rdc.limits import SMALL_MANIFEST
+from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.entries import PackedInodes, PackedListing
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.progress import Event, ItemChanged

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rdc.errors import ExitCode, ProtocolError
 from rdc.files.base.temporary_names import temporary_name
-from rdc.limits import SMALL_MANIFEST
+from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.sync import FilterRule, RuleAction, SyncOptions
 from rdc.plan.compare import Decision
 from rdc.protocol.messages.registry import HardLinks, Role

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, UsageError
-from rdc.limits import SMALL_MANIFEST
+from rdc.limits.sessions import SMALL_MANIFEST
 from rdc.model.location import Location
 from rdc.model.sync import SyncOptions
 from rdc.model.watch import WatchOptions

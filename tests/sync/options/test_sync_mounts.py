@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rdc.errors import ExitCode, RdcError
-from rdc.limits import MOUNT_POINTS, SMALL_MANIFEST
+from rdc.limits.sessions import MOUNT_POINTS, SMALL_MANIFEST
 from rdc.model.entries import Kind, Metadata
 from rdc.model.preserved import EVERYTHING
 from rdc.model.sync import SyncOptions

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rdc.kernel.recipe import _pieces
-from rdc.kernel.recipe import reference as pure_pieces
+from rdc.kernel.recipe import _recipe
+from rdc.kernel.recipe import reference as pure_recipe
 from rdc.kernel.recipe_rows import LITERAL
 
-FORMS = [_pieces, pure_pieces]
+VARIANTS = [_recipe, pure_recipe]
 UNPLACED = LITERAL
 END = (1 << 63) - 1
 
@@ -71,7 +71,7 @@ def outcome(call: Callable[[], object]) -> object:
 
 def both(name: str, *args: Any) -> Any:
     """The same from both forms."""
-    fast, plain = (outcome(lambda form=form: getattr(form, name)(*args)) for form in FORMS)  # type: ignore[misc]
+    fast, plain = (outcome(lambda variant=variant: getattr(variant, name)(*args)) for variant in VARIANTS)  # type: ignore[misc]
     assert fast == plain
     return fast
 
@@ -79,7 +79,7 @@ def both(name: str, *args: Any) -> Any:
 @settings(deadline=None)
 @given(numbers, numbers, st.lists(numbers, max_size=12).map(lambda drawn: array("Q", drawn)))
 def test_placed_blocks(offset: int, size: int, places: array[int]) -> None:
-    found = both("place_blocks", offset, size, places)
+    found = both("block_matches", offset, size, places)
     if found is not ValueError:
         known = [(offset + row * size, place, size) for row, place in enumerate(places) if place != UNPLACED]
         assert sum(length for *_, length in rows_of(found, 3)) == size * len(known)
@@ -91,11 +91,11 @@ def test_placed_blocks(offset: int, size: int, places: array[int]) -> None:
 
 @settings(deadline=None)
 @given(*[st.lists(st.one_of(st.just(UNPLACED), numbers), max_size=9)] * 2, numbers)
-def test_filled_places(places: list[int], more: list[int], shift: int) -> None:
+def test_filled_offsets(places: list[int], more: list[int], shift: int) -> None:
     size = min(len(places), len(more))
     if places[size:] or more[size:]:
-        assert both("fill_places", array("Q", places), array("Q", more), shift) is ValueError
-    found = both("fill_places", array("Q", places[:size]), array("Q", more[:size]), shift)
+        assert both("fill_offsets", array("Q", places), array("Q", more), shift) is ValueError
+    found = both("fill_offsets", array("Q", places[:size]), array("Q", more[:size]), shift)
     if found is not ValueError:
         for old, new, filled in zip(places, more, array("Q", found), strict=False):
             assert filled == (new + shift if old == UNPLACED != new else old)
@@ -103,22 +103,22 @@ def test_filled_places(places: list[int], more: list[int], shift: int) -> None:
 
 @settings(deadline=None)
 @given(pieces(), st.data())
-def test_joined_pieces_cover_the_same_bytes(drawn: list[tuple[int, int, int]], data: st.DataObject) -> None:
+def test_joined_matches_cover_the_same_bytes(drawn: list[tuple[int, int, int]], data: st.DataObject) -> None:
     first = [row for row in drawn if data.draw(st.booleans())]
     second = [row for row in drawn if row not in first]
-    joined = rows_of(both("join_pieces", packed(first), packed(second)), 3)
+    joined = rows_of(both("join_matches", packed(first), packed(second)), 3)
 
     def at_bytes(rows: list[Any]) -> dict[int, int]:
         return {offset + i: place + i for offset, place, length in rows for i in range(length)}
 
     assert at_bytes(joined) == at_bytes(drawn)
-    assert both("join_pieces", packed(joined), b"") == packed(joined)
+    assert both("join_matches", packed(joined), b"") == packed(joined)
 
 
 @settings(deadline=None)
 @given(hostile(3, 4), hostile(3, 4))
 def test_rows_to_join_from_anywhere(first: bytes, second: bytes) -> None:
-    both("join_pieces", first, second)
+    both("join_matches", first, second)
 
 
 lengths = st.one_of(st.integers(1, 70), numbers)
@@ -133,11 +133,11 @@ neighbours = st.one_of(st.just(UNPLACED), st.integers(0, 4000), numbers)
     st.tuples(lengths, lengths, st.one_of(st.integers(0, 2000), numbers), lengths),
     st.one_of(st.integers(0, 40), numbers),
 )
-def test_runs_between_pieces(
+def test_runs_between_matches(
     rows: bytes, ends: tuple[int, int], about: tuple[int, int], opening: tuple[int, int, int, int], most: int
 ) -> None:
     """What they are is said where regions are tested."""
-    found = both("open_runs", rows, *ends, *about, *opening, most)
+    found = both("unmatched_runs", rows, *ends, *about, *opening, most)
     if found is not ValueError:
         assert len(rows_of(found, 4)) <= most + 1
 
@@ -200,18 +200,18 @@ def test_a_chunk_is_put_together_again(
     for at, base, place, size in copies:
         wanted[at : at + size] = bases[base][place : place + size]
     del wanted[offset + length :]
-    tiles = both("tile_range", packed(copies), offset, length)
-    assert sum(size for *_, size in rows_of(tiles, 3)) == length
+    instructions = both("instructions_of_range", packed(copies), offset, length)
+    assert sum(size for *_, size in rows_of(instructions, 3)) == length
     others = [(offset, length), *((at, size) for at, _, size in drawn)]
-    alone = [both("tile_range", packed(copies), *one) for one in others]
-    all_tiles, tiled = both("tile_ranges", packed(copies), packed(others))
-    assert all_tiles == b"".join(alone)
+    alone = [both("instructions_of_range", packed(copies), *one) for one in others]
+    all_instructions, tiled = both("instructions_of_ranges", packed(copies), packed(others))
+    assert all_instructions == b"".join(alone)
     assert rows_of(tiled, 2) == [
         (len(one) // 24, sum(size for base, _, size in rows_of(one, 3) if base == LITERAL)) for one in alone
     ]
-    found = both("tiled_copies", tiles, offset)
-    assert both("tile_range", found, offset, length) == tiles
-    ranges = rows_of(both("fetched_ranges", tiles, offset), 2)
+    found = both("copies_of_instructions", instructions, offset)
+    assert both("instructions_of_range", found, offset, length) == instructions
+    ranges = rows_of(both("fetched_ranges", instructions, offset), 2)
     covered = sorted([*ranges, *((at, size) for at, _, _, size in rows_of(found, 4))])
     assert sum(size for _, size in covered) == length
     literals = b"".join(wanted[at : at + size] for at, size in ranges)
@@ -219,53 +219,53 @@ def test_a_chunk_is_put_together_again(
     assert all(first + size < at for (first, size), (at, _) in pairwise(ranges))
     back, ahead = data.draw(st.integers(0, 9)), data.draw(st.integers(0, 9))
     sizes = array("Q", [end] * data.draw(st.integers(0, 2)))
-    fetched, reads, sources = both("tile_reads", tiles, close)
+    fetched, reads, sources = both("plan_reads", instructions, close)
     assert fetched == len(literals)
     held = b"".join(bases[base][at : at + size] for base, at, size in rows_of(reads, 3))
-    _, wider, moved = both("tile_reads", tiles, close, back, ahead, sizes)
+    _, wider, moved = both("plan_reads", instructions, close, back, ahead, sizes)
     for (base, at, size), (there, start, more) in zip(rows_of(reads, 3), rows_of(wider, 3), strict=True):
         assert there == base
         assert start == max(0, at - back)
         assert start + more == (min(end, at + size + ahead) if base < len(sizes) else at + size)
     seen = b"".join(bases[base][at : at + size] for base, at, size in rows_of(wider, 3))
-    assert both("put_tiles", moved, seen, literals) == wanted[offset:]
+    assert both("assemble", moved, seen, literals) == wanted[offset:]
     # Nothing is read that no copy needs, but for what lies close between two.
-    copied = [row for row in rows_of(tiles, 3) if row[0] != LITERAL]
+    copied = [row for row in rows_of(instructions, 3) if row[0] != LITERAL]
     assert len(held) <= sum(size for *_, size in copied) + close * max(0, len(copied) - 1)
-    assert both("put_tiles", sources, held, literals) == wanted[offset:]
-    assert both("put_tiles", sources, held, literals + b"?") is ValueError
+    assert both("assemble", sources, held, literals) == wanted[offset:]
+    assert both("assemble", sources, held, literals + b"?") is ValueError
     if held:
-        assert both("put_tiles", sources, held[:-1], literals) is ValueError
+        assert both("assemble", sources, held[:-1], literals) is ValueError
     marks = data.draw(st.binary(min_size=(len(seen) + 7) // 8, max_size=(len(seen) + 7) // 8))
-    images, bits = both("put_images", moved, seen, marks)
-    assert images == wanted[offset:].replace(b".", b"\0") == both("put_tiles", moved, seen, bytes(fetched))
+    images, bits = both("assemble_with_bits", moved, seen, marks)
+    assert images == wanted[offset:].replace(b".", b"\0") == both("assemble", moved, seen, bytes(fetched))
     marked = bytes(marks[place // 8] >> place % 8 & 1 for place in range(len(seen)))
-    expected = both("put_tiles", moved, marked, bytes(fetched))
+    expected = both("assemble", moved, marked, bytes(fetched))
     number = sum(mark << place for place, mark in enumerate(expected))
     assert bits == number.to_bytes((len(expected) + 7) // 8, "little")
-    assert both("put_images", moved, seen, marks + b"?") is ValueError
+    assert both("assemble_with_bits", moved, seen, marks + b"?") is ValueError
     if marks:
-        assert both("put_images", moved, seen, marks[:-1]) is ValueError
+        assert both("assemble_with_bits", moved, seen, marks[:-1]) is ValueError
 
 
 @settings(deadline=None)
 @given(hostile(4), numbers, numbers, hostile(2, most=4))
-def test_tiles_of_any_rows(copies: bytes, offset: int, length: int, ranges: bytes) -> None:
-    assert outcome(lambda: _pieces.tile_range(copies, offset, length)) is not None
-    assert outcome(lambda: _pieces.tile_ranges(copies, ranges)) is not None
+def test_instructions_of_any_rows(copies: bytes, offset: int, length: int, ranges: bytes) -> None:
+    assert outcome(lambda: _recipe.instructions_of_range(copies, offset, length)) is not None
+    assert outcome(lambda: _recipe.instructions_of_ranges(copies, ranges)) is not None
     rows = rows_of(copies, 4) if len(copies) % 32 == 0 else []
     if rows == sorted(rows, key=lambda row: row[0]):
-        both("tile_range", copies, offset, length)
-        both("tile_ranges", copies, ranges)
+        both("instructions_of_range", copies, offset, length)
+        both("instructions_of_ranges", copies, ranges)
 
 
 @settings(deadline=None)
 @given(hostile(3), numbers, numbers, numbers, hostile(1, most=3))
-def test_reads_of_any_rows(tiles: bytes, number: int, back: int, ahead: int, sizes: bytes) -> None:
-    both("fetched_ranges", tiles, number)
-    both("tiled_copies", tiles, number)
-    both("tile_reads", tiles, number)
-    both("tile_reads", tiles, number, back, ahead, sizes)
+def test_reads_of_any_rows(instructions: bytes, number: int, back: int, ahead: int, sizes: bytes) -> None:
+    both("fetched_ranges", instructions, number)
+    both("copies_of_instructions", instructions, number)
+    both("plan_reads", instructions, number)
+    both("plan_reads", instructions, number, back, ahead, sizes)
 
 
 @settings(deadline=None)
@@ -322,24 +322,24 @@ def test_what_lies_around_ranges(drawn: list[tuple[int, int]], reach: int, behin
 @settings(deadline=None)
 @given(hostile(2), st.binary(max_size=60), st.binary(max_size=60))
 def test_chunks_of_any_rows(sources: bytes, held: bytes, literals: bytes) -> None:
-    made = both("put_tiles", sources, held, literals)
+    made = both("assemble", sources, held, literals)
     if made is not ValueError:
         assert len(made) == sum(length for _, length in rows_of(sources, 2))
     if len(sources) % 16 or all(length < 1_000 for _, length in rows_of(sources, 2)):
-        images = both("put_images", sources, held, bytes((len(held) + 7) // 8))
+        images = both("assemble_with_bits", sources, held, bytes((len(held) + 7) // 8))
         assert images is ValueError or len(images[0]) == sum(length for _, length in rows_of(sources, 2))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("number", [-1, 1 << 64])
-def test_numbers_do_not_wrap(form: Any, number: int) -> None:
+def test_numbers_do_not_wrap(variant: Any, number: int) -> None:
     with pytest.raises(ValueError):
-        form.place_blocks(number, 1, b"")
+        variant.block_matches(number, 1, b"")
     with pytest.raises(ValueError):
-        form.tile_reads(b"", number)
+        variant.plan_reads(b"", number)
 
 
 def test_rows_are_aligned() -> None:
     """A slice of bytes may begin anywhere; what it is read as may not."""
     with pytest.raises(ValueError, match="aligned"):
-        _pieces.tile_reads(memoryview(bytes(25))[1:], 0)
+        _recipe.plan_reads(memoryview(bytes(25))[1:], 0)

@@ -34,23 +34,23 @@ offsets = st.integers(0, (1 << 64) - 1)
 
 def marks_of(bits: bytes, size: int) -> bytes:
     """01 for each of `size` bytes whose bit is set; those behind them are not."""
-    marks = bytes(bits[place // 8] >> place % 8 & 1 for place in range(8 * len(bits)))
+    marks = bytes(bits[position // 8] >> position % 8 & 1 for position in range(8 * len(bits)))
     assert len(bits) == (size + 7) // 8
     assert not any(marks[size:])
     return marks[:size]
 
 
 def bits_of(marks: bytes | bytearray) -> bytes:
-    number = sum(1 << place for place, mark in enumerate(marks) if mark)
+    number = sum(1 << position for position, mark in enumerate(marks) if mark)
     return number.to_bytes((len(marks) + 7) // 8, "little")
 
 
 def fields_in(module: Any, code: bytes, *lengths: array[int]) -> bytes:
-    return marks_of(module.target_bits(code, *lengths), len(code))
+    return marks_of(module.displacement_bits(code, *lengths), len(code))
 
 
-def hidden(code: bytes | bytearray, marks: bytes | bytearray, blank: int) -> bytes:
-    return bytes(blank if mark else byte for mark, byte in zip(marks, code, strict=True))
+def hidden(code: bytes | bytearray, marks: bytes | bytearray, filler: int) -> bytes:
+    return bytes(filler if mark else byte for mark, byte in zip(marks, code, strict=True))
 
 
 def shown(marks: bytes) -> str:
@@ -108,9 +108,9 @@ def shown(marks: bytes) -> str:
 def test_what_counts_as_a_field(module: Any, code: str, fields: str) -> None:
     content = bytes.fromhex(code)
     assert shown(fields_in(module, content)) == fields
-    blank = bytearray(content)
-    assert module.blank_targets(blank, 0x80) == fields.count("x") // 4
-    assert blank == hidden(content, bytes(mark == "x" for mark in fields), 0x80)
+    filler = bytearray(content)
+    assert module.mask_displacements(filler, 0x80) == fields.count("x") // 4
+    assert filler == hidden(content, bytes(mark == "x" for mark in fields), 0x80)
 
 
 def number(code: bytes, at: int) -> int:
@@ -152,8 +152,8 @@ def fields_of(code: bytes) -> list[int]:
     ]
 
 
-def told(code: bytes, mask: bytes, offset: int) -> bytes:
-    """What take_targets() says of one piece, run by run."""
+def absolute_bytes(code: bytes, mask: bytes, offset: int) -> bytes:
+    """What take_displacements() says of one piece, run by run."""
     parts, at = [], 0
     for marked, marks in groupby(mask, bool):
         start, at = at, at + len(list(marks))
@@ -177,22 +177,22 @@ def test_fields_are_those_of_what_begins_in_no_other(code: bytes) -> None:
 
 
 @given(codes, st.integers(0, 255))
-def test_both_find_the_same(code: bytes, blank: int) -> None:
+def test_both_find_the_same(code: bytes, filler: int) -> None:
     marks = fields_in(pure, code)
     assert fields_in(_kernel, code) == marks
     slow, fast = bytearray(code), bytearray(code)
-    assert pure.blank_targets(slow, blank) == _kernel.blank_targets(memoryview(fast), blank)
-    assert slow == fast == hidden(code, marks, blank)
+    assert pure.mask_displacements(slow, filler) == _kernel.mask_displacements(memoryview(fast), filler)
+    assert slow == fast == hidden(code, marks, filler)
 
 
 @given(st.lists(codes, max_size=5), st.integers(0, 255))
-def test_parts_are_looked_at_by_themselves(parts: list[bytes], blank: int) -> None:
+def test_parts_are_looked_at_by_themselves(parts: list[bytes], filler: int) -> None:
     code, lengths = b"".join(parts), array("Q", map(len, parts))
     marks = b"".join([fields_in(pure, part) for part in parts])
     assert fields_in(_kernel, code, lengths) == fields_in(pure, code, lengths) == marks
     slow, fast = bytearray(code), bytearray(code)
-    assert pure.blank_targets(slow, blank, lengths) == _kernel.blank_targets(fast, blank, lengths)
-    assert slow == fast == hidden(code, marks, blank)
+    assert pure.mask_displacements(slow, filler, lengths) == _kernel.mask_displacements(fast, filler, lengths)
+    assert slow == fast == hidden(code, marks, filler)
 
 
 @given(codes, st.data())
@@ -215,19 +215,20 @@ def taken_from(
 ) -> tuple[bytes, list[int]]:
     """And blanks are in their stead."""
     content = bytearray(code)
-    taken, counts = module.take_targets(content, bits_of(marks), size, where, 0x7F)
+    taken, counts = module.take_displacements(content, bits_of(marks), size, where, 0x7F)
     assert content == hidden(code, marks, 0x7F)
     return taken, list(array("Q", counts))
 
 
 @given(codes, st.data())
-def test_targets_are_told_piece_by_piece(code: bytes, data: st.DataObject) -> None:
+def test_displacements_are_taken_part_by_part(code: bytes, data: st.DataObject) -> None:
     size = 8 * data.draw(st.integers(1, len(code) // 8 + 1))
     starts = range(0, len(code), size)
     where = array("Q", data.draw(st.lists(offsets, min_size=len(starts), max_size=len(starts))))
     for marks in masks_of(code, data):
         expected = [
-            told(code[at : at + size], marks[at : at + size], where[row]) for row, at in enumerate(starts)
+            absolute_bytes(code[at : at + size], marks[at : at + size], where[row])
+            for row, at in enumerate(starts)
         ]
         for module in (pure, _kernel):
             taken, counts = taken_from(module, code, marks, size, where)
@@ -236,7 +237,7 @@ def test_targets_are_told_piece_by_piece(code: bytes, data: st.DataObject) -> No
 
 
 @given(codes, st.integers(0, 255), st.data())
-def test_whatever_the_bits_select_is_hidden(code: bytes, blank: int, data: st.DataObject) -> None:
+def test_whatever_the_bits_select_is_hidden(code: bytes, filler: int, data: st.DataObject) -> None:
     """Bits of no byte, behind those of the last one, select nothing."""
     behind = data.draw(st.integers(0, 0xFF)) & -(1 << (len(code) - 1) % 8 + 1) if code else 0
     for marks in masks_of(code, data):
@@ -245,18 +246,18 @@ def test_whatever_the_bits_select_is_hidden(code: bytes, blank: int, data: st.Da
             bits[-1] |= behind & 0xFF
         for module in (pure, _kernel):
             content = bytearray(code)
-            module.hide(content, bits, blank)
-            assert content == hidden(code, marks, blank)
+            module.overwrite_marked(content, bits, filler)
+            assert content == hidden(code, marks, filler)
             content[:] = code
-            taken, _ = module.take_targets(
-                content, bits, 8 * len(code) + 8, array("Q", [0] if code else []), blank
+            taken, _ = module.take_displacements(
+                content, bits, 8 * len(code) + 8, array("Q", [0] if code else []), filler
             )
             assert len(taken) == sum(marks)
-            assert content == hidden(code, marks, blank)
+            assert content == hidden(code, marks, filler)
 
 
 @given(codes, st.data())
-def test_targets_go_back_where_they_were(code: bytes, data: st.DataObject) -> None:
+def test_displacements_go_back_where_they_were(code: bytes, data: st.DataObject) -> None:
     """Whatever part of the file they are put into, and however far from each other its pieces are."""
     size = 8 * data.draw(st.integers(1, len(code) // 8 + 1))
     lengths = [min(size, len(code) - at) for at in range(0, len(code), size)]
@@ -277,13 +278,13 @@ def test_targets_go_back_where_they_were(code: bytes, data: st.DataObject) -> No
         }
         for module in (pure, _kernel):
             content = bytearray(b"\x55" * length)
-            put = module.put_targets(content, start, bits_of(mask), taken, size, where)
-            assert content == bytes(belong.get(place, 0x55) for place in range(length))
+            put = module.put_displacements(content, start, bits_of(mask), taken, size, where)
+            assert content == bytes(belong.get(position, 0x55) for position in range(length))
             assert put == len(belong)
 
 
 @given(st.binary(max_size=60))
-def test_bits_are_counted_piece_by_piece(bits: bytes) -> None:
+def test_bits_are_counted_part_by_part(bits: bytes) -> None:
     for module in (pure, _kernel):
         for size in (1, 7, 8, 20, 99):
             assert list(array("Q", module.bit_counts(bits, size))) == [
@@ -292,7 +293,7 @@ def test_bits_are_counted_piece_by_piece(bits: bytes) -> None:
 
 
 @every_kernel
-def test_distances_are_told_as_places(module: Any) -> None:
+def test_distances_become_absolute_offsets(module: Any) -> None:
     """Two calls of the function at 0x100: the same four bytes. What is cut off stays as it is."""
     code = bytes.fromhex("90 e8 fa000000 55 e8 f4000000 c3")
     marks = fields_in(module, code)
@@ -310,38 +311,41 @@ def test_distances_are_told_as_places(module: Any) -> None:
 @every_kernel
 def test_what_does_not_fit_is_refused(module: Any) -> None:
     refusals: list[Callable[[], object]] = [
-        lambda: module.take_targets(bytearray(3), b"\x01\0", 8, bytes(8), 1),
-        lambda: module.take_targets(bytearray(3), b"", 8, bytes(8), 1),
-        lambda: module.take_targets(bytearray(3), b"\x01", 3, bytes(8), 1),
-        lambda: module.take_targets(bytearray(9), b"\x01\0", 8, bytes(8), 1),
-        lambda: module.take_targets(bytearray(3), b"\x01", 8, bytes(7), 1),
-        lambda: module.take_targets(bytearray(3), b"\x01", 8, bytes(16), 1),
-        lambda: module.take_targets(bytearray(3), b"\x01", 0, bytes(8), 1),
-        lambda: module.take_targets(bytearray(3), b"\x01", -8, bytes(8), 1),
-        lambda: module.take_targets(bytearray(3), b"\x01", 8, bytes(8), 256),
-        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"abc", 8, bytes(8)),
-        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"a", 8, bytes(8)),
-        lambda: module.put_targets(bytearray(9), 0, b"\x05\0", b"ab", 8, bytes(8)),
-        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"ab", 8, bytes(16)),
-        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"ab", 8, bytes(7)),
-        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"ab", 4, bytes(8)),
-        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"ab", 0, bytes(8)),
-        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"ab", -8, bytes(8)),
-        lambda: module.put_targets(bytearray(9), -1, b"\x05", b"ab", 8, bytes(8)),
-        lambda: module.put_targets(bytearray(9), (1 << 63) - 9, b"\x05", b"ab", 8, bytes(8)),
-        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"ab", 8, array("Q", [(1 << 63) - 8])),
-        lambda: module.put_targets(bytearray(9), 0, b"\x05", b"ab", 8, b"\xff" * 8),
+        lambda: module.take_displacements(bytearray(3), b"\x01\0", 8, bytes(8), 1),
+        lambda: module.take_displacements(bytearray(3), b"", 8, bytes(8), 1),
+        lambda: module.take_displacements(bytearray(3), b"\x01", 3, bytes(8), 1),
+        lambda: module.take_displacements(bytearray(9), b"\x01\0", 8, bytes(8), 1),
+        lambda: module.take_displacements(bytearray(3), b"\x01", 8, bytes(7), 1),
+        lambda: module.take_displacements(bytearray(3), b"\x01", 8, bytes(16), 1),
+        lambda: module.take_displacements(bytearray(3), b"\x01", 0, bytes(8), 1),
+        lambda: module.take_displacements(bytearray(3), b"\x01", -8, bytes(8), 1),
+        lambda: module.take_displacements(bytearray(3), b"\x01", 8, bytes(8), 256),
+        lambda: module.put_displacements(bytearray(9), 0, b"\x05", b"abc", 8, bytes(8)),
+        lambda: module.put_displacements(bytearray(9), 0, b"\x05", b"a", 8, bytes(8)),
+        lambda: module.put_displacements(bytearray(9), 0, b"\x05\0", b"ab", 8, bytes(8)),
+        lambda: module.put_displacements(bytearray(9), 0, b"\x05", b"ab", 8, bytes(16)),
+        lambda: module.put_displacements(bytearray(9), 0, b"\x05", b"ab", 8, bytes(7)),
+        lambda: module.put_displacements(bytearray(9), 0, b"\x05", b"ab", 4, bytes(8)),
+        lambda: module.put_displacements(bytearray(9), 0, b"\x05", b"ab", 0, bytes(8)),
+        lambda: module.put_displacements(bytearray(9), 0, b"\x05", b"ab", -8, bytes(8)),
+        lambda: module.put_displacements(bytearray(9), -1, b"\x05", b"ab", 8, bytes(8)),
+        lambda: module.put_displacements(bytearray(9), (1 << 63) - 9, b"\x05", b"ab", 8, bytes(8)),
+        lambda: module.put_displacements(bytearray(9), 0, b"\x05", b"ab", 8, array("Q", [(1 << 63) - 8])),
+        lambda: module.put_displacements(bytearray(9), 0, b"\x05", b"ab", 8, b"\xff" * 8),
         lambda: module.bit_counts(b"a", 0),
         lambda: module.bit_counts(b"", -1),
-        lambda: module.hide(bytearray(2), b"\0\0", 1),
-        lambda: module.hide(bytearray(9), b"\0", 1),
-        lambda: module.hide(bytearray(2), b"\0", 256),
-        lambda: module.hide(bytearray(2), b"\0", -1),
-        lambda: module.blank_targets(bytearray(3), 256),
-        lambda: module.blank_targets(bytearray(3), -1),
+        lambda: module.overwrite_marked(bytearray(2), b"\0\0", 1),
+        lambda: module.overwrite_marked(bytearray(9), b"\0", 1),
+        lambda: module.overwrite_marked(bytearray(2), b"\0", 256),
+        lambda: module.overwrite_marked(bytearray(2), b"\0", -1),
+        lambda: module.mask_displacements(bytearray(3), 256),
+        lambda: module.mask_displacements(bytearray(3), -1),
         *[
             partial(take, lengths)
-            for take in (partial(module.target_bits, b"abc"), partial(module.blank_targets, bytearray(3), 1))
+            for take in (
+                partial(module.displacement_bits, b"abc"),
+                partial(module.mask_displacements, bytearray(3), 1),
+            )
             for lengths in (
                 b"",
                 bytes(7),
@@ -351,22 +355,25 @@ def test_what_does_not_fit_is_refused(module: Any) -> None:
         ],
     ]
     for refused in refusals:
-        with pytest.raises(ValueError, match="code blanks"):
+        with pytest.raises(ValueError, match="masking"):
             refused()
     code = b"\xe8\0\0\0\0"
     with pytest.raises((TypeError, BufferError)):
-        module.blank_targets(code, 1)
+        module.mask_displacements(code, 1)
     with pytest.raises((TypeError, BufferError)):
-        module.put_targets(b"abcdefgh", 0, b"\x05", b"ab", 8, bytes(8))
+        module.put_displacements(b"abcdefgh", 0, b"\x05", b"ab", 8, bytes(8))
     for refused in (
-        lambda: module.hide(code, b"\0", 1),
-        lambda: module.take_targets(code, b"\0", 8, bytes(8), 1),
+        lambda: module.overwrite_marked(code, b"\0", 1),
+        lambda: module.take_displacements(code, b"\0", 8, bytes(8), 1),
     ):
         with pytest.raises((TypeError, BufferError)):
             refused()
-    assert module.take_targets(bytearray(), b"", 8, b"", 1) == (b"", b"")
-    assert module.put_targets(bytearray(), 0, b"", b"", 8, b"") == 0
+    assert module.take_displacements(bytearray(), b"", 8, b"", 1) == (b"", b"")
+    assert module.put_displacements(bytearray(), 0, b"", b"", 8, b"") == 0
     assert module.bit_counts(b"", 1) == b""
     assert (
-        module.target_bits(b"") == module.target_bits(b"", b"") == module.target_bits(b"", bytes(16)) == b""
+        module.displacement_bits(b"")
+        == module.displacement_bits(b"", b"")
+        == module.displacement_bits(b"", bytes(16))
+        == b""
     )

@@ -17,18 +17,18 @@ from rdc.kernel.x86.branch_reference import NAMES_DATA, NO_CALL_BEHIND, REACH
 every_kernel = pytest.mark.parametrize("module", [pure, _kernel], ids=["pure", "C"])
 
 
-def places(*pieces: tuple[int, int]) -> array[int]:
-    return array("Q", [number for piece in pieces for number in piece])
+def ranges_of(*code_parts: tuple[int, int]) -> array[int]:
+    return array("Q", [number for part in code_parts for number in part])
 
 
 def absolute(module: Any, code: bytes, offset: int = 0) -> tuple[int, bytes]:
     content = bytearray(code)
-    moved = module.absolute_targets(content, places((offset, len(code))))
+    moved = module.absolute_displacements(content, ranges_of((offset, len(code))))
     return moved, bytes(content)
 
 
 @every_kernel
-def test_calls_and_data_are_named_by_their_place(module: Any) -> None:
+def test_calls_and_data_are_named_by_their_offset(module: Any) -> None:
     """Two calls of the function at 0x100, a mov and an SSE instruction that read the number at 0x2000."""
     code = bytes.fromhex("90 e8 fa000000 55 e8 f4000000 48 8b 05 ed1f0000 f2 0f 10 0d e51f0000 c3")
     named = bytes.fromhex("90 e8 00010000 55 e8 00010000 48 8b 05 00200000 f2 0f 10 0d 00200000 c3")
@@ -61,7 +61,7 @@ def test_calls_and_data_are_named_by_their_place(module: Any) -> None:
         ("e8 00e80040 000000 00", 0),
     ],
 )
-def test_what_counts_as_a_target(module: Any, code: str, moved: int) -> None:
+def test_what_counts_as_a_displacement(module: Any, code: str, moved: int) -> None:
     found, content = absolute(module, bytes.fromhex(code), 0x1000)
     assert found == moved
     assert (content != bytes.fromhex(code)) == bool(moved)
@@ -81,57 +81,57 @@ def test_sums_stay_within_reach(module: Any) -> None:
 
 
 @every_kernel
-def test_pieces_that_do_not_add_up_are_refused(module: Any) -> None:
+def test_parts_that_do_not_add_up_are_refused(module: Any) -> None:
     for wrong in (
-        places((0, 9)),
-        places((0, 11)),
-        places((0, 5), (9, 4)),
-        places((0, 11), (9, (1 << 64) - 1)),
-        places((0, 5), (9, 5))[:3],
-        places(),
+        ranges_of((0, 9)),
+        ranges_of((0, 11)),
+        ranges_of((0, 5), (9, 4)),
+        ranges_of((0, 11), (9, (1 << 64) - 1)),
+        ranges_of((0, 5), (9, 5))[:3],
+        ranges_of(),
         b"x",
     ):
-        for direction in (module.absolute_targets, module.relative_targets):
-            with pytest.raises(ValueError, match="code targets"):
+        for direction in (module.absolute_displacements, module.relative_displacements):
+            with pytest.raises(ValueError, match="displacements"):
                 direction(bytearray(10), wrong)
-    assert module.absolute_targets(bytearray(), places()) == 0
+    assert module.absolute_displacements(bytearray(), ranges_of()) == 0
     with pytest.raises((TypeError, BufferError)):
-        module.absolute_targets(b"\xe8\0\0\0\0", places((0, 5)))
+        module.absolute_displacements(b"\xe8\0\0\0\0", ranges_of((0, 5)))
 
 
 TELLING = b"\xe8\xe8\x05\x0d\0\xff\x03\xfc\x04" + NAMES_DATA + NO_CALL_BEHIND
 MOSTLY_TELLING = bytes(byte if byte < 99 else TELLING[byte % len(TELLING)] for byte in range(256))
 code_bytes = st.binary(max_size=99).map(lambda drawn: drawn.translate(MOSTLY_TELLING))
-pieces = st.lists(st.tuples(code_bytes, st.integers(0, (1 << 63) - 1)), max_size=5)
+code_parts = st.lists(st.tuples(code_bytes, st.integers(0, (1 << 63) - 1)), max_size=5)
 
 
-@given(pieces)
+@given(code_parts)
 def test_both_agree_and_undo_what_they_did(drawn: list[tuple[bytes, int]]) -> None:
     """Not only code: fields within fields, at the ends of pieces, everywhere."""
-    plain = b"".join(piece for piece, _ in drawn)
-    where = places(*((offset, len(piece)) for piece, offset in drawn))
+    plain = b"".join(part for part, _ in drawn)
+    where = ranges_of(*((offset, len(part)) for part, offset in drawn))
     slow, fast = bytearray(plain), bytearray(plain)
-    moved = pure.absolute_targets(slow, where)
-    assert _kernel.absolute_targets(fast, where) == moved
+    moved = pure.absolute_displacements(slow, where)
+    assert _kernel.absolute_displacements(fast, where) == moved
     assert slow == fast
-    assert pure.relative_targets(slow, where) == moved
-    assert _kernel.relative_targets(memoryview(fast), where) == moved
+    assert pure.relative_displacements(slow, where) == moved
+    assert _kernel.relative_displacements(memoryview(fast), where) == moved
     assert slow == fast == plain
 
 
-@given(pieces)
+@given(code_parts)
 def test_the_other_order_undoes_too(drawn: list[tuple[bytes, int]]) -> None:
     """Each direction takes any bytes to any bytes: nothing a peer sends stands for two contents."""
-    plain = b"".join(piece for piece, _ in drawn)
-    where = places(*((offset, len(piece)) for piece, offset in drawn))
+    plain = b"".join(part for part, _ in drawn)
+    where = ranges_of(*((offset, len(part)) for part, offset in drawn))
     content = bytearray(plain)
-    _kernel.relative_targets(content, where)
-    _kernel.absolute_targets(content, where)
+    _kernel.relative_displacements(content, where)
+    _kernel.absolute_displacements(content, where)
     assert content == plain
 
 
 @pytest.mark.parametrize("size", range(5, 30))
-def test_a_field_anywhere_in_a_piece_of_any_length(size: int) -> None:
+def test_a_field_anywhere_in_a_part_of_any_length(size: int) -> None:
     """Among bytes that tell nothing, where C looks at eight at a time."""
     for at in range(size - 4):
         for before in (b"\xe8", b"\x8b\x05"):
@@ -147,9 +147,9 @@ def test_a_megabyte_of_noise_and_of_calls() -> None:
         b"\x48\x89\xdf\xe8" + rng.randrange(1 << 20).to_bytes(4, "little") for _ in range(1 << 17)
     )
     for plain in (rng.randbytes(1 << 20), calls):
-        where = places(*((at * 3, 1024) for at in range(0, 1 << 20, 1024)))
+        where = ranges_of(*((at * 3, 1024) for at in range(0, 1 << 20, 1024)))
         content = bytearray(plain)
-        moved = _kernel.absolute_targets(content, where)
-        assert moved == pure.absolute_targets(bytearray(plain), where)
-        assert _kernel.relative_targets(content, where) == moved
+        moved = _kernel.absolute_displacements(content, where)
+        assert moved == pure.absolute_displacements(bytearray(plain), where)
+        assert _kernel.relative_displacements(content, where) == moved
         assert content == plain

@@ -1,5 +1,5 @@
 /*
- * matches.c - rows of matches from a seed, sound ones and any, through every function, in blocks of exactly their size:
+ * recipe.c - rows of matches from a seed, sound ones and any, through every function, in blocks of exactly their size:
  * a sanitizer sees a byte read or written past an end.
  *
  *     matches SEED COUNT    COUNT rounds; whatever differs is printed and ends it with 1
@@ -59,17 +59,17 @@ static void regions(generator *g)
     const int sound = below(g, 3) != 0;
     uint64_t *base_offsets = rows(g, count, 1, 0), *more = rows(g, count, 1, 0);
     uint64_t *matches = rows(g, count, 3, sound), *found = rows(g, others, 3, sound), *runs = rows(g, count, 4, 0);
-    const rdc_opening opening = {sound ? 1 + below(g, 70) : any(g), any(g), any(g), any(g)};
+    const rdc_run_limits opening = {sound ? 1 + below(g, 70) : any(g), any(g), any(g), any(g)};
     const uint64_t most = below(g, 9), room = most + 1 < 2 * (count + 1) ? most + 1 : 2 * (count + 1);
     uint64_t *filled = exactly(count, 8);
     rdc_match *out = exactly(count, sizeof *out), *joined = exactly(count + others, sizeof *joined);
     rdc_run *opened = exactly(room, sizeof *opened);
     rdc_span *spans = exactly(count, sizeof *spans);
 
-    rdc_fill_unplaced(base_offsets, more, count, any(g), filled);
-    rdc_place_blocks(any(g), any(g), base_offsets, count, out);
+    rdc_fill_offsets(base_offsets, more, count, any(g), filled);
+    rdc_block_matches(any(g), any(g), base_offsets, count, out);
     rdc_join_matches((rdc_match *)matches, count, (rdc_match *)found, others, joined);
-    rdc_open_runs((rdc_match *)matches, count, sound ? 0 : any(g), sound ? 20000 : any(g), any(g), any(g), &opening,
+    rdc_unmatched_runs((rdc_match *)matches, count, sound ? 0 : any(g), sound ? 20000 : any(g), any(g), any(g), &opening,
                   most, opened);
     rdc_run_spans((rdc_run *)runs, count, any(g), any(g), any(g), any(g), spans);
     free(base_offsets), free(more), free(matches), free(found), free(runs), free(filled), free(out), free(joined);
@@ -93,7 +93,7 @@ static int chunk(generator *g)
     uint64_t literals = 0, held = 0;
     const rdc_range twice[] = {{offset, length}, {offset, length}};
     rdc_instruction *both = exactly(2 * (size_t)tiled, sizeof *both);
-    rdc_tiled *counts = exactly(2, sizeof *counts);
+    rdc_instruction_totals *counts = exactly(2, sizeof *counts);
     int agrees = rdc_instructions_of_range((rdc_copy *)copies, count, offset, length, instructions) == tiled &&
                  rdc_instructions_of_ranges((rdc_copy *)copies, count, twice, 2, NULL, NULL) == 2 * tiled &&
                  rdc_instructions_of_ranges((rdc_copy *)copies, count, twice, 2, both, counts) == 2 * tiled &&
@@ -117,8 +117,8 @@ static int chunk(generator *g)
             for (uint64_t j = 0; j < reads[i].length; j++)
                 *at++ = (uint8_t)(7 * (reads[i].base_offset + j) + reads[i].base);
         memset(fetched, 255, literals);
-        const int64_t made = rdc_tiled_bytes(sources, (size_t)tiled, held, literals);
-        agrees = made == (int64_t)length && rdc_tiled_bytes(sources, (size_t)tiled, held, literals + 1) < 0;
+        const int64_t made = rdc_assembled_bytes(sources, (size_t)tiled, held, literals);
+        agrees = made == (int64_t)length && rdc_assembled_bytes(sources, (size_t)tiled, held, literals + 1) < 0;
         uint8_t *out = exactly(length, 1), *expected = exactly(length, 1);
         memset(expected, 255, length);
         for (size_t i = 0; i < count; i++)
@@ -126,12 +126,12 @@ static int chunk(generator *g)
                 if (copies[4 * i] + j >= offset && copies[4 * i] + j - offset < length)
                     expected[copies[4 * i] + j - offset] = (uint8_t)(7 * (copies[4 * i + 2] + j) + copies[4 * i + 1]);
         if (agrees) {
-            rdc_execute(sources, (size_t)tiled, data, fetched, out);
+            rdc_assemble(sources, (size_t)tiled, data, fetched, out);
             agrees = !memcmp(out, expected, length);
             uint8_t *bits = exactly(held / 8 + 1, 1), *out_bits = exactly(length / 8 + 1, 1);
             for (uint64_t i = 0; i < held; i++)
                 bits[i / 8] = (uint8_t)((i % 8 ? bits[i / 8] : 0) | (data[i] & 1) << i % 8);
-            rdc_put_images(sources, (size_t)tiled, data, bits, held, out, out_bits);
+            rdc_assemble_with_bits(sources, (size_t)tiled, data, bits, held, out, out_bits);
             /* Literals are zeros, and have none. */
             for (uint64_t i = 0; i < length; i++)
                 agrees = agrees && (out_bits[i / 8] >> i % 8 & 1) == (out[i] & 1);
@@ -151,12 +151,12 @@ static int sources(generator *g)
     for (size_t i = 0; i < count; i++)
         if (!below(g, 3))
             rows_[i].offset = RDC_LITERAL;
-    const int64_t made = rdc_tiled_bytes(rows_, count, held, literals);
+    const int64_t made = rdc_assembled_bytes(rows_, count, held, literals);
     if (made >= 0) {
         uint8_t *data = exactly(held, 1), *fetched = exactly(literals, 1), *out = exactly((size_t)made, 1);
         memset(data, 1, held);
         memset(fetched, 2, literals);
-        rdc_execute(rows_, count, data, fetched, out);
+        rdc_assemble(rows_, count, data, fetched, out);
         free(data), free(fetched), free(out);
     }
     free(rows_);

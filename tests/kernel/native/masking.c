@@ -1,5 +1,5 @@
 /*
- * fillers.c - machine code without its displacements, from a seed, in blocks of exactly their size: a sanitizer sees a byte read
+ * masking.c - machine code without its displacements, from a seed, in blocks of exactly their size: a sanitizer sees a byte read
  * or written past an end.
  *
  *     fillers SEED COUNT    COUNT rounds; whatever differs is printed and ends it with 1
@@ -63,14 +63,14 @@ static uint8_t *any_bits(generator *g, size_t size)
     return bits;
 }
 
-static uint8_t *target_bits(const uint8_t *code, size_t size, size_t part)
+static uint8_t *displacement_bits(const uint8_t *code, size_t size, size_t part)
 {
     uint8_t *bits = exactly((size + 7) / 8);
     rdc_bits to = {bits, 0, 0};
     for (size_t at = 0; at < size; at += part) {
         const size_t length = size - at < part ? size - at : part;
         uint8_t *alone = copy(code + at, length);
-        rdc_target_bits(alone, length, &to);
+        rdc_displacement_bits(alone, length, &to);
         free(alone);
     }
     rdc_end_bits(&to);
@@ -96,7 +96,7 @@ static int taken_and_put(generator *g, const uint8_t *plain, const uint8_t *bits
     uint8_t *taken = exactly(set);
     int agrees = rdc_count_bits(bits, size) == set;
     agrees = agrees && rdc_take_displacements(code, bits, size, offset, 0x7f, taken) == set && hidden(code, plain, bits, size, 0x7f);
-    rdc_hide(alone, bits, size, 0x7f);
+    rdc_overwrite_marked(alone, bits, size, 0x7f);
     agrees = agrees && hidden(alone, plain, bits, size, 0x7f);
 
     /* Bits to put by are of whole bytes, and each is of one that was taken. */
@@ -126,7 +126,7 @@ static int round_agrees(generator *g)
     int agrees = 1;
     for (size_t i = 0; agrees && i < sizeof variants / sizeof *variants; i++) {
         agrees = rdc_choose_code(variants[i]);
-        uint8_t *bits = target_bits(code, size, part), *masked = copy(code, size);
+        uint8_t *bits = displacement_bits(code, size, part), *masked = copy(code, size);
         first = first ? first : copy(bits, (size + 7) / 8);
         agrees = agrees && !memcmp(bits, first, (size + 7) / 8);
         size_t fields = 0;

@@ -1,0 +1,194 @@
+"""Limits of the wire: frames and blocks, messages, requests, and extended attributes in messages."""
+
+from __future__ import annotations
+
+# The frame stream: frames, compressed blocks and the numbers in them.
+
+FRAME_BYTES = 1 << 20
+"""Bytes of one frame's payload: what a peer can make this side hold before any field is checked."""
+
+PIECE_BYTES = 128 << 10
+"""Decompressed bytes of frame stream in one block: zstd's own block size, so a piece fills one block of it.
+Together with FRAME_BYTES this limit bounds the output of a decompression bomb."""
+
+BLOCK_BYTES = PIECE_BYTES + 1024
+"""Bytes of one block on the wire. zstd adds 3 bytes per block and at most 18 per frame to data that it cannot
+shrink; the rest is room for the end of one zstd frame and the head of the next."""
+
+RAW_BLOCK_BYTES = FRAME_BYTES + 16
+"""Bytes of one uncompressed block: any frame with its head, so content is never split."""
+
+WINDOW_LOG = 24
+"""log2 of the zstd window: both ends hold the last 16 MiB of each direction. With half as much, a tree with
+many similar files took 4 % more bytes (measured)."""
+
+INBOUND_BYTES = 4 << 20
+"""Bytes received but not yet decoded: 40 ms of a link with 100 MB/s, so the link stays busy while this side
+works. Beyond this limit the transport is not read. It is small beside the 250 MB that a side may use."""
+
+SIZE_LIMIT = (1 << 63) - 1
+"""Bytes of a file, and any offset or total: off_t is signed."""
+
+ROUND_LIMIT = (1 << 32) - 1
+"""Round number of a frame. A session that uses one round per second lasts 136 years."""
+
+ORDINAL_LIMIT = (1 << 32) - 1
+"""Running number of an entry or a directory in one session, or of a node in a tree: four bytes per column
+row, 4,000 times the million entries that rdc is measured with."""
+
+
+# What one message holds.
+
+SOFTWARE_BYTES = 64
+"""UTF-8 bytes of a peer's name for itself, which is only displayed."""
+
+MESSAGE_BYTES = 4096
+"""UTF-8 bytes of a text for a person: one line that names a path of usual length."""
+
+RULES_BYTES = 256 << 10
+"""Bytes of all filter rules together: larger than any handwritten or generated list in use."""
+
+DATA_BYTES = 524288
+"""Bytes of content per message. A message costs about 10 us, which does not show at this size. Requests and
+progress still get a turn between two messages."""
+
+PACKED_BYTES = 128 << 10
+"""Bytes of literals compressed with their context, the known bytes around them. For more literals the context
+is too small a part to help."""
+
+PACKED_CONTEXT_BYTES = 256 << 10
+"""Bytes of that context. Both sides hold it in memory, with tables of about the same size."""
+
+TABLE_STRIDE_MAX = 64
+"""Bytes per row of a number table that travels as differences: rows of relocations and symbols have 24."""
+
+FILES_PER_GROUP = 256
+"""Files that share one reference. If one of them differs, all of them are asked about again."""
+
+FILES_PER_MESSAGE = 16_384
+"""Files per request or answer: 16,384 roots with sizes fill 640 KiB of a 1 MiB frame."""
+
+FILES_PER_BATCH = 1024
+"""Small files per message: each file bears a thousandth of a message's cost."""
+
+RECORDS_BYTES = 512 << 10
+"""Bytes of signature records per answer: half a frame, the rest is for ordinals and lengths."""
+
+NODE_BYTES = 64 << 10
+"""Bytes of one expanded node: 26 children of at most 50 bytes, for several levels at once."""
+
+NODES_PER_MESSAGE = 16_384
+"""Nodes per request: one level of the tree of a 4 GiB file in one message."""
+
+NODES_PER_ANSWER = 512
+"""Expanded nodes per answer: about 100 KiB with short references, 450 KiB with whole digests."""
+
+RANGES_PER_MESSAGE = 16_384
+"""Ranges per request: at worst 16 bytes each, a quarter of a frame."""
+
+BLOCKS_PER_MESSAGE = 65_536
+"""Blocks with fingerprints per answer: 512 KiB at 8 bytes each, half a frame."""
+
+CELLS_PER_MESSAGE = 1024
+"""Check blocks, of 8 KiB each, that one request claims to match. A source that calls all of them wrong makes
+the destination keep that much in memory until it is written. For masked content the positions of masked bytes
+take an eighth more."""
+
+CELLS_PER_ANSWER = 64
+"""Check blocks corrected per message: 512 KiB, half a frame."""
+
+TIER_NODES = 1024
+"""Manifest nodes per request. Their children fit a frame: at most 26 each, with 11 bytes of references."""
+
+TOP_NODES = 64
+"""Nodes of the tier that comes with a manifest, 4 bytes each: the cost for trees without a difference."""
+
+TIER_NODES_WHOLE = 65_536
+"""Manifest nodes in an answer with a whole tier: 11 bytes of references each, 704 KiB of a frame. A descent
+starts far above such tiers."""
+
+ROWS_PER_PART = 4096
+"""Manifest entries per answer, about 200 KiB."""
+
+ROWS_TEXT_BYTES = 512 << 10
+"""Bytes of paths, names and link targets in an answer with several manifest entries. This is half a frame, so
+the other 27 bytes per entry fit. One entry alone has at most 32 KiB of text."""
+
+FURTHER_BYTES = 8
+"""Bytes of the digest of links and attributes that a Manifest carries, to compare two trees. A false match
+occurs once in 10^19 times; the root, which covers all 32 bytes, reveals it."""
+
+GONE_BYTES = 256 << 10
+"""Bytes of names that one Changed lists as gone: with half a frame of entries they fit a frame. More than a
+thousand of the longest names fit; the rest comes in the next Changed."""
+
+ITEMS_PER_MESSAGE = 4096
+"""Changes reported per message, about 40 bytes each. A message of its own for each would cost both sides as
+much as copying a small file."""
+
+ITEMS_BYTES = 256 << 10
+"""Bytes of the paths of these changes, and as many of link targets: half a frame together. One item has at
+most 32 KiB."""
+
+
+# What a peer may ask for in one session: open requests, and work in proportion to the content.
+
+OUTSTANDING_REQUESTS = 65_536
+"""Requests without an answer. Both sides keep about 300 bytes for each, to refuse answers without a
+request."""
+
+OUTSTANDING_ORDINALS = 4 << 20
+"""Files and nodes named by requests without an answer: four bytes each on both sides, four times a million
+files."""
+
+HEARD_NUMBERS = 1 << 19
+"""Files, nodes and ranges in requests that a source decodes while it answers another one. Each takes 40
+bytes, 20 MiB in all. Further requests wait undecoded, up to INBOUND_BYTES."""
+
+SENT_TIMES = 16
+"""Times that a destination may ask for each byte of content, on average over all announced bytes. It asks
+once. If every step fails twice in a bundle, it asks three times in each of two descents and twice for the
+whole file."""
+
+COMPARED_TIMES = 64
+"""Times that a destination may have each byte read for comparison. Roots, digests and traits take 6 reads,
+trees 3, nodes of forgotten trees 12. Blocks of 3 sizes and claims take 8 in each of two descents and 8 in a
+bundle. One file that needs all of this takes 45; most files take 3 to 5."""
+
+TOLD_TIMES = 16
+"""Times that a destination may ask for each entry of a manifest. It asks for a row in three groups of columns
+and for the nodes above it, which are a fifteenth as many. A request for a whole tier counts once more."""
+
+TOLD_FREELY = 65_536
+"""Rows and nodes of a manifest that may be asked for in addition to TOLD_TIMES."""
+
+ASKED_FILE_BYTES = 4096
+"""Bytes counted for each file that a request names, besides its content: opening a file takes about as long
+as reading so many bytes."""
+
+ASKED_NODE_BYTES = 2048
+"""Bytes counted for each node that a request names: more than any expanded node has, and a small part of the
+bytes below it."""
+
+ASKED_FREELY_BYTES = 64 << 20
+"""Bytes that may be asked for in addition to the limits per byte: small trees need no such limit."""
+
+
+# Extended attributes.
+
+ATTRIBUTE_NAME_BYTES = 255
+"""Bytes of an extended attribute's name: Linux's own limit (XATTR_NAME_MAX)."""
+
+ATTRIBUTE_VALUE_BYTES = 65_536
+"""Bytes of an extended attribute's value: Linux's own limit (XATTR_SIZE_MAX)."""
+
+ATTRIBUTE_SET_BYTES = 256 << 10
+"""Bytes of all packed attributes of one entry: four values of the longest kind or thousands of usual ones,
+more than ext4 has room for, and a quarter of a frame. A larger set is reported and skipped."""
+
+ATTRIBUTE_MESSAGE_BYTES = 512 << 10
+"""Bytes of the distinct attribute sets in one message: two of the largest kind, half a frame."""
+
+ATTRIBUTES_HELD_BYTES = 64 << 20
+"""Bytes of distinct attribute sets that a destination keeps until it sets them, after all contents are in
+place. Most trees repeat a few sets; a million files, each with a set of its own of 64 bytes, fit."""

@@ -18,7 +18,7 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from scripts.manual import events, options, reference, wire_figures
+from scripts.manual import events, options, reference, scan_report, wire_figures
 from scripts.manual.notes import TOP
 
 ALIASES = {
@@ -43,6 +43,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     "section": lambda words: reference.document_section(*words.split(" ", 1)),
     "documents": lambda _: document_table(),
     "api": reference.api,
+    "scan-report": lambda _: scan_report.scan_report(),
     "wire": lambda _: wire_figures.wire_table(),
 }
 

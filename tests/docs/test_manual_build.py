@@ -92,6 +92,11 @@ def test_nothing_is_fetched_from_a_network(site: Path) -> None:
         assert not re.search(r"@import|url\((?:\"|')?https?:", path.read_text()), path
 
 
+def test_every_table_is_put_in(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        assert "<!-- generated" not in path.read_text(), path
+
+
 def test_every_document_of_the_repository_has_a_page(site: Path) -> None:
     names = {path.stem for path in site.rglob("*.html")}
     for document in (TOP / "rdc").rglob("*.md"):

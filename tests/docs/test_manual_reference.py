@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shlex
 
@@ -18,7 +19,7 @@ from rdc.cli.verb import VERBS, load_verb
 from rdc.cli.verbs import watch
 from rdc.errors import ExitCode, UsageError
 from rdc.model.duplicates import DuplicateOrder
-from scripts.manual import events, options, reference
+from scripts.manual import events, options, reference, scan_report
 from tests.report.test_report_json import MAY_LACK, SCHEMAS
 from tests.support.project_paths import TOP
 
@@ -135,6 +136,12 @@ def test_every_event_that_rdc_writes_is_in_the_reference() -> None:
     for verb in events.EVENTS:
         assert f"<!-- generated: events {verb} -->" in page
         events.events_section(verb)
+
+
+def test_the_scan_report_has_a_meaning_for_its_main_fields() -> None:
+    table = scan_report.scan_report()
+    fields = json.loads(scan_report.SCHEMA.read_text())["properties"]
+    assert all(f"| `{name}` |" in table for name in fields if not name.endswith("_b64"))
 
 
 def test_the_verbs_with_events_are_those_with_the_option() -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 
+from scripts.manual.transcripts import pages
 from tests.support.project_paths import TOP
 
 
 def test_paths_to_read_exist() -> None:
-    text = re.sub(r"```.*?```", "", (TOP / "CONTRIBUTING.md").read_text(), flags=re.DOTALL)
-    paths = [
-        code for code in re.findall(r"`([^`]+)`", text) if re.match(r"(?:rdc|docs|tests|scripts)/", code)
-    ]
-    assert len(paths) > 20
-    assert all(list(TOP.glob(path.partition(" ")[0].rstrip("/"))) for path in paths)
+    found = 0
+    for page in pages():
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        for code in re.findall(r"`([^`]+)`", text):
+            if re.match(r"(?:rdc|docs|tests|scripts|fixtures)/", code):
+                assert list(TOP.glob(code.partition(" ")[0].rstrip("/"))), (page, code)
+                found += 1
+    assert found > 60
 
 
 def test_the_map_of_the_session_names_each_of_its_modules_once_in_its_folder() -> None:

@@ -83,7 +83,9 @@ def refused_table() -> str:
     advice: dict[str, list[str]] = {}
     for name, text in REFUSED_RSYNC_OPTIONS.items():
         advice.setdefault(text, []).append(name)
-    rows = [f"| {', '.join(f'`{name}`' for name in names)} | {text} |" for text, names in advice.items()]
+    rows = [
+        f"| {', '.join(f'`{name}`' for name in names)} | {_escaped(text)} |" for text, names in advice.items()
+    ]
     return "\n".join(["| option of rsync | what rdc says |", "|---|---|", *rows])
 
 

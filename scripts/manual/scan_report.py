@@ -31,6 +31,6 @@ def _kind(part: dict[str, Any]) -> str:
     if "const" in part:
         return f"always {part['const']}"
     if "enum" in part:
-        return ", ".join(f"`{value}`" for value in part["enum"])
+        return ", ".join(f"`{json.dumps(value)}`" for value in part["enum"])
     kinds = part.get("type", "")
     return " or ".join(kinds) if isinstance(kinds, list) else str(kinds)

@@ -14,6 +14,7 @@ import pytest
 
 from rdc.cli.options.rsync_options import REFUSED_RSYNC_OPTIONS
 from rdc.cli.options.settings import SETTINGS
+from rdc.cli.options.table import parse_words
 from rdc.cli.verb import VERBS, load_verb
 from scripts.manual.transcripts import Block, blocks_of, pages
 from tests.docs.test_manual_reference import parsed
@@ -229,6 +230,19 @@ def test_each_option_in_the_text_exists() -> None:
                 continue
             for name in re.findall(r"(?<![\w-])--[a-z][\w-]*", code):
                 assert name in known | {"--root"}, (path, name)
+
+
+def test_commands_in_sentences_have_options_that_exist() -> None:
+    checked = 0
+    for path in pages():
+        prose = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for code in re.findall(r"`rdc ([^`|]+)`", prose):
+            verb, *words = shlex.split(code)
+            if verb in VERBS and not set(words) & REFUSED_RSYNC_OPTIONS.keys():
+                value = ["1"] if words and words[-1] in ("--html", "--config") else []
+                parse_words([*words, *value], load_verb(verb).OPTIONS, {}, command=code)
+                checked += 1
+    assert checked > 40
 
 
 def test_the_first_two_commands_of_the_readme_do_the_job_and_test_it() -> None:

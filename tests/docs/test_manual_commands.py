@@ -239,8 +239,16 @@ def test_commands_in_sentences_have_options_that_exist() -> None:
         for code in re.findall(r"`rdc ([^`|]+)`", prose):
             verb, *words = shlex.split(code)
             if verb in VERBS and not set(words) & REFUSED_RSYNC_OPTIONS.keys():
-                value = ["1"] if words and words[-1] in ("--html", "--config") else []
-                parse_words([*words, *value], load_verb(verb).OPTIONS, {}, command=code)
+                groups = load_verb(verb).OPTIONS
+                valued = {
+                    name
+                    for group in groups
+                    for option in group.options
+                    if option.metavar
+                    for name in option.names
+                }
+                value = ["1"] if words and words[-1] in valued else []
+                parse_words([*words, *value], groups, {}, command=code)
                 checked += 1
     assert checked > 40
 

@@ -257,7 +257,7 @@ def comparable(text: str) -> str:
 
 
 def differences(page: str, program: Path) -> list[tuple[str, str]]:
-    """What a page shows and what its commands print, where these differ. A busy machine gets a second, slow try."""
+    """What a page shows and what its commands print, where these differ. The second try is a slow one."""
     found: list[tuple[str, str]] = []
     for patience in (PATIENCE, 10 * PATIENCE):
         ran = [

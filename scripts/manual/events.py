@@ -83,7 +83,7 @@ def _watch(write: Callable[[str], None]) -> None:
     events.start()
     _common(events, plan=True)
     for event in (InStep, Halted, Resumed, Limited, Disconnected):
-        events.tell(sample(event))
+        events.emit(sample(event))
     events.finish(sample(WatchReport))
 
 

@@ -126,7 +126,7 @@ def test_every_event_that_rdc_writes_is_in_the_reference() -> None:
     written = set()
     for path in (TOP / "rdc" / "report").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("tell", "queue", "json_line")):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("emit", "queue", "json_line")):
                 first = node.args[0] if node.args else None
                 if isinstance(first, ast.Constant) and isinstance(first.value, str):
                     written.add(first.value)

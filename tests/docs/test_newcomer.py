@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from scripts.manual.transcripts import blocks_of, differences
 from tests.support.project_paths import TOP
 
 README = (TOP / "README.md").read_text()
-
-UNREACHABLE = (
-    r"Could not find a version|No matching distribution|Connection|Temporary failure in name resolution"
-)
-"""What pip says where no package index can be reached."""
 
 
 def clone(place: Path) -> Path:
@@ -50,7 +42,5 @@ def test_the_readme_is_enough(tmp_path: Path) -> None:
     installed = subprocess.run(
         words, cwd=clone(tmp_path / "clone"), capture_output=True, text=True, check=False
     )
-    if installed.returncode and re.search(UNREACHABLE, installed.stderr):
-        pytest.skip("no package index can be reached")
     assert installed.returncode == 0, installed.stderr
     assert differences(README, fresh / "bin") == []

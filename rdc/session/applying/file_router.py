@@ -241,15 +241,22 @@ class FileRouter:
             yield from self._checks.made.pump(round_, planned=self._planned)
         if self._local_content is not None and not self._local_content.idle:
             yield from self._local_content.pump(round_)
-        if self._planned and self._small:
-            self._start_small()
-        if self._planned and self._bundles.made is not None and self._bundles.made.waits:
-            more = self._checks.made is not None and not self._checks.made.idle
-            yield from self._bundles.made.pump(round_, more=more)
-        if self._planned and self._deltas.made is not None and self._deltas.made.waits:
-            yield from self._deltas.made.pump(round_)
+        if self._planned:
+            yield from self._pump_changed(round_)
         if self._wholes.made is not None and not self._wholes.made.idle:
             yield from self._wholes.made.pump(round_, more=not self._planned)
+
+    def _pump_changed(self, round_: int) -> Conversation[None]:
+        """Sends requests for changed files, once all are known."""
+        if self._small:
+            self._start_small()
+        bundles = self._bundles.made
+        if bundles is not None and bundles.waits:
+            more = self._checks.made is not None and not self._checks.made.idle
+            yield from bundles.pump(round_, more=more)
+        deltas = self._deltas.made
+        if deltas is not None and deltas.waits:
+            yield from deltas.pump(round_)
 
     def move(self, spare: Callable[[bytes], None], round_: int) -> Conversation[None]:
         """Renames moved files before deletions begin. A dry run calls `spare` with their old paths."""

@@ -1,7 +1,4 @@
-"""Commits verified files with their metadata and reports what changed.
-
-`FileDecisions` stores how each file differs from what the destination has, in one byte per file.
-"""
+"""Commits verified files with their metadata; `FileDecisions` stores how each file differs, in one byte."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rdc.limits.catalog import CATALOG_ENTRY_BYTES, CATALOG_SETTLED
+from rdc.limits.catalog import CATALOG_ENTRY_BYTES, CATALOG_IN_SYNC
 from rdc.records import dataclass
 
 TYPE_CHECKING = False
@@ -124,5 +124,5 @@ def write_in_sync(connection: sqlite3.Connection, keys: list[bytes]) -> None:
     connection.executemany("INSERT OR REPLACE INTO settled (key) VALUES (?)", [(key,) for key in keys])
     connection.execute(
         "DELETE FROM settled WHERE id <= (SELECT id FROM settled ORDER BY id DESC LIMIT 1 OFFSET ?)",
-        (CATALOG_SETTLED,),
+        (CATALOG_IN_SYNC,),
     )

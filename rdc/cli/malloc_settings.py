@@ -11,7 +11,7 @@ __all__ = ["keep_freed_memory"]
 # Parameters of mallopt(3).
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 
-KEPT_BYTES = 16 << 20
+UNTRIMMED_BYTES = 16 << 20
 """Free memory at the end of the heap that stays with the process: the size of a queue of messages."""
 
 MAPPED_BYTES = 4 << 20
@@ -26,4 +26,4 @@ def keep_freed_memory() -> None:
     """
     with contextlib.suppress(OSError):
         set_malloc_option(MMAP_THRESHOLD, MAPPED_BYTES)
-        set_malloc_option(TRIM_THRESHOLD, KEPT_BYTES)
+        set_malloc_option(TRIM_THRESHOLD, UNTRIMMED_BYTES)

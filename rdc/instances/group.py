@@ -73,16 +73,16 @@ def choose_source(inodes: Sequence[Inode]) -> Inode:
     A protected file, since it must not be changed; otherwise the one whose place on disk most files share
     already; otherwise the first.
     """
-    places = Counter(inode.facts.first_place for inode in inodes)
+    files_at = Counter(inode.facts.first_place for inode in inodes)
 
     def merit(inode: Inode) -> tuple[bool, int]:
-        place = inode.facts.first_place
-        return inode.protected, 0 if place is None else places[place]
+        offset = inode.facts.first_place
+        return inode.protected, 0 if offset is None else files_at[offset]
 
     return max(inodes, key=merit)
 
 
-def choose_kept(inodes: Sequence[Inode]) -> Inode:
+def choose_original(inodes: Sequence[Inode]) -> Inode:
     """The file to which the other names will be linked.
 
     A protected file; otherwise one with unknown names, which could not be freed anyway; otherwise the one

@@ -47,7 +47,7 @@ class LinkRecord:
     """Absolute path of the tree that contains the name."""
     path: bytes
     """Path relative to `top`."""
-    kept: bytes
+    original: bytes
     """Absolute path of the file that the name was linked to."""
     inode: int
     """Inode number of that file."""
@@ -134,7 +134,7 @@ def _fields(record: LinkRecord) -> dict[str, str | int]:
     return {
         "top": base64.b64encode(record.top).decode("ascii"),
         "path": base64.b64encode(record.path).decode("ascii"),
-        "kept": base64.b64encode(record.kept).decode("ascii"),
+        "kept": base64.b64encode(record.original).decode("ascii"),
         "inode": record.inode,
         "size": record.size,
         "mtime_ns": record.mtime_ns,
@@ -174,13 +174,13 @@ class _Reader:
         if fields.keys() != names:
             raise self.error(number, "the fields of a link")
         top = self._path(fields["top"], number)
-        kept = self._path(fields["kept"], number)
+        original = self._path(fields["kept"], number)
         path = self._path(fields["path"], number)
         try:
             check_path(path)
         except FileError as error:
             raise self.error(number, "a path below the tree") from error
-        if not top.startswith(b"/") or not kept.startswith(b"/") or not path:
+        if not top.startswith(b"/") or not original.startswith(b"/") or not path:
             raise self.error(number, "absolute paths of tree and kept file")
         numbers = {name: self._number(fields[name], number) for name in names - _PATHS}
         if not 0 <= numbers.get("mode", 0) <= 0o7777:
@@ -189,7 +189,7 @@ class _Reader:
             raise self.error(number, "an owner and a group")
         if not (0 <= numbers["size"] < 1 << 64 and -(1 << 63) <= numbers["mtime_ns"] < 1 << 63):
             raise self.error(number, "a size and a time of 64 bits")
-        return LinkRecord(top, path, kept, **numbers)
+        return LinkRecord(top, path, original, **numbers)
 
     def _number(self, value: object, number: int) -> int:
         if not isinstance(value, int) or isinstance(value, bool):

@@ -69,7 +69,7 @@ def clear_leftovers(trees: Sequence[Tree], totals: RunTotals) -> None:
 
     A displaced file that a journal records is removed if it is unchanged since its name became a link, or if
     it equals the file that now has its name. It gets its name back if it was written to since and the link
-    was not. A spare name of the kept file is removed. Any other file stays and is reported. Temporaries,
+    was not. A spare name of the original is removed. Any other file stays and is reported. Temporaries,
     which are copies, are swept.
     """
     found = [one for tree in trees for one in _displaced(tree, totals)]
@@ -201,20 +201,20 @@ def _fits(record: LinkRecord, found: os.stat_result) -> bool:
 
 
 def _clear_spare(
-    root: Root, directory: bytes, name: bytes, kept: LeasedFile, *, apply: bool
+    root: Root, directory: bytes, name: bytes, original: LeasedFile, *, apply: bool
 ) -> Instance | None:
-    """Removes a spare name of the kept file, made before the exchange. While the file has another name,
+    """Removes a spare name of the original, made before the exchange. While the file has another name,
     nothing is lost."""
     path = join(directory, name)
-    if kept.links < 2:
+    if original.links < 2:
         return None
     if apply:
         with _named(root, path):
-            place = root.directory(directory, fresh=True)
+            parent = root.directory(directory, fresh=True)
             # A lease does not protect names: the others may have been removed since the file was opened.
-            if os.fstat(kept.fileno()).st_nlink < 2 or not kept.is_at(name, place.fd):
+            if os.fstat(original.fileno()).st_nlink < 2 or not original.is_at(name, parent.fd):
                 return None
-            os.unlink(name, dir_fd=place.fd)
+            os.unlink(name, dir_fd=parent.fd)
     return Instance(Action.CLEAR, root.shown(path), root.shown(path), 0, 0, 0)
 
 
@@ -227,7 +227,7 @@ def _decide(record: LinkRecord, old: LeasedFile, now: LeasedFile) -> Action | No
         return Action.CLEAR
     if difference(old, now) is None and same_bytes(old, now):
         return Action.CLEAR
-    # The file to be replaced must be the kept file, unchanged, and must keep another name.
+    # The file to be replaced must be the original, unchanged, and must keep another name.
     if now.identity.inode == record.inode and _is_as_recorded(record, now) and now.links > 1:
         return Action.RESTORE
     return None
@@ -249,23 +249,23 @@ def _carry_out(
     root: Root, directory: bytes, name: bytes, target: bytes, old: LeasedFile, now: LeasedFile, action: Action
 ) -> None:
     """Carries out an action. Raises OSError and FileChangedError."""
-    place = root.directory(directory, fresh=True)
+    parent = root.directory(directory, fresh=True)
     old.check()
     now.check()
     if action is Action.RESTORE:
-        if not (old.is_at(name, place.fd) and now.is_at(target, place.fd)):
+        if not (old.is_at(name, parent.fd) and now.is_at(target, parent.fd)):
             return
-        rename_exchange(name, target, place.fd)
-        if now.is_at(name, place.fd):
-            os.unlink(name, dir_fd=place.fd)
+        rename_exchange(name, target, parent.fd)
+        if now.is_at(name, parent.fd):
+            os.unlink(name, dir_fd=parent.fd)
         else:
-            put_back(name, target, place.fd, os.fstat(old.fileno()))
+            put_back(name, target, parent.fd, os.fstat(old.fileno()))
         return
     # The file that has the name must be durable before the other one is removed.
     os.fsync(now.fileno())
-    sync_directory(place)
+    sync_directory(parent)
     # Syncing takes time: a program may have opened a file for writing meanwhile.
     old.check()
     now.check()
-    if old.is_at(name, place.fd) and now.is_at(target, place.fd):
-        os.unlink(name, dir_fd=place.fd)
+    if old.is_at(name, parent.fd) and now.is_at(target, parent.fd):
+        os.unlink(name, dir_fd=parent.fd)

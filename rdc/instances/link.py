@@ -2,7 +2,7 @@
 syncs.
 
 A batch goes through five steps. Files are leased, compared and written into the journal. The journal and the
-kept files are made durable. Names are exchanged. The directories are made durable. The displaced files are
+originals are made durable. Names are exchanged. The directories are made durable. The displaced files are
 removed. rdc.files.names.hard_link has the argument for each name.
 """
 
@@ -17,7 +17,7 @@ from rdc.files.base.os_errors import changed
 from rdc.files.facts.shared_space import compare_places
 from rdc.files.names.hard_link import LinkSwap, sync_contents, sync_names
 from rdc.files.names.leased_file import LeasedFile, difference, same_bytes
-from rdc.instances.group import by_volume, choose_kept
+from rdc.instances.group import by_volume, choose_original
 from rdc.instances.journal import LinkRecord
 from rdc.model.instances import Action, Instance
 from rdc.records import dataclass
@@ -45,7 +45,7 @@ from a disk. Meanwhile, programs that open one of its files for writing wait."""
 class _Task:
     """One inode whose names all become links to another file."""
 
-    kept: Inode
+    original: Inode
     old: Inode
 
 
@@ -54,7 +54,7 @@ class _Ready:
     """A task whose files are leased and were found equal."""
 
     task: _Task
-    kept: LeasedFile
+    original: LeasedFile
     old: LeasedFile
     swaps: list[LinkSwap]
     won: int
@@ -103,10 +103,10 @@ class Linker:
     # Choosing
 
     def _alike(self, members: Sequence[Inode]) -> None:
-        kept = choose_kept(members)
+        original = choose_original(members)
         added = False
         for inode in members:
-            if inode is kept or inode.protected:
+            if inode is original or inode.protected:
                 continue
             size = inode.facts.identity.size
             if inode.has_other_names:
@@ -115,7 +115,7 @@ class Linker:
                 self._skip(inode, "is reached by several paths, as through a bind mount")
             elif not self._totals.capped and self._totals.take(size):
                 added = True
-                self._add(_Task(kept, inode))
+                self._add(_Task(original, inode))
         self._totals.groups += added
 
     def _report_differences(self, classes: Sequence[Sequence[Inode]]) -> None:
@@ -126,7 +126,7 @@ class Linker:
             what = _different(first, members[0])
             other = printable(self._shown(first.names[0]))
             # The other files of this class become links to this one.
-            inode = choose_kept(members)
+            inode = choose_original(members)
             if not inode.protected:
                 self._skip(inode, f"has another {what} than {other}, which a link would lose")
 
@@ -144,20 +144,20 @@ class Linker:
     # Step 1: hold and compare
 
     def _prepare(self, tasks: Iterable[_Task], leases: ExitStack) -> Iterator[_Ready]:
-        kept: LeasedFile | None = None
-        kept_of: Inode | None = None
+        original: LeasedFile | None = None
+        original_inode: Inode | None = None
         failed: Inode | None = None
         for task in tasks:
-            if task.kept is failed:
+            if task.original is failed:
                 continue  # its failure was reported once
             try:
-                if kept is None or kept_of is not task.kept:
-                    failed = task.kept
-                    kept = leases.enter_context(self._lease(task.kept))
-                    kept_of, failed = task.kept, None
+                if original is None or original_inode is not task.original:
+                    failed = task.original
+                    original = leases.enter_context(self._lease(task.original))
+                    original_inode, failed = task.original, None
                 old = leases.enter_context(self._lease(task.old))
-                self._compare(kept, old)
-                won = _win(kept, old)
+                self._compare(original, old)
+                won = _win(original, old)
             except FileError as error:
                 self._totals.problem(error)
                 continue
@@ -165,46 +165,47 @@ class Linker:
             if self._totals.options.apply:
                 try:
                     swaps = [
-                        LinkSwap(self._trees[name.root].root, name.path, old, kept) for name in task.old.names
+                        LinkSwap(self._trees[name.root].root, name.path, old, original)
+                        for name in task.old.names
                     ]
                 except FileError as error:
                     self._totals.problem(error)
                     continue
-            yield _Ready(task, kept, old, swaps, won)
+            yield _Ready(task, original, old, swaps, won)
 
     def _lease(self, inode: Inode) -> LeasedFile:
-        place = inode.names[0]
-        file = LeasedFile(self._trees[place.root].root, place.path)
+        location = inode.names[0]
+        file = LeasedFile(self._trees[location.root].root, location.path)
         expected = inode.facts.identity
         if (file.identity.device, file.identity.inode) != (expected.device, expected.inode):
             file.close()
-            shown = self._shown(place)
-            raise changed(place.path, shown, "the file that was there", "another one")
+            shown = self._shown(location)
+            raise changed(location.path, shown, "the file that was there", "another one")
         return file
 
-    def _compare(self, kept: LeasedFile, old: LeasedFile) -> None:
+    def _compare(self, original: LeasedFile, old: LeasedFile) -> None:
         shown = old.root.shown(old.path)
-        what = difference(kept, old)
+        what = difference(original, old)
         if what is not None:
             raise changed(old.path, shown, f"the {what} of its duplicate", "another")
         options = self._totals.options
-        if (options.apply or not options.searched) and not same_bytes(kept, old):
+        if (options.apply or not options.searched) and not same_bytes(original, old):
             raise changed(old.path, shown, "the content of its duplicate", "another")
 
     # Step 2: the journal, and what will stand for two
 
     def _record(self, ready: Sequence[_Ready]) -> None:
-        """Writes the journal and syncs the kept files. Raises RdcError; nothing has been changed then."""
+        """Writes the journal and syncs the originals. Raises RdcError; nothing has been changed then."""
         if self._journal is None:
             raise ValueError("hard links are made with a journal only")
         self._journal.write(
             LinkRecord(
                 top=self._trees[name.root].real,
                 path=name.path,
-                kept=self._real(one.task.kept.names[0]),
-                inode=one.kept.identity.inode,
-                size=one.kept.identity.size,
-                mtime_ns=one.kept.identity.mtime_ns,
+                original=self._real(one.task.original.names[0]),
+                inode=one.original.identity.inode,
+                size=one.original.identity.size,
+                mtime_ns=one.original.identity.mtime_ns,
                 old=one.old.identity.inode,
                 mode=one.old.metadata.mode,
                 uid=one.old.metadata.uid,
@@ -213,11 +214,11 @@ class Linker:
             for one in ready
             for name in one.task.old.names
         )
-        kept = {id(one.kept): one.kept for one in ready}
+        original = {id(one.original): one.original for one in ready}
         try:
-            sync_contents(list(kept.values()))
+            sync_contents(list(original.values()))
         except OSError as error:
-            first = ready[0].kept
+            first = ready[0].original
             raise first.root.failure(error, first.path, "write it to disk before others go") from error
 
     # Steps 3 to 5: exchange, make durable, discard
@@ -260,7 +261,7 @@ class Linker:
         return True
 
     def _done(self, one: _Ready) -> None:
-        source = self._shown(one.task.kept.names[0])
+        source = self._shown(one.task.original.names[0])
         size = one.old.identity.size
         for at, name in enumerate(one.task.old.names):
             last = at == len(one.task.old.names) - 1
@@ -270,22 +271,22 @@ class Linker:
             )
             self._totals.done(instance, files=int(last))
 
-    def _shown(self, place: Place) -> bytes:
-        return self._trees[place.root].root.shown(place.path)
+    def _shown(self, location: Place) -> bytes:
+        return self._trees[location.root].root.shown(location.path)
 
-    def _real(self, place: Place) -> bytes:
-        return self._trees[place.root].real_path(place.path)
+    def _real(self, location: Place) -> bytes:
+        return self._trees[location.root].real_path(location.path)
 
 
-def _win(kept: LeasedFile, old: LeasedFile) -> int:
+def _win(original: LeasedFile, old: LeasedFile) -> int:
     """Bytes that removing the old file frees: its blocks without those it shares with other files."""
     try:
-        places = compare_places(
-            kept.fileno(), 0, old.fileno(), 0, max(old.identity.size, old.allocated), whole_extents=False
+        sharing = compare_places(
+            original.fileno(), 0, old.fileno(), 0, max(old.identity.size, old.allocated), whole_extents=False
         )
     except OSError:
         return old.allocated
-    return places.own
+    return sharing.own
 
 
 def _different(one: Inode, other: Inode) -> str:

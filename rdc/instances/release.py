@@ -57,10 +57,10 @@ def spans_to_move(fd: int, size: int, shared: Iterable[Span]) -> list[Span]:
             continue
         whole = Span(extent.start, min(extent.end, size))
         left = list(_outside(whole, spans))
-        kept = sum(span.length for span in left)
-        if 0 < kept < whole.length:
+        remaining = sum(span.length for span in left)
+        if 0 < remaining < whole.length:
             moved += left
-            won += whole.length - kept
+            won += whole.length - remaining
     written = sum(span.length for span in moved)
     return moved if LEAST_BYTES <= written <= won // WORTH else []
 

@@ -56,10 +56,10 @@ class RunTotals:
         """Marks `size` more bytes of content as processed, whatever the result."""
         self.reach(self.advanced + size)
 
-    def reach(self, place: int) -> None:
+    def reach(self, position: int) -> None:
         """Sets the bytes of content processed since the run began."""
-        self.advanced = place
-        self.reporter(Progressed("share", place, self.total))
+        self.advanced = position
+        self.reporter(Progressed("share", position, self.total))
 
     def done(self, instance: Instance, *, files: int = 1) -> None:
         self.files += files

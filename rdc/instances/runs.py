@@ -26,7 +26,7 @@ __all__ = ["ChunkedFile", "RunFinder"]
 class ChunkedFile:
     """One file with its chunks."""
 
-    place: Place
+    location: Place
     volume: bytes
     """Id of the volume. Files with equal ids can share blocks."""
     block_size: int
@@ -111,8 +111,8 @@ class RunFinder:
                 columns.lengths.append(aligned.length)
         return [
             EqualRuns(
-                self._files[source].place,
-                file.place,
+                self._files[source].location,
+                file.location,
                 columns.source_offsets,
                 columns.offsets,
                 columns.lengths,
@@ -125,14 +125,14 @@ class RunFinder:
         volume = self._volumes.setdefault(file.volume, len(self._volumes)).to_bytes(4, "little")
         for digest, offset, length in _chunks(file.tree):
             key = digest[:8] + (offset % file.block_size).to_bytes(4, "little") + volume
-            place = self._known.get(key)
-            if place is None:
+            location = self._known.get(key)
+            if location is None:
                 if len(self._known) < self._most:
                     self._known[key] = number << 64 | offset
                 else:
                     self.forgotten += 1
                 continue
-            source, source_offset = place >> 64, place & ((1 << 64) - 1)
+            source, source_offset = location >> 64, location & ((1 << 64) - 1)
             # The kernel shares ranges within one file only if they do not overlap.
             if source != number or source_offset + length <= offset:
                 yield _Match(source, source_offset, offset, length)

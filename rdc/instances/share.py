@@ -79,29 +79,29 @@ class Sharer:
         destination."""
         if not runs:
             return
-        place = runs[0].destination
-        root = self._trees[place.root].root
+        location = runs[0].destination
+        root = self._trees[location.root].root
         shared = False
         try:
-            with root.open_read(place.path) as file:
+            with root.open_read(location.path) as file:
                 if file.identity.device in self._unable:
                     self._totals.skipped += 1
                     return
-                moved = self._to_move(root, place.path, file, runs)
+                moved = self._to_move(root, location.path, file, runs)
                 if moved and self._totals.options.apply and not self._totals.capped:
                     # Moved first: after a kill in between, the next run still finds extents to free.
-                    move(root, place.path, file, moved)
+                    move(root, location.path, file, moved)
             for one in runs:
                 columns = zip(one.source_offsets, one.offsets, one.lengths, strict=True)
                 ranges = [_Range(*row) for row in columns]
                 with self._opened(one.source) as source:
-                    shared |= self._pair(source, one.source, place, ranges, by_blocks=bool(moved))
+                    shared |= self._pair(source, one.source, location, ranges, by_blocks=bool(moved))
         except FileError as error:
             self._totals.problem(error)
         self._totals.groups += shared
 
-    def _opened(self, place: Place) -> SourceFile:
-        return self._trees[place.root].root.open_read(place.path)
+    def _opened(self, location: Place) -> SourceFile:
+        return self._trees[location.root].root.open_read(location.path)
 
     def _to_move(self, root: Root, path: bytes, file: SourceFile, runs: Sequence[EqualRuns]) -> list[Span]:
         """The spans that must move so that sharing frees the extents around them."""
@@ -120,7 +120,7 @@ class Sharer:
     def _pair(
         self,
         source: SourceFile,
-        source_place: Place,
+        source_location: Place,
         destination: Place,
         ranges: Sequence[_Range],
         *,
@@ -131,7 +131,7 @@ class Sharer:
 
         `by_blocks`: sharing frees single blocks, even on a volume that frees whole extents only.
         """
-        shown = self._trees[source_place.root].root.shown(source_place.path)
+        shown = self._trees[source_location.root].root.shown(source_location.path)
         try:
             return self._into(source, shown, destination, ranges, by_blocks=by_blocks)
         except FileError as error:
@@ -175,7 +175,7 @@ class Sharer:
         total: Instance,
     ) -> Instance:
         """Shares one range. Returns `total` with the range added."""
-        before = _places(source, other, part, volume)
+        before = _shared_space(source, other, part, volume)
         self._totals.already += min(before.same, part.length)
         if not before.own and not before.perhaps:
             return total
@@ -184,7 +184,7 @@ class Sharer:
         try:
             if self._totals.options.apply:
                 self._share(source, root, path, other, part)
-                after = _places(source, other, part, volume)
+                after = _shared_space(source, other, part, volume)
                 won = max(0, before.own - after.own)
                 perhaps = max(0, before.perhaps - after.perhaps)
             else:
@@ -226,10 +226,10 @@ class Sharer:
         known = self._volumes.get(inode.facts.identity.device)
         if known is not None:
             return known.id
-        place = inode.names[0]
+        location = inode.names[0]
         try:
-            with self._opened(place) as file:
-                return self._volume_of(self._trees[place.root].root, place.path, file).id
+            with self._opened(location) as file:
+                return self._volume_of(self._trees[location.root].root, location.path, file).id
         except FileError as error:
             self._totals.problem(error)
             return None
@@ -252,7 +252,7 @@ def _compare(source: SourceFile, root: Root, path: bytes, other: SourceFile, par
             raise changed(path, root.shown(path), "the content that was compared", "another")
 
 
-def _places(source: SourceFile, other: SourceFile, part: _Range, volume: Volume) -> Sharing:
+def _shared_space(source: SourceFile, other: SourceFile, part: _Range, volume: Volume) -> Sharing:
     """Compares where both ranges lie on disk. If the file system does not report extents, the whole length
     counts as `perhaps`."""
     length = part.length

@@ -63,4 +63,4 @@ def _separate(root: Root, record: LinkRecord, totals: RunTotals) -> None:
         )
     if totals.options.apply:
         unlink_copy(root, record.path, record.inode)
-    totals.done(Instance(Action.SEPARATE, shown, record.kept, size, 0, 0))
+    totals.done(Instance(Action.SEPARATE, shown, record.original, size, 0, 0))

@@ -14,7 +14,7 @@ CATALOG_BATCH_BYTES = 4 << 20
 CATALOG_BATCH_ENTRIES = 2_048
 """Encoded signatures written per transaction (about 10 ms): what a kill loses."""
 
-CATALOG_SETTLED = 10_000
+CATALOG_IN_SYNC = 10_000
 """Pairs of trees remembered as in sync, 32 bytes each: more than one machine syncs."""
 
 JOURNAL_BYTES = 1 << 30

@@ -8,11 +8,11 @@ SOURCE_TREES_BYTES = 64 << 20
 """Bytes of signature trees that a source keeps between two requests: the trees of 20 GB of files. Other files
 are signed again for the next request."""
 
-HELD_CONTENT_BYTES = 32 << 20
+CACHED_CONTENT_BYTES = 32 << 20
 """Bytes of small files that each side keeps in memory between requests about them, so no file is opened five
 times. They are half of what a release of Linux compares. Further files are opened anew for each request."""
 
-HELD_FILE_BYTES = 64 << 10
+CACHED_FILE_BYTES = 64 << 10
 """Bytes of one file kept so: opening and closing a smaller file takes longer than reading it."""
 
 SMALL_FILE_BYTES = 128 << 10
@@ -30,11 +30,11 @@ ROOTS_REMEMBERED = 1 << 18
 """Entries of the largest tree whose small files' roots stay in memory (10 MB) and out of the catalog. For a
 larger tree they go into the catalog."""
 
-VANISHED_FILES = 1 << 20
+REMOVED_FILES = 1 << 20
 """Files that exist only at the destination and are remembered as rename candidates, with name, size and mtime
 (about 80 bytes each). Beyond this limit a moved file is fetched like any other."""
 
-SIGNED_KIN = 32_768
+SIGNED_RENAME_CANDIDATES = 32_768
 """Rename candidates whose root and traits are kept after the first read, about 400 bytes each. Others are
 read again."""
 
@@ -49,7 +49,7 @@ files that it names so. Beyond this limit each equal file is sent."""
 BASES_PER_FILE = 3
 """Bases of a file besides the one at its own path: each is read and searched."""
 
-KEPT_BASES = 64
+OPEN_BASES = 64
 """Base files kept open because other files are built from them and their own new versions may arrive first. A
 low limit of descriptors reduces it. Beyond this limit such a file may cost a repair."""
 
@@ -81,7 +81,7 @@ BUNDLE_FILES_LEAST = 8
 BUNDLE_CHUNKS = 65_536
 """Chunks of a bundle's longer files: with the shortest chunks allowed there are fewer."""
 
-BUNDLES_HELD_BYTES = 96 << 20
+BUNDLES_CACHED_BYTES = 96 << 20
 """Bytes of bundled content that each side keeps in memory between requests: enough for most runs, 85 MB for a
 release of Linux. A million entries take a side 113 MB besides. Content beyond this limit is read again each
 time, up to four times."""

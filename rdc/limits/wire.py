@@ -7,11 +7,11 @@ from __future__ import annotations
 FRAME_BYTES = 1 << 20
 """Bytes of one frame's payload: what a peer can make this side hold before any field is checked."""
 
-PIECE_BYTES = 128 << 10
+BLOCK_CONTENT_BYTES = 128 << 10
 """Decompressed bytes of frame stream in one block: zstd's own block size, so a piece fills one block of it.
 Together with FRAME_BYTES this limit bounds the output of a decompression bomb."""
 
-BLOCK_BYTES = PIECE_BYTES + 1024
+BLOCK_BYTES = BLOCK_CONTENT_BYTES + 1024
 """Bytes of one block on the wire. zstd adds 3 bytes per block and at most 18 per frame to data that it cannot
 shrink; the rest is room for the end of one zstd frame and the head of the next."""
 
@@ -89,12 +89,12 @@ RANGES_PER_MESSAGE = 16_384
 BLOCKS_PER_MESSAGE = 65_536
 """Blocks with fingerprints per answer: 512 KiB at 8 bytes each, half a frame."""
 
-CELLS_PER_MESSAGE = 1024
+CHECK_BLOCKS_PER_MESSAGE = 1024
 """Check blocks, of 8 KiB each, that one request claims to match. A source that calls all of them wrong makes
 the destination keep that much in memory until it is written. For masked content the positions of masked bytes
 take an eighth more."""
 
-CELLS_PER_ANSWER = 64
+CHECK_BLOCKS_PER_ANSWER = 64
 """Check blocks corrected per message: 512 KiB, half a frame."""
 
 TIER_NODES = 1024
@@ -155,11 +155,11 @@ COMPARED_TIMES = 64
 trees 3, nodes of forgotten trees 12. Blocks of 3 sizes and claims take 8 in each of two descents and 8 in a
 bundle. One file that needs all of this takes 45; most files take 3 to 5."""
 
-TOLD_TIMES = 16
+ROW_REQUESTS = 16
 """Times that a destination may ask for each entry of a manifest. It asks for a row in three groups of columns
 and for the nodes above it, which are a fifteenth as many. A request for a whole tier counts once more."""
 
-TOLD_FREELY = 65_536
+ROWS_FREELY = 65_536
 """Rows and nodes of a manifest that may be asked for in addition to TOLD_TIMES."""
 
 ASKED_FILE_BYTES = 4096
@@ -189,6 +189,6 @@ more than ext4 has room for, and a quarter of a frame. A larger set is reported 
 ATTRIBUTE_MESSAGE_BYTES = 512 << 10
 """Bytes of the distinct attribute sets in one message: two of the largest kind, half a frame."""
 
-ATTRIBUTES_HELD_BYTES = 64 << 20
+ATTRIBUTES_PENDING_BYTES = 64 << 20
 """Bytes of distinct attribute sets that a destination keeps until it sets them, after all contents are in
 place. Most trees repeat a few sets; a million files, each with a set of its own of 64 bytes, fit."""

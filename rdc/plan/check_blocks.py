@@ -15,8 +15,8 @@ from operator import mul, sub
 from rdc.kernel import block_fingerprints
 from rdc.kernel.recipe_rows import LITERAL, copies_of_instructions, instructions_of_ranges
 from rdc.limits.wire import (
-    CELLS_PER_ANSWER,
-    CELLS_PER_MESSAGE,
+    CHECK_BLOCKS_PER_ANSWER,
+    CHECK_BLOCKS_PER_MESSAGE,
     RANGES_PER_MESSAGE,
     SIZE_LIMIT,
 )
@@ -57,8 +57,8 @@ def unverified_check_blocks(
     instructions = _CopyInstructions(parts, starts, trees)
     torn = _with_repeats(parts, starts)
     check_blocks = [check_block for check_block in _with_matches(parts, starts) if check_block not in torn]
-    for first in range(0, len(check_blocks), CELLS_PER_ANSWER):
-        some = tuple(check_blocks[first : first + CELLS_PER_ANSWER])
+    for first in range(0, len(check_blocks), CHECK_BLOCKS_PER_ANSWER):
+        some = tuple(check_blocks[first : first + CHECK_BLOCKS_PER_ANSWER])
         wanted = array(
             "Q", chain.from_iterable([(at, min(stop, size) - at) for at, stop in check_block_ranges(some)])
         )
@@ -151,12 +151,12 @@ def divided(ranges: array[int], check_blocks: Sequence[int]) -> Iterator[tuple[a
     """
     left, first = _Ranges(ranges), 0
     while not ranges and first < len(check_blocks):
-        yield array("Q"), slice(first, min(first + CELLS_PER_MESSAGE, len(check_blocks)))
-        first += CELLS_PER_MESSAGE
+        yield array("Q"), slice(first, min(first + CHECK_BLOCKS_PER_MESSAGE, len(check_blocks)))
+        first += CHECK_BLOCKS_PER_MESSAGE
     while left:
-        stop = min(left.stop, ranges[-2] + ranges[-1] + CELL_BYTES * CELLS_PER_MESSAGE)
+        stop = min(left.stop, ranges[-2] + ranges[-1] + CELL_BYTES * CHECK_BLOCKS_PER_MESSAGE)
         last = _check_blocks_before(stop, check_blocks, first)
-        some = left.take(min(stop, _start_of(check_blocks, first + CELLS_PER_MESSAGE)))
+        some = left.take(min(stop, _start_of(check_blocks, first + CHECK_BLOCKS_PER_MESSAGE)))
         if some:
             yield some, slice(first, last)
         first = last
@@ -166,7 +166,7 @@ def divided_wholly(ranges: array[int], check_blocks: Sequence[int]) -> Iterator[
     """Like `divided`, but leaves out no check block. Requests may have no ranges."""
     left, first = _Ranges(ranges), 0
     while left or first < len(check_blocks):
-        stop = min(left.stop, _start_of(check_blocks, first + CELLS_PER_MESSAGE))
+        stop = min(left.stop, _start_of(check_blocks, first + CHECK_BLOCKS_PER_MESSAGE))
         last = _check_blocks_before(stop, check_blocks, first)
         yield left.take(stop), slice(first, last)
         first = last
@@ -181,7 +181,7 @@ def _check_blocks_before(stop: int, check_blocks: Sequence[int], first: int) -> 
     """Returns the first row from `first` on whose check block begins at `stop` or later, or exceeds the room
     of a request."""
     return bisect_left(
-        check_blocks, -(-stop // CELL_BYTES), first, min(first + CELLS_PER_MESSAGE, len(check_blocks))
+        check_blocks, -(-stop // CELL_BYTES), first, min(first + CHECK_BLOCKS_PER_MESSAGE, len(check_blocks))
     )
 
 

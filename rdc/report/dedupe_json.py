@@ -28,7 +28,7 @@ class DedupeJson(JsonEvents):
         self._dry_run = dry_run
 
     def start(self) -> None:
-        self.tell("start", dry_run=self._dry_run)
+        self.emit("start", dry_run=self._dry_run)
 
     def __call__(self, event: object, /) -> None:
         if isinstance(event, Instance):

@@ -19,7 +19,7 @@ class DuplicatesJson(JsonEvents):
 
     def start(self, directory: bytes | None = None) -> None:
         """`directory`: an absolute path; None if it has no name any more."""
-        self.tell("start", **({} if directory is None else path_fields(directory, "cwd")))
+        self.emit("start", **({} if directory is None else path_fields(directory, "cwd")))
 
     def group(self, group: DuplicateGroup) -> None:
         files = [_file(file) for file in group.files]

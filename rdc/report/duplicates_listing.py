@@ -29,9 +29,9 @@ def csv_lines(number: int, group: DuplicateGroup) -> Iterator[str]:
 
     A name that is not plain text has escapes in `path` and its bytes in `path_b64`.
     """
-    for place, file in enumerate(group.files, 1):
+    for position, file in enumerate(group.files, 1):
         for name in (file.path, *file.links):
-            yield f"{number},{place},{group.size},{csv_name(name)}\n"
+            yield f"{number},{position},{group.size},{csv_name(name)}\n"
 
 
 def summary_text(summary: DuplicateSummary) -> str:

@@ -67,15 +67,15 @@ class JsonEvents:
         return round(self._clock() - self._started, 3)
 
     def start(self) -> None:
-        self.tell("start")
+        self.emit("start")
 
-    def tell(self, event: str, **fields: Value) -> None:
+    def emit(self, event: str, **fields: Value) -> None:
         """Writes one event at once."""
         self.queue(event, fields)
         self._flush()
 
     def queue(self, event: str, fields: Mapping[str, Value]) -> None:
-        """Queues one of many events. It is written with the next event of `tell`, which saves a write for
+        """Queues one of many events. It is written with the next event of `emit`, which saves a write for
         each."""
         self._write(json_line(event, **fields))
 
@@ -88,10 +88,10 @@ class JsonEvents:
 
     def summary(self, fields: Mapping[str, Value], code: ExitCode) -> None:
         """The last event of a run that completed."""
-        self.tell("summary", **fields, seconds=self.seconds, exit=int(code))
+        self.emit("summary", **fields, seconds=self.seconds, exit=int(code))
 
     def _problem(self, event: Problem) -> None:
-        self.tell("error", code=int(event.code), **path_fields(event.path), message=event.message)
+        self.emit("error", code=int(event.code), **path_fields(event.path), message=event.message)
 
     def _progressed(self, event: Progressed) -> None:
         """Progress at most every PROGRESS_INTERVAL, and at the end of a phase. It never goes back."""
@@ -105,12 +105,12 @@ class JsonEvents:
         self._progress_at[event.phase] = now
         self._done[event.phase] = event.done
         total: dict[str, Field] = {} if event.total is None else {"total": event.total}
-        self.tell("progress", phase=event.phase, done=event.done, **total)
+        self.emit("progress", phase=event.phase, done=event.done, **total)
 
     def fail(self, error: RdcError) -> None:
         """Ends the run without a report."""
         path = error.path if isinstance(error, FileError) else b""
-        self.tell("error", code=int(error.code), **path_fields(path), message=str(error))
+        self.emit("error", code=int(error.code), **path_fields(path), message=str(error))
 
     def close(self) -> None:
         """Does nothing: there is nothing to remove from a terminal."""

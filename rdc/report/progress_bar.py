@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rdc.progress import Event
-from rdc.report.progress_track import PHASES, ProgressTrack, Standing, detail_text
+from rdc.report.progress_track import PHASES, PhaseProgress, ProgressTrack, detail_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class ProgressBar:
         self._drawn = now
         if self._progress is None:
             self._progress = self._open()
-        self._show(self._progress, self._track.standing)
+        self._show(self._progress, self._track.phase_progress)
 
     def line(self, text: str) -> bool:
         """Prints `text` above the bar. Returns False if there is no bar; the caller then prints it."""
@@ -74,14 +74,19 @@ class ProgressBar:
             self._progress = None
             self._tasks.clear()  # they belong to the bar that is gone
 
-    def _show(self, progress: Progress, standing: Standing) -> None:
-        task = self._tasks.get(standing.phase)
+    def _show(self, progress: Progress, phase_progress: PhaseProgress) -> None:
+        task = self._tasks.get(phase_progress.phase)
         if task is None:
             for earlier in self._tasks.values():
                 progress.update(earlier, visible=False)
-            task = progress.add_task(PHASES[standing.phase], total=standing.total, detail="")
-            self._tasks[standing.phase] = task
-        progress.update(task, completed=standing.done, total=standing.total, detail=detail_text(standing))
+            task = progress.add_task(PHASES[phase_progress.phase], total=phase_progress.total, detail="")
+            self._tasks[phase_progress.phase] = task
+        progress.update(
+            task,
+            completed=phase_progress.done,
+            total=phase_progress.total,
+            detail=detail_text(phase_progress),
+        )
         progress.refresh()
 
     def _open(self) -> Progress:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rdc.progress import Event
-from rdc.report.progress_track import ProgressTrack, standing_text
+from rdc.report.progress_track import ProgressTrack, progress_text
 from rdc.report.sizes import duration_text
 
 __all__ = ["LINE_INTERVAL", "ProgressLines"]
@@ -29,19 +29,23 @@ class ProgressLines:
 
     def follow(self, event: Event) -> None:
         self._track.follow(event)
-        standing, now = self._track.standing, self._clock()
-        if standing.phase != self._phase:
-            self._phase, self._phase_began = standing.phase, now
-        complete = bool(standing.total) and standing.done == standing.total
-        if not standing.done and standing.total is None:
+        phase_progress, now = self._track.phase_progress, self._clock()
+        if phase_progress.phase != self._phase:
+            self._phase, self._phase_began = phase_progress.phase, now
+        complete = bool(phase_progress.total) and phase_progress.done == phase_progress.total
+        if not phase_progress.done and phase_progress.total is None:
             return  # nothing has happened yet
         if not complete and now - self._written < LINE_INTERVAL:
             return
-        text = standing_text(standing)
-        if standing.total and not complete:
-            text += f", {standing.done * 100 // standing.total} %"
-            if standing.done:
-                left = (now - self._phase_began) * (standing.total - standing.done) / standing.done
+        text = progress_text(phase_progress)
+        if phase_progress.total and not complete:
+            text += f", {phase_progress.done * 100 // phase_progress.total} %"
+            if phase_progress.done:
+                left = (
+                    (now - self._phase_began)
+                    * (phase_progress.total - phase_progress.done)
+                    / phase_progress.done
+                )
                 text += f", {duration_text(left)} left"
         if text == self._last:
             return

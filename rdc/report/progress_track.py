@@ -6,7 +6,7 @@ from rdc.progress import Event, PlanKnown, Progressed
 from rdc.records import dataclass
 from rdc.report.sizes import size_text
 
-__all__ = ["PHASES", "ProgressTrack", "Standing", "detail_text", "standing_text"]
+__all__ = ["PHASES", "ProgressTrack", "PhaseProgress", "detail_text", "progress_text"]
 
 PHASES = {
     "compare": "comparing",
@@ -19,7 +19,7 @@ PHASES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PhaseProgress:
     """The progress at one moment."""
 
     phase: str
@@ -40,13 +40,13 @@ class ProgressTrack:
     """
 
     def __init__(self) -> None:
-        self._standings = {phase: Standing(phase, 0, None) for phase in PHASES}
+        self._progress_by_phase = {phase: PhaseProgress(phase, 0, None) for phase in PHASES}
         self._phase = "compare"
         self._plan: PlanKnown | None = None
 
     @property
-    def standing(self) -> Standing:
-        return self._standings[self._phase]
+    def phase_progress(self) -> PhaseProgress:
+        return self._progress_by_phase[self._phase]
 
     def follow(self, event: Event) -> None:
         if isinstance(event, PlanKnown):
@@ -60,25 +60,29 @@ class ProgressTrack:
     def _advance(self, phase: str, done: int, total: int | None) -> None:
         if phase not in _ORDER or _ORDER[phase] < _ORDER[self._phase]:
             return
-        before = self._standings[phase]
+        before = self._progress_by_phase[phase]
         total = self._total(before, total)
         if total is not None:
             total = max(total, before.done)
             done = min(done, total)
-        self._standings[phase] = Standing(phase, max(before.done, done), total)
-        compare = self._standings["compare"]
+        self._progress_by_phase[phase] = PhaseProgress(phase, max(before.done, done), total)
+        compare = self._progress_by_phase["compare"]
         compared = compare.total is None or compare.done >= compare.total
         if self._phase != "compare" or phase in ("delete", "read", "share"):
             self._phase = phase
         elif compared and (phase == "transfer" or self._plan is not None):
             self._phase = "transfer"
-            self._standings["transfer"] = self._bounded(self._standings["transfer"])
+            self._progress_by_phase["transfer"] = self._bounded(self._progress_by_phase["transfer"])
 
-    def _bounded(self, standing: Standing) -> Standing:
-        total = self._total(standing, None)
-        return standing if total is None else Standing(standing.phase, min(standing.done, total), total)
+    def _bounded(self, phase_progress: PhaseProgress) -> PhaseProgress:
+        total = self._total(phase_progress, None)
+        return (
+            phase_progress
+            if total is None
+            else PhaseProgress(phase_progress.phase, min(phase_progress.done, total), total)
+        )
 
-    def _total(self, before: Standing, announced: int | None) -> int | None:
+    def _total(self, before: PhaseProgress, announced: int | None) -> int | None:
         """The first total announced, so that growing files cannot move the bar back."""
         if before.total is not None:
             return before.total
@@ -89,15 +93,15 @@ class ProgressTrack:
         return self._plan.bytes if before.phase == "transfer" else self._plan.deletes
 
 
-def detail_text(standing: Standing) -> str:
+def detail_text(phase_progress: PhaseProgress) -> str:
     """Done and total: `1.2 GB of 3.4 GB`, `7 of 9`."""
-    text = f"{standing.done:,}" if standing.phase == "delete" else size_text(standing.done)
-    if standing.total is None:
+    text = f"{phase_progress.done:,}" if phase_progress.phase == "delete" else size_text(phase_progress.done)
+    if phase_progress.total is None:
         return text
     return f"{text} of " + (
-        f"{standing.total:,}" if standing.phase == "delete" else size_text(standing.total)
+        f"{phase_progress.total:,}" if phase_progress.phase == "delete" else size_text(phase_progress.total)
     )
 
 
-def standing_text(standing: Standing) -> str:
-    return f"{PHASES[standing.phase]}: {detail_text(standing)}"
+def progress_text(phase_progress: PhaseProgress) -> str:
+    return f"{PHASES[phase_progress.phase]}: {detail_text(phase_progress)}"

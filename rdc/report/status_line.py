@@ -100,8 +100,8 @@ class StatusLine:
         self._drawn = columns(text)
         if not self._color:
             return text
-        word, blank, rest = text.partition(" ")
-        return f"\x1b[{GREEN if self._good else YELLOW}m{word}\x1b[0m{blank}{rest}"
+        word, space, rest = text.partition(" ")
+        return f"\x1b[{GREEN if self._good else YELLOW}m{word}\x1b[0m{space}{rest}"
 
     def _write(self, text: str) -> None:
         self._busy = True

@@ -19,7 +19,7 @@ class SyncJson(JsonEvents):
         if isinstance(event, ItemChanged):
             self.queue("item", {"change": event.change, **path_fields(event.path)})
         elif isinstance(event, PlanKnown):
-            self.tell("plan", files=event.files, bytes=event.bytes, deletes=event.deletes)
+            self.emit("plan", files=event.files, bytes=event.bytes, deletes=event.deletes)
         else:
             super().__call__(event)
 

@@ -28,10 +28,10 @@ class WatchJson:
     def report(self, event: Event) -> None:
         self._sync(event)
 
-    def tell(self, event: WatchEvent) -> None:
-        tell = self._sync.tell
+    def emit(self, event: WatchEvent) -> None:
+        emit = self._sync.emit
         if isinstance(event, InStep):
-            tell(
+            emit(
                 "in_step",
                 whole=event.whole,
                 files=event.files,
@@ -42,16 +42,16 @@ class WatchJson:
                 seconds=round(event.seconds, 3),
             )
         elif isinstance(event, Halted):
-            tell("halted", message=event.reason)
+            emit("halted", message=event.reason)
         elif isinstance(event, Resumed):
-            tell("resumed")
+            emit("resumed")
         elif isinstance(event, Limited):
-            tell("limited", message=event.reason, seconds=event.seconds)
+            emit("limited", message=event.reason, seconds=event.seconds)
         elif isinstance(event, Disconnected):
-            tell("disconnected", message=event.reason, seconds=round(event.seconds, 3))
+            emit("disconnected", message=event.reason, seconds=round(event.seconds, 3))
 
     def finish(self, report: WatchReport) -> None:
-        self._sync.tell(
+        self._sync.emit(
             "stopped",
             turns=report.turns,
             changed=report.changed,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from rdc.errors import RdcError, one_line
 from rdc.model.watch import Disconnected, Halted, InStep, Limited, Resumed, WatchEvent, WatchReport
 from rdc.progress import Event, Progressed
-from rdc.report.progress_track import Standing, standing_text
+from rdc.report.progress_track import PhaseProgress, progress_text
 from rdc.report.sizes import counted, duration_text, size_text
 from rdc.report.status_line import StatusLine
 from rdc.report.sync_terminal import SyncTerminal, TerminalStyle
@@ -49,7 +49,7 @@ class WatchTerminal:
         self._turns = self._changed = self._deleted = self._sent = self._received = 0
         self._trouble: str | None = None
         """The last problem printed that stops the watch; None while it runs."""
-        self._standing: tuple[str, ...] = ("resumed",)
+        self._status_words: tuple[str, ...] = ("resumed",)
         """The status at the end of the last turn."""
         self._began: float | None = None
         """Time of this turn's first progress event."""
@@ -63,13 +63,13 @@ class WatchTerminal:
         if self._status is not None and isinstance(event, Progressed):
             self._progress(self._status, event)
 
-    def tell(self, event: WatchEvent) -> None:
+    def emit(self, event: WatchEvent) -> None:
         if isinstance(event, InStep):
             self._in_step(event)
         elif isinstance(event, Resumed):
             self._trouble = None
             self._say("rdc: resumed: the source is back\n")
-            self._show(*self._standing, good=True)
+            self._show(*self._status_words, good=True)
         elif isinstance(event, Limited):
             self._say(f"rdc: {trouble_line(event)}\n")
         else:
@@ -109,7 +109,7 @@ class WatchTerminal:
         self._received += event.bytes_received
         if again or (first and self._status is None and not self._style.quiet):
             self._say(f"in step{' again' if again else ''}: {counted(event.files, 'file')}; watching\n")
-        self._standing = (
+        self._status_words = (
             f"in step: {counted(event.files, 'file')}",
             f"last {self._time_of_day()}, {_short(event.seconds)}",
             f"{self._changed:,} changed",
@@ -117,7 +117,7 @@ class WatchTerminal:
             f"sent {size_text(self._sent)}",
             f"received {size_text(self._received)}",
         )
-        self._show(*self._standing, good=True)
+        self._show(*self._status_words, good=True)
 
     def _progress(self, status: StatusLine, event: Progressed) -> None:
         """Shows the progress of a turn that takes longer than SHOW_AFTER."""
@@ -126,7 +126,7 @@ class WatchTerminal:
             self._began = now
         if now - self._began >= SHOW_AFTER and now - self._drawn >= REFRESH_SECONDS:
             self._drawn = now
-            status.show([standing_text(Standing(event.phase, event.done, event.total))])
+            status.show([progress_text(PhaseProgress(event.phase, event.done, event.total))])
 
     def _show(self, *parts: str, good: bool) -> None:
         if self._status is not None:

@@ -153,11 +153,6 @@ class TreeEvents:
         with self._lock:
             self._missed.add(path)
 
-    @property
-    def watched(self) -> int:
-        """Number of watched directories."""
-        return len(self._paths)
-
     def due(self) -> float | None:
         """Seconds until the current burst should be taken; None without one."""
         with self._lock:

@@ -158,9 +158,9 @@ class Follower:
         batch = self._watching().take()
         if self._schedule.look_due():
             batch = replace(batch, overflow=True)
-        return (yield from self._tell_changes(tree, batch))
+        return (yield from self._send_changes(tree, batch))
 
-    def _tell_changes(self, tree: SourceTree, batch: Batch) -> Conversation[str | None]:
+    def _send_changes(self, tree: SourceTree, batch: Batch) -> Conversation[str | None]:
         record = self._known()
         self._troubles.begin(whole=False)
         scan = ReadChanges(tree, self._filters, record, self._watching(), self._retries, self._take)
@@ -240,7 +240,7 @@ class Follower:
         self._schedule.ended(whole=whole, errors=self._troubles.errors)
         now, record = self._meter(), self._known()
         self._origin.announced = record.entries > 0
-        self._listener.tell(
+        self._listener.emit(
             InStep(
                 whole,
                 record.files,
@@ -277,7 +277,7 @@ class Follower:
 
     def _await(self, events: TreeEvents, reason: str) -> Conversation[None]:
         """Wait until the source is back."""
-        self._listener.tell(Halted(reason))
+        self._listener.emit(Halted(reason))
         reported = reason
         while True:
             yield from self._listener.flush()
@@ -287,8 +287,8 @@ class Follower:
                 break
             if absence != reported:
                 reported = absence
-                self._listener.tell(Halted(absence))
-        self._listener.tell(Resumed())
+                self._listener.emit(Halted(absence))
+        self._listener.emit(Resumed())
         yield from self._listener.flush()
 
     def _rearm(self, tree: SourceTree) -> Conversation[None]:
@@ -328,7 +328,7 @@ class Follower:
     def _check_limit(self) -> None:
         limit = self._watching().limit
         if limit is not None and self._schedule.limited():
-            self._listener.tell(Limited(limit, LIMITED_SECONDS))
+            self._listener.emit(Limited(limit, LIMITED_SECONDS))
 
     def _watching(self) -> TreeEvents:
         if self._events is None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rdc.model.entries import PackedInodes, PackedListing
 
-__all__ = ["InodeStamps", "doubtful"]
+__all__ = ["InodeStamps", "possibly_changed"]
 
 _WIDTH = 8
 
@@ -50,7 +50,7 @@ class InodeStamps:
         return dict(zip(strings(self.names), pairs, strict=True))
 
 
-def doubtful(
+def possibly_changed(
     before: PackedListing,
     known: InodeStamps | None,
     now: PackedListing,

@@ -30,7 +30,7 @@ class Listener(Protocol):
     def report(self, event: Event) -> None:
         """Report an event about a single entry."""
 
-    def tell(self, event: WatchEvent) -> None: ...
+    def emit(self, event: WatchEvent) -> None: ...
 
     def flush(self) -> Conversation[None]:
         """Send waiting events, between two turns."""
@@ -39,9 +39,9 @@ class Listener(Protocol):
 class NearUser:
     is_near = True
 
-    def __init__(self, report: Callable[[Event], None], tell: Callable[[WatchEvent], None]) -> None:
+    def __init__(self, report: Callable[[Event], None], emit: Callable[[WatchEvent], None]) -> None:
         self.report = report
-        self.tell = tell
+        self.emit = emit
 
     def flush(self) -> Conversation[None]:
         yield from ()
@@ -60,7 +60,7 @@ class FarUser:
         if isinstance(event, Problem) and len(self._waiting) < UNTOLD_EVENTS:
             self._waiting.append(Notice(event.code, event.path, event.message))
 
-    def tell(self, event: WatchEvent) -> None:
+    def emit(self, event: WatchEvent) -> None:
         if isinstance(event, Halted):
             self._waiting.append(Condition(SourceState.HALTED, event.reason, 0))
         elif isinstance(event, Limited):

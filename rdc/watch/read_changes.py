@@ -14,7 +14,7 @@ from rdc.records import dataclass
 from rdc.session.source.turns import Changes, DirectoryChange
 from rdc.tree.walk import PackedWalk, join
 from rdc.watch.announced_tree import difference
-from rdc.watch.inode_stamps import InodeStamps, doubtful
+from rdc.watch.inode_stamps import InodeStamps, possibly_changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class ReadChanges:
         before, now, stamps = self._record.of(path), self._found[path], self._stamps[path]
         retried, moved = self._marked(path, self._retries), self._marked(path, self._moved_here)
         # A file tried again may have been listed in the clock tick in which it changed again.
-        doubted = {*retried, *doubtful(before, self._record.stamps_of(path), now, stamps, moved)}
+        doubted = {*retried, *possibly_changed(before, self._record.stamps_of(path), now, stamps, moved)}
         listing, gone = difference(before, now, {*moved, *doubted})
         listing = self._ready(path, listing)
         gone = tuple(sorted({*gone, *(self._moved_away.get(path, set()) - set(strings(now.names)))}))

@@ -115,17 +115,17 @@ class Receiver:
         self.files = files
         sent, received = now.sent - before.sent, now.received - before.received
         seconds = time.monotonic() - self._began
-        self._user.tell(InStep(whole, files, done.changed, done.deleted, sent, received, seconds))
+        self._user.emit(InStep(whole, files, done.changed, done.deleted, sent, received, seconds))
 
     def hear(self, message: Message) -> bool:
         if isinstance(message, Condition):
             reason = one_line(message.reason)
             if message.state is SourceState.HALTED:
-                self._user.tell(Halted(reason))
+                self._user.emit(Halted(reason))
             elif message.state is SourceState.LIMITED:
-                self._user.tell(Limited(reason, message.seconds))
+                self._user.emit(Limited(reason, message.seconds))
             else:
-                self._user.tell(Resumed())
+                self._user.emit(Resumed())
             return True
         return self.news().take(message)
 

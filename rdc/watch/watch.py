@@ -62,7 +62,7 @@ def watch(
     *,
     shell: RemoteShell | None = None,
     report: Callable[[Event], None],
-    tell: Callable[[WatchEvent], None],
+    emit: Callable[[WatchEvent], None],
     catalog: SignatureStore | UserCatalog | None = USER_CATALOG,
     keys: str | os.PathLike[str] | None = None,
     sleep: Callable[[float], None] = time.sleep,
@@ -92,7 +92,7 @@ def watch(
         signer = FileSigner(catalog=store)
         compress = options.sync.compress or (options.sync.compress is None and far.host is not None)
         kind = _FromHere if source.host is None else _FromThere
-        watch_ = kind(source, destination, options, line, compress, report, tell, signer)
+        watch_ = kind(source, destination, options, line, compress, report, emit, signer)
         with contextlib.suppress(KeyboardInterrupt), contextlib.closing(signer):
             watch_.run(sleep)
         return watch_.report()
@@ -109,7 +109,7 @@ class _Watch:
         line: Line,
         compress: bool,
         report: Callable[[Event], None],
-        tell: Callable[[WatchEvent], None],
+        emit: Callable[[WatchEvent], None],
         signer: FileSigner,
     ) -> None:
         self._source = source
@@ -118,10 +118,10 @@ class _Watch:
         self._line = line
         self._compress = compress
         self._report = report
-        self._tell_user = tell
+        self._emit_to_user = emit
         self._signer = signer
         self._filters = FilterList(options.sync.rules)
-        self._user = NearUser(self._take, self._tell)
+        self._user = NearUser(self._take, self._emit)
         self._in_step = False
         self._halted = False
         self._turns = self._changed = self._deleted = self._errors = 0
@@ -139,7 +139,7 @@ class _Watch:
                     raise
                 if self._turns > before:
                     wait = FIRST_WAIT_SECONDS
-                self._tell_user(Disconnected(str(error), wait))
+                self._emit_to_user(Disconnected(str(error), wait))
                 sleep(wait)
                 wait = min(2 * wait, LAST_WAIT_SECONDS)
 
@@ -179,7 +179,7 @@ class _Watch:
             self._errors += 1
         self._report(event)
 
-    def _tell(self, event: WatchEvent) -> None:
+    def _emit(self, event: WatchEvent) -> None:
         if isinstance(event, Halted):
             self._halted = True
         elif isinstance(event, Resumed):
@@ -187,12 +187,12 @@ class _Watch:
         elif isinstance(event, InStep):
             if self._halted:
                 self._halted = False
-                self._tell_user(Resumed())
+                self._emit_to_user(Resumed())
             self._in_step = True
             self._turns += 1
             self._changed += event.changed
             self._deleted += event.deleted
-        self._tell_user(event)
+        self._emit_to_user(event)
 
     def report(self) -> WatchReport:
         return WatchReport(
@@ -217,10 +217,10 @@ class _FromHere(_Watch):
         while (reason := self._origin.absence()) is not None:
             if reason != reported:
                 reported = reason
-                self._tell(Halted(reason))
+                self._emit(Halted(reason))
             sleep(HALT_SECONDS)
         if reported is not None:
-            self._tell(Resumed())
+            self._emit(Resumed())
 
     def _conversation(self, meter: Callable[[], Meter]) -> Conversation[None]:
         if self._origin is None:

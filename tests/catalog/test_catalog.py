@@ -25,7 +25,7 @@ from rdc.chunking.params import SYNC_PARAMS, ChunkParams
 from rdc.files.facts.filesystem_id import ChangeTimes, file_system_of
 from rdc.files.root.root import Root
 from rdc.files.root.source_file import SourceFile
-from rdc.limits.catalog import CATALOG_SETTLED
+from rdc.limits.catalog import CATALOG_IN_SYNC
 from rdc.signature.build import sign
 from rdc.signature.tree import SignatureTree
 
@@ -290,7 +290,7 @@ def test_it_answers_as_a_dictionary_would(
 
 
 def test_settled_pairs_are_capped_and_the_oldest_go(tmp_path: Path) -> None:
-    keys = [i.to_bytes(32, "big") for i in range(CATALOG_SETTLED + 50)]
+    keys = [i.to_bytes(32, "big") for i in range(CATALOG_IN_SYNC + 50)]
     with open_catalog(tmp_path) as catalog:
         for key in keys[:100]:
             catalog.settle(key)

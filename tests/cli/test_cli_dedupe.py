@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rdc.cli.options.dedupe_options import parse_dedupe, read_dedupe
-from rdc.cli.verbs.dedupe_places import open_operands
+from rdc.cli.verbs.dedupe_operands import open_operands
 from rdc.errors import RdcError
 from tests.support.running.deduping import TIME, Run, blob, dedupe, linked, messages, seen, write_duplicates
 from tests.support.trees.descriptors import open_descriptors

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rdc.cli.verbs import run_search
-from rdc.cli.verbs.dedupe_places import open_operands
+from rdc.cli.verbs.dedupe_operands import open_operands
 from rdc.cli.verbs.run_search import RunSearch
 from rdc.errors import FileError
 from rdc.files.names.displaced_names import displaced_name

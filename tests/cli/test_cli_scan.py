@@ -15,10 +15,9 @@ import pytest
 
 import rdc
 from rdc.cli import main
-from rdc.cli.options.scan_options import SCAN_OPTIONS, parse_scan, read_scan
+from rdc.cli.options.scan_options import parse_scan, read_scan
 from rdc.errors import UsageError
 from rdc.model.scan import DEFAULT_MEMORY, ScanOptions
-from tests.project.test_docs import codes, rows
 from tests.support.running.fake_environment import FakeProcess
 from tests.support.trees.mixed_tree import mixed_tree
 
@@ -65,19 +64,6 @@ def test_nonsense_is_named(words: str) -> None:
     with pytest.raises(UsageError) as raised:
         read_scan(parse_scan(["x", *words.split()]), lambda _: b"")
     assert re.split("[ =]", words)[0] in str(raised.value)
-
-
-def test_each_option_is_documented() -> None:
-    documented = {code for row in rows("### Measuring with `rdc scan`") for code in codes(row[0])}
-    spelled = {re.split(r"[= ]", code)[0] for code in documented} | {
-        "--catalog",
-        "--no-catalog",
-        "-q",
-        "--quiet",
-    }
-    spelled |= {"--help", "--exclude", "--include", "--exclude-from", "--include-from", "-f", "--filter"}
-    names = {name for group in SCAN_OPTIONS for option in group.options for name in option.names}
-    assert names == spelled
 
 
 def test_a_scan_and_its_forms(tree: Path) -> None:

@@ -47,7 +47,7 @@ def place(tmp_path: Path) -> Path:
         "full/file": b"held",
         os.fsdecode(TEMPORARY): b"left",
     }
-    place = write_tree(tmp_path / "place", tree({**there}))
+    place = write_tree(tmp_path / "location", tree({**there}))
     (place / "empty").mkdir()
     os.link(place / "file", place / "twin")
     return place

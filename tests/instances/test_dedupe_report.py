@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rdc.cli.main import run as run_command
-from rdc.cli.verbs.dedupe_places import open_operands
-from rdc.cli.verbs.duplicate_report import groups_of_report, place_of
+from rdc.cli.verbs.dedupe_operands import open_operands
+from rdc.cli.verbs.duplicate_report import groups_of_report, location_of
 from rdc.errors import UsageError
 from tests.support.running.deduping import Run, dedupe, linked, messages, seen, write_duplicates
 from tests.support.running.fake_environment import FakeProcess
@@ -226,7 +226,7 @@ def test_any_report(text: bytes) -> None:
 def test_places_stay_below_their_trees(parts: list[str]) -> None:
     operands = open_operands([b"/usr"], [])
     try:
-        place = place_of(os.fsencode("/usr/" + "/".join(parts)), operands)
+        place = location_of(os.fsencode("/usr/" + "/".join(parts)), operands)
     finally:
         operands.close()
     if place is not None:

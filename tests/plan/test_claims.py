@@ -16,8 +16,8 @@ from rdc.errors import ProtocolError
 from rdc.kernel import block_fingerprints
 from rdc.kernel.recipe_rows import LITERAL
 from rdc.limits.wire import (
-    CELLS_PER_ANSWER,
-    CELLS_PER_MESSAGE,
+    CHECK_BLOCKS_PER_ANSWER,
+    CHECK_BLOCKS_PER_MESSAGE,
     RANGES_PER_MESSAGE,
     SIZE_LIMIT,
 )
@@ -71,7 +71,7 @@ def test_requests_have_each_range_once_and_no_check_block_in_two(
     some = sorted(data.draw(st.sets(st.integers(0, (size - 1) // CELL_BYTES))))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rdc.plan.check_blocks.RANGES_PER_MESSAGE", CELL_BYTES)
-        patch.setattr("rdc.plan.check_blocks.CELLS_PER_MESSAGE", data.draw(st.integers(1, 4)))
+        patch.setattr("rdc.plan.check_blocks.CHECK_BLOCKS_PER_MESSAGE", data.draw(st.integers(1, 4)))
         check_requests(requests_of(divided(rows_of(asked), some), some), asked, some)
 
 
@@ -113,7 +113,7 @@ def check_requests(
     for number, (found, cells) in enumerate(requests):
         assert found
         assert len(found) <= RANGES_PER_MESSAGE
-        assert len(cells) <= CELLS_PER_MESSAGE
+        assert len(cells) <= CHECK_BLOCKS_PER_MESSAGE
         if cells:
             assert all(
                 sum(one) <= cells[0] * CELL_BYTES for more, _ in requests[:number] for one in more[-1:]
@@ -123,9 +123,9 @@ def check_requests(
 
 
 def test_claims_without_ranges_fit_messages() -> None:
-    some = range(2 * CELLS_PER_MESSAGE + 5)
+    some = range(2 * CHECK_BLOCKS_PER_MESSAGE + 5)
     requests = requests_of(divided(array("Q"), some), some)
-    assert [len(cells) for _, cells in requests] == [CELLS_PER_MESSAGE, CELLS_PER_MESSAGE, 5]
+    assert [len(cells) for _, cells in requests] == [CHECK_BLOCKS_PER_MESSAGE, CHECK_BLOCKS_PER_MESSAGE, 5]
     assert all(found == [] for found, _ in requests)
 
 
@@ -255,11 +255,11 @@ def answered(content: bytes, request: RangeRequest) -> list[Correction]:
 
 
 def test_corrections_of_many_check_blocks_fit_messages() -> None:
-    cells = tuple(range(2 * CELLS_PER_ANSWER + 2))
+    cells = tuple(range(2 * CHECK_BLOCKS_PER_ANSWER + 2))
     content = bytes(len(cells) * CELL_BYTES - 5_000)
     request = RangeRequest.of(1, array("Q", (100, 50)), claims=Claims(cells, b"??" * len(cells)))
     answers = answered(content, request)
-    assert [len(answer.cells) for answer in answers] == [CELLS_PER_ANSWER, CELLS_PER_ANSWER, 2]
+    assert [len(answer.cells) for answer in answers] == [CHECK_BLOCKS_PER_ANSWER, CHECK_BLOCKS_PER_ANSWER, 2]
     assert sum(len(answer.payload) for answer in answers) == len(content) - 50
     assert all(answer.check() is None for answer in answers)
 

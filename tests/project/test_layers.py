@@ -195,6 +195,10 @@ def test_top_level_holds_exactly_the_agreed_entries() -> None:
     agreed = {
         "pyproject.toml",
         "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "MANIFEST.in",
+        "docs",
         "rdc",
         "tests",
         "fixtures",

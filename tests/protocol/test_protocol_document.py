@@ -19,6 +19,7 @@ from rdc.limits.wire import (
     ASKED_FREELY_BYTES,
     ASKED_NODE_BYTES,
     BLOCK_BYTES,
+    BLOCK_CONTENT_BYTES,
     COMPARED_TIMES,
     DATA_BYTES,
     FILES_PER_MESSAGE,
@@ -28,17 +29,16 @@ from rdc.limits.wire import (
     MESSAGE_BYTES,
     OUTSTANDING_ORDINALS,
     OUTSTANDING_REQUESTS,
-    PIECE_BYTES,
     RAW_BLOCK_BYTES,
     RECORDS_BYTES,
     ROUND_LIMIT,
+    ROW_REQUESTS,
+    ROWS_FREELY,
     ROWS_PER_PART,
     RULES_BYTES,
     SENT_TIMES,
     TIER_NODES,
     TIER_NODES_WHOLE,
-    TOLD_FREELY,
-    TOLD_TIMES,
     TOP_NODES,
 )
 from rdc.model.sync import SyncOptions
@@ -115,7 +115,7 @@ def test_the_state_table_is_the_code_s() -> None:
 def test_limits_are_the_code_s() -> None:
     for value in (
         FRAME_BYTES,
-        PIECE_BYTES,
+        BLOCK_CONTENT_BYTES,
         BLOCK_BYTES,
         RAW_BLOCK_BYTES,
         ROUND_LIMIT,
@@ -152,7 +152,7 @@ def test_limits_are_the_code_s() -> None:
         f"up to {SMALL_MANIFEST} entries",
         f"may ask for {SENT_TIMES} times that in content",
         f"have S read {COMPARED_TIMES} times that",
-        f"may ask for {TOLD_TIMES} times as many nodes and rows as there are entries, and {TOLD_FREELY:,}",
+        f"may ask for {ROW_REQUESTS} times as many nodes and rows as there are entries, and {ROWS_FREELY:,}",
         f"at most {TOP_NODES} nodes",
         f"more than {FEW_NODES} of its nodes",
     ):

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from rdc.errors import ProtocolError
 from rdc.limits.wire import (
     BLOCK_BYTES,
+    BLOCK_CONTENT_BYTES,
     FRAME_BYTES,
-    PIECE_BYTES,
     RAW_BLOCK_BYTES,
     ROUND_LIMIT,
     WINDOW_LOG,
@@ -130,7 +130,7 @@ def read_all(wire: bytes, split: Split = whole) -> bytes:
     for part in split(wire):
         reader.feed(part)
         while (piece := reader.next()) is not None:
-            assert 0 < len(piece) <= PIECE_BYTES
+            assert 0 < len(piece) <= BLOCK_CONTENT_BYTES
             found += piece
     assert len(reader) == 0
     return found
@@ -229,7 +229,8 @@ def bomb(size: int) -> bytes:
     """Zeros in RLE blocks: four bytes for 128 KiB."""
     head = bytes.fromhex("28b52ffd0068")
     return head + b"".join(
-        ((PIECE_BYTES << 3) | 2).to_bytes(3, "little") + b"\0" for _ in range(size // PIECE_BYTES)
+        ((BLOCK_CONTENT_BYTES << 3) | 2).to_bytes(3, "little") + b"\0"
+        for _ in range(size // BLOCK_CONTENT_BYTES)
     )
 
 
@@ -247,8 +248,8 @@ def wide_frame() -> bytes:
         (encode_varint((BLOCK_BYTES + 1) << 1), "compressed block of"),
         (b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "block header"),
         (block(b"no zstd here", False), "cannot decode"),
-        (block(bomb(2 * PIECE_BYTES), False), "decompresses to more than"),
-        (block(bomb(PIECE_BYTES) + b"\x08\0\0x", False), "decompresses to more than"),
+        (block(bomb(2 * BLOCK_CONTENT_BYTES), False), "decompresses to more than"),
+        (block(bomb(BLOCK_CONTENT_BYTES) + b"\x08\0\0x", False), "decompresses to more than"),
         (block(wide_frame(), False), "cannot decode"),
     ],
 )
@@ -258,7 +259,7 @@ def test_a_block_past_a_limit_is_refused(wire: bytes, reason: str) -> None:
 
 
 def test_a_piece_of_exactly_the_limit_passes() -> None:
-    assert read_all(block(bomb(PIECE_BYTES), False)) == bytes(PIECE_BYTES)
+    assert read_all(block(bomb(BLOCK_CONTENT_BYTES), False)) == bytes(BLOCK_CONTENT_BYTES)
 
 
 def test_a_bomb_costs_no_memory() -> None:
@@ -307,7 +308,7 @@ def test_what_a_bomb_expands_to_before_it_is_refused_is_bounded() -> None:
     reader.feed(block(bomb(4 << 30)[:BLOCK_BYTES], False))
     with pytest.raises(ProtocolError):
         reader.next()
-    assert PIECE_BYTES < reader._piece.size <= 64 << 20
+    assert BLOCK_CONTENT_BYTES < reader._piece.size <= 64 << 20
 
 
 @given(st.binary(min_size=1, max_size=300))
@@ -316,7 +317,7 @@ def test_garbage_is_a_piece_or_refused(wire: bytes) -> None:
     reader.feed(wire)
     try:
         while (piece := reader.next()) is not None:
-            assert len(piece) <= PIECE_BYTES
+            assert len(piece) <= BLOCK_CONTENT_BYTES
     except ProtocolError:
         pass
 
@@ -329,7 +330,7 @@ def test_a_changed_byte_in_a_block_is_a_piece_or_refused(position: int, value: i
     reader.feed(bytes(wire))
     try:
         while (piece := reader.next()) is not None:
-            assert len(piece) <= PIECE_BYTES
+            assert len(piece) <= BLOCK_CONTENT_BYTES
     except ProtocolError:
         pass
 
@@ -376,7 +377,7 @@ def test_content_that_does_not_shrink_is_seldom_tried() -> None:
     writer.flush()
     stream, lengths = read_blocks(writer.take())
     assert stream == sent
-    tried = sum(length <= PIECE_BYTES for length in lengths)
+    tried = sum(length <= BLOCK_CONTENT_BYTES for length in lengths)
     assert 3 <= tried <= 12  # 32 MiB at 8 MiB between two trials, after shorter pauses at first
 
 

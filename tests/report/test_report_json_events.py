@@ -54,7 +54,7 @@ def test_what_is_queued_goes_out_with_what_is_told() -> None:
     told = Told()
     told.events.queue("item", {"path": "a"})
     assert (len(told.written), told.flushed) == (1, 0)
-    told.events.tell("start")
+    told.events.emit("start")
     assert (len(told.written), told.flushed) == (2, 1)
 
 

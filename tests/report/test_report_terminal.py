@@ -16,7 +16,7 @@ from rdc.model.sync import MessageCost, Purpose, SyncReport
 from rdc.progress import Event, ItemChanged, PlanKnown, Problem, Progressed
 from rdc.report.progress_bar import ProgressBar
 from rdc.report.progress_lines import ProgressLines
-from rdc.report.progress_track import ProgressTrack, Standing, standing_text
+from rdc.report.progress_track import PhaseProgress, ProgressTrack, progress_text
 from rdc.report.sizes import counted, exact_text, size_text
 from rdc.report.sync_terminal import (
     SyncTerminal,
@@ -208,13 +208,13 @@ PROGRESS_EVENTS = st.one_of(
 
 
 @given(st.lists(PROGRESS_EVENTS, max_size=30))
-def test_standing_never_moves_backwards(events: list[Event]) -> None:
+def test_progress_never_moves_backwards(events: list[Event]) -> None:
     track = ProgressTrack()
     order = ["compare", "transfer", "delete"]
-    before = track.standing
+    before = track.phase_progress
     for event in events:
         track.follow(event)
-        now = track.standing
+        now = track.phase_progress
         assert order.index(now.phase) >= order.index(before.phase)
         if now.phase == before.phase:
             assert now.done >= before.done
@@ -226,17 +226,19 @@ def test_standing_never_moves_backwards(events: list[Event]) -> None:
 def test_the_plan_gives_the_total() -> None:
     track = ProgressTrack()
     track.follow(Progressed("compare", 7, 9))
-    assert track.standing == Standing("compare", 7, 9)
+    assert track.phase_progress == PhaseProgress("compare", 7, 9)
     track.follow(PlanKnown(2, 100, 3))
-    assert track.standing == Standing("compare", 7, 9)
+    assert track.phase_progress == PhaseProgress("compare", 7, 9)
     track.follow(Progressed("transfer", 20, 100))
-    assert track.standing == Standing("compare", 7, 9), "nobody knows yet how much there is to transfer"
+    assert track.phase_progress == PhaseProgress("compare", 7, 9), (
+        "nobody knows yet how much there is to transfer"
+    )
     track.follow(Progressed("compare", 9, 9))
-    assert track.standing == Standing("transfer", 20, 100)
+    assert track.phase_progress == PhaseProgress("transfer", 20, 100)
     track.follow(Progressed("transfer", 150, 150))
-    assert track.standing == Standing("transfer", 100, 100)
+    assert track.phase_progress == PhaseProgress("transfer", 100, 100)
     track.follow(Progressed("delete", 1, 3))
-    assert track.standing == Standing("delete", 1, 3)
+    assert track.phase_progress == PhaseProgress("delete", 1, 3)
 
 
 def bar_output(
@@ -363,6 +365,6 @@ def test_sharing_is_a_phase_of_its_own_with_its_total() -> None:
     track = ProgressTrack()
     for event in (Progressed("compare", 5, 10), Progressed("share", 3, 9), Progressed("compare", 10, 10)):
         track.follow(event)
-    assert track.standing == Standing("share", 3, 9)
+    assert track.phase_progress == PhaseProgress("share", 3, 9)
     track.follow(Progressed("share", 12, 9))
-    assert standing_text(track.standing) == "sharing: 9 B of 9 B"
+    assert progress_text(track.phase_progress) == "sharing: 9 B of 9 B"

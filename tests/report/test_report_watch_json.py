@@ -65,7 +65,7 @@ def test_no_event_is_passed_over() -> None:
 @pytest.mark.parametrize(("event", "expected"), EVENTS, ids=lambda value: type(value).__name__)
 def test_the_fields_of_each_event(event: WatchEvent, expected: dict[str, object]) -> None:
     recorder = Recorder()
-    recorder.json.tell(event)
+    recorder.json.emit(event)
     assert recorder.events == [expected]
 
 
@@ -74,7 +74,7 @@ def test_items_come_with_the_turn_that_they_belong_to() -> None:
     recorder.json.start()
     recorder.json.report(ItemChanged(">f+++++++++", b"new"))
     assert [event["event"] for event in recorder.events] == ["start"]
-    recorder.json.tell(EVENTS[0][0])
+    recorder.json.emit(EVENTS[0][0])
     assert [event["event"] for event in recorder.events] == ["start", "item", "in_step"]
     recorder.json.report(Problem(ExitCode.PARTIAL, b"f", "why"))
     assert recorder.events[-1] == {"event": "error", "code": 23, "path": "f", "message": "why"}

@@ -15,8 +15,8 @@ from rdc.errors import ProtocolError
 from rdc.limits.wire import (
     ASKED_FILE_BYTES,
     COMPARED_TIMES,
+    ROW_REQUESTS,
     SENT_TIMES,
-    TOLD_TIMES,
 )
 from rdc.model.preserved import Preserved
 from rdc.model.sync import SyncOptions
@@ -222,7 +222,7 @@ MANIFEST: dict[str, list[Message]] = {
 def test_a_source_ends_a_session_that_asks_for_its_manifest_too_often(
     asked: str, greedy: Greedy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(description_module, "TOLD_FREELY", 1_000)
+    monkeypatch.setattr(description_module, "ROWS_FREELY", 1_000)
     for number in range(500):
         (tmp_path / "source" / f"x{number}").touch()
     entries = 500 + SMALL + 1
@@ -230,8 +230,8 @@ def test_a_source_ends_a_session_that_asks_for_its_manifest_too_often(
         ProtocolError, match=rf"rows and nodes of a manifest of {entries}: more than 16 times"
     ):
         greedy.run(repeated(MANIFEST[asked]), whole=False)
-    assert greedy.asked <= TOLD_TIMES * entries + 1_000
-    assert greedy.far.bytes_sent <= 100 * (TOLD_TIMES * entries + 1_000)
+    assert greedy.asked <= ROW_REQUESTS * entries + 1_000
+    assert greedy.far.bytes_sent <= 100 * (ROW_REQUESTS * entries + 1_000)
 
 
 def test_more_may_be_asked_for_as_more_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:

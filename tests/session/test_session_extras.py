@@ -114,7 +114,7 @@ def test_what_could_not_be_deleted_stays(tmp_path: Path) -> None:
 def test_without_delete_they_are_for_new_files_and_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extras_module, "VANISHED_FILES", 3)
+    monkeypatch.setattr(extras_module, "REMOVED_FILES", 3)
     case = Case(tmp_path, SyncOptions())
     held = case.held
     case.extras.add(b"d", held, [0, 1])

@@ -22,7 +22,7 @@ from rdc.model.entries import PackedInodes, PackedListing, strings
 from rdc.model.scan import ScanOptions
 from rdc.model.sync import FilterRule, RuleAction
 from rdc.progress import Event, Progressed
-from rdc.survey.count.places_of_chunks import ChunkLocations, suffix_of
+from rdc.survey.count.chunk_locations import ChunkLocations, suffix_of
 from rdc.survey.scan import scan as scan_module
 from rdc.survey.scan.scan import scan
 from tests.support.running.plain_census import count
@@ -321,8 +321,8 @@ def test_files_that_resemble_each_other(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.text("aB.", min_size=1, max_size=7).map(str.encode), max_size=12))
-def test_files_of_one_type_share_a_place(names: list[bytes]) -> None:
+def test_files_of_one_type_share_a_location(names: list[bytes]) -> None:
     together, alone = ChunkLocations(), ChunkLocations()
-    found = together.places_of(3, names)
-    assert found == [alone.place(3, suffix_of(name)) for name in names]
+    found = together.locations_of(3, names)
+    assert found == [alone.location(3, suffix_of(name)) for name in names]
     assert together.suffixes == alone.suffixes

@@ -10,9 +10,9 @@ import pytest
 
 from rdc.model.scan import ScanOptions
 from rdc.survey.count.chunk_counter import STRATA, ChunkCounter, Figures
+from rdc.survey.count.chunk_locations import ChunkLocations
 from rdc.survey.count.chunk_references import ChunkReferences
 from rdc.survey.count.compression_estimate import SAMPLE_CHUNKS, CompressionSample, expected_shift
-from rdc.survey.count.places_of_chunks import ChunkLocations
 from rdc.survey.scan import directory_overlap as overlap
 from rdc.survey.scan.directory_overlap import overlaps
 from rdc.survey.scan.scan import scan
@@ -119,13 +119,15 @@ def test_too_little_for_an_estimate(kept: int) -> None:
 
 def test_overlaps_of_floods_are_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
     """4,000 chunks in the same twelve directories: the figures stay right with fewer meetings counted."""
-    places, references, drawn = ChunkLocations(), ChunkReferences(), random.Random(6)
-    above = places.add_directory(b"/t", -1)
-    wide = [places.place(places.add_directory(b"/t/%d" % number, above), b".x") for number in range(12)]
+    locations, references, drawn = ChunkLocations(), ChunkReferences(), random.Random(6)
+    above = locations.add_directory(b"/t", -1)
+    wide = [
+        locations.location(locations.add_directory(b"/t/%d" % number, above), b".x") for number in range(12)
+    ]
     for _ in range(4_000):
         key = drawn.getrandbits(64)
         references.add(array("Q", [key] * 12).tobytes(), array("Q", [1_000] * 12).tobytes(), array("I", wide))
-    exact = overlaps(places, references)
+    exact = overlaps(locations, references)
     assert {one.shared_bytes for one in exact} == {4_000_000}
     met = 0
     original = overlap._Tree.candidates
@@ -137,7 +139,7 @@ def test_overlaps_of_floods_are_estimated(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(overlap._Tree, "candidates", candidates)
     monkeypatch.setattr(overlap, "MEETINGS", 40_000)
-    bounded = overlaps(places, references)
+    bounded = overlaps(locations, references)
     assert 10_000 < met < 45_000
     assert references.shift == 0
     assert [(one.first, one.second) for one in bounded] == [(one.first, one.second) for one in exact]

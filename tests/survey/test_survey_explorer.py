@@ -11,7 +11,7 @@ import pytest
 from rdc.errors import ExitCode
 from rdc.model.scan import ScanOptions
 from rdc.progress import Event, Problem
-from rdc.survey.count.places_of_chunks import ChunkLocations
+from rdc.survey.count.chunk_locations import ChunkLocations
 from rdc.survey.scan.found_files import Found
 from rdc.survey.scan.walk import Explorer
 from rdc.tree.walk import join
@@ -33,22 +33,24 @@ def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class Explored:
     def __init__(self, paths: Sequence[str], *, stops_after: int = 1 << 20) -> None:
         self.events: list[Event] = []
-        self.places = ChunkLocations()
+        self.locations = ChunkLocations()
         found, left = Found(), iter([False] * stops_after)
-        explorer = Explorer(ScanOptions(), found, self.places, self.events.append, lambda: next(left, True))
+        explorer = Explorer(
+            ScanOptions(), found, self.locations, self.events.append, lambda: next(left, True)
+        )
         for path in paths:
             explorer.explore(os.fsencode(path))
         self.single_files = explorer.single_files
         files = [run.file(row) for run in found.in_order() for row in range(run.start, run.stop)]
         self.files = [os.fsdecode(file.shown) for file in files]
-        self.directories = [os.fsdecode(self.places.directories[file.directory]) for file in files]
+        self.directories = [os.fsdecode(self.locations.directories[file.directory]) for file in files]
         for file in files:
             with file.open() as source:
                 assert (source.identity.device, source.identity.inode) == file.inode
                 assert os.path.samestat(os.stat(file.shown), os.fstat(source.fileno()))
             # Problems of a single file name the directory that contains it.
             name = file.path.rpartition(b"/")[2]
-            assert os.path.samefile(join(self.places.directories[file.directory], name), file.shown)
+            assert os.path.samefile(join(self.locations.directories[file.directory], name), file.shown)
 
     @property
     def told(self) -> list[tuple[str, ExitCode]]:
@@ -78,8 +80,12 @@ def test_each_directory_is_walked_over_once(
 
 
 def test_directories_know_which_one_is_above(top: Path) -> None:
-    places = Explored(["d", "e"]).places
-    assert dict(zip(places.directories, places.parents, strict=True)) == {b"d": -1, b"d/deep": 0, b"e": -1}
+    locations = Explored(["d", "e"]).locations
+    assert dict(zip(locations.directories, locations.parents, strict=True)) == {
+        b"d": -1,
+        b"d/deep": 0,
+        b"e": -1,
+    }
 
 
 def test_a_file_in_the_current_directory(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rdc.signature.trait_column import NO_TRAITS, TRAITS_BYTES, traits_at
 from rdc.similarity.traits import Traits
 from rdc.survey.count import resembling_files as module
-from rdc.survey.count.places_of_chunks import ChunkLocations
+from rdc.survey.count.chunk_locations import ChunkLocations
 from rdc.survey.count.resembling_files import (
     GROUPS,
     MATCHES,
@@ -42,10 +42,10 @@ def relatives(draw: st.DrawFn) -> list[bytes]:
 
 
 def placed(directories: list[bytes]) -> ChunkLocations:
-    places = ChunkLocations()
+    locations = ChunkLocations()
     for path in directories:
-        places.add_directory(path, -1)
-    return places
+        locations.add_directory(path, -1)
+    return locations
 
 
 def connected(packed: list[bytes]) -> list[tuple[list[int], int]]:
@@ -93,7 +93,7 @@ some_rows = st.lists(
 def test_a_column_is_taken_as_its_rows_are(
     drawn: list[tuple[int, int, bytes, int, bytes]], least: int
 ) -> None:
-    """The first file by place represents all identical ones, in whatever order they were read."""
+    """The first file by location represents all identical ones, in whatever order they were read."""
     singly, many = ResemblingFiles(), ResemblingFiles()
     singly.drop(least)
     many.drop(least)
@@ -111,7 +111,7 @@ def test_a_column_is_taken_as_its_rows_are(
     for key, size, one, directory, name in drawn:
         if size >= least and one != NO_TRAITS:
             eligible.setdefault(key, []).append((directory, name))
-    first = {key: min(places) for key, places in eligible.items()}
+    first = {key: min(locations) for key, locations in eligible.items()}
     for files in (singly, many):
         assert {key: (file.directory, file.name) for key, file in files.files.items()} == first
 

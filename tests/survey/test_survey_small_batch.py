@@ -80,7 +80,7 @@ def signed_by_hand(batch: SmallBatch, result: SignedBatch) -> None:
             whole = sign(content, FINE_PARAMS)
             assert columns.roots[32 * number : 32 * number + 32] == whole.root
             assert columns.sizes[number] == len(content)
-            assert columns.places[number] == batch.places[row]
+            assert columns.locations[number] == batch.locations[row]
             assert (directories[number], names[number]) == (found.directory, os.path.basename(found.path))
             count, level = columns.counts[number], whole.levels[0]
             digests = [bytes(level.digests[32 * i : 32 * i + 32]) * one for i, one in enumerate(level.counts)]
@@ -109,7 +109,7 @@ def test_rows_are_the_files_that_were_put_in(root: Root, data: st.DataObject) ->
     wanted = [(run, row) for run in chosen for row in range(run.start, run.stop)]
     assert len(batch) == len(wanted)
     assert batch.bytes == sum(run.directory.sizes[row] for run, row in wanted)
-    assert list(batch.places) == [100 * run.directory.number + row for run, row in wanted]
+    assert list(batch.locations) == [100 * run.directory.number + row for run, row in wanted]
     if not wanted:
         return
     assert batch.root is root

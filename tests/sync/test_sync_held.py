@@ -82,7 +82,7 @@ def test_beyond_the_bound_they_are_opened_again(
 
     monkeypatch.setattr(DeltaFile, "_take_tree", taking)
     for module in (asked_files_module, bases_module):
-        monkeypatch.setattr(module, "HELD_CONTENT_BYTES", room)
+        monkeypatch.setattr(module, "CACHED_CONTENT_BYTES", room)
     sync_in_turns(*trees)
     assert arrived(trees)
     assert min(opens.values()) > FILES

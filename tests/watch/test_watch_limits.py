@@ -36,7 +36,7 @@ def run_watch(
             over.set()
             (source / "end").touch()
 
-    def tell(event: WatchEvent) -> None:
+    def emit(event: WatchEvent) -> None:
         told.append(event)
         if over.is_set():
             raise KeyboardInterrupt
@@ -49,7 +49,7 @@ def run_watch(
         Location(None, contents_of(destination)),
         options,
         report=lambda _: None,
-        tell=tell,
+        emit=emit,
         catalog=None,
     )
     thread.join()

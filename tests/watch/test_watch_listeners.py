@@ -57,7 +57,7 @@ def test_the_user_here_is_called_and_nothing_waits(events: list[Event], said: li
     for event in events:
         listener.report(event)
     for condition in said:
-        listener.tell(condition)
+        listener.emit(condition)
     assert (heard, told) == (events, said)
     assert list(listener.flush()) == []
 
@@ -84,7 +84,7 @@ def test_the_far_user_gets_what_only_this_side_knows_in_order(turns: list[list[E
             if isinstance(event, (Problem, ItemChanged, Progressed, PlanKnown)):
                 listener.report(event)
             else:
-                listener.tell(event)
+                listener.emit(event)
         assert flushed(listener) == [message for message in map(as_message, turn) if message is not None]
         assert flushed(listener) == []
 
@@ -93,7 +93,7 @@ def test_problems_that_nobody_fetches_are_bounded_and_conditions_still_told() ->
     listener = FarUser()
     for number in range(UNTOLD_EVENTS + 100):
         listener.report(Problem(ExitCode.PARTIAL, b"%d" % number, "unreadable"))
-    listener.tell(Halted("gone"))
+    listener.emit(Halted("gone"))
     found = flushed(listener)
     assert len(found) == UNTOLD_EVENTS + 1
     assert found[0] == Notice(ExitCode.PARTIAL, b"0", "unreadable")

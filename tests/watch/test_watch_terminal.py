@@ -61,8 +61,8 @@ class Shown:
             time_of_day=lambda: "12:34:56",
         )
 
-    def tell(self, event: WatchEvent) -> str:
-        self.terminal.tell(event)
+    def emit(self, event: WatchEvent) -> str:
+        self.terminal.emit(event)
         return self.bottom
 
     @property
@@ -81,12 +81,12 @@ def in_step(changed: int = 1, sent: int = 500, seconds: float = 0.085, files: in
 def test_the_line_says_how_things_stand() -> None:
     shown = Shown(120)
     wanted = "in step: 1 file  last 12:34:56, 85 ms  1 changed  0 deleted  sent 500 B  received 90 B"
-    assert shown.tell(in_step()) == wanted
-    assert shown.tell(Halted("src is gone\x1b[2J")) == "halted: src is gone\\x1b[2J"
-    assert shown.tell(Resumed()) == wanted
-    assert shown.tell(Disconnected("cut", 0.5)) == "interrupted: cut  next try in 0.5 s"
-    assert shown.tell(Disconnected("cut", 60)) == "interrupted: cut  next try in 60 s"
-    assert shown.tell(in_step()).startswith("in step: 1 file")
+    assert shown.emit(in_step()) == wanted
+    assert shown.emit(Halted("src is gone\x1b[2J")) == "halted: src is gone\\x1b[2J"
+    assert shown.emit(Resumed()) == wanted
+    assert shown.emit(Disconnected("cut", 0.5)) == "interrupted: cut  next try in 0.5 s"
+    assert shown.emit(Disconnected("cut", 60)) == "interrupted: cut  next try in 60 s"
+    assert shown.emit(in_step()).startswith("in step: 1 file")
     # Each once, however often it was tried.
     assert shown.screen.lines == [
         "rdc: halted: src is gone\\x1b[2J",
@@ -100,7 +100,7 @@ def test_the_line_says_how_things_stand() -> None:
 
 def test_counters_of_a_long_run_are_readable() -> None:
     shown = Shown(200)
-    shown.tell(in_step(changed=12_345_678, sent=5 * 10**15, seconds=4_000, files=1_000_000))
+    shown.emit(in_step(changed=12_345_678, sent=5 * 10**15, seconds=4_000, files=1_000_000))
     assert shown.bottom == (
         "in step: 1,000,000 files  last 12:34:56, 1:06:40  12,345,678 changed  0 deleted  sent 5.0 PB"
         "  received 90 B"
@@ -110,26 +110,26 @@ def test_counters_of_a_long_run_are_readable() -> None:
 @pytest.mark.parametrize("width", [1, 2, 9, 20, 40, 79, 80, 81, 200])
 def test_every_width_and_what_follows_a_change_of_it(width: int) -> None:
     shown = Shown(width)
-    shown.tell(in_step())
+    shown.emit(in_step())
     shown.screen.width = 7
-    shown.tell(in_step())  # the screen checks that all of the old line goes
+    shown.emit(in_step())  # the screen checks that all of the old line goes
     shown.screen.width = 100
-    assert shown.tell(in_step()).endswith("received 270 B")
+    assert shown.emit(in_step()).endswith("received 270 B")
 
 
 def test_a_long_turn_shows_how_far_it_is() -> None:
     shown = Shown(80)
-    shown.tell(in_step())
+    shown.emit(in_step())
     for seconds in (0.0, 0.3, 0.6):
         shown.now = seconds
         shown.terminal.report(Progressed("transfer", int(seconds * 10_000_000), 10_000_000))
     assert shown.bottom == "transferring: 6.0 MB of 10.0 MB"
-    assert shown.tell(in_step()).startswith("in step")
+    assert shown.emit(in_step()).startswith("in step")
 
 
 def test_trouble_is_a_line_above_and_the_end_a_summary() -> None:
     shown = Shown(120)
-    shown.tell(in_step())
+    shown.emit(in_step())
     shown.terminal.report(Problem(ExitCode.PARTIAL, b"x", "x: [bold]denied[/bold]\x1b"))
     assert shown.bottom.startswith("in step")
     shown.terminal.finish(WatchReport(3, 3, 0, 1200, 300, 0))
@@ -142,7 +142,7 @@ def test_trouble_is_a_line_above_and_the_end_a_summary() -> None:
 
 def test_colour_marks_what_is_wrong() -> None:
     shown = Shown(80, color=True)
-    shown.tell(in_step())
+    shown.emit(in_step())
     assert shown.screen.coloured
 
 

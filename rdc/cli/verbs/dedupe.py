@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rdc.catalog.store import SignatureStore
-    from rdc.cli.verbs.dedupe_places import Operands
+    from rdc.cli.verbs.dedupe_operands import Operands
     from rdc.instances.dedupe import Deduper
 
 __all__ = ["OPTIONS", "SUMMARY", "help_text", "run"]
@@ -102,7 +102,7 @@ def _dedupe(
     request: DedupeRequest, environment: Environment, output: _Output
 ) -> tuple[DedupeReport, bytes | None]:
     from rdc.catalog.location import opened_catalog
-    from rdc.cli.verbs.dedupe_places import open_operands
+    from rdc.cli.verbs.dedupe_operands import open_operands
     from rdc.instances.dedupe import Deduper
 
     operands = open_operands(request.paths, request.keep)

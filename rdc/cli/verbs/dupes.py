@@ -65,7 +65,7 @@ Files are compared by size, then by their first and last blocks, and only then b
 of one file (hard links) count as one file. Links are not followed, and nothing is changed.
 """
 
-_FORMS = ("--null", "--csv", "--json")
+_FORMATS = ("--null", "--csv", "--json")
 
 
 def help_text() -> str:
@@ -81,18 +81,18 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         return ExitCode.OK
     if not parsed.operands:
         raise UsageError("rdc dupes needs a file or directory (see rdc dupes --help)")
-    forms = {given.key for given in parsed.given if given.key in _FORMS}
-    if len(forms) > 1:
-        raise UsageError(f"{' and '.join(sorted(forms))} exclude each other (see rdc dupes --help)")
+    formats = {given.key for given in parsed.given if given.key in _FORMATS}
+    if len(formats) > 1:
+        raise UsageError(f"{' and '.join(sorted(formats))} exclude each other (see rdc dupes --help)")
     options = _options(parsed, environment)
-    if "--json" in forms:
+    if "--json" in formats:
         return _run_json(parsed, options, environment)
     terminal = Trouble(environment.talk, environment.progress(quiet=parsed.has("--quiet")))
     try:
         found, code = _find(parsed, options, terminal)
     finally:
         terminal.close()
-    _print(found, forms, environment)
+    _print(found, formats, environment)
     if not parsed.has("--quiet"):
         from rdc.report.duplicates_listing import summary_text
 
@@ -144,14 +144,14 @@ def _find(words: Words, options: DuplicateOptions, reporter: Reporter) -> tuple[
     return found, code
 
 
-def _print(found: Duplicates, forms: set[str], environment: Environment) -> None:
+def _print(found: Duplicates, formats: set[str], environment: Environment) -> None:
     from rdc.report.duplicates_listing import CSV_HEAD, csv_lines, text_lines
     from rdc.report.names import null_names
 
-    if "--null" in forms:
+    if "--null" in formats:
         for group in found:
             environment.binary(null_names(name for file in group.files for name in (file.path, *file.links)))
-    elif "--csv" in forms:
+    elif "--csv" in formats:
         environment.data(CSV_HEAD)
         for number, group in enumerate(found, 1):
             environment.data("".join(csv_lines(number, group)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 
-from rdc.cli.verbs.duplicate_report import place_of
+from rdc.cli.verbs.duplicate_report import location_of
 from rdc.errors import ExitCode, FileError
 from rdc.files.base.temporary_names import is_reserved
 from rdc.model.duplicates import DuplicateOptions, DuplicateOrder
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rdc.catalog.store import SignatureStore
-    from rdc.cli.verbs.dedupe_places import Operands
+    from rdc.cli.verbs.dedupe_operands import Operands
     from rdc.instances.events import DedupeReporter
     from rdc.model.sync import FilterRule
     from rdc.progress import Event
@@ -64,7 +64,7 @@ def find_groups(
 def _located(size: int, paths: Iterable[bytes], operands: Operands) -> IdenticalFiles:
     roots, below = array("H"), []
     for path in paths:
-        location = place_of(path, operands)
+        location = location_of(path, operands)
         if location is not None:
             roots.append(location[0])
             below.append(location[1])

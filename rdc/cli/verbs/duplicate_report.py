@@ -26,9 +26,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-    from rdc.cli.verbs.dedupe_places import Operands
+    from rdc.cli.verbs.dedupe_operands import Operands
 
-__all__ = ["groups_of_report", "place_of", "read_report"]
+__all__ = ["groups_of_report", "location_of", "read_report"]
 
 
 def read_report(name: str, stdin: BinaryIO) -> bytes:
@@ -63,7 +63,7 @@ def groups_of_report(
             continue
         roots, below = array("H"), []
         for path in paths:
-            location = place_of(path, operands, origin)
+            location = location_of(path, operands, origin)
             if location is None:
                 problem(_outside(path, origin))
                 continue
@@ -74,7 +74,7 @@ def groups_of_report(
     return groups
 
 
-def place_of(path: bytes, operands: Operands, origin: bytes | None = None) -> tuple[int, bytes] | None:
+def location_of(path: bytes, operands: Operands, origin: bytes | None = None) -> tuple[int, bytes] | None:
     """Returns the number of the tree that holds `path`, and the path below it; None outside all trees.
 
     `origin` is the absolute directory where a relative path starts; None means the working directory.

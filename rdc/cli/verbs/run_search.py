@@ -19,7 +19,7 @@ from rdc.tree.walk import Walk, join
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.catalog.store import SignatureStore
-    from rdc.cli.verbs.dedupe_places import Operands
+    from rdc.cli.verbs.dedupe_operands import Operands
     from rdc.files.facts.block_sharing_volume import Volume
     from rdc.instances.events import DedupeReporter
     from rdc.progress import Event
@@ -53,7 +53,7 @@ class RunSearch:
         volumes: dict[int, Volume] = {}
         # Protected files come first, so that other files share with them.
         files = sorted(self._files(), key=lambda item: not self._protected(item[0]))
-        tasks = (self._task(place, size) for place, size in files)
+        tasks = (self._task(location, size) for location, size in files)
         for signed in sign_in_order(self._signer, tasks):
             if signed.error is not None:
                 self._problem(signed.error)
@@ -82,8 +82,10 @@ class RunSearch:
                     if kind == Kind.FILE and size >= self._min_size:
                         yield Place(number, join(directory.path, name)), size
 
-    def _task(self, place: Place, size: int) -> SignTask[Place]:
-        return SignTask(place, size, partial(self._operands.all[place.root].tree.root.open_read, place.path))
+    def _task(self, location: Place, size: int) -> SignTask[Place]:
+        return SignTask(
+            location, size, partial(self._operands.all[location.root].tree.root.open_read, location.path)
+        )
 
     def _walked(self, shown: Callable[[bytes], bytes]) -> Callable[[Event], None]:
         def report(event: Event, /) -> None:
@@ -92,11 +94,11 @@ class RunSearch:
 
         return report
 
-    def _protected(self, place: Place) -> bool:
-        real = self._operands.all[place.root].tree.real_path(place.path)
+    def _protected(self, location: Place) -> bool:
+        real = self._operands.all[location.root].tree.real_path(location.path)
         return any(is_below(real, top) for top in self._operands.keep)
 
-    def _volume(self, place: Place) -> Volume:
-        root = self._operands.all[place.root].tree.root
-        with root.open_read(place.path) as source:
+    def _volume(self, location: Place) -> Volume:
+        root = self._operands.all[location.root].tree.root
+        with root.open_read(location.path) as source:
             return volume_of(source.fileno())

@@ -80,7 +80,7 @@ both hold. Candidates are found by samples of their content, then compared chunk
 stand as one, the others behind an equals sign; rdc dupes is for them.
 """
 
-_FORMS = ("--null", "--csv", "--json")
+_FORMATS = ("--null", "--csv", "--json")
 
 
 def help_text() -> str:
@@ -96,18 +96,18 @@ def run(words: Sequence[str], environment: Environment) -> ExitCode:
         return ExitCode.OK
     if not parsed.operands:
         raise UsageError("rdc similar needs a file or directory (see rdc similar --help)")
-    forms = {given.key for given in parsed.given if given.key in _FORMS}
+    formats = {given.key for given in parsed.given if given.key in _FORMATS}
     jobs = {given.key for given in parsed.given if given.key in {"--to", "--folders"}}
-    for several in (forms, jobs):
+    for several in (formats, jobs):
         if len(several) > 1:
             raise UsageError(f"{' and '.join(sorted(several))} exclude each other (see rdc similar --help)")
     job = _Job(parsed, environment)
     writer: _Writer
-    if "--json" in forms:
+    if "--json" in formats:
         writer = _JsonWriter(environment)
-    elif "--csv" in forms:
+    elif "--csv" in formats:
         writer = _CsvWriter(environment)
-    elif "--null" in forms:
+    elif "--null" in formats:
         writer = _NullWriter(environment)
     else:
         writer = _TextWriter(environment)

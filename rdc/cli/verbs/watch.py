@@ -90,7 +90,7 @@ class Watcher(Protocol):
         *,
         shell: RemoteShell,
         report: Callable[[Event], None],
-        tell: Callable[[WatchEvent], None],
+        emit: Callable[[WatchEvent], None],
         catalog: SignatureStore | UserCatalog | None,
         keys: str | PathLike[str] | None,
     ) -> WatchReport: ...
@@ -99,7 +99,7 @@ class Watcher(Protocol):
 class _Output(Protocol):
     def start(self) -> None: ...
     def report(self, event: Event) -> None: ...
-    def tell(self, event: WatchEvent) -> None: ...
+    def emit(self, event: WatchEvent) -> None: ...
     def finish(self, report: WatchReport) -> None: ...
     def fail(self, error: RdcError) -> None: ...
     def close(self) -> None: ...
@@ -166,7 +166,7 @@ def _perform(request: _Request, environment: Environment, watcher: Watcher) -> E
                 request.options,
                 shell=request.sync.shell,
                 report=output.report,
-                tell=output.tell,
+                emit=output.emit,
                 catalog=catalog,
                 keys=None if request.sync.keys is None else Path(request.sync.keys),
             )

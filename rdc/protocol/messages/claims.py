@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from rdc.limits.wire import CELLS_PER_MESSAGE, SIZE_LIMIT
+from rdc.limits.wire import CHECK_BLOCKS_PER_MESSAGE, SIZE_LIMIT
 from rdc.protocol.wire.columns import pack_gaps, unpack_gaps
 from rdc.records import dataclass
 
@@ -52,8 +52,8 @@ class Claimed:
     def pack(self, value: Claims) -> object:
         if len(value.digests) != CELL_DIGEST_BYTES * len(value.cells):
             raise ValueError(f"{len(value.digests)} bytes of digests for {len(value.cells)} cells")
-        if len(value.cells) > CELLS_PER_MESSAGE:
-            raise ValueError(f"{len(value.cells)} cells, the limit is {CELLS_PER_MESSAGE}")
+        if len(value.cells) > CHECK_BLOCKS_PER_MESSAGE:
+            raise ValueError(f"{len(value.cells)} cells, the limit is {CHECK_BLOCKS_PER_MESSAGE}")
         return pack_gaps(value.cells) + value.digests
 
     def unpack(self, raw: object) -> Claims:
@@ -62,8 +62,10 @@ class Claimed:
         if not raw:
             return NO_CLAIMS
         count, rest = divmod(len(raw) - 1, raw[0] + CELL_DIGEST_BYTES)
-        if rest or count > CELLS_PER_MESSAGE:
-            raise ValueError(f"{len(raw)} bytes are not at most {CELLS_PER_MESSAGE} cells with digests")
+        if rest or count > CHECK_BLOCKS_PER_MESSAGE:
+            raise ValueError(
+                f"{len(raw)} bytes are not at most {CHECK_BLOCKS_PER_MESSAGE} cells with digests"
+            )
         column = len(raw) - count * CELL_DIGEST_BYTES
         cells = unpack_gaps(raw[:column], count, SIZE_LIMIT // CELL_BYTES)
         return Claims(cells, raw[column:])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.limits.wire import (
-    CELLS_PER_ANSWER,
+    CHECK_BLOCKS_PER_ANSWER,
     DATA_BYTES,
     FILES_PER_MESSAGE,
     ORDINAL_LIMIT,
@@ -92,8 +92,8 @@ class Correction(WireMessage):
     requested ranges."""
 
     file: Ordinal
-    cells: Annotated[tuple[int, ...], Gaps(CELLS_PER_ANSWER, SIZE_LIMIT // CELL_BYTES)]
-    payload: Annotated[bytes | memoryview, Content(0, CELLS_PER_ANSWER * CELL_BYTES)]
+    cells: Annotated[tuple[int, ...], Gaps(CHECK_BLOCKS_PER_ANSWER, SIZE_LIMIT // CELL_BYTES)]
+    payload: Annotated[bytes | memoryview, Content(0, CHECK_BLOCKS_PER_ANSWER * CELL_BYTES)]
     """The content of all these check blocks, in order."""
 
     def check(self) -> str | None:
@@ -109,7 +109,7 @@ class Targets(WireMessage):
     corrected ones."""
 
     file: Ordinal
-    payload: Annotated[bytes | memoryview, Content(1, CELLS_PER_ANSWER * CELL_BYTES)]
+    payload: Annotated[bytes | memoryview, Content(1, CHECK_BLOCKS_PER_ANSWER * CELL_BYTES)]
 
 
 @wire(35)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rdc.errors import ProtocolError
 from rdc.limits.wire import (
     BLOCK_BYTES,
-    PIECE_BYTES,
+    BLOCK_CONTENT_BYTES,
     RAW_BLOCK_BYTES,
     WINDOW_LOG,
 )
@@ -75,16 +75,16 @@ class BlockWriter:
         for part in parts:
             at = 0
             if pending:
-                at = PIECE_BYTES - len(pending)
+                at = BLOCK_CONTENT_BYTES - len(pending)
                 pending += part[:at]
-                if len(pending) < PIECE_BYTES:
+                if len(pending) < BLOCK_CONTENT_BYTES:
                     continue
                 piece = bytes(pending)
                 pending.clear()
                 self._emit(piece)
-            while len(part) - at >= PIECE_BYTES:
-                self._emit(part[at : at + PIECE_BYTES])
-                at += PIECE_BYTES
+            while len(part) - at >= BLOCK_CONTENT_BYTES:
+                self._emit(part[at : at + BLOCK_CONTENT_BYTES])
+                at += BLOCK_CONTENT_BYTES
             pending += part[at:]
 
     def write_content(self, head: bytes, content: bytes | memoryview) -> None:
@@ -102,14 +102,16 @@ class BlockWriter:
             self.write(head)
             head = b""
             while self._raw_left <= 0:
-                missing = PIECE_BYTES - len(self._pending)
+                missing = BLOCK_CONTENT_BYTES - len(self._pending)
                 before = self._ready_bytes
                 self.write(view[:missing])
                 view = view[missing:]
                 if not view:
                     return
-                if self._ready_bytes - before > PIECE_BYTES - PIECE_BYTES // WORTH:
-                    self._raw_left = self._raw_run = min(2 * self._raw_run + PIECE_BYTES, RAW_RUN_BYTES)
+                if self._ready_bytes - before > BLOCK_CONTENT_BYTES - BLOCK_CONTENT_BYTES // WORTH:
+                    self._raw_left = self._raw_run = min(
+                        2 * self._raw_run + BLOCK_CONTENT_BYTES, RAW_RUN_BYTES
+                    )
                 else:
                     self._raw_run = 0
         self._raw_left -= len(view)
@@ -186,7 +188,7 @@ class _Piece:
 
     def write(self, data: bytes) -> int:
         self.size += len(data)
-        if self.size <= PIECE_BYTES:
+        if self.size <= BLOCK_CONTENT_BYTES:
             self._parts.append(bytes(data))
         return len(data)
 
@@ -257,7 +259,7 @@ class BlockReader:
             decompressor = zstandard.ZstdDecompressor(max_window_size=1 << WINDOW_LOG)
             self._stream = decompressor.stream_writer(
                 self._piece,  # type: ignore[arg-type] # it has write(), which is all that is asked of this file
-                write_size=PIECE_BYTES + 1,
+                write_size=BLOCK_CONTENT_BYTES + 1,
             )
         view = memoryview(body)
         for start in range(0, len(body), SLICE_BYTES):
@@ -265,8 +267,8 @@ class BlockReader:
                 self._stream.write(view[start : start + SLICE_BYTES])
             except zstandard.ZstdError as error:
                 raise ProtocolError(f"the far side sent a block that zstd cannot decode ({error})") from error
-            if self._piece.size > PIECE_BYTES:
+            if self._piece.size > BLOCK_CONTENT_BYTES:
                 raise ProtocolError(
-                    f"the far side sent a block that decompresses to more than {PIECE_BYTES} bytes"
+                    f"the far side sent a block that decompresses to more than {BLOCK_CONTENT_BYTES} bytes"
                 )
         return self._piece.take()

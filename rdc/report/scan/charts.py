@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["directories_chart", "label", "levels_chart", "overlaps_chart", "sizes_chart"]
 
-KEPT, PACKED, SQUEEZED, DOUBLED = "#1f5fa8", "#5b9bd5", "#b9d3ec", "#d08763"
+STORED, PACKED, SQUEEZED, DOUBLED = "#1f5fa8", "#5b9bd5", "#b9d3ec", "#d08763"
 INK, LINES = "#1c2430", "#eceff3"
 SHARES = [[0.0, "#e8f0f8"], [0.5, "#f4dcc8"], [1.0, "#c2562f"]]
 """Colours from no duplicate bytes to only duplicate bytes."""
@@ -52,7 +52,7 @@ def levels_chart(report: ScanReport) -> str:
         squeezed = [level.unique_bytes - size for level, size in zip(levels, packed, strict=True)]
         traces.append(_bar("saved by zstd", titles, squeezed, SQUEEZED, levels))
     else:
-        traces.append(_bar("left", titles, [level.unique_bytes for level in levels], KEPT, levels))
+        traces.append(_bar("left", titles, [level.unique_bytes for level in levels], STORED, levels))
     if not all(level.exact for level in levels):
         # The bounds belong to what deduplication leaves, which is where this bar ends.
         traces[-1]["error_x"] = {
@@ -150,7 +150,7 @@ def overlaps_chart(report: ScanReport) -> str | None:
         return None
     names = [f"{_tail(pair.first)} ∩ {_tail(pair.second)}" for pair in pairs]
     traces = []
-    for which, colour in (("first", KEPT), ("second", PACKED)):
+    for which, colour in (("first", STORED), ("second", PACKED)):
         whole = [pair.first_bytes if which == "first" else pair.second_bytes for pair in pairs]
         traces.append(
             {
@@ -206,7 +206,7 @@ def _steps(name: str, bins: Sequence[Bin], x: str, y: str) -> dict[str, Any]:
         "line": {
             "shape": "vh",
             "width": 2,
-            "color": {"4": KEPT, "1": "#b5482a", "6": "#208050"}.get(name[0], INK),
+            "color": {"4": STORED, "1": "#b5482a", "6": "#208050"}.get(name[0], INK),
         },
         "name": name,
         "legendgroup": name,

@@ -18,7 +18,7 @@ __all__ = ["TABLES", "scan_csv", "table_rows"]
 
 TABLES = ("levels", "directories", "types", "overlaps", "errors")
 
-Cell = str | int | float | bool | None
+CsvValue = str | int | float | bool | None
 
 
 def scan_csv(report: ScanReport, table: str) -> str:
@@ -27,11 +27,13 @@ def scan_csv(report: ScanReport, table: str) -> str:
     writer = csv.writer(text, lineterminator="\n")
     head, rows = table_rows(report, table)
     writer.writerow(head)
-    writer.writerows([plain_text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+    writer.writerows(
+        [plain_text(value) if isinstance(value, str) else value for value in row] for row in rows
+    )
     return text.getvalue()
 
 
-def table_rows(report: ScanReport, table: str) -> tuple[Sequence[str], list[Sequence[Cell]]]:
+def table_rows(report: ScanReport, table: str) -> tuple[Sequence[str], list[Sequence[CsvValue]]]:
     """Names of the columns, and the rows, of one of TABLES."""
     if table == "levels":
         head = ["name", "mean_bytes", "chunks", "bytes", "unique_chunks", "unique_bytes", "ratio"]

@@ -21,9 +21,9 @@ def headline(report: ScanReport) -> str:
     return text if report.coverage.complete else f"{text}, of what was read"
 
 
-def saved_share(level: LevelSummary, kept: int) -> float:
-    """The share of the level's bytes that is saved if `kept` bytes remain: 0 to 1; 0 for an empty level."""
-    return max(0.0, 1 - kept / level.bytes) if level.bytes else 0.0
+def saved_share(level: LevelSummary, stored: int) -> float:
+    """The share of the level's bytes that is saved if `stored` bytes remain: 0 to 1; 0 for an empty level."""
+    return max(0.0, 1 - stored / level.bytes) if level.bytes else 0.0
 
 
 def percent(share: float) -> str:

@@ -196,9 +196,9 @@ def _suffix(name: str) -> str:
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
-    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in heads)
+    head = "".join(f"<th>{html.escape(value)}</th>" for value in heads)
     body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td>{html.escape(value)}</td>" for value in row) + "</tr>" for row in rows
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f"<section><h2>{title}</h2>{table}</section>"

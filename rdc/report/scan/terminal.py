@@ -86,7 +86,7 @@ def _levels(console: Console, report: ScanReport) -> None:
             level_title(level.name),
             f"{level.chunks:,}",
             _about(level, f"{level.unique_chunks:,}"),
-            _kept(level),
+            _stored(level),
             percent(saved_share(level, level.unique_bytes)),
             f"{level.ratio:.2f}",
             _compressed(level),
@@ -101,7 +101,7 @@ def _about(level: LevelSummary, text: str) -> str:
     return text if level.exact else f"~{text}"
 
 
-def _kept(level: LevelSummary) -> str:
+def _stored(level: LevelSummary) -> str:
     text = _about(level, size_text(level.unique_bytes))
     if level.exact or not level.unique_bytes:
         return text
@@ -118,20 +118,20 @@ def _compressed(level: LevelSummary) -> str:
 
 
 def _directories(console: Console, report: ScanReport) -> None:
-    shown = _telling(report)[:ROWS]
+    shown = _worth_showing(report)[:ROWS]
     if not shown:
         return
-    rows = [(printable(one.path), *_duplicate_cells(one)) for one in shown]
+    rows = [(printable(one.path), *_duplicate_columns(one)) for one in shown]
     heads = ("directory", "files", "bytes", "duplicate", "")
     _print_table(console, "Where duplicate bytes are", heads, rows)
 
 
-def _duplicate_cells(one: DirectorySummary | TypeSummary) -> tuple[str, str, str, str]:
+def _duplicate_columns(one: DirectorySummary | TypeSummary) -> tuple[str, str, str, str]:
     share = one.duplicate_bytes / one.bytes if one.bytes else 0.0
     return f"{one.files:,}", size_text(one.bytes), size_text(one.duplicate_bytes), percent(share)
 
 
-def _telling(report: ScanReport) -> list[DirectorySummary]:
+def _worth_showing(report: ScanReport) -> list[DirectorySummary]:
     """Directories with duplicates, most first, without those whose duplicates nearly all lie in one directory
     below."""
     found: list[DirectorySummary] = []
@@ -151,7 +151,7 @@ def _types(console: Console, report: ScanReport) -> None:
     shown = [one for one in report.types if one.duplicate_bytes][:ROWS]
     if not shown:
         return
-    rows = [(printable(one.name) or "(none)", *_duplicate_cells(one)) for one in shown]
+    rows = [(printable(one.name) or "(none)", *_duplicate_columns(one)) for one in shown]
     _print_table(console, "By type", ("type", "files", "bytes", "duplicate", ""), rows)
 
 
@@ -190,7 +190,7 @@ def _print_table(
     from rich import box
     from rich.table import Table
 
-    widths = [max(map(len, cells)) for cells in zip(heads, *rows, strict=True)]
+    widths = [max(map(len, columns)) for columns in zip(heads, *rows, strict=True)]
     widths[0] = min(widths[0], FIRST_WIDTH)
     if sum(widths) + COLUMN_SPACE * len(widths) > console.width:
         _print_folded(console, title, heads, rows)
@@ -208,14 +208,14 @@ def _print_folded(
     console: Console, title: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]
 ) -> None:
     console.print(title, style="bold")
-    for name, *cells in rows:
+    for name, *columns in rows:
         console.print(name, overflow="fold")
         texts: list[str] = []
-        for head, cell in zip(heads[1:], cells, strict=True):
-            if cell and not head:  # belongs to the one before
-                texts[-1] += f", {cell}"
-            elif cell:
-                texts.append(f"{head} {cell}")
+        for head, column in zip(heads[1:], columns, strict=True):
+            if column and not head:  # belongs to the one before
+                texts[-1] += f", {column}"
+            elif column:
+                texts.append(f"{head} {column}")
         lines: list[str] = []
         for text in texts:
             if lines and len(f"{lines[-1]}; {text}") < console.width:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 
 from rdc.errors import ExitCode, FileError
-from rdc.limits.sessions import VANISHED_FILES
+from rdc.limits.sessions import REMOVED_FILES
 from rdc.model.entries import Kind
 from rdc.progress import Problem
 from rdc.tree.walk import join
@@ -87,7 +87,7 @@ class ExtraneousEntries:
     def add(self, path: bytes, listing: Listing, rows: Sequence[int]) -> None:
         """Adds these rows of the directory at `path`. Without --delete at most VANISHED_FILES are
         kept: they can only serve as sources of content."""
-        room = self._options.delete or len(self.found) < VANISHED_FILES
+        room = self._options.delete or len(self.found) < REMOVED_FILES
         if room and (self._boundary is None or self._holds(self._boundary, path)):
             self.found.add(path, listing, rows)
             self._differ = self._differ or not self._options.delete

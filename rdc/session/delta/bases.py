@@ -18,7 +18,7 @@ from rdc.errors import FileError, printable
 from rdc.files.base.descriptor_limit import share_of_descriptors
 from rdc.files.root.memory_file import MemoryFile
 from rdc.kernel.blake3_many import name_parts
-from rdc.limits.sessions import HELD_CONTENT_BYTES, HELD_FILE_BYTES, KEPT_BASES
+from rdc.limits.sessions import CACHED_CONTENT_BYTES, CACHED_FILE_BYTES, OPEN_BASES
 from rdc.records import dataclass
 from rdc.session.runtime.commands import Flush
 from rdc.session.trees.errors import MismatchError
@@ -230,7 +230,7 @@ class Bases:
         self._context = context
         self._named: dict[int, tuple[bytes, ...]] = {}
         """Paths of further bases, by file."""
-        self._most_open = share_of_descriptors(KEPT_BASES)
+        self._most_open = share_of_descriptors(OPEN_BASES)
         self._open = 0
         """Bases that stay open."""
         self.held_bytes = 0
@@ -259,7 +259,10 @@ class Bases:
             try:
                 with self._context.root.open_read(path) as source:
                     spans: list[bytes] = []
-                    if source.size <= HELD_FILE_BYTES and self.held_bytes + source.size <= HELD_CONTENT_BYTES:
+                    if (
+                        source.size <= CACHED_FILE_BYTES
+                        and self.held_bytes + source.size <= CACHED_CONTENT_BYTES
+                    ):
                         source.on_span = spans.append
                     # An old version of another size will be replaced: the catalog need not know it.
                     passing = path == one.path and source.size != size

@@ -8,7 +8,7 @@ from rdc.files.own.spool import Spool
 from rdc.files.replace.replace import Replacement
 from rdc.files.root.memory_file import MemoryFile
 from rdc.kernel import short_references
-from rdc.limits.sessions import HELD_FILE_BYTES
+from rdc.limits.sessions import CACHED_FILE_BYTES
 from rdc.plan.descent import literal_rows
 from rdc.session.binaries.filters import RangeOffsets, decode
 from rdc.session.delta.bases import OpenBase
@@ -176,7 +176,7 @@ class FileFetch:
                 if base.path == self._recipe.path:
                     base.check(root)
                 source = base.open(root)
-                if HELD_FILE_BYTES < source.size <= READ_WHOLE_BYTES and len(self._recipe.bases) == 1:
+                if CACHED_FILE_BYTES < source.size <= READ_WHOLE_BYTES and len(self._recipe.bases) == 1:
                     # Most of the base is copied in pieces: one read is cheaper.
                     with source:
                         content = source.pread(0, source.size)

@@ -12,7 +12,7 @@ from itertools import accumulate, chain, islice
 
 from rdc.errors import ProtocolError, printable
 from rdc.kernel.recipe_rows import assemble, plan_reads
-from rdc.limits.wire import CELLS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE, SIZE_LIMIT
+from rdc.limits.wire import CHECK_BLOCKS_PER_MESSAGE, PACKED_BYTES, RANGES_PER_MESSAGE, SIZE_LIMIT
 from rdc.plan.base_reads import by_base
 from rdc.plan.check_blocks import check_block_digests, divided, divided_wholly, unverified_check_blocks
 from rdc.plan.descent import literal_rows
@@ -337,7 +337,7 @@ def _worth_packing_with(recipe: Recipe, ranges: array[int], claimed: int) -> arr
     `claimed`: the number of claimed check blocks.
     """
     none = array("Q")
-    if not ranges or len(ranges) > 2 * RANGES_PER_MESSAGE or claimed > CELLS_PER_MESSAGE:
+    if not ranges or len(ranges) > 2 * RANGES_PER_MESSAGE or claimed > CHECK_BLOCKS_PER_MESSAGE:
         return none
     unknown = sum(ranges[1::2])
     if unknown > PACKED_BYTES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rdc.errors import FileError
-from rdc.limits.sessions import SIGNED_KIN
+from rdc.limits.sessions import SIGNED_RENAME_CANDIDATES
 from rdc.records import dataclass
 from rdc.session.delta.bases import SignedFile, sign_file
 from rdc.signature.records import SHORT_REFERENCE_BYTES, root_reference
@@ -54,7 +54,7 @@ class RemovedContents:
             if file is None:
                 return None
             signed = RemovedContent(file.identity, file.tree.root, file.tree.traits)
-            if len(self._signed) < SIGNED_KIN:
+            if len(self._signed) < SIGNED_RENAME_CANDIDATES:
                 self._signed[row] = signed
         return signed
 

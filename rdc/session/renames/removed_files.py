@@ -11,7 +11,7 @@ from bisect import bisect_left
 from zlib import crc32
 
 from rdc.errors import FileError
-from rdc.limits.sessions import VANISHED_FILES
+from rdc.limits.sessions import REMOVED_FILES
 from rdc.model.entries import Kind, strings
 from rdc.progress import silent
 from rdc.tree.manifest import Manifest
@@ -133,7 +133,7 @@ class RemovedFiles:
         self._add(directory, listing.rows(rows))
 
     def _add(self, directory: bytes, listing: PackedListing) -> None:
-        if len(self._files) + listing.count <= VANISHED_FILES:
+        if len(self._files) + listing.count <= REMOVED_FILES:
             self._files.add(directory, listing)
 
 

@@ -12,7 +12,7 @@ from rdc.kernel import block_fingerprints, short_references
 from rdc.limits.sessions import (
     BUNDLE_BYTES,
     BUNDLED_FILE_BYTES,
-    BUNDLES_HELD_BYTES,
+    BUNDLES_CACHED_BYTES,
     BUNDLES_IN_FLIGHT,
 )
 from rdc.model.entries import Kind
@@ -104,7 +104,7 @@ class BundleAnswers:
 
     def _remember(self, number: int, bundle: Snapshot) -> None:
         self.forget(number)
-        if self._cached + bundle.held > BUNDLES_HELD_BYTES:
+        if self._cached + bundle.held > BUNDLES_CACHED_BYTES:
             bundle.drop()
         self._cached += bundle.held
         self._bundles[number] = bundle

@@ -12,7 +12,7 @@ from operator import add
 
 from rdc.kernel import block_fingerprints
 from rdc.kernel.recipe_rows import assemble, instructions_of_range, plan_reads, range_reads, take_ranges
-from rdc.limits.wire import CELLS_PER_ANSWER, DATA_BYTES
+from rdc.limits.wire import CHECK_BLOCKS_PER_ANSWER, DATA_BYTES
 from rdc.plan.check_blocks import check_block_digests, check_block_ranges
 from rdc.plan.known_context import context_rows
 from rdc.protocol.messages.claims import CELL_BYTES, CELL_DIGEST_BYTES, rests
@@ -101,8 +101,8 @@ def _claimed_blocks(source: SourceFile, message: RangeRequest) -> Iterator[_Chec
     known[0::4] = known[2::4] = ends
     known[3::4] = array("Q", (*message.gaps, source.size - ends[-1]))
     around = (LOOK_BACK, LOOK_AHEAD, array("Q", (source.size,))) if message.blank else ()
-    for first in range(0, len(message.claims.cells), CELLS_PER_ANSWER):
-        numbers = message.claims.cells[first : first + CELLS_PER_ANSWER]
+    for first in range(0, len(message.claims.cells), CHECK_BLOCKS_PER_ANSWER):
+        numbers = message.claims.cells[first : first + CHECK_BLOCKS_PER_ANSWER]
         copies = b"".join(
             instructions_of_range(known, start, min(stop, source.size) - start)
             for start, stop in check_block_ranges(numbers)

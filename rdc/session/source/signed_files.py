@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from rdc.errors import FileChangedError, printable
 from rdc.files.root.memory_file import MemoryFile
-from rdc.limits.sessions import HELD_CONTENT_BYTES, HELD_FILE_BYTES, SOURCE_TREES_BYTES
+from rdc.limits.sessions import CACHED_CONTENT_BYTES, CACHED_FILE_BYTES, SOURCE_TREES_BYTES
 from rdc.model.entries import Kind
 from rdc.records import dataclass
 from rdc.session.source.tree_description import no_file
@@ -123,7 +123,7 @@ class SourceSignatures:
 
     def sign_whole(self, file: int, source: SourceFile) -> tuple[SourceSignature, bytes]:
         """Does what `sign` does; also returns the content of a small file, and caches it if there is room."""
-        if source.size > HELD_FILE_BYTES:
+        if source.size > CACHED_FILE_BYTES:
             return self.sign(file, source), b""
         spans: list[bytes] = []
         source.on_span = spans.append
@@ -133,7 +133,7 @@ class SourceSignatures:
             # The catalog knew the tree, so signing did not read the file.
             content = source.pread(0, source.size)
             source.check_unchanged()
-        if file not in self._contents and self._contents_bytes + len(content) <= HELD_CONTENT_BYTES:
+        if file not in self._contents and self._contents_bytes + len(content) <= CACHED_CONTENT_BYTES:
             self._contents[file] = content
             self._contents_bytes += len(content)
         return signed, content

@@ -12,11 +12,11 @@ from rdc.limits.wire import (
     FURTHER_BYTES,
     ITEMS_BYTES,
     ITEMS_PER_MESSAGE,
+    ROW_REQUESTS,
+    ROWS_FREELY,
     ROWS_PER_PART,
     ROWS_TEXT_BYTES,
     TIER_NODES_WHOLE,
-    TOLD_FREELY,
-    TOLD_TIMES,
     TOP_NODES,
 )
 from rdc.model.attributes import AttributeKinds
@@ -362,10 +362,10 @@ class Description:
         Raises ProtocolError if the destination requested the whole manifest several times over.
         """
         self._requested += rows
-        if self._requested > TOLD_TIMES * len(self.manifest) + TOLD_FREELY:
+        if self._requested > ROW_REQUESTS * len(self.manifest) + ROWS_FREELY:
             raise ProtocolError(
                 f"the far side asked for {self._requested} rows and nodes of a manifest of"
-                f" {len(self.manifest)}: more than {TOLD_TIMES} times all of it"
+                f" {len(self.manifest)}: more than {ROW_REQUESTS} times all of it"
             )
 
     def _segments(self, first: int, stop: int) -> tuple[Segment, ...]:

@@ -16,7 +16,7 @@ from rdc.limits.sessions import (
     BUNDLE_FILES,
     BUNDLE_FILES_LEAST,
     BUNDLED_FILE_BYTES,
-    BUNDLES_HELD_BYTES,
+    BUNDLES_CACHED_BYTES,
     BUNDLES_IN_FLIGHT,
 )
 from rdc.plan.bundle import BundleLayout
@@ -170,7 +170,7 @@ class Bundles:
 
     def _cache(self, base: Snapshot) -> None:
         """Keeps the old versions in memory if there is room."""
-        if self._cached + base.held > BUNDLES_HELD_BYTES:
+        if self._cached + base.held > BUNDLES_CACHED_BYTES:
             base.drop()
         self._cached += base.held
 

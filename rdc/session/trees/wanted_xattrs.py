@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left
 
 from rdc.errors import ExitCode, ProtocolError, RdcError
-from rdc.limits.wire import ATTRIBUTES_HELD_BYTES
+from rdc.limits.wire import ATTRIBUTES_PENDING_BYTES
 from rdc.model.attributes import (
     ACCESS_ACL,
     UNREADABLE,
@@ -113,9 +113,9 @@ class WantedXattrs:
         if known is not None:
             return known
         self._held += len(packed)
-        if self._held > ATTRIBUTES_HELD_BYTES:
+        if self._held > ATTRIBUTES_PENDING_BYTES:
             raise RdcError(
-                f"the source has more than {ATTRIBUTES_HELD_BYTES} bytes of different extended attributes;"
+                f"the source has more than {ATTRIBUTES_PENDING_BYTES} bytes of different extended attributes;"
                 " sync parts of it by themselves, or leave out -X",
                 code=ExitCode.PARTIAL,
             )

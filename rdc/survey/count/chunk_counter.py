@@ -100,17 +100,17 @@ class ChunkCounter:
         return sum(table.memory for table in self.tables)
 
     def figures(self) -> Figures:
-        """Estimates by Horvitz and Thompson. Each unique chunk of a table is kept with probability p =
-        2^-shift. So the sum of kept sizes / p is all unique bytes on average, with variance sum(size^2) (1 -
-        p) / p^2 over the kept."""
+        """Estimates by Horvitz and Thompson. Each unique chunk of a table is sampled with probability p =
+        2^-shift. So the sum of the sampled sizes / p is all unique bytes on average, with variance
+        sum(size^2) (1 - p) / p^2 over the sample."""
         unique_chunks = unique_bytes = groups = 0
         variance = 0.0
         sizes, copies = _Histogram(), _Histogram()
         for table in self.tables:
             weight = 1 << table.shift
-            kept, kept_bytes, squares, twice, _, largest, most, by_size, by_copies = table.summary()
-            unique_chunks += kept * weight
-            unique_bytes += kept_bytes * weight
+            sampled, sampled_bytes, squares, twice, _, largest, most, by_size, by_copies = table.summary()
+            unique_chunks += sampled * weight
+            unique_bytes += sampled_bytes * weight
             groups += twice * weight
             variance += squares * (weight * weight - weight)
             sizes.add(by_size, largest, weight)

@@ -23,17 +23,17 @@ SALT = 0x7265_6673_0000_0001
 
 
 class ChunkReferences:
-    """(chunk, place) for every occurrence of the followed chunks. A chunk is followed at all its occurrences
-    or at none."""
+    """(chunk, location) for every occurrence of the followed chunks. A chunk is followed at all its
+    occurrences or at none."""
 
     def __init__(self) -> None:
         self.keys: array[int] = array("Q")
         self.sizes: array[int] = array("Q")
-        self.places: array[int] = array("I")
+        self.locations: array[int] = array("I")
         self.shift = 0
         """One chunk in 2^shift is followed."""
 
-    def add(self, keys: bytes, sizes: bytes, places: array[int]) -> None:
+    def add(self, keys: bytes, sizes: bytes, locations: array[int]) -> None:
         """Adds occurrences as columns."""
         if self.shift:
             rows = array("Q", select_chunks(keys, SALT, self.shift))
@@ -42,11 +42,11 @@ class ChunkReferences:
             column, lengths = memoryview(keys).cast("Q"), memoryview(sizes).cast("Q")
             self.keys.extend(column[row] for row in rows)
             self.sizes.extend(lengths[row] for row in rows)
-            self.places.extend(places[row] for row in rows)
+            self.locations.extend(locations[row] for row in rows)
         else:
             self.keys.frombytes(keys)
             self.sizes.frombytes(sizes)
-            self.places.extend(places)
+            self.locations.extend(locations)
         while len(self.keys) > REFERENCES and self.shift < 63:
             self.thin(self.shift + 1)
 
@@ -55,25 +55,25 @@ class ChunkReferences:
         if shift <= self.shift:
             return
         self.shift = shift
-        kept = bytearray(len(self.keys))
+        selected = bytearray(len(self.keys))
         for row in array("Q", select_chunks(self.keys, SALT, shift)):
-            kept[row] = 1
-        self.keys = array("Q", compress(self.keys, kept))
-        self.sizes = array("Q", compress(self.sizes, kept))
-        self.places = array("I", compress(self.places, kept))
+            selected[row] = 1
+        self.keys = array("Q", compress(self.keys, selected))
+        self.sizes = array("Q", compress(self.sizes, selected))
+        self.locations = array("I", compress(self.locations, selected))
 
     def thinned(self, shift: int) -> ChunkReferences:
         """A copy that follows one chunk in 2^shift."""
         copy = ChunkReferences()
-        copy.keys, copy.sizes, copy.places = self.keys[:], self.sizes[:], self.places[:]
+        copy.keys, copy.sizes, copy.locations = self.keys[:], self.sizes[:], self.locations[:]
         copy.shift = self.shift
         copy.thin(shift)
         return copy
 
     def repeated(self) -> Iterator[tuple[int, list[int]]]:
-        """Every chunk that occurs twice or more, sorted by key: its bytes, and the place of every
+        """Every chunk that occurs twice or more, sorted by key: its bytes, and the location of every
         occurrence."""
-        keys, places = self.keys, self.places
+        keys, locations = self.keys, self.locations
         ordered = sorted(keys)
         twice = {key for key, after in pairwise(ordered) if key == after}
         rows: dict[int, list[int]] = {key: [] for key in sorted(twice)}
@@ -81,4 +81,4 @@ class ChunkReferences:
             if key in twice:
                 rows[key].append(row)
         for found in rows.values():
-            yield self.sizes[found[0]], [places[row] for row in found]
+            yield self.sizes[found[0]], [locations[row] for row in found]

@@ -103,8 +103,8 @@ class CompressionSample:
             return
         self.shift = shift
         keys = list(self.sizes)
-        kept = array("Q", select_chunks(array("Q", keys), SALT, shift))
-        self.sizes = {keys[row]: self.sizes[keys[row]] for row in kept}
+        selected = array("Q", select_chunks(array("Q", keys), SALT, shift))
+        self.sizes = {keys[row]: self.sizes[keys[row]] for row in selected}
 
     def figures(self, unique: Figures) -> CompressedFigures | None:
         """The ratio estimator R = sum(compressed) / sum(size), multiplied by the unique bytes.

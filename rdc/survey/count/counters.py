@@ -11,6 +11,7 @@ from operator import sub
 from rdc.kernel.chunk_counts import Folder
 from rdc.records import dataclass
 from rdc.survey.count.chunk_counter import STRATA, ChunkCounter
+from rdc.survey.count.chunk_locations import ChunkLocations
 from rdc.survey.count.chunk_references import ChunkReferences
 from rdc.survey.count.compression_estimate import CompressionSample, expected_shift, sample_size
 from rdc.survey.count.granularities import (
@@ -23,7 +24,6 @@ from rdc.survey.count.granularities import (
     mean_of,
     memory_shares,
 )
-from rdc.survey.count.places_of_chunks import ChunkLocations
 from rdc.survey.count.resembling_files import ResemblingFiles
 
 TYPE_CHECKING = False
@@ -54,13 +54,13 @@ def _unit(level: str) -> int:
 class CountedFile:
     """A file whose chunks are few enough to be counted all at once."""
 
-    __slots__ = ("place", "read", "tree")
+    __slots__ = ("location", "read", "tree")
 
-    def __init__(self, tree: SignatureTree, place: int, read: Callable[[int, int], bytes | None]) -> None:
+    def __init__(self, tree: SignatureTree, location: int, read: Callable[[int, int], bytes | None]) -> None:
         """`read`: reads content of the file again, given offset and length in bytes; None if the file has
         changed or is gone."""
         self.tree = tree
-        self.place = place
+        self.location = location
         self.read = read
 
 
@@ -72,7 +72,7 @@ class CountedFiles:
     """32 bytes per file."""
     sizes: array[int]
     """Typecode 'Q', in bytes."""
-    places: array[int]
+    locations: array[int]
     """Typecode 'I'."""
     counts: array[int]
     """Typecode 'I': number of chunks of each file."""
@@ -95,7 +95,7 @@ class Counters:
             level: CompressionSample(most=sample_size(_unit(level)))
             for level in (shares if options.compress else ())
         }
-        self.places = ChunkLocations()
+        self.locations = ChunkLocations()
         self.references = ChunkReferences()
         self.resembling = ResemblingFiles()
         self._folders = [Folder(FOLD_MIN, FOLD_MAX) for _ in FOLDED[1:]]
@@ -125,7 +125,7 @@ class Counters:
         columns = CountedFiles(
             roots=b"".join([file.tree.root for file in files]),
             sizes=array("Q", [file.tree.size for file in files]),
-            places=array("I", [file.place for file in files]),
+            locations=array("I", [file.location for file in files]),
             counts=array("I", [level.records for level in levels]),
             lengths=b"".join([level.lengths for level in levels]),
             digests=b"".join([level.digests for level in levels]),
@@ -146,12 +146,12 @@ class Counters:
             if level == FOLLOWED:
                 stops = memoryview(ends).cast("Q").tolist()
                 counts = map(sub, stops, [0, *stops])
-                places = array("I", chain.from_iterable(map(repeat, files.places, counts)))
-                self.references.add(keys, sizes, places)
+                locations = array("I", chain.from_iterable(map(repeat, files.locations, counts)))
+                self.references.add(keys, sizes, locations)
         roots = keys_of(files.roots)
         self.levels[FILE_LEVEL].add(roots, files.sizes.tobytes())
-        for place, size in zip(files.places, files.sizes, strict=True):
-            self.places.count(place, size)
+        for location, size in zip(files.locations, files.sizes, strict=True):
+            self.locations.count(location, size)
         self._compress_files(array("Q", roots), files.sizes, read)
 
     def _compress_some(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Sequence
 
-    from rdc.survey.count.places_of_chunks import ChunkLocations
+    from rdc.survey.count.chunk_locations import ChunkLocations
 
 __all__ = ["Candidate", "ResemblingFiles", "likely_resemblance"]
 
@@ -66,7 +66,7 @@ class ResemblingFiles:
         if not file.traits or file.size < self.least:
             return
         known = self.files.get(key)
-        # The first file by place represents all identical ones, in whatever order they were read.
+        # The first file by location represents all identical ones, in whatever order they were read.
         if known is None or (file.directory, file.name) < (known.directory, known.name):
             self.files[key] = file
         self._bound()
@@ -102,7 +102,7 @@ class ResemblingFiles:
             self.least = least
             self.files = {key: file for key, file in self.files.items() if file.size >= least}
 
-    def groups(self, places: ChunkLocations) -> tuple[SimilarGroup, ...]:
+    def groups(self, locations: ChunkLocations) -> tuple[SimilarGroup, ...]:
         """Connected components of the pairs that agree in MATCHES traits, most bytes first.
 
         A group's resemblance is the estimate of the weakest pair needed to connect it.
@@ -125,7 +125,7 @@ class ResemblingFiles:
         return tuple(
             SimilarGroup(
                 paths=tuple(
-                    os.path.join(places.directories[files[number].directory], files[number].name)
+                    os.path.join(locations.directories[files[number].directory], files[number].name)
                     for number in found[:PATHS]
                 ),
                 bytes=sum(files[number].size for number in found),

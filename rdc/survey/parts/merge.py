@@ -96,11 +96,11 @@ class _Merger:
         self._outcome = outcome
         self._name = name
         self._prefix = b""
-        places = outcome.places
-        self._first_directory, self._directories = len(places.directories), 0
+        locations = outcome.locations
+        self._first_directory, self._directories = len(locations.directories), 0
         self._suffixes: list[bytes] = []
-        self._places: list[int] = []
-        """The number in the outcome for each place of the part."""
+        self._locations: list[int] = []
+        """The number in the outcome for each location of the part."""
         self._table: tuple[str, int, int] | None = None
         """Level, number and shift of the table whose rows follow."""
         self._problems = 0
@@ -126,7 +126,7 @@ class _Merger:
             elif tag == b"TYPE":
                 self._suffixes = unpacked_names(fields[0])
             elif tag == b"PLAC":
-                self._add_places(*map(unpacked, fields))
+                self._add_locations(*map(unpacked, fields))
             elif tag == b"REFS":
                 self._add_references(number(fields[0]), *map(unpacked, fields[1:]))
             elif tag == b"LIKE":
@@ -199,29 +199,29 @@ class _Merger:
             sample.put(keys[row], before[row], after[row])
 
     def _add_directories(self, paths: list[bytes], above: array[int]) -> None:
-        places = self._outcome.places
+        locations = self._outcome.locations
         for path, parent in zip(paths, above, strict=True):
             if parent > self._directories:
                 raise ValueError("a directory above itself")
-            places.add_directory(self._prefix + path, self._first_directory + parent - 1 if parent else -1)
+            locations.add_directory(self._prefix + path, self._first_directory + parent - 1 if parent else -1)
             self._directories += 1
 
-    def _add_places(
+    def _add_locations(
         self, directories: array[int], suffixes: array[int], files: array[int], sizes: array[int]
     ) -> None:
-        places = self._outcome.places
+        locations = self._outcome.locations
         for directory, suffix, count, size in zip(directories, suffixes, files, sizes, strict=True):
             if directory >= self._directories:
                 raise ValueError("a place in no directory")
-            number = places.place(self._first_directory + directory, self._suffixes[suffix])
-            places.files[number] += count
-            places.bytes[number] += size
-            self._places.append(number)
+            number = locations.location(self._first_directory + directory, self._suffixes[suffix])
+            locations.files[number] += count
+            locations.bytes[number] += size
+            self._locations.append(number)
 
     def _add_references(self, shift: int, keys: array[int], sizes: array[int], where: array[int]) -> None:
         references = self._outcome.counters.references
         references.thin(shift)
-        numbers = array("I", [self._places[place] for place in where])
+        numbers = array("I", [self._locations[location] for location in where])
         if not len(keys) == len(sizes) == len(numbers):
             raise ValueError("references of several lengths")
         references.add(keys.tobytes(), sizes.tobytes(), numbers)

@@ -72,21 +72,21 @@ def encode_part(outcome: Outcome) -> Iterator[bytes]:
         keys = array("Q", sorted(sample.sizes))
         before, after = (array("Q", [sample.sizes[key][i] for key in keys]) for i in (0, 1))
         yield encode_section(b"ZSTD", name, sample.shift, *map(packed, (keys, before, after)))
-    places = counters.places
-    for start in range(0, len(places.directories), ROWS):
+    locations = counters.locations
+    for start in range(0, len(locations.directories), ROWS):
         part = slice(start, start + ROWS)
         # Parent numbers are stored plus 1; 0 means none.
-        above = array("Q", [number + 1 for number in places.parents[part]])
-        yield encode_section(b"DIRS", packed_names(places.directories[part]), packed(above))
-    yield encode_section(b"TYPE", packed_names(places.suffixes))
-    for start in range(0, len(places.files), ROWS):
+        above = array("Q", [number + 1 for number in locations.parents[part]])
+        yield encode_section(b"DIRS", packed_names(locations.directories[part]), packed(above))
+    yield encode_section(b"TYPE", packed_names(locations.suffixes))
+    for start in range(0, len(locations.files), ROWS):
         part = slice(start, start + ROWS)
-        wide = (array("Q", places.directory_of[part]), array("Q", places.suffix_of[part]))
-        yield encode_section(b"PLAC", *map(packed, (*wide, places.files[part], places.bytes[part])))
+        wide = (array("Q", locations.directory_of[part]), array("Q", locations.suffix_of[part]))
+        yield encode_section(b"PLAC", *map(packed, (*wide, locations.files[part], locations.bytes[part])))
     references = counters.references
     for start in range(0, max(1, len(references.keys)), ROWS):
         part = slice(start, start + ROWS)
-        where = array("Q", references.places[part])
+        where = array("Q", references.locations[part])
         rows = map(packed, (references.keys[part], references.sizes[part], where))
         yield encode_section(b"REFS", references.shift, *rows)
     yield from _encode_resembling(counters.resembling)

@@ -54,14 +54,14 @@ class CappedStore:
         return self._store.find_roots(files, params) if self._finds else []
 
     def put_small(self, files: SmallFiles, signed: SignedFiles, chosen: Sequence[int], began: int) -> None:
-        counts, kept = signed.signatures.counts, []
+        counts, stored = signed.signatures.counts, []
         with self._lock:
             for row in chosen:
                 size = counts[row] * 36 + 200
                 if size <= self._left:
                     self._left -= size
-                    kept.append(row)
-        self._store.put_small(files, signed, kept, began)
+                    stored.append(row)
+        self._store.put_small(files, signed, stored, began)
 
     def similar(self, below: bytes, params: ChunkParams) -> SimilarFiles:
         return self._store.similar(below, params)

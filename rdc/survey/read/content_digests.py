@@ -58,7 +58,7 @@ BATCH_BYTES = 2 << 20
 """Limits of one batch: large enough that its own cost is negligible. A few batches are in memory at a
 time."""
 
-MANY_PIECES = 256
+MANY_INPUTS = 256
 """Pieces from which the bulk hash is used. Loading it takes a millisecond, which fewer pieces do not save."""
 
 SPAN_BYTES = 256 << 10
@@ -221,10 +221,10 @@ class ContentReader:
                     if outcome:
                         path, shown = self._files.path(row), self._files.shown(row)
                         self._report_problem(row, content_error(outcome, path, shown))
-                read = [place for place, outcome in enumerate(outcomes) if not outcome]
-                sizes = array("Q", [sizes[place] for place in read])
-                digests = [digests[place] for place in read]
-                found.rows.extend([batch.rows[place] for place in read])
+                read = [position for position, outcome in enumerate(outcomes) if not outcome]
+                sizes = array("Q", [sizes[position] for position in read])
+                digests = [digests[position] for position in read]
+                found.rows.extend([batch.rows[position] for position in read])
             else:
                 found.rows.extend(batch.rows)
             found.keys.extend(b"".join(digests))
@@ -265,13 +265,13 @@ def _digests(data: bytes, sizes: Sequence[int], head: int, tail: int) -> list[by
     return digests
 
 
-def _named(pieces: list[Buffer]) -> list[bytes]:
+def _named(inputs: list[Buffer]) -> list[bytes]:
     """The BLAKE3 digest of each piece."""
-    if len(pieces) < MANY_PIECES:
-        return [blake3(piece).digest() for piece in pieces]
+    if len(inputs) < MANY_INPUTS:
+        return [blake3(content).digest() for content in inputs]
     from rdc.kernel.blake3_many import name_many
 
-    names = name_many(pieces)
+    names = name_many(inputs)
     return [names[at : at + DIGEST_BYTES] for at in range(0, len(names), DIGEST_BYTES)]
 
 

@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rdc.survey.count.chunk_locations import ChunkLocations
     from rdc.survey.count.chunk_references import ChunkReferences
-    from rdc.survey.count.places_of_chunks import ChunkLocations
 
 __all__ = ["overlaps"]
 
@@ -38,7 +38,7 @@ WORTH = 4096
 """Pairs that share fewer bytes are not reported."""
 
 
-def overlaps(places: ChunkLocations, references: ChunkReferences) -> tuple[Overlap, ...]:
+def overlaps(locations: ChunkLocations, references: ChunkReferences) -> tuple[Overlap, ...]:
     """The pairs that share the most bytes of unique chunks, most first.
 
     The directories of two files give three candidates: these two; the two without the last names that both
@@ -46,10 +46,10 @@ def overlaps(places: ChunkLocations, references: ChunkReferences) -> tuple[Overl
     Among nested pairs, the deepest that keeps nearly all bytes is reported, and the pairs inside or around it
     are left out.
     """
-    tree = _Tree(places)
-    references = _bounded(places, references)
+    tree = _Tree(locations)
+    references = _bounded(locations, references)
     shared: defaultdict[tuple[int, int], int] = defaultdict(int)
-    for size, found in _meetings(places, references):
+    for size, found in _meetings(locations, references):
         pairs: set[tuple[int, int]] = set()
         for first, second in combinations(found, 2):
             pairs.update(tree.candidates(first, second))
@@ -59,12 +59,12 @@ def overlaps(places: ChunkLocations, references: ChunkReferences) -> tuple[Overl
             floor = sorted(shared.values())[len(shared) // 2]
             shared = defaultdict(int, {pair: size for pair, size in shared.items() if size > floor})
     chosen = _choose(tree, shared)
-    unique = _unique_bytes(tree, places, references, {number for pair in chosen for number in pair})
+    unique = _unique_bytes(tree, locations, references, {number for pair in chosen for number in pair})
     scale = 1 << references.shift
     return tuple(
         Overlap(
-            first=places.directories[first],
-            second=places.directories[second],
+            first=locations.directories[first],
+            second=locations.directories[second],
             shared_bytes=shared[first, second] * scale,
             first_bytes=unique[first] * scale,
             second_bytes=unique[second] * scale,
@@ -73,17 +73,17 @@ def overlaps(places: ChunkLocations, references: ChunkReferences) -> tuple[Overl
     )
 
 
-def _meetings(places: ChunkLocations, references: ChunkReferences) -> Iterator[tuple[int, list[int]]]:
+def _meetings(locations: ChunkLocations, references: ChunkReferences) -> Iterator[tuple[int, list[int]]]:
     """The bytes and directories of each chunk that lies in 2 to DIRECTORIES_PER_CHUNK directories."""
     for size, where in references.repeated():
-        found = sorted({places.directory_of[place] for place in where})
+        found = sorted({locations.directory_of[location] for location in where})
         if 2 <= len(found) <= DIRECTORIES_PER_CHUNK:
             yield size, found
 
 
-def _bounded(places: ChunkLocations, references: ChunkReferences) -> ChunkReferences:
+def _bounded(locations: ChunkLocations, references: ChunkReferences) -> ChunkReferences:
     """Follows few enough chunks that about MEETINGS pairs of directories meet in them at most."""
-    meetings = sum([len(found) * (len(found) - 1) // 2 for _, found in _meetings(places, references)])
+    meetings = sum([len(found) * (len(found) - 1) // 2 for _, found in _meetings(locations, references)])
     shift = max(0, (meetings - 1) // MEETINGS).bit_length()
     return references.thinned(references.shift + shift) if shift else references
 
@@ -91,11 +91,11 @@ def _bounded(places: ChunkLocations, references: ChunkReferences) -> ChunkRefere
 class _Tree:
     """Directories by number, and which of them contain which."""
 
-    def __init__(self, places: ChunkLocations) -> None:
-        self._parents = places.parents
-        self._names = [path.rpartition(b"/")[2] for path in places.directories]
+    def __init__(self, locations: ChunkLocations) -> None:
+        self._parents = locations.parents
+        self._names = [path.rpartition(b"/")[2] for path in locations.directories]
         self._depths: list[int] = []
-        for parent in places.parents:
+        for parent in locations.parents:
             self._depths.append(0 if parent < 0 else self._depths[parent] + 1)
         self._known: dict[tuple[int, int], tuple[tuple[int, int], ...]] = {}
 
@@ -166,7 +166,7 @@ def _choose(tree: _Tree, shared: dict[tuple[int, int], int]) -> list[tuple[int, 
 
 
 def _unique_bytes(
-    tree: _Tree, places: ChunkLocations, references: ChunkReferences, wanted: set[int]
+    tree: _Tree, locations: ChunkLocations, references: ChunkReferences, wanted: set[int]
 ) -> dict[int, int]:
     """Bytes of the unique chunks in and below each of these directories."""
     totals = dict.fromkeys(wanted, 0)
@@ -174,11 +174,11 @@ def _unique_bytes(
         return totals
     holders = [
         [above for above in tree.chain(directory) if above in wanted]
-        for directory in range(len(places.directories))
+        for directory in range(len(locations.directories))
     ]
     seen: dict[int, set[int]] = {number: set() for number in wanted}
-    for key, size, place in zip(references.keys, references.sizes, references.places, strict=True):
-        for number in holders[places.directory_of[place]]:
+    for key, size, location in zip(references.keys, references.sizes, references.locations, strict=True):
+        for number in holders[locations.directory_of[location]]:
             if key not in seen[number]:
                 seen[number].add(key)
                 totals[number] += size

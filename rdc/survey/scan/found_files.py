@@ -183,15 +183,15 @@ class Found:
         order = array("I", range(self.files))
         random.Random(seed).shuffle(order)  # noqa: S311 - a sample, no secret
         firsts = array("Q", [directory.first for directory in self._directories])
-        kept: dict[int, list[bytes]] = {}
+        cached: dict[int, list[bytes]] = {}
         for number in order:
             which = bisect_right(firsts, number) - 1
             directory = self._directories[which]
-            names = kept.get(which)
+            names = cached.get(which)
             if names is None:
                 names = strings(directory.names)
                 if len(names) >= LARGE_DIRECTORY:
-                    kept[which] = names
+                    cached[which] = names
             yield Run(directory, names, number - directory.first, number - directory.first + 1)
 
 

@@ -35,12 +35,12 @@ class LargeFile:
     def __init__(
         self,
         counters: Counters,
-        place: int,
+        location: int,
         read: Callable[[int, int], bytes | None],
         holes: Holes,
     ) -> None:
         self._counters = counters
-        self._place = place
+        self._location = location
         self._read = read
         self._holes = holes
         self._folders = [Folder(FOLD_MIN, FOLD_MAX) for _ in FOLDED[1:]]
@@ -80,7 +80,7 @@ class LargeFile:
             keys, sizes = folder.finish()
             self._take(number, keys, sizes)
         self._counters.levels[FILE_LEVEL].add(array("Q", [key]).tobytes(), array("Q", [counted]).tobytes())
-        self._counters.places.count(self._place, counted)
+        self._counters.locations.count(self._location, counted)
         self._counters.compress_file(key, self.size, self._read_data)
 
     def _read_data(self, offset: int, length: int) -> bytes | None:
@@ -102,12 +102,12 @@ class LargeFile:
         if self._holes:
             offsets = list(accumulate(lengths, initial=start))
             hollow = map(self._holes.cover, offsets, offsets[1:])
-            kept = [row for row, left_out in enumerate(hollow) if not left_out]
-            if len(kept) < len(lengths):
+            remaining = [row for row, left_out in enumerate(hollow) if not left_out]
+            if len(remaining) < len(lengths):
                 column = memoryview(keys).cast("Q")
-                keys = array("Q", [column[row] for row in kept]).tobytes()
-                sizes = array("Q", [lengths[row] for row in kept]).tobytes()
-                offsets = [offsets[row] for row in kept]
+                keys = array("Q", [column[row] for row in remaining]).tobytes()
+                sizes = array("Q", [lengths[row] for row in remaining]).tobytes()
+                offsets = [offsets[row] for row in remaining]
         else:
             offsets = []
         counters.levels[level].add(keys, sizes)
@@ -120,7 +120,7 @@ class LargeFile:
                 if content is not None and column[row] not in sample.sizes:
                     sample.take(column[row], content)
         if level == FOLLOWED:
-            counters.references.add(keys, sizes, array("I", [self._place]) * (len(keys) // 8))
+            counters.references.add(keys, sizes, array("I", [self._location]) * (len(keys) // 8))
 
     def _count_run(self, number: int, level: str, keys: bytes, sizes: bytes, count: int) -> None:
         length, start = memoryview(sizes).cast("Q")[0], self._offsets[number]
@@ -131,5 +131,5 @@ class LargeFile:
         if level == FOLLOWED and count:
             # At most two references: they show that the chunk repeats, without a million rows.
             self._counters.references.add(
-                keys * min(count, 2), sizes * min(count, 2), array("I", [self._place]) * min(count, 2)
+                keys * min(count, 2), sizes * min(count, 2), array("I", [self._location]) * min(count, 2)
             )

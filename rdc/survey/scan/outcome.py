@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rdc.model.scan import ScanOptions
     from rdc.progress import Problem
-    from rdc.survey.count.places_of_chunks import ChunkLocations
+    from rdc.survey.count.chunk_locations import ChunkLocations
 
 __all__ = ["Outcome"]
 
@@ -41,8 +41,8 @@ class Outcome:
         self.code = ExitCode.OK
 
     @property
-    def places(self) -> ChunkLocations:
-        return self.counters.places
+    def locations(self) -> ChunkLocations:
+        return self.counters.locations
 
     def problem(self, problem: Problem) -> None:
         """Records a file that could not be read."""

@@ -16,9 +16,9 @@ from rdc.errors import ExitCode, FileError
 from rdc.files.bulk.read_many import TOUCHED, content_error
 from rdc.files.root.source_file import SPAN_BYTES
 from rdc.progress import Problem, Progressed
+from rdc.survey.count.chunk_locations import suffix_of
 from rdc.survey.count.counters import CountedFile
 from rdc.survey.count.granularities import FINE_PARAMS, keys_of, mean_of, root_key
-from rdc.survey.count.places_of_chunks import suffix_of
 from rdc.survey.count.resembling_files import Candidate
 from rdc.survey.read.ordered_threads import in_order
 from rdc.survey.scan.found_files import Found
@@ -100,7 +100,7 @@ class Scanner:
     def _run(self, paths: list[bytes], found: Found) -> Outcome:
         outcome, budget = self.outcome, self._budget
         outcome.paths = list(paths)
-        explorer = Explorer(self._options, found, outcome.places, self._report, budget.stopped)
+        explorer = Explorer(self._options, found, outcome.locations, self._report, budget.stopped)
         for path in paths:
             explorer.explore(path)
         self._every_inode = explorer.single_files
@@ -137,7 +137,7 @@ class Scanner:
                     yield batch
                     batch, enough = SmallBatch(), min(most, 2 * enough)
                 names = part.names[part.start : part.stop]
-                batch.add(part, self.outcome.places.places_of(part.directory.number, names))
+                batch.add(part, self.outcome.locations.locations_of(part.directory.number, names))
         if batch:
             yield batch
 
@@ -241,14 +241,14 @@ class Scanner:
             return
         self._seen(file, tree.size, known=signed.known)
         self._note_traits(file.found, root_key(tree.root), tree.size, tree.traits)
-        place = self._place(file.found)
+        location = self._location(file.found)
         if file.holes or any(count != 1 for count in tree.levels[0].counts):
-            stream = LargeFile(self.outcome.counters, place, file.read, file.holes)
+            stream = LargeFile(self.outcome.counters, location, file.read, file.holes)
             for _ in replayed(tree, stream):
                 pass
             stream.finish(root_key(tree.root), tree.size - file.holes.total(tree.size))
         else:
-            self.outcome.counters.add(CountedFile(tree, place, file.read))
+            self.outcome.counters.add(CountedFile(tree, location, file.read))
         if file.blocks is not None:
             if file.holes:
                 self._hollow_blocks(file, file.blocks, tree.size)
@@ -273,7 +273,7 @@ class Scanner:
         try:
             with file.open() as source:
                 read = partial(_pread, source)
-                stream = LargeFile(self.outcome.counters, self._place(file.found), read, file.holes)
+                stream = LargeFile(self.outcome.counters, self._location(file.found), read, file.holes)
                 work = self._signer.streaming(source, stream)
                 while True:
                     try:
@@ -321,8 +321,8 @@ class Scanner:
         self._linked.discard(found.inode)
         self._report(Problem(error.code, found.shown, str(error)))
 
-    def _place(self, found: FoundFile) -> int:
-        return self.outcome.places.place(found.directory, suffix_of(found.path))
+    def _location(self, found: FoundFile) -> int:
+        return self.outcome.locations.location(found.directory, suffix_of(found.path))
 
     def _report(self, event: Event, /) -> None:
         if isinstance(event, Problem) and event.code is not ExitCode.OK:

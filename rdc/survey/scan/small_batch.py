@@ -56,18 +56,18 @@ class SmallBatch:
     def __init__(self) -> None:
         self._runs: list[Run] = []
         self._firsts = array("I")
-        self.places = array("I")
-        """The place of each file, as ChunkLocations numbers them."""
+        self.locations = array("I")
+        """The location of each file, as ChunkLocations numbers them."""
         self.bytes = 0
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.locations)
 
-    def add(self, run: Run, places: list[int]) -> None:
-        """Adds files of the same tree, with the place of each."""
+    def add(self, run: Run, locations: list[int]) -> None:
+        """Adds files of the same tree, with the location of each."""
         self._firsts.append(len(self))
         self._runs.append(run)
-        self.places.extend(places)
+        self.locations.extend(locations)
         self.bytes += sum(run.directory.sizes[run.start : run.stop])
 
     @property
@@ -134,7 +134,7 @@ def counted(batch: SmallBatch, signed: SignedFiles) -> CountedFiles:
     return CountedFiles(
         roots=found.roots,
         sizes=found.sizes,
-        places=array("I", _chosen(batch.places, signed.rows)),
+        locations=array("I", _chosen(batch.locations, signed.rows)),
         counts=found.counts,
         lengths=found.lengths.tobytes(),
         digests=found.digests,

@@ -22,7 +22,7 @@ def report_of(outcome: Outcome) -> ScanReport:
     counters = outcome.counters
     figures = {name: counter.figures() for name, counter in counters.levels.items()}
     by_file = figures[FILE_LEVEL]
-    shares = duplicate_shares(counters.places, counters.references)
+    shares = duplicate_shares(counters.locations, counters.references)
     complete = not outcome.reason
     return ScanReport(
         paths=tuple(outcome.paths),
@@ -35,10 +35,10 @@ def report_of(outcome: Outcome) -> ScanReport:
         duplicate_groups=by_file.groups,
         duplicate_bytes=by_file.bytes - by_file.unique_bytes,
         levels=tuple(_level(name, one, counters) for name, one in figures.items()),
-        directories=directories(counters.places, shares),
-        types=types(counters.places, shares),
-        overlaps=overlaps(counters.places, counters.references),
-        similar=counters.resembling.groups(counters.places),
+        directories=directories(counters.locations, shares),
+        types=types(counters.locations, shares),
+        overlaps=overlaps(counters.locations, counters.references),
+        similar=counters.resembling.groups(counters.locations),
         errors=tuple(outcome.problems),
         coverage=Coverage(
             complete=complete,

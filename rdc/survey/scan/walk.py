@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rdc.model.scan import ScanOptions
     from rdc.progress import Reporter
-    from rdc.survey.count.places_of_chunks import ChunkLocations
+    from rdc.survey.count.chunk_locations import ChunkLocations
     from rdc.survey.scan.found_files import Found
     from rdc.tree.inode_walk import InodeDirectory
 
@@ -27,7 +27,7 @@ __all__ = ["Explorer"]
 
 
 class Explorer:
-    """Fills `found` and `places`. What it cannot read is reported and skipped.
+    """Fills `found` and `locations`. What it cannot read is reported and skipped.
 
     Overlapping paths are counted once. Symlinks are followed only if they are paths of the scan.
     """
@@ -36,7 +36,7 @@ class Explorer:
         self,
         options: ScanOptions,
         found: Found,
-        places: ChunkLocations,
+        locations: ChunkLocations,
         reporter: Reporter,
         stopped: Callable[[], bool],
     ) -> None:
@@ -48,7 +48,7 @@ class Explorer:
             met_again=self._report_again,
         )
         self._found = found
-        self._places = places
+        self._locations = locations
         self._report = reporter
         self.single_files = False
         """Whether a path named a single file, which a walk may find again although it has one link."""
@@ -79,14 +79,14 @@ class Explorer:
         except OSError as error:
             raise root.failure(error, name, "look at it", reading=True) from error
         if stat.S_ISREG(found.st_mode):
-            self._found.add_file(root, self._places.add_directory(shown or b".", -1), name, found)
+            self._found.add_file(root, self._locations.add_directory(shown or b".", -1), name, found)
 
     def _add_tree(self, root: Root) -> None:
         numbers: dict[bytes, int] = {}
         for found in self._walk.below(root):
             path = found.path
             parent = numbers.get(path.rpartition(b"/")[0], -1) if path else -1
-            number = numbers[path] = self._places.add_directory(root.shown(path) or b".", parent)
+            number = numbers[path] = self._locations.add_directory(root.shown(path) or b".", parent)
             self._found.add(root, number, path, found.listing, found.inodes)
             self._report_special(root, found)
 

@@ -40,9 +40,9 @@ class FileTraits:
     copies: OtherNames
     """The files identical to each row."""
 
-    def of(self, place: int) -> bytes:
-        """Traits of rows[place]; b'' for a file without features."""
-        return traits_at(self.traits, place)
+    def of(self, position: int) -> bytes:
+        """Traits of rows[position]; b'' for a file without features."""
+        return traits_at(self.traits, position)
 
 
 def read_traits(
@@ -94,14 +94,14 @@ def _distinct(keyed: Keyed) -> FileTraits:
     rows, keys = keyed.rows, keyed.keys
     copy = bytearray(len(rows))
     pairs = []
-    for places in equal_groups(keys, KEY_BYTES):
-        first = min(places, key=rows.__getitem__)
-        for place in places:
-            if place != first:
-                copy[place] = 1
-                pairs.append((rows[first], rows[place]))
-    kept = sorted((place for place in range(len(rows)) if not copy[place]), key=rows.__getitem__)
+    for positions in equal_groups(keys, KEY_BYTES):
+        first = min(positions, key=rows.__getitem__)
+        for position in positions:
+            if position != first:
+                copy[position] = 1
+                pairs.append((rows[first], rows[position]))
+    unique = sorted((position for position in range(len(rows)) if not copy[position]), key=rows.__getitem__)
     traits = bytearray()
-    for place in kept:
-        traits += keys[place * KEY_BYTES + DIGEST_BYTES : (place + 1) * KEY_BYTES]
-    return FileTraits(array("I", [rows[place] for place in kept]), traits, OtherNames(pairs))
+    for position in unique:
+        traits += keys[position * KEY_BYTES + DIGEST_BYTES : (position + 1) * KEY_BYTES]
+    return FileTraits(array("I", [rows[position] for position in unique]), traits, OtherNames(pairs))

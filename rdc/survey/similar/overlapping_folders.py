@@ -64,9 +64,9 @@ class _Overlaps:
             SimilarFolders(first, second, shared, sizes[first], sizes[second])
             for (first, second), shared in self._shared.items()
         ]
-        kept = {(pair.first, pair.second): pair for pair in pairs if pair.overlap >= threshold}
+        chosen = {(pair.first, pair.second): pair for pair in pairs if pair.overlap >= threshold}
         # A pair whose parent directories are also a pair is left out.
-        tops = [pair for key, pair in kept.items() if _above(*key) not in kept]
+        tops = [pair for key, pair in chosen.items() if _above(*key) not in chosen]
         tops.sort(key=lambda pair: (-pair.shared, pair.first, pair.second))
         return FolderOverlaps(tuple(tops), boilerplate, self._dropped)
 

@@ -94,24 +94,24 @@ class Similar:
         for edge in self.edges:
             sets.join(edge.first, edge.second)
         members: dict[int, array[int]] = {}
-        for place in sorted(self._best):
-            members.setdefault(sets.top(place), array("I")).append(place)
+        for position in sorted(self._best):
+            members.setdefault(sets.top(position), array("I")).append(position)
         sizes, rows = self._read.files.sizes, self._read.traits.rows
-        weight = {top: sum([sizes[rows[place]] for place in group]) for top, group in members.items()}
+        weight = {top: sum([sizes[rows[position]] for position in group]) for top, group in members.items()}
         for top in sorted(members, key=lambda top: (-weight[top], members[top][0])):
-            yield SimilarGroup(tuple([self._file(place) for place in members[top]]))
+            yield SimilarGroup(tuple([self._file(position) for position in members[top]]))
 
-    def _note(self, place: int, found: tuple[float, float, int]) -> None:
-        if place not in self._best or found[0] > self._best[place][0]:
-            self._best[place] = found
+    def _note(self, position: int, found: tuple[float, float, int]) -> None:
+        if position not in self._best or found[0] > self._best[position][0]:
+            self._best[position] = found
 
-    def _file(self, place: int) -> SimilarFile:
-        jaccard, contained, like = self._best[place]
+    def _file(self, position: int) -> SimilarFile:
+        jaccard, contained, like = self._best[position]
         files, rows = self._read.files, self._read.traits.rows
-        copies = tuple([files.shown(copy) for copy in self._read.traits.copies.of(rows[place])])
-        size = files.sizes[rows[place]]
+        copies = tuple([files.shown(copy) for copy in self._read.traits.copies.of(rows[position])])
+        size = files.sizes[rows[position]]
         return SimilarFile(
-            files.shown(rows[place]), size, jaccard, contained, files.shown(rows[like]), copies
+            files.shown(rows[position]), size, jaccard, contained, files.shown(rows[like]), copies
         )
 
 
@@ -181,14 +181,14 @@ def find_similar(
             vain[second] += 1
             continue
         groups.join(first, second)
-        for place in (first, second):
-            pairs_of[place] = min(pairs_of[place] + 1, PAIRS_A_FILE)
+        for position in (first, second):
+            pairs_of[position] = min(pairs_of[position] + 1, PAIRS_A_FILE)
         edges.append(Edge(first, second, truth.jaccard, truth.first_in_second, truth.second_in_first))
-    grouped = {place for edge in edges for place in (edge.first, edge.second)}
+    grouped = {position for edge in edges for position in (edge.first, edge.second)}
     summary = SimilarSummary(
         searched=read.searched,
         files=len(index),
-        groups=len({groups.top(place) for place in grouped}),
+        groups=len({groups.top(position) for position in grouped}),
         grouped=len(grouped),
         min_matches=matches,
         candidates=compared,

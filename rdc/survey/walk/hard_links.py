@@ -43,10 +43,10 @@ def split_names(tree: ListedTree, rows: Sequence[int]) -> tuple[array[int], Othe
         return array("I", rows), OtherNames([])
     pairs = []
     other = bytearray(len(rows))
-    for places in groups:
-        first = min(rows[place] for place in places)
-        for place in places:
-            if rows[place] != first:
-                other[place] = 1
-                pairs.append((first, rows[place]))
-    return array("I", [row for place, row in enumerate(rows) if not other[place]]), OtherNames(pairs)
+    for positions in groups:
+        first = min(rows[position] for position in positions)
+        for position in positions:
+            if rows[position] != first:
+                other[position] = 1
+                pairs.append((first, rows[position]))
+    return array("I", [row for position, row in enumerate(rows) if not other[position]]), OtherNames(pairs)

@@ -197,7 +197,7 @@ def test_what_is_told_makes_the_file(offset: int, length: int, wrong: int) -> No
 )
 def test_every_range_and_every_cell_is_in_a_request(drawn: list[tuple[int, int]], chosen: set[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cells_module, "CELLS_PER_MESSAGE", 5)
+        patch.setattr(cells_module, "CHECK_BLOCKS_PER_MESSAGE", 5)
         patch.setattr(cells_module, "RANGES_PER_MESSAGE", CELL_BYTES // 2 + 1)
         ranges, at = [], 0
         for gap, length in drawn:

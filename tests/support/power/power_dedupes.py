@@ -51,7 +51,7 @@ class _Told:
             replace(
                 record,
                 top=os.fsencode(at),
-                kept=os.fsencode(at) + record.kept.removeprefix(os.fsencode(self.top)),
+                original=os.fsencode(at) + record.original.removeprefix(os.fsencode(self.top)),
                 old=numbers.get(self.files.get(record.old, -1), 1),
                 inode=numbers.get(self.files.get(record.inode, -1), 1),
             )

@@ -146,7 +146,7 @@ def test_what_is_not_kept_in_memory_is_read_again(
     held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (bundles_module, bundle_source_module):
-        monkeypatch.setattr(module, "BUNDLES_HELD_BYTES", held)
+        monkeypatch.setattr(module, "BUNDLES_CACHED_BYTES", held)
     source, destination = places(tmp_path, OLD, NEW)
     synced(source, destination)
 
@@ -247,7 +247,7 @@ def test_a_source_that_is_gone_before_it_was_looked_at(
 def test_a_source_file_that_changes_before_it_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundle_source_module, "BUNDLES_HELD_BYTES", 0)
+    monkeypatch.setattr(bundle_source_module, "BUNDLES_CACHED_BYTES", 0)
     source, destination = places(tmp_path, OLD, NEW)
     changed = source / next(iter(NEW))
     after_look(monkeypatch, bundle_source_module, lambda: changed.write_bytes(b"later"))
@@ -262,7 +262,7 @@ def test_a_source_file_that_changes_before_it_is_read_again(
 def test_an_old_version_that_changes_is_not_lost_sight_of(
     held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundles_module, "BUNDLES_HELD_BYTES", held)
+    monkeypatch.setattr(bundles_module, "BUNDLES_CACHED_BYTES", held)
     source, destination = places(tmp_path, OLD, NEW)
     changed = destination / list(NEW)[4]
     after_look(monkeypatch, bundles_module, lambda: changed.write_bytes(text(7, 3_000)))

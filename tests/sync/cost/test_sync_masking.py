@@ -114,7 +114,7 @@ def test_gaps_that_are_much_together_are_looked_for_so(
 
 def test_many_requests_put_one_file_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some of them ask for nothing but targets."""
-    monkeypatch.setattr(cells_module, "CELLS_PER_MESSAGE", 3)
+    monkeypatch.setattr(cells_module, "CHECK_BLOCKS_PER_MESSAGE", 3)
     run = synced(*places(tmp_path))
     assert counts(run)["RangeRequest"] > 10
     assert counts(run)["FileEnd"] == counts(run)["RangeRequest"]
@@ -191,7 +191,7 @@ def test_masks_that_there_is_no_room_for_are_found_again(
 ) -> None:
     """All of them, and those behind the first batch."""
     usual = synced(*places(tmp_path / "usual"))
-    monkeypatch.setattr(cells_module, "CELLS_PER_ANSWER", 4)
+    monkeypatch.setattr(cells_module, "CHECK_BLOCKS_PER_ANSWER", 4)
     ask = literal_requests
 
     def small(recipe: Any, ranges: Any, context: Any, _: int, open_base: Any) -> AskedRanges:

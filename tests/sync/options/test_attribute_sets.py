@@ -147,7 +147,7 @@ def test_kinds_that_nobody_asked_for() -> None:
 
 
 def test_what_is_held_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rdc.session.trees.wanted_xattrs.ATTRIBUTES_HELD_BYTES", 3 * len(ONE))
+    monkeypatch.setattr("rdc.session.trees.wanted_xattrs.ATTRIBUTES_PENDING_BYTES", 3 * len(ONE))
     wanted = WantedXattrs(AttributeKinds.USER)
     for ordinal in range(1, 40):
         wanted.extend(EntryAttributes((ordinal,), (0,), (ONE,)))  # one set, held once

@@ -289,7 +289,7 @@ def test_not_in_a_watch(place: Path) -> None:
     here, there = (Location(None, os.fsencode(path)) for path in (place, place / "d"))
     for sync in (SyncOptions(max_size=0), SyncOptions(min_size=1)):
         with pytest.raises(UsageError, match="rdc watch does not take --m"):
-            watch(here, there, WatchOptions(sync), report=silent, tell=print, catalog=None)
+            watch(here, there, WatchOptions(sync), report=silent, emit=print, catalog=None)
 
 
 def test_the_command(place: Path) -> None:

@@ -221,4 +221,4 @@ def test_watch_does_not_take_it(tmp_path: Path) -> None:
 
     place = Location(None, os.fsencode(tmp_path))
     with pytest.raises(RdcError, match="one-file-system"):
-        watch(place, place, WatchOptions(ONE), report=lambda _: None, tell=lambda _: None, catalog=None)
+        watch(place, place, WatchOptions(ONE), report=lambda _: None, emit=lambda _: None, catalog=None)

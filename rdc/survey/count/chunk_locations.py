@@ -26,7 +26,7 @@ def suffix_of(name: bytes) -> bytes:
 
 
 class ChunkLocations:
-    """Places. A place is a directory and a suffix; a reference to a chunk stores its number in 4 bytes."""
+    """Locations. One is a directory and a suffix; a reference to a chunk stores its number in 4 bytes."""
 
     def __init__(self) -> None:
         self.directories: list[bytes] = []
@@ -36,10 +36,10 @@ class ChunkLocations:
         self.suffixes: list[bytes] = []
         self.directory_of: array[int] = array("I")
         self.suffix_of: array[int] = array("I")
-        """Suffix number of each place."""
+        """Suffix number of each location."""
         self.files: array[int] = array("Q")
         self.bytes: array[int] = array("Q")
-        """Bytes of the files in each place."""
+        """Bytes of the files in each location."""
         self._numbers: dict[tuple[int, bytes], int] = {}
         self._suffix_numbers: dict[bytes, int] = {}
 
@@ -48,7 +48,7 @@ class ChunkLocations:
         self.parents.append(parent)
         return len(self.directories) - 1
 
-    def place(self, directory: int, suffix: bytes) -> int:
+    def location(self, directory: int, suffix: bytes) -> int:
         number = self._numbers.get((directory, suffix))
         if number is None:
             number = self._numbers[directory, suffix] = len(self.directory_of)
@@ -62,8 +62,8 @@ class ChunkLocations:
             self.bytes.append(0)
         return number
 
-    def places_of(self, directory: int, names: Sequence[bytes]) -> list[int]:
-        """The place of each file of one directory."""
+    def locations_of(self, directory: int, names: Sequence[bytes]) -> list[int]:
+        """The location of each file of one directory."""
         known: dict[bytes, int] = {}
         found = []
         for name in names:
@@ -73,10 +73,10 @@ class ChunkLocations:
             plain = suffix if stem and stem[0] != _DOT else name if dot else b""
             number = known.get(plain)
             if number is None:
-                number = known[plain] = self.place(directory, suffix_of(name))
+                number = known[plain] = self.location(directory, suffix_of(name))
             found.append(number)
         return found
 
-    def count(self, place: int, size: int) -> None:
-        self.files[place] += 1
-        self.bytes[place] += size
+    def count(self, location: int, size: int) -> None:
+        self.files[location] += 1
+        self.bytes[location] += size

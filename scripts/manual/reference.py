@@ -1,0 +1,112 @@
+"""Tables of the reference that are made from the code: exit codes, settings, dependencies, filters."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import rdc
+from rdc.cli.main import READER_GONE
+from rdc.cli.options.filter_options import FILTER_GROUP
+from rdc.cli.options.settings import SETTINGS
+from rdc.errors import ExitCode
+from scripts.manual.notes import TOP, MissingNoteError, notes
+from scripts.manual.options import spelled
+
+
+def exit_code_table() -> str:
+    """All exit codes, in order."""
+    codes = {code.name: int(code) for code in ExitCode} | {"READER_GONE": READER_GONE}
+    meanings = notes("exit_codes")
+    if codes.keys() != meanings.keys():
+        raise MissingNoteError(
+            f"docs/notes/exit_codes.toml differs in {sorted(codes.keys() ^ meanings.keys())}"
+        )
+    rows = [
+        f'| <a id="code-{code}"></a>{code} | {meanings[name]} |'
+        for name, code in sorted(codes.items(), key=_second)
+    ]
+    return "\n".join(["| code | meaning |", "|---|---|", *rows])
+
+
+def _second(pair: tuple[str, int]) -> int:
+    return pair[1]
+
+
+def settings_table() -> str:
+    """The settings of a user: name in the file, variable, options."""
+    examples = notes("settings")["examples"]
+    if examples.keys() != {setting.key for setting in SETTINGS}:
+        raise MissingNoteError("docs/notes/settings.toml has other settings than rdc.cli.options.settings")
+    rows = []
+    for setting in SETTINGS:
+        options = " ".join(f"`{name}`" for name in (setting.on, setting.off) if name)
+        rows.append(f"| `{setting.key}` | `{setting.variable}` | {options} | {setting.help} |")
+    return "\n".join(["| setting | variable | options | meaning |", "|---|---|---|---|", *rows])
+
+
+def settings_example() -> str:
+    """A settings file with every setting."""
+    examples = notes("settings")["examples"]
+    lines = [f"{setting.key} = {examples[setting.key]}" for setting in SETTINGS]
+    return '```toml title="config.toml"\n' + "\n".join(lines) + "\n```"
+
+
+def filter_table() -> str:
+    """The options that choose files."""
+    rows = [
+        f"| {', '.join(f'`{name}`' for name in spelled(option))} | {option.help} |"
+        for option in FILTER_GROUP.options
+    ]
+    return "\n".join(["| option | meaning |", "|---|---|", *rows])
+
+
+def document_section(path: str, heading: str) -> str:
+    """The text below a heading of a document of the repository."""
+    text = (TOP / path).read_text()
+    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise MissingNoteError(f"{path} has no section {heading}")
+    return found[1].strip()
+
+
+PURPOSES = {
+    "blake3": "names of chunks, nodes and files: fast, threaded, cryptographic",
+    "cryptography": "the keys of `rdc://`; `rdc keys` alone loads it",
+    "msgpack": "the payload of protocol frames",
+    "rich": "the progress bar; it loads when one appears",
+    "watchdog": "reading inotify in `rdc watch`; 7.1 is the first that tells of an overflow",
+    "xxhash": "names of fixed blocks in a scan",
+    "zstandard": "compression on the wire, and of a scan's samples",
+    "hypothesis": "tests: inputs nobody thought of",
+    "jsonschema": "tests: the JSON report keeps its promise",
+    "mkdocs": "this manual; the extra `docs`",
+    "mkdocs-material": "the looks of this manual; the extra `docs`",
+    "mkdocstrings-python": "the page of the Python API; the extra `docs`",
+    "mypy": "tests: types, strictly",
+    "plotly": "the pictures of `rdc scan --html`; the extra `report`",
+    "pyarrow": "`rdc scan --parquet`; the extra `parquet`",
+    "pytest": "tests: the runner",
+    "pytest-xdist": "tests: on all cores at once",
+    "ruff": "tests: format and lint",
+}
+
+
+def api(names: str) -> str:
+    """Names of `import rdc`, for mkdocstrings: their signatures and docstrings."""
+    return "\n\n".join(
+        f"::: {rdc._MODULES[name]}.{name}\n    options:\n      heading: rdc.{name}" for name in names.split()
+    )
+
+
+def dependency_table() -> str:
+    """What rdc is built from, and what its tests need."""
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["test"]]
+    rows = []
+    for requirement in needed:
+        name = re.split(r"[><=\[]", requirement)[0]
+        if name not in PURPOSES:
+            raise MissingNoteError(f"scripts/manual/reference.py: PURPOSES does not say what {name} is for")
+        rows.append(f"| {name} | {PURPOSES[name]} |")
+    return "\n".join(["| package | for |", "|---|---|", *rows])

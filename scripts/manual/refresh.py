@@ -1,0 +1,43 @@
+"""Runs the examples of all pages again, and draws the pictures again: scripts/docs --refresh."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from scripts.manual import pictures, recording, wire_figures
+from scripts.manual.notes import DOCS, TOP
+from scripts.manual.transcripts import comparable, has_examples, pages, refreshed
+
+PROGRAM = Path(sys.executable).parent
+"""Where the rdc of this checkout lies."""
+
+PICTURES: dict[str, Callable[[], str]] = {
+    "cuts.svg": pictures.cuts,
+    "tree.svg": pictures.tree,
+    "descent.svg": pictures.descent,
+    "wire.svg": wire_figures.wire_chart,
+    "terminal.svg": lambda: recording.drawn(recording.recorded(PROGRAM)),
+}
+"""The pictures that are drawn here, in docs/pictures."""
+
+
+def main() -> None:
+    """Writes what differs in more than figures."""
+    for path in pages():
+        page = path.read_text()
+        if has_examples(page):
+            now = refreshed(page, PROGRAM)
+            if now != page:
+                path.write_text(now)
+                print("refreshed", path.relative_to(TOP))
+    for name, draw in PICTURES.items():
+        path, now = DOCS / "pictures" / name, draw()
+        if not path.exists() or comparable(path.read_text()) != comparable(now):
+            path.write_text(now)
+            print("drawn", path.relative_to(TOP))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Tests of README.md and of the manual: it builds, it is complete, and its commands run."""

@@ -1,4 +1,4 @@
-"""Commits verified files with their metadata; `FileDecisions` stores how each file differs, in one byte."""
+"""Commits verified files with their metadata, by decisions of one byte each, and reports what changed."""
 
 from __future__ import annotations
 

@@ -176,22 +176,15 @@ def _answer_as_destination(
         yield from live.run(received.message)
         return
     start, round_ = announced(received, None)
+    from rdc.session.destination.context import destination_context
     from rdc.session.destination.conversation import Destination
 
     place = open_destination(path, start, options, site)
     try:
-        half = Destination(
-            place,
-            start,
-            options,
-            filters,
-            open_.secret,
-            signer,
-            EventRelay(None, items=options.items),
-            whole=whole,
-            kept=kept,
-            settlements=signer.catalog,
+        context = destination_context(
+            place, start, options, filters, open_.secret, signer, EventRelay(None, items=options.items), kept
         )
+        half = Destination(context, whole=whole, settlements=signer.catalog)
         yield from half.run(round_)
     finally:
         place.root.release()

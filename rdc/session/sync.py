@@ -243,11 +243,12 @@ class _Run:
         yield from self._opened()
         start, round_ = announced((yield Receive()), entry_of(self._source.inner))
         # Imported here: a run needs only one of the two halves.
+        from rdc.session.destination.context import destination_context
         from rdc.session.destination.conversation import Destination
 
         place = open_destination(self._destination.path, start, self._options)
         try:
-            half = Destination(
+            context = destination_context(
                 place,
                 start,
                 self._options,
@@ -255,11 +256,10 @@ class _Run:
                 self._secret,
                 self._signer,
                 self._events,
-                whole=whole,
-                kept=kept,
-                settlements=self._signer.catalog,
+                kept,
                 pack=self._pack,
             )
+            half = Destination(context, whole=whole, settlements=self._signer.catalog)
             done = yield from half.run(round_)
         finally:
             place.root.release()

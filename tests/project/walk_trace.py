@@ -1,6 +1,6 @@
 """Traces one changed file through both sides of a session, and lists the modules that run for it.
 
-The traced run syncs a text file of 3 MB with an edit in its middle, with both sides in this process. A
+The traced run syncs a text file of 300 KB with an edit in its middle, with both sides in this process. A
 module of rdc.session is on the way if one of its functions runs for the file:
 
 - At the destination: within FileRouter.update, FileRouter.pump or FileRouter.take, from the call of
@@ -45,8 +45,7 @@ ARCHITECTURE = TOP / "rdc" / "ARCHITECTURE.md"
 HEADINGS = ("At the destination", "At the source")
 """Headings above the tables of the document, in the order of traced_sides."""
 
-FILE_BYTES = 3_000_000
-"""More than a bundle takes. A smaller file comes in a bundle if there are several."""
+FILE_BYTES = 300_000
 RUNS_WITHIN_FUNCTION = 0x1
 """CO_OPTIMIZED: set in the code of functions, not in that of modules and classes."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rdc.errors import ProtocolError, one_line
 from rdc.files.replace.replacement import KEEP_BYTES
-from rdc.limits.sessions import BUNDLED_FILE_BYTES
+from rdc.limits.sessions import BUNDLE_FILES_LEAST, BUNDLED_FILE_BYTES
 from rdc.progress import Problem
 from rdc.protocol.messages.registry import (
     BlockAnswer,
@@ -33,7 +33,9 @@ from rdc.typed import Generic, TypeVar
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
+    from rdc.protocol.messages.registry import Message
     from rdc.protocol.rules.connection import Received
     from rdc.session.landing.transfer_context import TransferContext
     from rdc.session.renames.deferred_files import DeferredFiles
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from rdc.session.transfer.bundles import Bundles
     from rdc.session.transfer.content_checks import ContentChecks
     from rdc.session.transfer.delta_files import DeltaFiles
+    from rdc.session.transfer.file_message import FileMessage
     from rdc.session.transfer.whole_files import WholeFiles
 
 __all__ = ["FileRouter"]
@@ -87,6 +90,8 @@ class FileRouter:
         self._wholes = _Part(self._make_wholes)
         self._deltas = _Part(self._make_deltas)
         self._bundles = _Part(self._make_bundles)
+        self._small: list[tuple[int, int]] = []
+        """Changed files with their sizes, too few so far for a bundle."""
         self._checks = _Part(self._make_checks)
         self._deferred = _Part(self._make_deferred)
         self._local_content: LocalContent | None = None
@@ -126,7 +131,7 @@ class FileRouter:
         for part in (self._deltas.made, self._wholes.made, *made, self._local_content):
             if part is not None and not part.idle:
                 return False
-        return not self._deferred.made
+        return not (self._deferred.made or self._small)
 
     @property
     def waits(self) -> bool:
@@ -134,6 +139,7 @@ class FileRouter:
         deltas = self._deltas.made
         return (
             (deltas is not None and deltas.waits)
+            or bool(self._small)
             or (self._bundles.made is not None and self._bundles.made.waits)
             or (self._wholes.made is not None and not self._wholes.made.idle)
             or (self._checks.made is not None and not self._checks.made.idle)
@@ -153,10 +159,27 @@ class FileRouter:
         self._progress.count_total(size, compared=size > WHOLE_BYTES)
         if size <= WHOLE_BYTES:
             self._wholes().add(file, size)
-        elif bases or size > BUNDLED_FILE_BYTES:
+        elif bases or size > BUNDLED_FILE_BYTES or self._context.landing.is_new(file):
             self._deltas().add(file, bases)
         else:
+            self._small.append((file, size))
+            if len(self._small) >= BUNDLE_FILES_LEAST or self._bundles.made is not None:
+                self._bundle_small()
+
+    def _bundle_small(self) -> None:
+        """Hands the small changed files to the bundles."""
+        for file, size in self._small:
             self._bundles().add(file, size)
+        self._small = []
+
+    def _start_small(self) -> None:
+        """Updates the small changed files of a run that has too few for a bundle, one by one."""
+        if self._bundles.made is not None:
+            self._bundle_small()  # together with those whose contents were checked
+            return
+        for file, _ in sorted(self._small):
+            self._deltas().add(file)
+        self._small = []
 
     def touch(self, files: Sequence[int], size: int) -> None:
         """Updates files that have the right size but another mtime; their contents may be right.
@@ -218,13 +241,22 @@ class FileRouter:
             yield from self._checks.made.pump(round_, planned=self._planned)
         if self._local_content is not None and not self._local_content.idle:
             yield from self._local_content.pump(round_)
-        if self._planned and self._bundles.made is not None and self._bundles.made.waits:
-            more = self._checks.made is not None and not self._checks.made.idle
-            yield from self._bundles.made.pump(round_, more=more)
-        if self._planned and self._deltas.made is not None and self._deltas.made.waits:
-            yield from self._deltas.made.pump(round_)
+        if self._planned:
+            yield from self._pump_changed(round_)
         if self._wholes.made is not None and not self._wholes.made.idle:
             yield from self._wholes.made.pump(round_, more=not self._planned)
+
+    def _pump_changed(self, round_: int) -> Conversation[None]:
+        """Sends requests for changed files, once all are known."""
+        if self._small:
+            self._start_small()
+        bundles = self._bundles.made
+        if bundles is not None and bundles.waits:
+            more = self._checks.made is not None and not self._checks.made.idle
+            yield from bundles.pump(round_, more=more)
+        deltas = self._deltas.made
+        if deltas is not None and deltas.waits:
+            yield from deltas.pump(round_)
 
     def move(self, spare: Callable[[bytes], None], round_: int) -> Conversation[None]:
         """Renames moved files before deletions begin. A dry run calls `spare` with their old paths."""
@@ -237,43 +269,50 @@ class FileRouter:
         bundles = self._bundles.made
         if bundles is not None and bundles.concerns(message):
             yield from bundles.take(message, round_)
-        elif isinstance(message, _ABOUT_DELTAS):
-            if not (yield from self._deltas().take(message, round_)):
-                raise ProtocolError(
-                    f"{type(message).__name__} of file {message.file}, which was not asked for"
-                )
-        elif isinstance(message, Data | FileEnd):
-            yield from self._take_content(message, round_)
-        elif isinstance(message, FileBatch):
-            self._wholes().take_batch(message)
-        elif isinstance(message, Resized):
-            self._wholes().take_size(message)
-        elif isinstance(message, RootAnswer):
-            yield from self._checks().take(message, round_)
-        elif isinstance(message, DigestAnswer) and self._local_content is not None:
-            yield from self._local_content.take_digest(message, round_)
-        elif isinstance(message, TraitsAnswer) and self._local_content is not None:
-            yield from self._local_content.take_traits(message, round_)
-        elif isinstance(message, FileFailed):
-            yield from self._take_failure(message, round_)
-        else:
-            raise ProtocolError(f"a destination was sent {type(message).__name__}")
-
-    def _take_content(self, message: Data | FileEnd, round_: int) -> Conversation[None]:
-        """Takes literals of a file by delta or the content of a whole file."""
-        deltas = self._deltas.made
-        if deltas is not None and (yield from deltas.take(message, round_)):
             return
-        if isinstance(message, Data):
+        take = _TAKES.get(type(message))
+        if take is None:
+            raise ProtocolError(f"a destination was sent {type(message).__name__}")
+        yield from take(self, message, round_)
+
+    def _take_delta(self, message: FileMessage, round_: int) -> Conversation[None]:
+        """Takes an answer that only a file by delta asks for."""
+        if not (yield from self._deltas().take(message, round_)):
+            raise ProtocolError(f"{type(message).__name__} of file {message.file}, which was not asked for")
+
+    def _take_data(self, message: Data, round_: int) -> Conversation[None]:
+        """Takes literals of a file by delta, or content of a whole file."""
+        deltas = self._deltas.made
+        if deltas is None or not (yield from deltas.take(message, round_)):
             self._wholes().take_data(message)
-        elif message.digest:
+
+    def _take_end(self, message: FileEnd, round_: int) -> Conversation[None]:
+        """Takes the end of a file's literals or of a whole file."""
+        deltas = self._deltas.made
+        if (deltas is None or not (yield from deltas.take(message, round_))) and message.digest:
             self._wholes().take_end(message)
 
-    def close(self) -> None:
-        """Closes all files. The next run resumes unfinished ones from their partial files."""
-        for part in (self._deltas.made, self._wholes.made):
-            if part is not None:
-                part.close()
+    def _take_batch(self, message: FileBatch, _: int) -> Conversation[None]:
+        self._wholes().take_batch(message)
+        yield from ()
+
+    def _take_size(self, message: Resized, _: int) -> Conversation[None]:
+        self._wholes().take_size(message)
+        yield from ()
+
+    def _take_roots(self, message: RootAnswer, round_: int) -> Conversation[None]:
+        return self._checks().take(message, round_)
+
+    def _take_digest(self, message: DigestAnswer, round_: int) -> Conversation[None]:
+        return self._asked_local_content(message).take_digest(message, round_)
+
+    def _take_traits(self, message: TraitsAnswer, round_: int) -> Conversation[None]:
+        return self._asked_local_content(message).take_traits(message, round_)
+
+    def _asked_local_content(self, message: Message) -> LocalContent:
+        if self._local_content is None:
+            raise ProtocolError(f"a destination was sent {type(message).__name__}")
+        return self._local_content
 
     def _take_failure(self, message: FileFailed, round_: int) -> Conversation[None]:
         """Passes the source's failure to read a file to the part that asked, and reports it."""
@@ -289,3 +328,23 @@ class FileRouter:
                 self._wholes().take_failure(file)
         path = self._context.entries.entry(file).path
         self._context.news.report(Problem(message.code, path, one_line(message.message)))
+
+    def close(self) -> None:
+        """Closes all files. The next run resumes unfinished ones from their partial files."""
+        for part in (self._deltas.made, self._wholes.made):
+            if part is not None:
+                part.close()
+
+
+_TAKES: dict[type[Message], Callable[[FileRouter, Any, int], Conversation[None]]] = {
+    **dict.fromkeys(_ABOUT_DELTAS, FileRouter._take_delta),
+    Data: FileRouter._take_data,
+    FileEnd: FileRouter._take_end,
+    FileFailed: FileRouter._take_failure,
+    FileBatch: FileRouter._take_batch,
+    Resized: FileRouter._take_size,
+    RootAnswer: FileRouter._take_roots,
+    DigestAnswer: FileRouter._take_digest,
+    TraitsAnswer: FileRouter._take_traits,
+}
+"""Who takes an answer, by its type. Answers about bundles are sorted out before."""

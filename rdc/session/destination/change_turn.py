@@ -17,6 +17,7 @@ from rdc.records import replace
 from rdc.session.applying.announced_directory import AnnouncedDirectory
 from rdc.session.applying.writing_code import writing_code
 from rdc.session.destination.closed_moves import ClosedMoves
+from rdc.session.destination.context import destination_context
 from rdc.session.destination.destination_parts import DestinationParts
 from rdc.session.landing.partial_files import PartialFiles, left_alone, refused_name
 from rdc.session.renames.removed_files import RemovedFiles
@@ -60,17 +61,15 @@ class ChangeTurn:
         """`kept`: what this side preserves."""
         if place.name is not None:
             raise ProtocolError("changes of what is no directory")
-        self._kept = kept = kept.both(start.kept)
-        start = replace(start, metadata=kept.metadata(start.metadata))
+        context = destination_context(place, start, options, filters, secret, signer, news, kept)
+        self._kept = context.preserved
         self._only = start.only
         self._root = place.root
         self._filters = filters
         self._options = options
         self._news = news
         self._partial_files = PartialFiles(place.root)
-        self._parts = DestinationParts(
-            place, start, options, filters, secret, signer, self._partial_files, news, kept=kept, seeks=True
-        )
+        self._parts = DestinationParts(context, self._partial_files, seeks=True)
         self._wanted = self._parts.wanted
         self._landing = self._parts.landing
         self._router = self._parts.router

@@ -37,19 +37,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rdc.catalog.signer import FileSigner
-    from rdc.model.preserved import Preserved
-    from rdc.model.sync import SyncOptions
-    from rdc.protocol.messages.registry import Start
+    from rdc.session.destination.context import DestinationContext
     from rdc.session.destination.destination_parts import DestinationParts
     from rdc.session.destination.in_sync_pairs import InSyncStore
     from rdc.session.renames.removed_files import RemovedFiles
     from rdc.session.runtime.commands import Conversation
-    from rdc.session.runtime.event_relay import EventRelay
-    from rdc.session.trees.destination_place import DestinationPlace
     from rdc.session.trees.mount_boundary import MountBoundary
     from rdc.session.trees.wanted_xattrs import WantedXattrs
-    from rdc.tree.filters import FilterList
     from rdc.tree.hard_links import LinkTable
 
 __all__ = ["Destination"]
@@ -69,39 +63,23 @@ class Destination:
     """One destination conversation. Before `run`, the caller sent Describe(whole, kept) to the source."""
 
     def __init__(
-        self,
-        place: DestinationPlace,
-        start: Start,
-        options: SyncOptions,
-        filters: FilterList,
-        secret: bytes,
-        signer: FileSigner,
-        events: EventRelay,
-        *,
-        whole: bool,
-        kept: Preserved,
-        settlements: InSyncStore | None = None,
-        pack: bool = True,
+        self, context: DestinationContext, *, whole: bool, settlements: InSyncStore | None = None
     ) -> None:
-        """`filters`: the source's; they count here, too, unless --delete-excluded is set. `kept`: what
-        Describe announced. `pack`: ask for literals that are compressed with their surroundings."""
+        options = context.options
         if options.delete_excluded:
             from rdc.tree.filters import FilterList
 
-            filters = FilterList(())
-        self._place = place
+            context = replace(context, filters=FilterList(()))
+        place, start, kept, filters = context.place, context.start, context.preserved, context.filters
+        self._context = context
         self._root = place.root
         self._name = place.name
         self._options = options
         self._filters = filters
-        self._secret = secret
-        self._signer = signer
-        self._events = events
+        self._events = context.events
         self._whole = whole
-        self._pack = pack
-        self._described = kept
-        self._preserved = kept = kept.both(start.kept)
-        self._start = start = replace(start, metadata=kept.metadata(start.metadata))
+        self._preserved = kept
+        self._start = start
         place.root.sheds_acls = AttributeKinds.ACL in kept.attributes
         self._in_sync = InSyncPair(settlements, place.root, start, options, filters, kept=kept)
         self._links: LinkTable | None = None
@@ -129,7 +107,7 @@ class Destination:
             place.root,
             filters,
             self._partial_files,
-            events,
+            context.events,
             only=start.only,
             new=place.new,
             links=own_links,
@@ -145,20 +123,12 @@ class Destination:
         from rdc.session.destination.by_listing import ListingIntake
         from rdc.session.destination.destination_parts import DestinationParts
 
-        place, options = self._place, self._options
+        place, options = self._context.place, self._options
         self._parts = parts = DestinationParts(
-            place,
-            self._start,
-            options,
-            self._filters,
-            self._secret,
-            self._signer,
+            self._context,
             self._partial_files,
-            self._events,
-            kept=self._preserved,
             seeks=not place.new and (options.checksum or not self._whole),
             new=place.new,
-            pack=self._pack,
             boundary=self._boundary,
             links=self._links,
             attributes=self._xattrs,
@@ -346,7 +316,7 @@ class Destination:
             self._xattrs,
             self._events,
         )
-        round_ = yield from comparison.learn(manifest, self._secret, round_, top=offer.first)
+        round_ = yield from comparison.learn(manifest, self._context.secret, round_, top=offer.first)
         if not comparison.is_usable(manifest):
             self._wanted.clear()
             return (yield from self._list_all(round_))
@@ -379,7 +349,7 @@ class Destination:
         """Falls back to the source's full listing."""
         # Each directory is read again when its listing comes: the walk is old by then.
         self._own = None
-        yield Send(Describe(True, self._described), round_)
+        yield Send(Describe(True, self._context.described), round_)
         return (yield from self._receive_until_done(round_))
 
     # Pairs of trees that need nothing

@@ -19,19 +19,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rdc.catalog.signer import FileSigner
     from rdc.model.entries import Metadata
-    from rdc.model.preserved import Preserved
-    from rdc.model.sync import SyncOptions
-    from rdc.protocol.messages.registry import Start
+    from rdc.session.destination.context import DestinationContext
     from rdc.session.landing.partial_files import PartialFiles
     from rdc.session.runtime.commands import Conversation
-    from rdc.session.runtime.event_relay import EventRelay
-    from rdc.session.trees.destination_place import DestinationPlace
     from rdc.session.trees.mount_boundary import MountBoundary
     from rdc.session.trees.skipped_entries import SkippedEntries
     from rdc.session.trees.wanted_xattrs import WantedXattrs
-    from rdc.tree.filters import FilterList
     from rdc.tree.hard_links import LinkTable
 
 __all__ = ["DestinationParts"]
@@ -42,26 +36,20 @@ class DestinationParts:
 
     def __init__(
         self,
-        place: DestinationPlace,
-        start: Start,
-        options: SyncOptions,
-        filters: FilterList,
-        secret: bytes,
-        signer: FileSigner,
+        context: DestinationContext,
         leftovers: PartialFiles,
-        events: EventRelay,
         *,
-        kept: Preserved,
         seeks: bool,
         new: bool = False,
-        pack: bool = True,
         boundary: MountBoundary | None = None,
         links: LinkTable | None = None,
         attributes: WantedXattrs | None = None,
     ) -> None:
-        """`leftovers`: collects partial files of earlier runs. `kept`: what both sides preserve. `seeks`,
-        `pack`: as in TransferContext. `new`: the destination does not exist yet. `boundary`: nothing beyond
-        this mount boundary is deleted. `links`, `attributes`: `links` and `xattrs` of DirectoryChanges."""
+        """`leftovers`: collects partial files of earlier runs. `seeks`: as in TransferContext. `new`: the
+        destination does not exist yet. `boundary`: nothing beyond this mount boundary is deleted. `links`,
+        `attributes`: `links` and `xattrs` of DirectoryChanges."""
+        place, start, options = context.place, context.start, context.options
+        filters, events, kept = context.filters, context.events, context.preserved
         self._place = place
         self._options = options
         self._kept = kept
@@ -77,22 +65,22 @@ class DestinationParts:
             xattrs=attributes,
         )
         self.progress = TransferProgress(events)
-        context = TransferContext(
+        transfer = TransferContext(
             place.root,
             self.wanted,
             self.landing,
             leftovers,
-            secret,
-            signer,
+            context.secret,
+            context.signer,
             events,
             self.progress,
             fsync=options.fsync,
             dry=options.dry_run,
             seeks=seeks,
-            pack=pack,
+            pack=context.pack,
             leaves_size=options.is_left_for_size,
         )
-        self.router = FileRouter(context)
+        self.router = FileRouter(transfer)
         self.deletion = Deletion(
             place.root,
             filters,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rdc.errors import ExitCode, ProtocolError, RdcError, printable
 from rdc.protocol.messages.registry import Describe, TopTier, Turn
 from rdc.session.destination.change_turn import ChangeTurn
+from rdc.session.destination.context import destination_context
 from rdc.session.destination.conversation import Destination
 from rdc.session.runtime.commands import Idle, Receive, Send
 from rdc.session.runtime.event_relay import EventRelay
@@ -137,7 +138,7 @@ class LiveDestination:
         self._start, round_ = announced((yield Receive()), self._asked)
         place = self._place(self._start)
         try:
-            half = Destination(
+            context = destination_context(
                 place,
                 self._start,
                 self._options,
@@ -145,10 +146,9 @@ class LiveDestination:
                 self._secret,
                 self._signer,
                 self._audience.news(),
-                whole=self.whole,
-                kept=self.kept,
-                settlements=self._signer.catalog,
+                self.kept,
             )
+            half = Destination(context, whole=self.whole, settlements=self._signer.catalog)
             done = yield from half.run(round_)
             self._audience.ended(done, whole=True, files=half.source_files)
         finally:

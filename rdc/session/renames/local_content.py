@@ -113,7 +113,7 @@ class LocalContent:
                 self._fetch(file, bases)
                 if not bases:
                     continue
-            tally.compare_bytes += entry.size
+            tally.count_compared(entry.size)
 
     def _likely_origin(self, entry: Entry) -> int | None:
         """Returns the row of a removed file with this size and mtime, the one whose path ends most alike."""

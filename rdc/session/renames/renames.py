@@ -88,7 +88,7 @@ class Renames:
                 continue
             renamed_directories.setdefault(expected.device, os.path.dirname(entry.path))
             self._context.landing.moved(file, vanished[row].path, expected)
-            self._context.tally.reused_bytes += entry.size
+            self._context.tally.count_reused(entry.size)
             self._context.tally.advance(entry.size)
         if self._context.fsync:
             try:

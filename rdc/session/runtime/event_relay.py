@@ -59,6 +59,14 @@ class TransferProgress:
         """Counts a file to be compared with local files; `size` is that of its new version, in bytes."""
         self.compare_bytes += size
 
+    def count_literal(self, size: int) -> None:
+        """Counts content that came from the source."""
+        self.literal_bytes += size
+
+    def count_reused(self, size: int) -> None:
+        """Counts content that the destination had."""
+        self.reused_bytes += size
+
     def plan_known(self) -> None:
         """Reports how much there is to compare. All files were counted."""
         if self.compare_bytes:

@@ -292,8 +292,8 @@ class Bundles:
                     changed.append(row)
         for row in sorted(changed):
             self._descents.add(files[row])
-        context.tally.literal_bytes += rebuilt.literals
-        context.tally.reused_bytes += len(content) - rebuilt.literals
+        context.tally.count_literal(rebuilt.literals)
+        context.tally.count_reused(len(content) - rebuilt.literals)
 
     def _commit_one(self, file: int, base: Snapshot, row: int, content: bytes) -> None:
         """Commits one file that could not be committed with the others."""

@@ -93,7 +93,7 @@ class ContentChecks:
 
     def demand(self, files: Sequence[int]) -> None:
         """Adds files to be compared by their whole roots, as the user asked for."""
-        self._context.tally.compare_bytes += sum(self._context.entries.sizes_of(files))
+        self._context.tally.count_compared(sum(self._context.entries.sizes_of(files)))
         self._demanded.extend(files)
 
     def touched(self, files: Sequence[int]) -> None:
@@ -244,8 +244,7 @@ class ContentChecks:
             return
         context.tally.compared(size)
         if context.landing.differs(file):
-            context.tally.total_bytes += size
-            context.tally.compare_bytes += size
+            context.tally.count_total(size, compared=True)
             self._changed.add(file, size)
 
     def _root(self, file: int, size: int | None, round_: int) -> Conversation[_Root | None]:

@@ -310,8 +310,8 @@ class DeltaFile:
     def _commit(self, rebuild: Rebuild) -> None:
         """The new version is written and verified: it replaces the old one."""
         transfer = self._shared.transfer
-        transfer.tally.literal_bytes += rebuild.literal_bytes
-        transfer.tally.reused_bytes += rebuild.reused_bytes
+        transfer.tally.count_literal(rebuild.literal_bytes)
+        transfer.tally.count_reused(rebuild.reused_bytes)
         replaced = self._replaced()
         self.leave()
         if self.metadata is not None:

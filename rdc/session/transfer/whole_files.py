@@ -142,7 +142,7 @@ class WholeFiles:
                 lengths = listed[row : row + len(files)]
                 size = sum(lengths)
                 self._commit_small(directory, files, lengths, view[at : at + size])
-                self._context.tally.literal_bytes += size
+                self._context.tally.count_literal(size)
                 self._context.tally.advance(size)
                 row, at = row + len(files), at + size
 
@@ -200,7 +200,7 @@ class WholeFiles:
         except FileError as error:
             context.problem(path, error)
             return
-        context.tally.literal_bytes += message.size
+        context.tally.count_literal(message.size)
         metadata = context.metadata(message.file, message.mtime_ns)
         context.landing.commit(message.file, path, arrival.temporary, metadata, arrival.expected)
         context.tally.advance(message.size)
@@ -237,7 +237,7 @@ class WholeFiles:
             if (temporary.size, hasher.digest()) != (end.size, end.digest):
                 raise MismatchError(path, "what it was to be copied from has changed")
             temporary.hand_over()
-        context.tally.reused_bytes += end.size
+        context.tally.count_reused(end.size)
         context.landing.commit(end.file, path, temporary, context.metadata(end.file, end.mtime_ns), expected)
         context.tally.advance(end.size)
 

@@ -1,0 +1,59 @@
+"""The record that the parts of one destination share, made once from what both sides announced."""
+
+from __future__ import annotations
+
+from rdc.records import dataclass, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rdc.catalog.signer import FileSigner
+    from rdc.model.preserved import Preserved
+    from rdc.model.sync import SyncOptions
+    from rdc.protocol.messages.registry import Start
+    from rdc.session.runtime.event_relay import EventRelay
+    from rdc.session.trees.destination_place import DestinationPlace
+    from rdc.tree.filters import FilterList
+
+__all__ = ["DestinationContext", "destination_context"]
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationContext:
+    """One destination: where it is, what the run wants of it, and what its parts work with."""
+
+    place: DestinationPlace
+    start: Start
+    """The source's announcement, with the metadata that both sides preserve."""
+    options: SyncOptions
+    filters: FilterList
+    """The source's; they count here, too."""
+    secret: bytes
+    """Key of the session's short digests."""
+    signer: FileSigner
+    events: EventRelay
+    described: Preserved
+    """What this side announced that it preserves."""
+    preserved: Preserved
+    """What both sides preserve."""
+    pack: bool
+    """Ask for literals that are compressed with their surroundings."""
+
+
+def destination_context(
+    place: DestinationPlace,
+    start: Start,
+    options: SyncOptions,
+    filters: FilterList,
+    secret: bytes,
+    signer: FileSigner,
+    events: EventRelay,
+    described: Preserved,
+    *,
+    pack: bool = True,
+) -> DestinationContext:
+    """The context of a run. `start`, `filters`: as the source announced them."""
+    preserved = described.both(start.kept)
+    start = replace(start, metadata=preserved.metadata(start.metadata))
+    return DestinationContext(
+        place, start, options, filters, secret, signer, events, described, preserved, pack
+    )

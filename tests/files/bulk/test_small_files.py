@@ -342,7 +342,8 @@ def test_each_call_fails_or_is_the_last(armed_calls: Path, tmp_path: Path, what:
     ]
     ran = subprocess.run(
         command,
-        env={**os.environ, "LD_PRELOAD": str(armed_calls)},
+        # The library of a sanitizer, if there is one, has to come first.
+        env={**os.environ, "LD_PRELOAD": f"{os.environ.get('LD_PRELOAD', '')} {armed_calls}".strip()},
         cwd=TOP,
         capture_output=True,
         text=True,
